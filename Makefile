@@ -1,0 +1,55 @@
+# The one front door. Every target sets up what it needs; CI runs the same targets.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+RUN := $(BIN)/python
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format bench bench-peers kill lock clean
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+$(READY): requirements/dev.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("Comity needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+demo: $(READY) ## run the main job: a business case by four agents, under every rule
+	$(BIN)/comity demo
+
+test: $(READY) ## run the test suite
+	$(RUN) -m pytest -n 2
+
+check: $(READY) ## formatting, lint, types, layer rule, doc tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(RUN) scripts/check_layers.py
+	$(RUN) -m pytest tests/docs
+
+format: $(READY) ## format the code and fix what the linter can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY) ## what a governed call costs, against a bare queue hop in the same run
+	$(RUN) bench/governed.py
+	$(RUN) bench/isolation.py
+	$(RUN) bench/footprint.py
+
+bench-peers: $(READY) ## the same job in other frameworks, each in its own environment
+	$(RUN) bench/peers.py
+
+kill: $(READY) ## kill -9 a node under load 100 times and check that nothing acknowledged is lost
+	COMITY_KILLS=100 $(RUN) -m pytest tests/engines/test_kill.py
+
+lock: $(READY) ## pin every dependency again
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
+		--python-version 3.11 --group dev pyproject.toml --output-file requirements/dev.lock
+
+clean: ## remove everything that make made
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

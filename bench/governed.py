@@ -1,0 +1,174 @@
+"""What a fully governed call costs, against a bare queue hop measured in the same run.
+
+Baseline: a msgspec-encoded message through an `asyncio.Queue` to another task and back, decoded on both sides. Governed: the
+same message as a call with every rule on, inputs checked, two audit rows and a span recorded; with and without the durable
+store. Rounds are interleaved; the ratio of each round is taken within the round, and the median of the ratios is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from comity import Agent, Context, Node
+
+INPUTS = {"cash_flows": [-100000, 25000, 35000, 45000, 55000], "discount_rate": 0.12, "periods": "annual"}
+RESULT = {"npv": 17206.82, "currency": "USD", "discount_rate": 0.12, "periods": 5}
+MESSAGE = {
+    "request_id": "0193-sess-789-20250118-143022-000000",
+    "source": "CST",
+    "target": "ANL",
+    "capability": "ANL_NPV",
+    "timeout_ms": 15000,
+    "inputs": INPUTS,
+    "context": {"session_id": "sess-789", "user_id": "user-456", "engagement_type": "business_case"},
+}
+
+
+class Message(msgspec.Struct):
+    request_id: str
+    source: str
+    target: str
+    capability: str
+    timeout_ms: int
+    inputs: dict[str, Any]
+    context: dict[str, Any]
+
+
+analyst = Agent("ANL", description="Financial analysis")
+
+
+@analyst.capability("ANL_NPV", timeout_ms=15_000)
+async def npv(ctx: Context, cash_flows: list[float], discount_rate: float, periods: str) -> dict:
+    return RESULT
+
+
+class Lap:
+    """CPU and wall time of a number of calls, and the latency of each."""
+
+    def __init__(self) -> None:
+        self.latencies: list[float] = []
+        self.cpu = self.wall = 0.0
+
+    async def run(self, call, calls: int, lanes: int) -> Lap:
+        async def lane(share: int) -> None:
+            clock = time.perf_counter
+            for _ in range(share):
+                begin = clock()
+                await call()
+                self.latencies.append(clock() - begin)
+
+        cpu, wall = time.process_time(), time.perf_counter()
+        await asyncio.gather(*(lane(calls // lanes) for _ in range(lanes)))
+        self.cpu, self.wall = time.process_time() - cpu, time.perf_counter() - wall
+        return self
+
+    @property
+    def cpu_us(self) -> float:
+        return self.cpu / len(self.latencies) * 1e6
+
+    @property
+    def rate(self) -> float:
+        return len(self.latencies) / self.wall
+
+    def percentile_us(self, share: float) -> float:
+        return sorted(self.latencies)[int(share * (len(self.latencies) - 1))] * 1e6
+
+
+async def queue_hop():
+    queue: asyncio.Queue = asyncio.Queue()
+    encode = msgspec.json.Encoder().encode
+    decode, decode_reply = msgspec.json.Decoder(Message).decode, msgspec.json.Decoder().decode
+    loop = asyncio.get_running_loop()
+
+    async def work() -> None:
+        while True:
+            raw, reply = await queue.get()
+            decode(raw)
+            reply.set_result(encode(RESULT))
+
+    async def call() -> None:
+        reply = loop.create_future()
+        await queue.put((encode(MESSAGE), reply))
+        decode_reply(await reply)
+
+    return call, asyncio.create_task(work())
+
+
+async def measure(rounds: int, calls: int) -> dict[str, list[Lap]]:
+    laps: dict[str, list[Lap]] = {}
+    hop, worker = await queue_hop()
+    with tempfile.TemporaryDirectory() as folder:
+        async with Node([analyst]) as memory, Node([analyst], store=Path(folder) / "bench.db") as durable:
+
+            def governed(node: Node):
+                async def call() -> None:
+                    reply = await node.call("ANL", "ANL_NPV", INPUTS, user_id="user-456", session_id="sess-789")
+                    assert reply.ok
+
+                return call
+
+            jobs = (
+                ("queue hop, 1 in flight", hop, calls, 1),
+                ("queue hop, 64 in flight", hop, calls, 64),
+                ("governed, 1 in flight", governed(memory), calls, 1),
+                ("governed, 64 in flight", governed(memory), calls, 64),
+                ("governed and durable, 1 in flight", governed(durable), calls // 20, 1),
+                ("governed and durable, 64 in flight", governed(durable), calls, 64),
+            )
+            for _, call, _, lanes in jobs:
+                await Lap().run(call, 640, lanes)  # warm up
+            for _ in range(rounds):
+                for name, call, count, lanes in jobs:
+                    laps.setdefault(name, []).append(await Lap().run(call, count, lanes))
+            assert durable.audit.verify().ok
+    worker.cancel()
+    return laps
+
+
+def report(laps: dict[str, list[Lap]]) -> list[dict[str, Any]]:
+    base = laps["queue hop, 1 in flight"]
+    rows = []
+    for name, runs in laps.items():
+        rows.append(
+            {
+                "job": name,
+                "cpu_us": round(statistics.median(run.cpu_us for run in runs), 1),
+                "cpu_us_min": round(min(run.cpu_us for run in runs), 1),
+                "x_queue_hop": round(statistics.median(run.cpu_us / b.cpu_us for run, b in zip(runs, base, strict=True)), 2),
+                "calls_per_s": round(statistics.median(run.rate for run in runs)),
+                "p50_us": round(statistics.median(run.percentile_us(0.50) for run in runs)),
+                "p99_us": round(statistics.median(run.percentile_us(0.99) for run in runs)),
+            }
+        )
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--calls", type=int, default=1280)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    rows = report(asyncio.run(measure(options.rounds, options.calls)))
+    if options.json:
+        print(json.dumps(rows, indent=1))
+        return
+    print(f"{'job':<36} {'CPU µs':>8} {'(min)':>8} {'× hop':>7} {'calls/s':>9} {'p50 µs':>8} {'p99 µs':>8}")
+    for r in rows:
+        print(
+            f"{r['job']:<36} {r['cpu_us']:>8} {r['cpu_us_min']:>8} {r['x_queue_hop']:>7} {r['calls_per_s']:>9,}"
+            f" {r['p50_us']:>8,} {r['p99_us']:>8,}"
+        )
+
+
+if __name__ == "__main__":
+    main()

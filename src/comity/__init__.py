@@ -1,0 +1,29 @@
+"""Comity: the layer through which AI agents talk to each other."""
+
+from comity.core.agent import Agent
+from comity.core.envelope import Background, Error, Priority, Reply, Request, Status, Usage
+from comity.core.limits import Limits
+from comity.core.retry import Retry
+from comity.runtime.context import Context
+from comity.runtime.events import Event
+from comity.runtime.node import CallHandle, Node
+from comity.runtime.sync import SyncNode
+
+__all__ = [
+    "Agent",
+    "Background",
+    "CallHandle",
+    "Context",
+    "Error",
+    "Event",
+    "Limits",
+    "Node",
+    "Priority",
+    "Reply",
+    "Request",
+    "Retry",
+    "Status",
+    "SyncNode",
+    "Usage",
+]
+__version__ = "0.1.0"

@@ -1,0 +1,211 @@
+"""May this call be made? One tuple of plain rules, in the order a reader would check them; the first refusal wins.
+
+Every rule is a pure function of the request and a snapshot of what the node knows. Nothing has been sent or stored before they
+have all agreed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+
+from comity.core.agent import Agent, Capability, Status
+from comity.core.envelope import Request
+from comity.core.payload import Problem
+from comity.core.schema import Checked
+
+
+class Refused(Struct, frozen=True, gc=False):
+    """Why not: the code of the rule, a sentence with the facts, and what the caller needs to act on it."""
+
+    code: str
+    message: str
+    retry_after_ms: int | None = None
+    problems: tuple[Problem, ...] = ()
+
+
+class Caller(Struct, frozen=True, gc=False):
+    """What the snapshot knows about the call that makes this one."""
+
+    agent: Agent
+    user_id: str
+    tenant_id: str
+    session_id: str
+    children: int  # calls it made that have not ended
+    fan_out_max: int
+
+
+class Snapshot(Struct, frozen=True, gc=False):
+    """What the node knows that bears on one request, at one moment."""
+
+    problems: tuple[Problem, ...]  # of the envelope's own fields
+    problems_code: str
+    caller: Caller | None
+    agent: Agent | None
+    capability: Capability | None
+    nearest: tuple[str, ...]  # names like the one that is not known
+    permitted: bool
+    checked: Checked
+    depth_max: int  # inherited: what the callee narrows holds below it, not for it
+    breaker_retry_after_ms: int | None  # None while calls may pass, or a fallback stands in
+    objective_in_progress: bool
+    loop: tuple[str, ...]  # addresses of the loop this call would close
+    place: int  # in the callee's queue; 0 if it can start at once
+    calls_left: int
+    tokens_left: int | None
+
+
+Rule = Callable[[Request, Snapshot, int], Refused | None]
+
+
+def identity(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001
+    """The envelope names a user, a session and a request, and its texts are sound."""
+    if not world.problems:
+        return None
+    what = "; ".join(f"{p.path}: {p.message}" for p in world.problems[:3])
+    return Refused(world.problems_code, what, problems=world.problems)
+
+
+def isolation(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001
+    """A call stays with the tenant, user and session of the call that makes it."""
+    caller = world.caller
+    if caller is None or (
+        call.user_id == caller.user_id and call.tenant_id == caller.tenant_id and call.session_id == caller.session_id
+    ):
+        return None
+    return Refused("IDENTITY_MISMATCH", f"a call by {caller.agent.id} must keep the user and session it was called with")
+
+
+def known(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001
+    """The agent and its capability exist and take calls."""
+    agent, capability = world.agent, world.capability
+    if agent is None:
+        return Refused("ROUTING_UNKNOWN_AGENT", f"no agent {call.target!r}{_did_you_mean(world.nearest)}")
+    if agent.status is not Status.ACTIVE:
+        code = "ROUTING_AGENT_RETIRED" if agent.status is Status.RETIRED else "ROUTING_AGENT_IN_MAINTENANCE"
+        return Refused(code, f"agent {agent.id} is {agent.status}")
+    if capability is None:
+        what = f"agent {agent.id} has no capability {call.capability!r}"
+        return Refused("ROUTING_UNKNOWN_CAPABILITY", what + _did_you_mean(world.nearest))
+    if not capability.active:
+        return Refused("ROUTING_CAPABILITY_INACTIVE", f"capability {capability.code} of {agent.id} is switched off")
+    return None
+
+
+def permitted(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001
+    """The calling agent may call this one."""
+    if world.permitted:
+        return None
+    assert world.caller is not None
+    allowed = ", ".join(sorted(world.caller.agent.can_call or ())) or "nobody"
+    return Refused("ROUTING_NOT_PERMITTED", f"{world.caller.agent.id} may call {allowed}, not {call.target}")
+
+
+def inputs(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001
+    """The inputs fit the capability's schema; every problem is named."""
+    problems = world.checked.problems
+    if not problems:
+        return None
+    first = problems[0]
+    more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
+    return Refused("INPUT_VALIDATION_FAILED", f"{first.path}: {first.message}{more}", problems=problems)
+
+
+def breaker(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001
+    """The capability has not just failed several times in a row."""
+    wait = world.breaker_retry_after_ms
+    if wait is None:
+        return None
+    return Refused("CAPABILITY_UNAVAILABLE", f"{call.capability} of {call.target} keeps failing; open for {wait} ms", wait)
+
+
+def depth(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001
+    """The chain of agents above the callee is no longer than depth_max."""
+    most = world.depth_max
+    if len(call.chain) <= most:
+        return None
+    path = " → ".join((*call.chain, call.target))
+    return Refused("LIMIT_DEPTH_EXCEEDED", f"depth {len(call.chain)} exceeds depth_max {most} on {path}")
+
+
+def cycle(call: Request, world: Snapshot, now_ms: int) -> Refused | None:
+    """Neither is the callee above itself, nor is the same source already asking it for the same objective in this tree."""
+    if call.target in call.chain:
+        return Refused("ROUTING_CYCLE_DETECTED", f"{call.target} is already in {' → '.join(call.chain)}")
+    if world.objective_in_progress:
+        what = f"{call.source} is already asking {call.target} for the same objective"
+        return Refused("ROUTING_OBJECTIVE_IN_PROGRESS", what)
+    return None
+
+
+def deadlock(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001
+    """The callee is not, through others, waiting for the caller."""
+    if not world.loop:
+        return None
+    return Refused("ROUTING_DEADLOCK_PREVENTED", f"waiting would never end: {' → '.join(world.loop)}")
+
+
+def fan_out(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001
+    """The caller has fewer than fan_out_max calls under way."""
+    caller = world.caller
+    if caller is None or caller.children < caller.fan_out_max:
+        return None
+    what = f"{caller.agent.id} has {caller.children} calls under way; fan_out_max is {caller.fan_out_max}"
+    return Refused("LIMIT_FAN_OUT_EXCEEDED", what)
+
+
+def pending(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001
+    """The callee's queue has room."""
+    assert world.agent is not None
+    if world.place <= world.agent.pending_max:
+        return None
+    return Refused("AGENT_BUSY", f"{call.target} has {world.agent.pending_max} calls waiting already", 1_000)
+
+
+def deadline(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001
+    """There is time left."""
+    if call.deadline_at > now_ms:
+        return None
+    return Refused("LIMIT_DEADLINE_PASSED", f"the deadline of this call passed {now_ms - call.deadline_at} ms ago")
+
+
+def budget(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001
+    """The tree has calls and tokens left."""
+    if world.calls_left < 1:
+        return Refused(
+            "BUDGET_CALLS_EXHAUSTED", f"the calls allowed to this tree, at most {call.limits.calls_max}, are used up"
+        )
+    if world.tokens_left is not None and world.tokens_left < 1:
+        return Refused("BUDGET_TOKENS_EXHAUSTED", "the tokens allowed to this tree are used up")
+    return None
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    identity,
+    isolation,
+    known,
+    permitted,
+    inputs,
+    breaker,
+    depth,
+    cycle,
+    deadlock,
+    fan_out,
+    pending,
+    deadline,
+    budget,
+)
+
+
+def admit(call: Request, world: Snapshot, *, now_ms: int) -> Refused | None:
+    """Return the first refusal, or None: the call may be made."""
+    for rule in RULES:
+        if refusal := rule(call, world, now_ms):
+            return refusal
+    return None
+
+
+def _did_you_mean(names: tuple[str, ...]) -> str:
+    return f"; did you mean {' or '.join(names)}?" if names else ""

@@ -1,0 +1,298 @@
+"""What an agent declares: its profile, its capabilities, and the functions behind them. Data and functions, nothing running."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from comity.core import breaker
+from comity.core.limits import NAME_CHARS_MAX, Limits
+from comity.core.retry import Retry
+from comity.core.schema import Checker, JsonSchema, SchemaError, from_return, from_signature
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Hook = Callable[[str, dict[str, Any]], Any]  # address and state; may be async
+
+_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{NAME_CHARS_MAX - 1}}}")
+
+
+class Status(StrEnum):
+    """Whether an agent takes calls."""
+
+    ACTIVE = "active"
+    MAINTENANCE = "maintenance"
+    RETIRED = "retired"
+
+
+class RunIn(StrEnum):
+    """Where an implementation runs: in the event loop, or in a process of its own that can be killed."""
+
+    LOOP = "loop"
+    PROCESS = "process"
+
+
+class DeclarationError(ValueError):
+    """An agent, capability or registry file is declared wrongly."""
+
+
+class Implementation(Struct, frozen=True, kw_only=True):
+    """One way to do what a capability promises. Lower priority numbers come first."""
+
+    function: Callable[..., Any]
+    is_async: bool
+    priority: int
+    name: str
+    retry: Retry
+    run_in: RunIn
+
+
+class Capability:
+    """A typed operation of an agent, with one or more implementations in priority order."""
+
+    __slots__ = (
+        "_input_schema",
+        "_inputs",
+        "_output_schema",
+        "_outputs",
+        "active",
+        "breaker",
+        "code",
+        "description",
+        "examples",
+        "implementations",
+        "limits",
+        "name",
+        "timeout_ms",
+        "version",
+        "wants_context",
+    )
+
+    def __init__(
+        self,
+        code: str,
+        *,
+        name: str,
+        description: str,
+        version: str,
+        timeout_ms: int | None,
+        active: bool,
+        examples: Sequence[Mapping[str, Any]],
+        limits: Limits | None,
+        breaker_policy: breaker.Policy,
+        input_schema: Mapping[str, Any] | None,
+        output_schema: Mapping[str, Any] | None,
+    ) -> None:
+        if timeout_ms is not None and timeout_ms < 1:
+            raise DeclarationError(f"{code}: timeout_ms must be at least 1, not {timeout_ms}")
+        self.code = code
+        self.name = name or code
+        self.description = description
+        self.version = version
+        self.timeout_ms = timeout_ms
+        self.active = active
+        self.examples = tuple(examples)
+        self.limits = limits
+        self.breaker = breaker_policy
+        self.implementations: tuple[Implementation, ...] = ()
+        self.wants_context: dict[Callable[..., Any], bool] = {}
+        self._input_schema = input_schema
+        self._output_schema = output_schema
+        self._inputs: Checker | None = None
+        self._outputs: Checker | None = None
+
+    def add(self, implementation: Implementation) -> None:
+        """Add a way to do it; the lowest priority number goes first, equal ones in order of declaration."""
+        self.implementations = tuple(sorted((*self.implementations, implementation), key=lambda one: one.priority))
+
+    @property
+    def inputs(self) -> Checker:
+        """The checker of inputs, built on first use from the declared schema or the first implementation's signature."""
+        if self._inputs is None:
+            self.prepare()
+        assert self._inputs is not None
+        return self._inputs
+
+    @property
+    def outputs(self) -> Checker | None:
+        """The checker of results, or None where nothing is declared."""
+        if self._inputs is None:
+            self.prepare()
+        return self._outputs
+
+    def prepare(self) -> None:
+        """Build the checkers; raise `SchemaError` if the declaration cannot be used."""
+        if not self.implementations:
+            raise SchemaError(f"{self.code} has no implementation")
+        first: Checker | None = None
+        for implementation in self.implementations:
+            checker, wants_context = from_signature(implementation.function)
+            self.wants_context[implementation.function] = wants_context
+            first = first or checker
+        self._outputs = (
+            JsonSchema(self._output_schema, path="data")
+            if self._output_schema is not None
+            else from_return(self.implementations[0].function)
+        )
+        self._inputs = JsonSchema(self._input_schema, path="inputs") if self._input_schema is not None else first
+
+
+class Agent:
+    """An agent and what it can do. Capabilities are added by decorator:
+
+    analyst = Agent("ANL", description="Financial analysis")
+
+    @analyst.capability("ANL_NPV", timeout_ms=15_000)
+    async def npv(ctx: Context, cash_flows: list[float], discount_rate: float) -> dict: ...
+    """
+
+    __slots__ = (
+        "aliases",
+        "can_call",
+        "capabilities",
+        "concurrency",
+        "description",
+        "id",
+        "idle_ms",
+        "limits",
+        "on_activate",
+        "on_deactivate",
+        "owner",
+        "pending_max",
+        "status",
+        "tags",
+        "tools_allowed",
+    )
+
+    def __init__(
+        self,
+        id: str,  # noqa: A002  the public word for it
+        *,
+        description: str = "",
+        aliases: Collection[str] = (),
+        tags: Collection[str] = (),
+        owner: str = "",
+        status: Status | str = Status.ACTIVE,
+        concurrency: int = 64,
+        pending_max: int = 1000,
+        can_call: Collection[str] | None = None,
+        tools_allowed: Collection[str] = (),
+        limits: Limits | None = None,
+        idle_ms: int = 300_000,
+        on_activate: Hook | None = None,
+        on_deactivate: Hook | None = None,
+    ) -> None:
+        for name in (id, *aliases):
+            _check_name(name, "agent id or alias")
+        if concurrency < 1 or pending_max < 0 or idle_ms < 1:
+            raise DeclarationError(f"{id}: concurrency and idle_ms must be at least 1, pending_max at least 0")
+        try:
+            self.status = Status(status)
+        except ValueError:
+            raise DeclarationError(f"{id}: status must be one of {', '.join(Status)}, not {status!r}") from None
+        self.id = id
+        self.description = description
+        self.aliases = tuple(aliases)
+        self.tags = tuple(tags)
+        self.owner = owner
+        self.concurrency = concurrency
+        self.pending_max = pending_max
+        self.can_call = None if can_call is None else frozenset(can_call)
+        self.tools_allowed = frozenset(tools_allowed)
+        self.limits = limits
+        self.idle_ms = idle_ms
+        self.on_activate = on_activate
+        self.on_deactivate = on_deactivate
+        self.capabilities: dict[str, Capability] = {}
+
+    def capability(
+        self,
+        code: str,
+        *,
+        name: str = "",
+        description: str = "",
+        version: str = "1.0",
+        timeout_ms: int | None = None,
+        active: bool = True,
+        examples: Sequence[Mapping[str, Any]] = (),
+        limits: Limits | None = None,
+        breaker_policy: breaker.Policy | None = None,
+        input_schema: Mapping[str, Any] | None = None,
+        output_schema: Mapping[str, Any] | None = None,
+        retry: Retry | None = None,
+        run_in: RunIn | str = RunIn.LOOP,
+    ) -> Callable[[Function], Function]:
+        """Declare a capability whose first implementation is the decorated function, which stays as it is."""
+        _check_name(code, f"capability code of {self.id}")
+        if code in self.capabilities:
+            raise DeclarationError(f"{self.id} declares {code} twice; add a second implementation with fallback()")
+        capability = Capability(
+            code,
+            name=name,
+            description=description,
+            version=version,
+            timeout_ms=timeout_ms,
+            active=active,
+            examples=examples,
+            limits=limits,
+            breaker_policy=breaker_policy or breaker.Policy(),
+            input_schema=input_schema,
+            output_schema=output_schema,
+        )
+
+        def declare(function: Function) -> Function:
+            if not capability.description:
+                capability.description = (function.__doc__ or "").strip().partition("\n")[0]
+            self.capabilities[code] = capability
+            return self.implementation(code, priority=1, retry=retry, run_in=run_in)(function)
+
+        return declare
+
+    def fallback(
+        self, code: str, *, retry: Retry | None = None, run_in: RunIn | str = RunIn.LOOP
+    ) -> Callable[[Function], Function]:
+        """Declare what to do when the implementations before this one fail; its replies are marked degraded."""
+        priority = max((one.priority for one in self._declared(code).implementations), default=0) + 1
+        return self.implementation(code, priority=priority, retry=retry, run_in=run_in)
+
+    def implementation(
+        self, code: str, *, priority: int, retry: Retry | None = None, run_in: RunIn | str = RunIn.LOOP
+    ) -> Callable[[Function], Function]:
+        """Declare one implementation of a capability at a priority; lower numbers go first."""
+        capability = self._declared(code)
+
+        def declare(function: Function) -> Function:
+            if not callable(function):
+                raise DeclarationError(f"{code}: {function!r} is not a function")
+            capability.add(
+                Implementation(
+                    function=function,
+                    is_async=inspect.iscoroutinefunction(function),
+                    priority=priority,
+                    name=getattr(function, "__qualname__", type(function).__name__),
+                    retry=retry or Retry(),
+                    run_in=RunIn(run_in),
+                )
+            )
+            return function
+
+        return declare
+
+    def _declared(self, code: str) -> Capability:
+        try:
+            return self.capabilities[code]
+        except KeyError:
+            raise DeclarationError(f"{self.id} has no capability {code}; declare it with capability() first") from None
+
+    def __repr__(self) -> str:
+        return f"Agent({self.id!r}, {len(self.capabilities)} capabilities)"
+
+
+def _check_name(name: Any, what: str) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        allowed = f"letters, digits, '.', '_' and '-', at most {NAME_CHARS_MAX}, beginning with a letter or digit"
+        raise DeclarationError(f"{name!r} cannot be an {what}: use {allowed}")

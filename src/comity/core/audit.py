@@ -1,0 +1,125 @@
+"""The audit trail: append-only rows, each bound to the one before by a hash.
+
+A row says who asked whom for what and how it was decided or ended, and nothing personal: an objective enters as a digest, and
+so does a user id that is itself personal, such as an e-mail address. Changing, removing or reordering a row breaks the chain at
+that row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+GENESIS: Final = "0" * 64
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(list[Any]).decode
+
+
+class Kind(StrEnum):
+    """What a row records."""
+
+    ADMITTED = "admitted"
+    REFUSED = "refused"
+    SETTLED = "settled"
+    LATE = "late"  # a result that came after the call had settled; recorded, never delivered
+
+
+# What a row says, before it has its place in the chain: the fields of `Row` between `id` and `previous_hash`.
+Entry = tuple[Any, ...]
+# A row as it is stored: id, what it says as JSON, previous hash, hash. The hash covers the stored bytes themselves.
+Stored = tuple[int, bytes, str, str]
+
+
+class Row(NamedTuple):
+    """One row of the audit, decoded."""
+
+    id: int
+    kind: str
+    created_at: int
+    request_id: str
+    root_id: str
+    parent_id: str | None
+    origin: str | None
+    target: str
+    capability: str
+    tenant_id: str
+    user_id: str
+    session_id: str
+    objective: str
+    chain: str
+    success: int | None
+    status: str | None
+    error_code: str | None
+    duration_ms: float | None
+    tokens: int | None
+    previous_hash: str
+    hash: str
+
+
+ENTRY_FIELDS: Final = Row._fields[1:-2]
+
+
+class Verdict(NamedTuple):
+    """Whether a chain is whole; `row_id` is the first row that does not fit, `reason` says how."""
+
+    ok: bool
+    rows: int
+    row_id: int | None = None
+    reason: str = ""
+
+
+def seal(row_id: int, entry: Entry, previous_hash: str) -> Stored:
+    """Give what a row says its place: after the row with `previous_hash`."""
+    body = _encode(entry)
+    return row_id, body, previous_hash, _hash(row_id, body, previous_hash)
+
+
+def row(stored: Stored) -> Row:
+    """Decode a stored row. Raises `ValueError` if somebody made it unreadable; `verify` says which."""
+    row_id, body, previous_hash, sealed = stored
+    return Row._make((row_id, *_decode(body), previous_hash, sealed))
+
+
+def verify(rows: Iterable[Stored], *, first_id: int = 1, previous_hash: str = GENESIS, head: str | None = None) -> Verdict:
+    """Walk the chain and name the first row that is missing, out of order or changed; `head` also catches a cut-off end."""
+    count = 0
+    expected_id = first_id
+    for row_id, body, previous, sealed in rows:
+        if row_id != expected_id:
+            return Verdict(False, count, expected_id, f"row {expected_id} is missing")
+        if _hash(row_id, body, previous) != sealed:
+            return Verdict(False, count, row_id, f"row {row_id} was changed, or moved from its place")
+        if previous != previous_hash:
+            return Verdict(False, count, row_id, f"row {row_id} does not follow the row before it")
+        previous_hash = sealed
+        expected_id += 1
+        count += 1
+    if head is not None and previous_hash != head:
+        return Verdict(False, count, expected_id, f"the rows after {expected_id - 1} were cut off")
+    return Verdict(True, count)
+
+
+def _hash(row_id: int, body: bytes, previous_hash: str) -> str:
+    return hashlib.sha256(f"{row_id}:{previous_hash}:".encode() + body).hexdigest()
+
+
+def digest(text: str) -> str:
+    """Return a short digest under which equal texts can be found without storing them."""
+    return f"sha256:{hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()[:16]}" if text else ""
+
+
+@lru_cache(maxsize=4096)
+def pseudonym(user_id: str) -> str:
+    """Return a user id as it may stand in the audit: as it is, or as a digest if it is itself personal."""
+    is_opaque = user_id.isascii() and not ("@" in user_id or " " in user_id or _looks_like_a_phone_number(user_id))
+    return user_id if is_opaque else digest(user_id)
+
+
+def _looks_like_a_phone_number(text: str) -> bool:
+    digits = sum(character.isdigit() for character in text)
+    return digits >= 7 and all(character.isdigit() or character in "+-() ." for character in text)

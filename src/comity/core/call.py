@@ -1,0 +1,41 @@
+"""The life of one call. This file owns its state machine; `docs/machines.md` is drawn from the table.
+
+A call is admitted, waits for its place, runs, and settles once. Cancel and expiry settle it from any state but settled; nothing
+leaves settled, so a late result finds no way to change the outcome.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """Where a call is."""
+
+    ADMITTED = "admitted"
+    QUEUED = "queued"
+    RUNNING = "running"
+    SETTLED = "settled"
+
+
+class Event(StrEnum):
+    """What can happen to a call."""
+
+    QUEUE = "queue"
+    START = "start"
+    FINISH = "finish"
+    CANCEL = "cancel"
+    EXPIRE = "expire"
+
+
+TRANSITIONS: dict[State, dict[Event, State]] = {
+    State.ADMITTED: {Event.QUEUE: State.QUEUED, Event.CANCEL: State.SETTLED, Event.EXPIRE: State.SETTLED},
+    State.QUEUED: {Event.START: State.RUNNING, Event.CANCEL: State.SETTLED, Event.EXPIRE: State.SETTLED},
+    State.RUNNING: {Event.FINISH: State.SETTLED, Event.CANCEL: State.SETTLED, Event.EXPIRE: State.SETTLED},
+    State.SETTLED: {},
+}
+
+
+def advance(state: State, event: Event) -> State | None:
+    """Return the next state, or None where the event cannot happen: for a settled call that is how lateness shows."""
+    return TRANSITIONS[state].get(event)

@@ -1,0 +1,441 @@
+"""The canonical `Request` and `Reply`, their parts, and the one codec for them.
+
+A dialect is a pair of pure functions to and from these two types. Both are frozen and hold data only. Bytes become a `Request`
+once, at the edge; inputs stay the JSON they arrived in until the capability's schema reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from comity.core.limits import (
+    CHAIN_MAX,
+    HINTS_MAX,
+    ID_CHARS_MAX,
+    INPUTS_BYTES_MAX,
+    MESSAGE_BYTES_MAX,
+    NAME_CHARS_MAX,
+    OBJECTIVE_CHARS_MAX,
+    REPLY_BYTES_MAX,
+    REQUEST_BYTES_MAX,
+    WARNINGS_MAX,
+    Limits,
+)
+from comity.core.payload import PayloadError, Problem, check, pack, text_problem, unpack
+from comity.errors import CODES, CallerError, family
+
+VERSION: Final = "1.0"
+
+
+class Status(StrEnum):
+    """How a call ended. The values are the wire words."""
+
+    SUCCESS = "success"
+    PARTIAL = "partial"
+    NEEDS_INPUT = "needs_input"
+    REFUSED = "refused"
+    ERROR = "error"
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+
+
+class Priority(StrEnum):
+    """Which call an agent takes next, most urgent first."""
+
+    CRITICAL = "critical"
+    HIGH = "high"
+    NORMAL = "normal"
+    LOW = "low"
+
+
+class Reference(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """A pointer to a document or data item, passed instead of a copy."""
+
+    source_id: str
+    owner_scope: str = ""
+    relevance: float | None = None
+
+
+class Background(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """What the callee should know about the work so far: the handoff context."""
+
+    original_request: str = ""
+    workflow_position: str = ""
+    prior_agents: tuple[str, ...] = ()
+    prior_outputs: dict[str, Any] = {}
+    decisions: tuple[str, ...] = ()
+    constraints: dict[str, Any] = {}
+    assumptions: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+    references: tuple[Reference, ...] = ()
+    intermediate_results: Any = None
+    hints: tuple[str, ...] = ()
+    history_ref: str = ""
+    extra: dict[str, Any] = {}
+
+
+class ExpectedOutput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """What the caller wants back, beyond what the capability's own schema says."""
+
+    type: str = ""
+    fields: tuple[str, ...] = ()
+    bytes_max: int | None = None
+
+
+class Artifact(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """One typed product of a call; `type` is one of table, json, url, id, file."""
+
+    type: str
+    value: Any
+    label: str = ""
+
+
+class Usage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """Tokens a call and everything below it reported, and the calls made below it."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    calls: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        """Prompt and completion together."""
+        return self.prompt_tokens + self.completion_tokens
+
+
+class Error(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """Why a call was refused or failed: a stable code, one sentence, and whether a retry can help."""
+
+    code: str
+    message: str
+    retryable: bool = False
+    advice: str = ""
+    retry_after_ms: int | None = None
+    problems: tuple[Problem, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        code: str,
+        message: str,
+        *,
+        retryable: bool | None = None,
+        retry_after_ms: int | None = None,
+        problems: tuple[Problem, ...] = (),
+    ) -> Error:
+        """Make an error whose `retryable` and `advice` come from the code table unless given."""
+        meaning = CODES.get(code)
+        if retryable is None:
+            retryable = meaning.retryable if meaning else False
+        return cls(
+            code=code,
+            message=message,
+            retryable=retryable,
+            advice=meaning.advice if meaning else "",
+            retry_after_ms=retry_after_ms,
+            problems=problems,
+        )
+
+
+_EMPTY_INPUTS = Raw(b"{}")
+
+
+class Request(
+    Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    gc=False,  # holds no cycles; the collector need not look
+    rename={"body": "inputs"},
+):
+    """One call, as it travels. `source` is None for a user; `chain` lists the addresses above the callee, root first."""
+
+    request_id: str
+    target: str
+    capability: str
+    user_id: str
+    limits: Limits
+    deadline_at: int  # epoch milliseconds
+    created_at: int = 0
+    version: str = VERSION
+    source: str | None = None
+    chain: tuple[str, ...] = ()
+    body: Raw = _EMPTY_INPUTS
+    objective: str = ""
+    message: str = ""
+    priority: Priority = Priority.NORMAL
+    root_id: str = ""
+    parent_id: str | None = None
+    correlation_id: str = ""
+    tenant_id: str = "default"
+    session_id: str = ""
+    parent_session_id: str | None = None
+    context: Background | None = None
+    expected_output: ExpectedOutput | None = None
+    trace_id: str = ""
+    span_id: str = ""
+    parent_span_id: str = ""
+    metadata: dict[str, Any] = {}
+
+    @property
+    def inputs(self) -> Any:
+        """The inputs as a fresh Python value; changing it changes nothing else."""
+        return unpack(self.body)
+
+    @property
+    def depth(self) -> int:
+        """Agent-to-agent hops above the callee: 0 for a call by a user."""
+        return len(self.chain)
+
+
+class Reply(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """How a call ended. A value: check `status`, or call `unwrap()` to get the data or an exception.
+
+    A capability may return one, made by `Reply.success`, `.partial`, `.needs_input` or `.failure`; ids, usage and duration are
+    filled in when the call settles.
+    """
+
+    status: Status
+    data: Any = None
+    message: str = ""
+    confidence: float | None = None
+    warnings: tuple[str, ...] = ()
+    error: Error | None = None
+    usage: Usage = field(default_factory=Usage)
+    request_id: str = ""
+    duration_ms: float = 0.0
+    degraded: bool = False
+    version: str = VERSION
+    source: str = ""
+    session_id: str = ""
+    summary: str = ""
+    thought: str = ""
+    next_step_hint: str = ""
+    requires_followup: bool = False
+    artifacts: tuple[Artifact, ...] = ()
+    new_facts: tuple[str, ...] = ()
+    sources: tuple[Reference, ...] = ()
+    metadata: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        status = self.status
+        if status is Status.SUCCESS or status is Status.PARTIAL:
+            if self.confidence is None or not 0.0 <= self.confidence <= 1.0:
+                raise ValueError(f"a {status} reply carries a confidence from 0 to 1, not {self.confidence!r}")
+            if status is Status.PARTIAL and not self.warnings:
+                raise ValueError("a partial reply carries at least one warning that says what is missing")
+        elif self.error is None and status is not Status.NEEDS_INPUT:
+            raise ValueError(f"a {status} reply carries an error")
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is a result: success, or partial with warnings."""
+        return self.status is Status.SUCCESS or self.status is Status.PARTIAL
+
+    def unwrap(self) -> Any:
+        """Return the data, or raise the error class that says who must act."""
+        if self.ok:
+            return self.data
+        if self.error is None:
+            raise family("TARGET_FAILED")(self.message or "the agent needs input", code="CALL_NEEDS_INPUT")
+        error = self.error
+        raise family(error.code)(
+            error.message,
+            code=error.code,
+            retryable=error.retryable,
+            retry_after_ms=error.retry_after_ms,
+            problems=error.problems,
+            request_id=self.request_id,
+        )
+
+    @classmethod
+    def success(cls, data: Any = None, *, message: str = "", confidence: float = 1.0, **more: Any) -> Reply:
+        """The work is done."""
+        return cls(status=Status.SUCCESS, data=data, message=message, confidence=confidence, **more)
+
+    @classmethod
+    def partial(cls, data: Any, *, warnings: list[str] | tuple[str, ...], confidence: float = 0.6, **more: Any) -> Reply:
+        """Part of the work is done; the warnings say what is missing or degraded."""
+        return cls(status=Status.PARTIAL, data=data, warnings=tuple(warnings), confidence=confidence, **more)
+
+    @classmethod
+    def needs_input(cls, question: str, *, data: Any = None, **more: Any) -> Reply:
+        """The work cannot go on without an answer from the user."""
+        return cls(status=Status.NEEDS_INPUT, message=question, data=data, **more)
+
+    @classmethod
+    def failure(cls, message: str, *, code: str = "TARGET_FAILED", retryable: bool | None = None, **more: Any) -> Reply:
+        """The agent could not do it; `code` may be the agent's own."""
+        return cls(status=Status.ERROR, error=Error.of(code, message, retryable=retryable), message=message, **more)
+
+
+# --- versions -----------------------------------------------------------------------------------------------------------
+
+_Document = dict[str, Any]
+
+
+def _from_0_8(old: _Document) -> _Document:
+    """0.8 called the chain `call_chain` and gave confidence in percent."""
+    new = dict(old)
+    if "call_chain" in new:
+        new["chain"] = new.pop("call_chain")
+    if isinstance(new.get("confidence"), (int, float)):
+        new["confidence"] = new["confidence"] / 100
+    new["version"] = "0.9"
+    return new
+
+
+def _from_0_9(old: _Document) -> _Document:
+    """0.9 called the absolute deadline `deadline_ms`."""
+    new = dict(old)
+    if "deadline_ms" in new:
+        new["deadline_at"] = new.pop("deadline_ms")
+    new["version"] = VERSION
+    return new
+
+
+_MIGRATIONS: dict[str, Callable[[_Document], _Document]] = {"0.8": _from_0_8, "0.9": _from_0_9}
+VERSIONS_ACCEPTED: Final = (VERSION, *sorted(_MIGRATIONS, reverse=True))
+
+
+# --- codec --------------------------------------------------------------------------------------------------------------
+
+Envelope = TypeVar("Envelope", Request, Reply)
+
+encode = msgspec.json.Encoder().encode
+_decode_request = msgspec.json.Decoder(Request).decode
+_decode_reply = msgspec.json.Decoder(Reply).decode
+
+
+def decode_request(raw: bytes) -> Request:
+    """Return the request in `raw`, or raise `CallerError` naming the path of what is wrong."""
+    request = _decode(raw, _decode_request, REQUEST_BYTES_MAX)
+    problems = request_problems(request)
+    if not bytes(request.body).lstrip().startswith(b"{"):
+        problems += (Problem("inputs", "must be an object"),)
+    if problems:
+        raise CallerError(_sentence(problems), code="ENVELOPE_MALFORMED", problems=problems)
+    try:
+        check(bytes(request.body), path="inputs", bytes_max=INPUTS_BYTES_MAX)
+    except PayloadError as error:
+        raise CallerError(str(error), code=error.code, problems=error.problems) from None
+    return request
+
+
+def decode_reply(raw: bytes) -> Reply:
+    """Return the reply in `raw`, or raise `CallerError` naming the path of what is wrong."""
+    # A reply's data may reach REPLY_BYTES_MAX; the envelope around it is small.
+    reply = _decode(raw, _decode_reply, 2 * REPLY_BYTES_MAX)
+    problems = reply_problems(reply)
+    if problems:
+        raise CallerError(_sentence(problems), code="ENVELOPE_MALFORMED", problems=problems)
+    return reply
+
+
+def _decode(raw: bytes, typed: Callable[[bytes], Envelope], bytes_max: int) -> Envelope:
+    if len(raw) > bytes_max:
+        raise CallerError(f"{len(raw):,} bytes exceed the {bytes_max:,} an envelope may have", code="ENVELOPE_TOO_LARGE")
+    try:
+        envelope = typed(raw)
+        if envelope.version == VERSION:
+            return envelope
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError):
+        pass  # an older version, or wrong: the slow way below tells which
+    try:
+        document = unpack(raw)
+        if not isinstance(document, dict):
+            raise CallerError("the envelope must be a JSON object", code="ENVELOPE_MALFORMED")
+        version = document.get("version", VERSION)
+        if version not in VERSIONS_ACCEPTED:
+            accepted = ", ".join(VERSIONS_ACCEPTED)
+            raise CallerError(
+                f"version {version!r} is not one of {accepted}", code="ENVELOPE_VERSION_UNSUPPORTED", version=version
+            )
+        while version != VERSION:
+            document = _MIGRATIONS[version](document)
+            version = document["version"]
+        return typed(encode(document))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        problem = _problem_of(error)
+        raise CallerError(f"{problem.path}: {problem.message}", code="ENVELOPE_MALFORMED", problems=(problem,)) from None
+
+
+def _problem_of(error: Exception) -> Problem:
+    """Turn a decoder's complaint into a path and a message; the path stands at its end as `$.a[0].b`."""
+    if isinstance(error, RecursionError):
+        return Problem("$", "is nested too deep")
+    if isinstance(error, UnicodeDecodeError):
+        return Problem("$", "is not valid UTF-8")
+    message, _, path = str(error).rpartition(" - at `")
+    if not message:
+        return Problem("$", str(error))
+    return Problem(path.rstrip("`").replace("$.", "", 1) or "$", message)
+
+
+def _sentence(problems: tuple[Problem, ...]) -> str:
+    return "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
+
+
+def request_problems(request: Request) -> tuple[Problem, ...]:
+    """Return what is wrong with the fields of a request that the type alone does not say; inputs are checked elsewhere."""
+    problems = [
+        Problem(name, f"must be 1 to {most} printable characters")
+        for name, value, most in (
+            ("request_id", request.request_id, ID_CHARS_MAX),
+            ("target", request.target, ID_CHARS_MAX),
+            ("capability", request.capability, NAME_CHARS_MAX),
+            ("user_id", request.user_id, ID_CHARS_MAX),
+            ("tenant_id", request.tenant_id, ID_CHARS_MAX),
+        )
+        if not is_id(value, most)
+    ]
+    problems += [
+        Problem(name, f"must be at most {ID_CHARS_MAX} printable characters")
+        for name, value in (
+            ("session_id", request.session_id),
+            ("correlation_id", request.correlation_id),
+            ("root_id", request.root_id),
+            ("source", request.source),
+        )
+        if value and not is_id(value, ID_CHARS_MAX)
+    ]
+    problems += _texts(("objective", request.objective, OBJECTIVE_CHARS_MAX), ("message", request.message, MESSAGE_BYTES_MAX))
+    if len(request.chain) > CHAIN_MAX:
+        problems.append(Problem("chain", f"has {len(request.chain)} agents; at most {CHAIN_MAX} are allowed"))
+    if request.context is not None:
+        problems += context_problems(request.context)
+    return tuple(problems)
+
+
+def context_problems(context: Background) -> list[Problem]:
+    """Return what is wrong with a handoff context: sizes, and what JSON cannot say."""
+    if len(context.hints) > HINTS_MAX:
+        return [Problem("context.hints", f"has {len(context.hints)} entries; at most {HINTS_MAX} are allowed")]
+    try:
+        pack(msgspec.to_builtins(context), path="context", bytes_max=INPUTS_BYTES_MAX)
+    except PayloadError as error:
+        return list(error.problems)
+    return []
+
+
+def reply_problems(reply: Reply) -> tuple[Problem, ...]:
+    """Return what is wrong with the texts and lists of a reply; its data is checked as a document."""
+    problems = _texts(*((name, getattr(reply, name), MESSAGE_BYTES_MAX) for name in ("message", "summary", "thought")))
+    if len(reply.warnings) > WARNINGS_MAX:
+        problems.append(Problem("warnings", f"has {len(reply.warnings)} entries; at most {WARNINGS_MAX} are allowed"))
+    return tuple(problems)
+
+
+def is_id(value: Any, most: int = ID_CHARS_MAX) -> bool:
+    """Return whether `value` can name something: printable text of bounded length."""
+    return isinstance(value, str) and 0 < len(value) <= most and value.isprintable()
+
+
+def _texts(*fields: tuple[str, str, int]) -> list[Problem]:
+    found = (text_problem(value, path=name, bytes_max=most) for name, value, most in fields)
+    return [problem for problem in found if problem is not None]

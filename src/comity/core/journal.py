@@ -1,0 +1,148 @@
+"""What is written down about calls, as values. An engine stores them; the order in which they are appended is the truth.
+
+Audit rows are made from these records where they are stored, off the path of the call.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+from msgspec import Struct
+
+from comity.core.audit import Entry, Kind, digest, pseudonym
+from comity.core.envelope import Reply, Request
+
+
+class Accepted(Struct, frozen=True, gc=False):
+    """A call was admitted; with this record it survives the process that admitted it."""
+
+    request: Request
+    at_ms: int
+    node_id: str
+
+
+class Refused(Struct, frozen=True, gc=False):
+    """A call was refused; nothing else happened."""
+
+    request: Request
+    reply: Reply
+    at_ms: int
+
+
+class Settled(Struct, frozen=True, gc=False):
+    """A call ended. Replaces its `Accepted`: the request's content is no longer needed."""
+
+    request: Request
+    reply: Reply
+    at_ms: int
+
+
+class Late(Struct, frozen=True, gc=False):
+    """A result came after its call had settled."""
+
+    request: Request
+    reply: Reply
+    at_ms: int
+
+
+class StateSaved(Struct, frozen=True, gc=False):
+    """An agent's private state as of a settlement; a higher version replaces a lower one."""
+
+    address: str
+    version: int
+    data: bytes
+
+
+CallRecord = Accepted | Refused | Settled | Late
+Record = CallRecord | StateSaved
+
+_KINDS = {
+    Accepted: Kind.ADMITTED.value,
+    Refused: Kind.REFUSED.value,
+    Settled: Kind.SETTLED.value,
+    Late: Kind.LATE.value,
+}
+
+
+def entry(record: CallRecord) -> Entry:
+    """Return what the audit says about a record."""
+    request = record.request
+    if type(record) is Accepted:
+        outcome: Entry = (None, None, None, None, None)
+    else:
+        reply: Reply = record.reply  # type: ignore[union-attr]
+        error, usage = reply.error, reply.usage
+        outcome = (
+            1 if error is None else 0,
+            str(reply.status),
+            None if error is None else error.code,
+            reply.duration_ms,
+            usage.prompt_tokens + usage.completion_tokens,
+        )
+    chain = request.chain
+    return (
+        _KINDS[type(record)],
+        record.at_ms,
+        request.request_id,
+        request.root_id,
+        request.parent_id,
+        request.source,
+        request.target,
+        request.capability,
+        request.tenant_id,
+        pseudonym(request.user_id),
+        request.session_id,
+        digest(request.objective),
+        " ".join(chain) if chain else "",
+        *outcome,
+    )
+
+
+class StoredCall(Struct, frozen=True, gc=False, array_like=True):
+    """A call as the store knows it; `reply` is None while it is open, `request` is None once it is settled."""
+
+    request_id: str
+    root_id: str
+    parent_id: str | None
+    tenant_id: str
+    user_id: str
+    session_id: str
+    target: str
+    capability: str
+    objective: str
+    fingerprint: int
+    created_at: int
+    deadline_at: int
+    settled_at: int | None
+    node_id: str
+    request: Request | None
+    reply: Reply | None
+
+
+def stored(record: Accepted | Settled, node_id: str) -> StoredCall:
+    """Return what is kept of a call: the request while it is open, the reply once it is settled."""
+    request = record.request
+    settled = record if type(record) is Settled else None
+    return StoredCall(
+        request.request_id,
+        request.root_id,
+        request.parent_id,
+        request.tenant_id,
+        request.user_id,
+        request.session_id,
+        request.target,
+        request.capability,
+        request.objective,
+        fingerprint(request),
+        request.created_at,
+        request.deadline_at,
+        None if settled is None else settled.at_ms,
+        node_id,
+        request if settled is None else None,
+        None if settled is None else settled.reply,
+    )
+
+
+def fingerprint(request: Request) -> int:
+    """Return a checksum that tells two requests under one id apart; against mistakes, not against malice."""
+    return zlib.crc32(request.body, zlib.crc32(f"{request.target}\n{request.capability}".encode()))

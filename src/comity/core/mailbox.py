@@ -1,0 +1,57 @@
+"""The queue of calls an agent has not started: most urgent first, nobody starved.
+
+Each round gives every priority a number of turns; the most urgent call with turns left goes first, and a new round begins when
+none of the waiting priorities has any. So a low call waits for at most one round of more urgent ones.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, Generic, TypeVar
+
+from comity.core.envelope import Priority
+
+TURNS: Final[dict[Priority, int]] = {Priority.CRITICAL: 8, Priority.HIGH: 4, Priority.NORMAL: 2, Priority.LOW: 1}
+
+Item = TypeVar("Item")
+
+
+class Mailbox(Generic[Item]):
+    """Waiting calls of one agent."""
+
+    __slots__ = ("_lanes", "_length", "_turns")
+
+    def __init__(self) -> None:
+        self._lanes: dict[Priority, deque[Item]] = {priority: deque() for priority in TURNS}
+        self._turns = dict(TURNS)
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def offer(self, item: Item, priority: Priority) -> None:
+        """Put a call at the end of its lane. The bound is admission's business."""
+        self._lanes[priority].append(item)
+        self._length += 1
+
+    def take(self) -> Item | None:
+        """Return the next call, or None if there is none."""
+        if not self._length:
+            return None
+        self._length -= 1
+        for _ in range(2):
+            for priority, lane in self._lanes.items():
+                if lane and self._turns[priority]:
+                    self._turns[priority] -= 1
+                    return lane.popleft()
+            self._turns = dict(TURNS)
+        raise AssertionError("a waiting call had no turn in a new round")
+
+    def remove(self, item: Item, priority: Priority) -> bool:
+        """Take a call out before its turn; return whether it was waiting."""
+        try:
+            self._lanes[priority].remove(item)
+        except ValueError:
+            return False
+        self._length -= 1
+        return True

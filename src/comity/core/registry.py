@@ -1,0 +1,92 @@
+"""Who exists: agents by id and alias, and the nearest names to one that does not.
+
+The list of agents is data. An address is `agent` or `agent/key`; each key is its own virtual actor.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from comity.core.agent import Agent, Capability, DeclarationError
+from comity.core.envelope import is_id
+
+_NEAREST_POOL_MAX = 1_000
+
+
+class Address(NamedTuple):
+    """Where a call goes: the agent's own id, and the key if the address has one."""
+
+    agent: Agent
+    text: str
+
+
+class Registry:
+    """All agents a node knows."""
+
+    __slots__ = ("_addresses", "_agents", "_names")
+
+    def __init__(self, agents: Iterable[Agent] = ()) -> None:
+        self._agents: dict[str, Agent] = {}
+        self._names: dict[str, Agent] = {}  # ids and aliases
+        self._addresses: dict[str, Address] = {}  # names without a key, ready made
+        for agent in agents:
+            self.add(agent)
+
+    def add(self, agent: Agent) -> None:
+        """Register an agent; its id and aliases must be free, and aliases differ from every id."""
+        for name in (agent.id, *agent.aliases):
+            if name in self._names:
+                raise DeclarationError(f"{name!r} is taken by agent {self._names[name].id}; ids and aliases are unique")
+        self._agents[agent.id] = agent
+        for name in (agent.id, *agent.aliases):
+            self._names[name] = agent
+            self._addresses[name] = Address(agent, agent.id)
+
+    def __iter__(self) -> Iterator[Agent]:
+        return iter(self._agents.values())
+
+    def __len__(self) -> int:
+        return len(self._agents)
+
+    def resolve(self, target: str) -> Address | None:
+        """Return where an address leads, aliases replaced by ids; None if there is no such agent."""
+        known = self._addresses.get(target)
+        if known is not None:
+            return known
+        name, slash, key = target.partition("/")
+        agent = self._names.get(name)
+        if agent is None or not slash or not is_id(key):
+            return None
+        return Address(agent, f"{agent.id}/{key}")
+
+    def permits(self, source: Agent, target: Agent) -> bool:
+        """Return whether the source's `can_call` names the target by id or alias."""
+        allowed = source.can_call
+        return allowed is None or "*" in allowed or target.id in allowed or any(name in allowed for name in target.aliases)
+
+    def nearest_agents(self, name: str) -> list[str]:
+        """Return the known names closest to `name`, best first."""
+        return nearest(name.partition("/")[0], self._names)
+
+    @staticmethod
+    def nearest_capabilities(agent: Agent, code: str) -> list[str]:
+        """Return the agent's capability codes closest to `code`, best first; all of them if it has few."""
+        return nearest(code, agent.capabilities) or sorted(agent.capabilities)[:5]
+
+    def capability(self, agent: Agent, code: str) -> Capability | None:
+        """Return the agent's capability, if it has it."""
+        return agent.capabilities.get(code)
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """Return up to three names that look like `name`. A large registry is narrowed first, so that the answer comes at once."""
+    folded: dict[str, str] = {}
+    for candidate in known:
+        folded.setdefault(candidate.casefold(), candidate)
+    wanted = name.casefold()
+    pool = list(folded)
+    if len(pool) > _NEAREST_POOL_MAX:
+        pool = [c for c in pool if c[:2] == wanted[:2] and abs(len(c) - len(wanted)) <= 3][:_NEAREST_POOL_MAX]
+    return [folded[match] for match in difflib.get_close_matches(wanted, pool, n=3, cutoff=0.5)]

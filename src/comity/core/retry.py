@@ -1,0 +1,34 @@
+"""When to try an implementation again: transient failures only, later each time, never past the deadline."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Retry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`attempts` counts the first try; jitter is the share of the delay that chance may take away."""
+
+    attempts: int = 1
+    delay_ms: int = 100
+    multiplier: float = 2.0
+    delay_ms_max: int = 5_000
+    jitter: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not (
+            1 <= self.attempts <= 100
+            and 0 <= self.delay_ms <= self.delay_ms_max
+            and self.multiplier >= 1
+            and 0 <= self.jitter <= 1
+        ):
+            raise ValueError(
+                "retry needs attempts from 1 to 100, 0 <= delay_ms <= delay_ms_max, multiplier >= 1, jitter from 0 to 1"
+            )
+
+    def pause_ms(self, failures: int, *, left_ms: float, chance: float) -> float | None:
+        """Return how long to wait after `failures` failed attempts, or None if there is no attempt or no time left."""
+        if failures >= self.attempts:
+            return None
+        full = min(self.delay_ms * self.multiplier ** (failures - 1), self.delay_ms_max)
+        pause = full * (1 - self.jitter * chance)
+        return pause if pause < left_ms else None

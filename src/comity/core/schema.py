@@ -1,0 +1,162 @@
+"""What a capability takes and gives: checkers made from type hints or from JSON Schema, built when first needed.
+
+A checker reads JSON bytes and returns either the arguments or every problem with its path. Validators are built on first use,
+because ten thousand registered agents of which a few are called must not cost ten thousand validators.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, NotRequired, Protocol
+
+import jsonschema_rs
+from msgspec import Struct
+from pydantic_core import ValidationError
+from typing_extensions import TypedDict
+
+from comity.core.payload import Problem, unpack
+
+PROBLEMS_MAX = 100
+
+
+class Checked(Struct, frozen=True, gc=False):
+    """The outcome of a check: the value, or what is wrong with it."""
+
+    value: Any
+    problems: tuple[Problem, ...] = ()
+
+
+class Checker(Protocol):
+    """Reads one JSON document against a schema."""
+
+    def check(self, raw: bytes) -> Checked:
+        """Return the value, or every problem."""
+        ...
+
+    def json_schema(self) -> dict[str, Any]:
+        """Return the schema as plain data."""
+        ...
+
+
+class SchemaError(ValueError):
+    """The schema or signature itself cannot be used."""
+
+
+class JsonSchema:
+    """A foreign JSON Schema, given as data."""
+
+    def __init__(self, schema: Mapping[str, Any], *, path: str) -> None:
+        self._schema = dict(schema)
+        self._path = path
+        try:
+            jsonschema_rs.meta.validate(self._schema)
+            # Values are masked, since a message may not repeat personal data; references are never fetched.
+            self._validator = jsonschema_rs.validator_for(self._schema, mask="the value", retriever=_no_retrieval)
+        except (jsonschema_rs.ValidationError, ValueError) as error:
+            raise SchemaError(f"not a valid JSON Schema: {str(error).splitlines()[0]}") from None
+
+    def check(self, raw: bytes) -> Checked:
+        """Return the document as it is, or every problem."""
+        value = unpack(raw)
+        if self._validator.is_valid(value):
+            return Checked(value)
+        problems = tuple(
+            Problem(join(self._path, error.instance_path), error.message)
+            for error, _ in zip(self._validator.iter_errors(value), range(PROBLEMS_MAX), strict=False)
+        )
+        return Checked(None, problems)
+
+    def json_schema(self) -> dict[str, Any]:
+        """Return the schema as given."""
+        return self._schema
+
+
+class PythonType:
+    """A Python type, checked by pydantic in strict JSON mode: numbers are not text, dates are ISO text."""
+
+    def __init__(self, kind: Any, *, path: str) -> None:
+        from pydantic import ConfigDict, PydanticUserError, TypeAdapter  # noqa: PLC0415  slow to import, needed on first use
+
+        self._path = path
+        try:
+            try:
+                self._adapter: Any = TypeAdapter(kind, config=ConfigDict(allow_inf_nan=False))
+            except PydanticUserError:  # models, dataclasses and typed dicts bring their own configuration
+                self._adapter = TypeAdapter(kind)
+        except Exception as error:  # noqa: BLE001  a user's annotation can fail in any way; it is their declaration
+            raise SchemaError(f"{path}: {kind!r} cannot be used as a type: {error}") from None
+        self._validate = self._adapter.validator.validate_json
+
+    def check(self, raw: bytes) -> Checked:
+        """Return the typed value, or every problem."""
+        try:
+            return Checked(self._validate(raw, strict=True))
+        except ValidationError as error:
+            details = error.errors(include_url=False, include_input=False, include_context=False)[:PROBLEMS_MAX]
+            return Checked(None, tuple(Problem(join(self._path, d["loc"]), d["msg"]) for d in details))
+
+    def json_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema pydantic derives from the type."""
+        schema: dict[str, Any] = self._adapter.json_schema()
+        return schema
+
+
+def from_signature(function: Callable[..., Any]) -> tuple[Checker, bool]:
+    """Return the checker for a function's inputs and whether it wants the context as its first argument."""
+    hints = _hints(function)
+    fields: dict[str, Any] = {}
+    wants_context = takes_any = False
+    for index, parameter in enumerate(inspect.signature(function).parameters.values()):
+        if index == 0 and is_context(parameter, hints):
+            wants_context = True
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            takes_any = True
+        elif parameter.kind in {parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY}:
+            raise SchemaError(f"parameter {parameter.name!r} of {function.__qualname__} cannot be given by name")
+        else:
+            kind = hints.get(parameter.name, Any)
+            fields[parameter.name] = kind if parameter.default is parameter.empty else NotRequired[kind]
+    make_typed_dict: Any = TypedDict  # type checkers know the functional form with literal fields only
+    inputs = make_typed_dict("Inputs", fields)
+    inputs.__pydantic_config__ = {"extra": "allow" if takes_any else "forbid", "allow_inf_nan": False}
+    return PythonType(inputs, path="inputs"), wants_context
+
+
+def from_return(function: Callable[..., Any]) -> Checker | None:
+    """Return the checker for what a function returns, or None where the annotation says nothing to check."""
+    kind = _hints(function).get("return", Any)
+    if kind in {Any, None, type(None), dict, object} or _is_reply(kind):
+        return None
+    return PythonType(kind, path="data")
+
+
+def is_context(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
+    """Return whether a first parameter asks for the call's context: by its annotation, or by the name `ctx` without one."""
+    if parameter.name in hints:
+        return getattr(hints[parameter.name], "__name__", "") == "Context"
+    return parameter.name == "ctx"
+
+
+def join(path: str, steps: Any) -> str:
+    """Write a location as `inputs.cash_flows[2]`."""
+    for step in steps:
+        path += f"[{step}]" if isinstance(step, int) else f".{step}"
+    return path
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(inspect.unwrap(function), include_extras=True)
+    except (NameError, TypeError) as error:
+        name = getattr(function, "__qualname__", repr(function))
+        raise SchemaError(f"the annotations of {name} cannot be read: {error}") from None
+
+
+def _is_reply(kind: Any) -> bool:
+    return getattr(kind, "__name__", "") == "Reply"
+
+
+def _no_retrieval(uri: str) -> Any:
+    raise ValueError(f"reference to {uri} is outside the schema")

@@ -1,0 +1,107 @@
+"""The journal of a node without a store: everything but durability. Passes the same contract suite as the SQLite one."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from itertools import islice
+
+from comity.core.audit import GENESIS, Row, Stored, Verdict, row, seal, verify
+from comity.core.journal import Accepted, CallRecord, Record, Settled, StateSaved, StoredCall, entry, stored
+from comity.core.limits import MEMORY_AUDIT_ROWS_MAX, SETTLED_KEPT_MAX
+from comity.ports import Then
+
+
+class MemoryJournal:
+    """Keeps open calls, the newest settled ones, agents' states and the newest audit rows."""
+
+    def __init__(self, node_id: str = "memory") -> None:
+        self.node_id = node_id
+        self._unsealed: deque[CallRecord] = deque(maxlen=MEMORY_AUDIT_ROWS_MAX)  # rows are sealed when somebody reads them
+        self._appended = 0
+        self._rows: deque[Stored] = deque()
+        self._head = GENESIS
+        self._floor = (1, GENESIS)  # where the kept part of the chain begins
+        self._open: dict[str, Accepted] = {}
+        self._settled: OrderedDict[str, Settled] = OrderedDict()
+        self._states: dict[str, tuple[int, bytes]] = {}
+
+    def open(self) -> None:
+        """Nothing to make ready."""
+
+    async def close(self) -> None:
+        """Nothing to let go."""
+
+    def append(self, records: Sequence[Record], then: Then | None = None) -> None:
+        """Take the records at once."""
+        for record in records:
+            kind = type(record)
+            if kind is StateSaved:
+                self._save(record)  # type: ignore[arg-type]
+                continue
+            self._unsealed.append(record)  # type: ignore[arg-type]
+            self._appended += 1
+            if kind is Settled:
+                request_id = record.request.request_id  # type: ignore[union-attr]
+                self._open.pop(request_id, None)
+                self._settled[request_id] = record  # type: ignore[assignment]
+                if len(self._settled) > SETTLED_KEPT_MAX:
+                    self._settled.popitem(last=False)
+            elif kind is Accepted:
+                self._open[record.request.request_id] = record  # type: ignore[union-attr,assignment]
+        if then is not None:
+            then(None)
+
+    def call(self, request_id: str) -> StoredCall | None:
+        """Return a call that is open or among the newest settled."""
+        record: Accepted | Settled | None = self._settled.get(request_id) or self._open.get(request_id)
+        return None if record is None else self._stored(record)
+
+    def calls(self, *, limit: int) -> list[StoredCall]:
+        """Return calls by users, newest first."""
+        every = [self._stored(one) for one in (*self._settled.values(), *self._open.values())]
+        return sorted((call for call in every if call.parent_id is None), key=lambda call: call.created_at, reverse=True)[
+            :limit
+        ]
+
+    def abandoned(self) -> list[StoredCall]:
+        """Nothing outlives the process."""
+        return []
+
+    def state(self, address: str) -> tuple[int, bytes] | None:
+        """Return version and data of an agent's state."""
+        return self._states.get(address)
+
+    def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:
+        """Return the kept audit rows in order."""
+        self._seal()
+        wanted = (one for one in map(row, self._rows) if one.id > after_id and root_id in {None, one.root_id})
+        return list(islice(wanted, limit))
+
+    def verify(self) -> Verdict:
+        """Check the kept part of the chain."""
+        self._seal()
+        first_id, previous_hash = self._floor
+        return verify(self._rows, first_id=first_id, previous_hash=previous_hash, head=self._head)
+
+    def _save(self, record: StateSaved) -> None:
+        held = self._states.get(record.address)
+        if held is None or record.version > held[0]:
+            self._states[record.address] = (record.version, record.data)
+
+    def _stored(self, record: Accepted | Settled) -> StoredCall:
+        return stored(record, self.node_id)
+
+    def _seal(self) -> None:
+        next_id = self._appended - len(self._unsealed) + 1
+        if next_id > self._floor[0] + len(self._rows):  # rows nobody read were dropped: the kept chain begins anew after them
+            self._rows.clear()
+            self._floor = (next_id, self._head)
+        for row_id, record in enumerate(self._unsealed, next_id):
+            sealed = seal(row_id, entry(record), self._head)
+            self._rows.append(sealed)
+            self._head = sealed[3]
+        self._unsealed.clear()
+        while len(self._rows) > MEMORY_AUDIT_ROWS_MAX:
+            dropped = self._rows.popleft()
+            self._floor = (dropped[0] + 1, dropped[3])

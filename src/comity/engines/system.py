@@ -1,0 +1,47 @@
+"""Real time and real randomness."""
+
+from __future__ import annotations
+
+import random
+import time
+
+
+class SystemClock:
+    """The monotonic clock, anchored to the epoch when it was made: a jump of the wall clock moves no deadline."""
+
+    __slots__ = ("_offset",)
+
+    def __init__(self) -> None:
+        self._offset = time.time_ns() - time.monotonic_ns()
+
+    def now_ns(self) -> int:
+        """Return nanoseconds since the epoch."""
+        return self._offset + time.monotonic_ns()
+
+
+class SystemIds:
+    """Time-ordered UUIDs (version 7) and W3C trace ids. They must be unique, not secret."""
+
+    __slots__ = ("_bits", "_random")
+
+    def __init__(self) -> None:
+        self._random = random.Random()  # noqa: S311  seeded by the system; ids are no secrets
+        self._bits = self._random.getrandbits
+
+    def request_id(self, now_ms: int) -> str:
+        """Return a UUID whose first 48 bits are the time."""
+        bits = self._bits(74)
+        digits = f"{now_ms << 80 | 7 << 76 | (bits >> 62) << 64 | 2 << 62 | bits & 0x3FFFFFFFFFFFFFFF:032x}"
+        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+    def trace_id(self) -> str:
+        """Return 32 hex digits, not all zero."""
+        return f"{self._bits(128) | 1:032x}"
+
+    def span_id(self) -> str:
+        """Return 16 hex digits, not all zero."""
+        return f"{self._bits(64) | 1:016x}"
+
+    def chance(self) -> float:
+        """Return a number from 0 to below 1."""
+        return self._random.random()

@@ -1,0 +1,146 @@
+"""Every error code, on one screen, and the exception tree that carries them.
+
+Errors are grouped by who must act. A refusal or failure between agents travels as a value (`Reply.error`); the exception
+classes exist for code that calls `Reply.unwrap()` or raises from inside a capability. Nobody matches on message text: codes
+are stable, messages are not.
+
+    ComityError
+      CallerError        change the request
+      RefusedError       policy said no; asking the same again will not help
+      TargetError        the other agent answered badly
+      UnavailableError   try later
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, ClassVar, NamedTuple
+
+
+class Breaker(StrEnum):
+    """What one outcome means to the circuit breaker of the capability that produced it."""
+
+    IGNORES = "ignores"
+    COUNTS = "counts"
+    TRIPS = "trips"
+
+
+class ComityError(Exception):
+    """Base of all errors of this library; `code` is stable, `facts` explain it to a program."""
+
+    default_code: ClassVar[str] = "TARGET_FAILED"
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        code: str | None = None,
+        retryable: bool | None = None,
+        retry_after_ms: int | None = None,
+        **facts: Any,
+    ) -> None:
+        self.code = code or self.default_code
+        meaning = CODES.get(self.code)
+        self.message = message or (meaning.advice if meaning else self.code)
+        self.retryable = retryable if retryable is not None else bool(meaning and meaning.retryable)
+        self.retry_after_ms = retry_after_ms
+        self.facts = facts
+        super().__init__(f"{self.code}: {self.message}")
+
+
+class CallerError(ComityError):
+    """The request is wrong; change it."""
+
+    default_code = "INPUT_VALIDATION_FAILED"
+
+
+class RefusedError(ComityError):
+    """A rule refused the call before it did anything."""
+
+    default_code = "ROUTING_NOT_PERMITTED"
+
+
+class TargetError(ComityError):
+    """The called agent failed or answered with something unusable."""
+
+    default_code = "TARGET_FAILED"
+
+
+class UnavailableError(ComityError):
+    """Nothing is wrong with the request; the other side cannot serve it now."""
+
+    default_code = "TARGET_TEMPORARY_FAILURE"
+
+
+class Meaning(NamedTuple):
+    """One row of the code table."""
+
+    family: type[ComityError]
+    retryable: bool
+    breaker: Breaker
+    advice: str
+
+
+_IGNORES, _COUNTS, _TRIPS = Breaker.IGNORES, Breaker.COUNTS, Breaker.TRIPS
+
+CODES: dict[str, Meaning] = {
+    # the envelope and what it carries
+    "ENVELOPE_MALFORMED": Meaning(CallerError, False, _IGNORES, "Send one JSON object with the fields of the envelope."),
+    "ENVELOPE_VERSION_UNSUPPORTED": Meaning(CallerError, False, _IGNORES, "Send an envelope version this node accepts."),
+    "ENVELOPE_TOO_LARGE": Meaning(CallerError, False, _IGNORES, "Send less, or pass a reference instead of the content."),
+    "INPUT_VALIDATION_FAILED": Meaning(CallerError, False, _IGNORES, "Correct the inputs named in the problems."),
+    "DATA_MISSING_REQUIRED_INPUT": Meaning(CallerError, False, _IGNORES, "Provide the data the capability needs."),
+    # who is asking
+    "IDENTITY_INVALID": Meaning(CallerError, False, _IGNORES, "Name the user, tenant and session with valid ids."),
+    "IDENTITY_MISMATCH": Meaning(RefusedError, False, _IGNORES, "A call stays with the user and session of its root."),
+    "IDENTITY_REQUEST_ID_REUSED": Meaning(CallerError, False, _IGNORES, "Use a new request_id for a new request."),
+    # where it goes
+    "ROUTING_UNKNOWN_AGENT": Meaning(CallerError, False, _IGNORES, "Call one of the registered agents."),
+    "ROUTING_UNKNOWN_CAPABILITY": Meaning(CallerError, False, _IGNORES, "Call a capability the agent has."),
+    "ROUTING_AGENT_IN_MAINTENANCE": Meaning(UnavailableError, True, _IGNORES, "Try later, or call another agent."),
+    "ROUTING_AGENT_RETIRED": Meaning(CallerError, False, _IGNORES, "Call another agent; this one is gone for good."),
+    "ROUTING_CAPABILITY_INACTIVE": Meaning(UnavailableError, False, _IGNORES, "Call another capability."),
+    "ROUTING_NOT_PERMITTED": Meaning(RefusedError, False, _IGNORES, "Call an agent that can_call allows."),
+    "ROUTING_CYCLE_DETECTED": Meaning(
+        RefusedError, False, _IGNORES, "Answer with what you have; the agent you asked is waiting for you."
+    ),
+    "ROUTING_OBJECTIVE_IN_PROGRESS": Meaning(
+        RefusedError, False, _IGNORES, "Wait for the call already under way, or ask for something else."
+    ),
+    "ROUTING_DEADLOCK_PREVENTED": Meaning(
+        RefusedError, True, _IGNORES, "Finish without this call; retry once the other work has ended."
+    ),
+    # what it may cost
+    "LIMIT_DEPTH_EXCEEDED": Meaning(RefusedError, False, _IGNORES, "Do the work yourself and return to your caller."),
+    "LIMIT_FAN_OUT_EXCEEDED": Meaning(RefusedError, True, _IGNORES, "Wait for a parallel call to end, then ask again."),
+    "LIMIT_DEADLINE_PASSED": Meaning(RefusedError, False, _IGNORES, "Return what you have; no time is left."),
+    "BUDGET_CALLS_EXHAUSTED": Meaning(RefusedError, False, _IGNORES, "Return what you have; no calls are left."),
+    "BUDGET_TOKENS_EXHAUSTED": Meaning(RefusedError, False, _IGNORES, "Return what you have; no tokens are left."),
+    # whether it can be served
+    "AGENT_BUSY": Meaning(UnavailableError, True, _IGNORES, "Try later; the agent's queue is full."),
+    "CAPABILITY_UNAVAILABLE": Meaning(UnavailableError, True, _IGNORES, "Try after retry_after_ms, or use another way."),
+    "NODE_CLOSED": Meaning(UnavailableError, True, _IGNORES, "Send the call to a running node."),
+    "STORE_UNAVAILABLE": Meaning(UnavailableError, True, _IGNORES, "Check the store's disk; the node stopped accepting."),
+    # how it ended
+    "CALL_TIMEOUT": Meaning(UnavailableError, True, _COUNTS, "Allow more time, or ask for less."),
+    "CALL_CANCELLED": Meaning(RefusedError, False, _IGNORES, "The caller withdrew the call."),
+    "CALL_INTERRUPTED": Meaning(UnavailableError, True, _IGNORES, "The node stopped under the call; send it again."),
+    "TARGET_CRASHED": Meaning(TargetError, False, _COUNTS, "The agent's code raised; its log has the traceback."),
+    "TARGET_FAILED": Meaning(TargetError, False, _IGNORES, "The agent could not do it; its message says why."),
+    "TARGET_TEMPORARY_FAILURE": Meaning(UnavailableError, True, _COUNTS, "Try again shortly."),
+    "TARGET_MISCONFIGURED": Meaning(TargetError, False, _TRIPS, "Fix the agent's configuration."),
+    "OUTPUT_VALIDATION_FAILED": Meaning(TargetError, False, _COUNTS, "The agent's answer does not fit its own schema."),
+    "OUTPUT_TOO_LARGE": Meaning(TargetError, False, _COUNTS, "The agent must answer with less, or with a reference."),
+}
+
+
+def breaker_effect(code: str) -> Breaker:
+    """Return what `code` means to the breaker; codes an agent made up are its answer, not its failure."""
+    meaning = CODES.get(code)
+    return meaning.breaker if meaning else Breaker.IGNORES
+
+
+def family(code: str) -> type[ComityError]:
+    """Return the exception class for `code`; an agent's own codes are the target's answer."""
+    meaning = CODES.get(code)
+    return meaning.family if meaning else TargetError

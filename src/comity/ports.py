@@ -1,0 +1,92 @@
+"""What the runtime needs from outside. Engines supply it for real, `comity.testing` supplies faulty twins.
+
+Timers and tasks come from the running asyncio event loop, which a simulation replaces as a whole; everything else that could
+differ from run to run comes in through here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from comity.core.audit import Row, Verdict
+from comity.core.journal import Record, StoredCall
+
+Then = Callable[[Exception | None], None]
+
+
+class Clock(Protocol):
+    """Time that never runs backwards, anchored to the epoch."""
+
+    def now_ns(self) -> int:
+        """Return nanoseconds since the epoch."""
+        ...
+
+
+class Ids(Protocol):
+    """Names nobody used before, and chance."""
+
+    def request_id(self, now_ms: int) -> str:
+        """Return a new request id; ids made later sort later."""
+        ...
+
+    def trace_id(self) -> str:
+        """Return 32 hex digits."""
+        ...
+
+    def span_id(self) -> str:
+        """Return 16 hex digits."""
+        ...
+
+    def chance(self) -> float:
+        """Return a number from 0 to below 1."""
+        ...
+
+
+class Journal(Protocol):
+    """Where records go, in order, and where they are read back.
+
+    `append` never waits. Records of one `append` become durable together or not at all. `then` is called in the event loop once
+    they and all before them are durable, or with the error that stopped the journal; after an error nothing is accepted.
+    """
+
+    @property
+    def node_id(self) -> str:
+        """Name of this holder of the journal, new each time it is opened."""
+        ...
+
+    def open(self) -> None:
+        """Make ready. Raises `UnavailableError` if the store cannot be used."""
+        ...
+
+    async def close(self) -> None:
+        """Make everything durable and let go."""
+        ...
+
+    def append(self, records: Sequence[Record], then: Then | None = None) -> None:
+        """Write records after all earlier ones."""
+        ...
+
+    def call(self, request_id: str) -> StoredCall | None:
+        """Return a call by id."""
+        ...
+
+    def calls(self, *, limit: int) -> list[StoredCall]:
+        """Return calls by users, newest first."""
+        ...
+
+    def abandoned(self) -> list[StoredCall]:
+        """Return open calls whose node is gone, and make them this node's own."""
+        ...
+
+    def state(self, address: str) -> tuple[int, bytes] | None:
+        """Return version and data of an agent's state."""
+        ...
+
+    def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:
+        """Return audit rows in order."""
+        ...
+
+    def verify(self) -> Verdict:
+        """Check the whole audit chain."""
+        ...

@@ -1,0 +1,1 @@
+"""Doing: the node and the one call path. Deciding is in `comity.core`."""

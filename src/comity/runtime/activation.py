@@ -1,0 +1,201 @@
+"""Virtual agents: brought to memory by their first call, put away when idle, one activation at a time per address.
+
+An activation is where calls to one address wait and run, and where the agent's private state lives while it is in memory. The
+state is saved with the settlement of a call that looked at it, in the same transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from comity.core.activation import Event, State, advance
+from comity.core.agent import Agent, Hook
+from comity.core.journal import StateSaved
+from comity.core.limits import STATE_BYTES_MAX
+from comity.core.mailbox import Mailbox
+from comity.core.payload import pack, unpack
+from comity.ports import Clock, Journal
+
+if TYPE_CHECKING:
+    from comity.runtime.call import Call
+
+log = logging.getLogger("comity")
+
+
+class Activation:
+    """One address in memory."""
+
+    __slots__ = ("_journal", "_saved", "_state_data", "_version", "address", "agent", "holders", "mailbox", "state", "used_at")
+
+    def __init__(self, agent: Agent, address: str, journal: Journal) -> None:
+        self.agent = agent
+        self.address = address
+        self.state = State.INACTIVE
+        self.mailbox: Mailbox[Call] = Mailbox()
+        self.holders: dict[Call, None] = {}
+        self.used_at = 0  # milliseconds; when the last call left
+        self._journal = journal
+        self._state_data: dict[str, Any] | None = None
+        self._saved = b"{}"
+        self._version = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a further call would have to wait for another to end."""
+        return len(self.holders) >= self.agent.concurrency
+
+    @property
+    def can_start(self) -> bool:
+        """Whether a call can run here now."""
+        return self.state is State.ACTIVE and len(self.holders) < self.agent.concurrency
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs or waits here."""
+        return not self.holders and not len(self.mailbox)
+
+    def advance(self, event: Event) -> None:
+        """Move the life cycle on."""
+        self.state = advance(self.state, event)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The agent's private state, loaded when first looked at."""
+        if self._state_data is None:
+            stored = self._journal.state(self.address)
+            if stored is not None:
+                self._version, self._saved = stored
+            self._state_data = unpack(self._saved)
+        assert self._state_data is not None
+        return self._state_data
+
+    def changes(self) -> tuple[StateSaved, ...]:
+        """Return the record of what changed since it was last saved, if anything did."""
+        if self._state_data is None:
+            return ()
+        data = pack(self._state_data, path="state", bytes_max=STATE_BYTES_MAX)
+        if data == self._saved:
+            return ()
+        self._saved = data
+        self._version += 1
+        return (StateSaved(self.address, self._version, data),)
+
+
+class Activations:
+    """All addresses in memory. Starting a waiting call and failing one are the call path's business."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        clock: Clock,
+        *,
+        start: Callable[[Call], None],
+        fail: Callable[[Call, str], None],
+    ) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._start = start
+        self._fail = fail
+        self._seats: dict[str, Activation] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._seats)
+
+    def seat(self, agent: Agent, address: str) -> Activation:
+        """Return the activation of an address, new if it is not in memory."""
+        seat = self._seats.get(address)
+        if seat is None:
+            seat = self._seats[address] = Activation(agent, address, self._journal)
+            if agent.on_activate is None:  # nothing to wait for
+                seat.advance(Event.ACTIVATE)
+                seat.advance(Event.READY)
+        return seat
+
+    def admit(self, call: Call) -> None:
+        """Start a call, or let it wait for its place."""
+        seat = call.seat
+        if seat.can_start and not len(seat.mailbox):
+            self._start(call)
+            return
+        seat.mailbox.offer(call, call.request.priority)
+        if seat.state is State.INACTIVE:
+            self._activate(seat)
+
+    def leave(self, call: Call, now_ms: int) -> None:
+        """Give up a call's place; the next one waiting gets it."""
+        seat = call.seat
+        del seat.holders[call]
+        seat.used_at = now_ms
+        if len(seat.mailbox):
+            self._start_waiting(seat)
+
+    def put_away_idle(self) -> None:
+        """Put away every activation that has been idle for as long as its agent says."""
+        now_ms = self._clock.now_ns() // 1_000_000
+        for seat in list(self._seats.values()):
+            if seat.state is State.ACTIVE and seat.is_idle and now_ms - seat.used_at >= seat.agent.idle_ms:
+                seat.advance(Event.DEACTIVATE)
+                if seat.agent.on_deactivate is None:
+                    self._gone(seat)
+                else:
+                    self._spawn(self._deactivate(seat), f"deactivate {seat.address}")
+
+    def close(self) -> None:
+        """Save what has changed; what activates is stopped."""
+        for task in self._tasks:
+            task.cancel()
+        for seat in self._seats.values():
+            if changes := seat.changes():
+                self._journal.append(changes)
+
+    def _start_waiting(self, seat: Activation) -> None:
+        while seat.can_start and (call := seat.mailbox.take()) is not None:
+            self._start(call)
+
+    def _activate(self, seat: Activation) -> None:
+        seat.advance(Event.ACTIVATE)
+        self._spawn(self._ready(seat), f"activate {seat.address}")
+
+    async def _ready(self, seat: Activation) -> None:
+        try:
+            await _run_hook(seat.agent.on_activate, seat)
+        except Exception as raised:  # the task boundary
+            log.exception("%s could not be activated", seat.address)
+            seat.advance(Event.FAIL)
+            while (call := seat.mailbox.take()) is not None:
+                self._fail(call, f"{seat.address} could not be activated: {type(raised).__name__}: {raised}")
+            return
+        seat.advance(Event.READY)
+        self._start_waiting(seat)
+
+    async def _deactivate(self, seat: Activation) -> None:
+        try:
+            await _run_hook(seat.agent.on_deactivate, seat)
+        except Exception:  # the task boundary
+            log.exception("%s failed while being put away", seat.address)
+        self._gone(seat)
+
+    def _gone(self, seat: Activation) -> None:
+        if changes := seat.changes():
+            self._journal.append(changes)
+        seat.advance(Event.GONE)
+        if len(seat.mailbox):  # a call came while it was being put away
+            self._activate(seat)
+        else:
+            del self._seats[seat.address]
+
+    def _spawn(self, work: Awaitable[None], name: str) -> None:
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work, name=name)  # type: ignore[arg-type]
+        self._tasks.add(task)  # the loop keeps only a weak reference
+        task.add_done_callback(self._tasks.discard)
+
+
+async def _run_hook(hook: Hook | None, seat: Activation) -> None:
+    if hook is not None:
+        result = hook(seat.address, seat.data)
+        if asyncio.iscoroutine(result):
+            await result

@@ -1,0 +1,213 @@
+"""From what a door was given to a frozen request: read once, with every problem noted, nothing decided yet."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from msgspec import Raw, Struct
+
+from comity.core.agent import Agent, Capability
+from comity.core.envelope import VERSION, Background, Priority, Request, context_problems, is_id
+from comity.core.limits import (
+    ID_CHARS_MAX,
+    INPUTS_BYTES_MAX,
+    MESSAGE_BYTES_MAX,
+    OBJECTIVE_CHARS_MAX,
+    TIMEOUT_MS_CEILING,
+    Limits,
+)
+from comity.core.payload import PayloadError, Problem, pack, text_problem
+from comity.core.registry import Registry
+from comity.ports import Ids
+
+_EMPTY: Final = b"{}"
+_EMPTY_BODY: Final = Raw(_EMPTY)
+_HEX: Final = re.compile("[0-9a-f]{32}")
+_PRIORITIES: Final = {str(priority): priority for priority in Priority}
+
+
+class Draft(Struct, frozen=True, gc=False):
+    """What a door was given. Nothing about it has been checked, not even its types."""
+
+    target: Any
+    capability: Any
+    inputs: Any
+    objective: Any
+    message: Any
+    timeout_ms: Any
+    priority: Any
+    context: Background | None
+    limits: Limits | None
+
+
+class Identity(Struct, frozen=True, gc=False):
+    """Who asks: bound at the root, inherited below."""
+
+    user_id: Any
+    tenant_id: Any
+    session_id: Any
+
+
+class Arrival(Struct, frozen=True, gc=False):
+    """A request that has arrived, whom it is for, and what is wrong with it."""
+
+    request: Request
+    body: bytes
+    agent: Agent | None
+    capability: Capability | None
+    problems: tuple[Problem, ...]
+    code: str  # of the problems
+
+
+def read(
+    draft: Draft,
+    identity: Identity,
+    above: Request | None,
+    request_id: str,
+    *,
+    registry: Registry,
+    limits: Limits,
+    ids: Ids,
+    now_ms: int,
+) -> Arrival:
+    """Make the request. `above` is the request on whose behalf this one is made; limits and deadline shrink from there."""
+    problems, code = draft_problems(draft, None if above is not None else identity)
+    agent: Agent | None = None
+    capability: Capability | None = None
+    target, timeout_ms, called = draft.target, draft.timeout_ms, draft.capability
+    if above is not None:
+        limits = above.limits
+    if not problems and draft.limits is not None:
+        limits = limits.narrow(draft.limits)
+    address = registry.resolve(target) if type(target) is str else None
+    if address is not None:
+        agent, target = address
+        if agent.limits is not None:
+            limits = limits.narrow(agent.limits)
+        capability = agent.capabilities.get(called) if type(called) is str else None
+        if capability is not None:
+            if capability.limits is not None:
+                limits = limits.narrow(capability.limits)
+            if timeout_ms is None:
+                timeout_ms = capability.timeout_ms
+    if type(timeout_ms) is not int:
+        timeout_ms = limits.timeout_ms
+    deadline_at = now_ms + min(timeout_ms, limits.timeout_ms_max)
+    raw, body = _EMPTY, _EMPTY_BODY
+    if draft.inputs and not problems:
+        try:
+            raw = pack(draft.inputs, path="inputs", bytes_max=INPUTS_BYTES_MAX)
+            body = Raw(raw)
+        except PayloadError as error:
+            problems, code = error.problems, error.code
+    if problems or capability is None:  # something is not known to be sound, so nothing is recorded as it came
+        target, called = _name(target), _name(called)
+        identity = Identity(_name(identity.user_id), _name(identity.tenant_id), _name(identity.session_id))
+    chain: tuple[str, ...] = ()
+    if above is None:
+        source, root_id, parent_id, correlation_id = None, request_id, None, request_id
+        trace_id, parent_span_id, priority = _trace_id(request_id, ids), "", Priority.NORMAL
+    else:
+        source, chain, root_id, parent_id = above.target, (*above.chain, above.target), above.root_id, above.request_id
+        correlation_id, trace_id, parent_span_id, priority = (
+            above.correlation_id,
+            above.trace_id,
+            above.span_id,
+            above.priority,
+        )
+        deadline_at = min(deadline_at, above.deadline_at)
+    request = Request(  # by position: naming two dozen fields costs as much as all the rules together
+        request_id,
+        target,
+        called,
+        identity.user_id,
+        limits,
+        deadline_at,
+        now_ms,
+        VERSION,
+        source,
+        chain,
+        body,
+        draft.objective if type(draft.objective) is str else "",
+        draft.message if type(draft.message) is str else "",
+        priority if draft.priority is None or draft.priority not in _PRIORITIES else _PRIORITIES[draft.priority],
+        root_id,
+        parent_id,
+        correlation_id,
+        identity.tenant_id,
+        request_id if identity.session_id is None else identity.session_id,
+        None,
+        draft.context,
+        None,
+        trace_id,
+        ids.span_id(),
+        parent_span_id,
+    )
+    return Arrival(request, raw, agent, capability, problems, code)
+
+
+def draft_problems(draft: Draft, identity: Identity | None) -> tuple[tuple[Problem, ...], str]:
+    """Return what is wrong with what a door was given, and the code that says so. Identity is checked where it is bound."""
+    if identity is not None and (found := _identity_problems(identity)):
+        return tuple(found), "IDENTITY_INVALID"
+    if (
+        type(draft.target) is str
+        and type(draft.capability) is str
+        and (draft.inputs is None or type(draft.inputs) is dict)
+        and draft.objective == ""
+        and draft.message == ""
+        and draft.timeout_ms is None
+        and (draft.priority is None or draft.priority == "normal")
+        and draft.context is None
+        and draft.limits is None
+    ):
+        return (), ""  # what most calls are
+    problems = [
+        Problem(name, f"must be text, not {type(value).__name__}")
+        for name, value in (("target", draft.target), ("capability", draft.capability))
+        if type(value) is not str
+    ]
+    if draft.inputs is not None and type(draft.inputs) is not dict:
+        problems.append(Problem("inputs", f"must be an object with named fields, not {type(draft.inputs).__name__}"))
+    if draft.timeout_ms is not None and not (type(draft.timeout_ms) is int and 0 <= draft.timeout_ms <= TIMEOUT_MS_CEILING):
+        problems.append(Problem("timeout_ms", f"must be a whole number from 0 to {TIMEOUT_MS_CEILING}"))
+    if draft.priority is not None and not (isinstance(draft.priority, str) and draft.priority in _PRIORITIES):
+        problems.append(Problem("priority", f"must be one of {', '.join(Priority)}"))
+    if draft.context is not None:
+        is_background = type(draft.context) is Background
+        problems += context_problems(draft.context) if is_background else [Problem("context", "must be a Background")]
+    if draft.limits is not None and type(draft.limits) is not Limits:
+        problems.append(Problem("limits", "must be a Limits"))
+    code = "INPUT_VALIDATION_FAILED"
+    for name, value, most in (
+        ("objective", draft.objective, OBJECTIVE_CHARS_MAX),
+        ("message", draft.message, MESSAGE_BYTES_MAX),
+    ):
+        if problem := text_problem(value, path=name, bytes_max=most):
+            problems.append(problem)
+            code = "ENVELOPE_TOO_LARGE" if "at most" in problem.message else code
+    return (tuple(problems), code) if problems else ((), "")
+
+
+def _identity_problems(identity: Identity) -> list[Problem]:
+    if is_id(identity.user_id) and is_id(identity.tenant_id) and (identity.session_id is None or is_id(identity.session_id)):
+        return []
+    return [
+        Problem(name, "must be printable text that is not empty")
+        for name in ("user_id", "tenant_id", "session_id")
+        if not (is_id(getattr(identity, name)) or (name == "session_id" and identity.session_id is None))
+    ]
+
+
+def _name(value: Any) -> str:
+    """Return a name as it may be recorded; one that cannot be recorded as it is has been noted as a problem or is unknown."""
+    if type(value) is str and value.isprintable() and len(value) <= ID_CHARS_MAX:
+        return value
+    return ascii(value)[:ID_CHARS_MAX] if isinstance(value, str) else f"({type(value).__name__})"
+
+
+def _trace_id(request_id: str, ids: Ids) -> str:
+    """Return a root's trace id: its request id where that is a UUID, so that one leads to the other."""
+    digits = request_id.replace("-", "")
+    return digits if len(request_id) == 36 and len(digits) == 32 and _HEX.fullmatch(digits) else ids.trace_id()

@@ -1,0 +1,73 @@
+"""One call under way: the request, where it runs, who waits for it, and what it has used so far."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from msgspec import Struct
+
+from comity.core.agent import Agent, Capability
+from comity.core.call import State
+from comity.core.envelope import Reply, Request, Usage
+from comity.core.ledger import Account
+from comity.runtime.activation import Activation
+from comity.runtime.events import EventLog
+
+
+class Call(Struct, eq=False):
+    """Everything the runtime knows about one call; equal only to itself."""
+
+    request: Request
+    parent: Call | None
+    agent: Agent
+    capability: Capability
+    arguments: Any
+    seat: Activation
+    account: Account
+    started_ns: int
+    log: EventLog | None = None  # the root's, if somebody may watch it
+    root: Call | None = None  # None for a root; read `top`
+    state: State = State.ADMITTED
+    children: dict[Call, None] = {}  # not settled yet
+    objectives: dict[tuple[str | None, str, str], int] = {}  # in progress under this root
+    leftovers: dict[str, Request] | None = None  # of a resumed root: calls below it that were open when its node stopped
+    task: asyncio.Task[None] | None = None
+    waiters: list[asyncio.Future[None]] = []
+    reply: Reply | None = None
+    partial: Any = None  # the last progress told
+    primary_code: str = ""  # why the first implementation failed, where another answered instead
+    is_delivered: bool = False  # the reply may leave: it is durable where the node promises that
+    is_detached: bool = False  # nobody needs to wait for it: a handle holds it, or it was resumed
+    is_probe: bool = False  # its outcome decides whether a half-open breaker closes
+    skips_primary: bool = False  # the breaker is open and another implementation stands in
+    uses_state: bool = False  # it looked at the agent's state, which is saved when it settles
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    calls_below: int = 0
+    calls_made: int = 0  # numbers the ids of the calls it makes
+
+    @property
+    def top(self) -> Call:
+        """The root of the tree."""
+        return self if self.root is None else self.root
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether it still waits for its place."""
+        return self.state is not State.RUNNING
+
+    @property
+    def waits_for(self) -> dict[Call, None]:
+        """The calls it made that have not ended."""
+        return self.children
+
+    def usage(self) -> Usage:
+        """What this call and those below it used."""
+        return Usage(prompt_tokens=self.prompt_tokens, completion_tokens=self.completion_tokens, calls=self.calls_below)
+
+    def watch(self, log: EventLog) -> None:
+        """Let events of this call and those below it be seen from now on."""
+        self.log = log
+        for child in self.children:
+            child.watch(log)

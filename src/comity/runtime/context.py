@@ -1,0 +1,90 @@
+"""What a capability is given: the only way out of an agent, and what is left to spend."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from comity.core.envelope import Background, Priority, Reply, Request
+from comity.core.limits import INPUTS_BYTES_MAX, Limits
+from comity.core.payload import pack, unpack
+from comity.errors import RefusedError
+from comity.runtime.arrival import Draft
+
+if TYPE_CHECKING:
+    from comity.runtime.call import Call
+    from comity.runtime.path import CallPath
+
+
+class Session(NamedTuple):
+    """Whose work this is; bound at the root and the same at every hop."""
+
+    id: str
+    user_id: str
+    tenant_id: str
+
+
+class Context:
+    """Handed to a capability whose first parameter is `ctx: Context`."""
+
+    __slots__ = ("_call", "_path")
+
+    def __init__(self, path: CallPath, call: Call) -> None:
+        self._path = path
+        self._call = call
+
+    @property
+    def request(self) -> Request:
+        """The request being served."""
+        return self._call.request
+
+    @property
+    def session(self) -> Session:
+        """The session this call belongs to."""
+        request = self._call.request
+        return Session(request.session_id, request.user_id, request.tenant_id)
+
+    @property
+    def limits(self) -> Limits:
+        """What is left from here: hops below, further parallel calls, milliseconds, and the tree's calls and tokens."""
+        return self._path.left(self._call)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The agent's private state at this address. What it holds when the call settles is saved with the settlement."""
+        self._call.uses_state = True
+        return self._call.seat.data
+
+    async def call(
+        self,
+        target: str,
+        capability: str,
+        inputs: dict[str, Any] | None = None,
+        *,
+        objective: str = "",
+        message: str = "",
+        timeout_ms: int | None = None,
+        priority: Priority | str | None = None,
+        context: Background | None = None,
+        limits: Limits | None = None,
+    ) -> Reply:
+        """Call another agent and wait for its reply. A refusal is a reply too; it says what to do instead."""
+        draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits)
+        return await self._path.call_child(self._call, draft)
+
+    async def gather(self, *calls: Awaitable[Reply]) -> list[Reply]:
+        """Make calls in parallel and return their replies in order; one that fails does not stop the others."""
+        return list(await asyncio.gather(*calls))
+
+    def progress(self, data: Any) -> None:
+        """Tell whoever watches how far this call is. The last thing told is kept as partial data if time runs out."""
+        self._path.progress(self._call, unpack(pack(data, path="progress", bytes_max=INPUTS_BYTES_MAX)))
+
+    def report_usage(self, *, prompt_tokens: int = 0, completion_tokens: int = 0) -> None:
+        """Charge tokens to the tree's budget. Raises `RefusedError` if they were more than was left; they count either way."""
+        if prompt_tokens < 0 or completion_tokens < 0:
+            raise ValueError("tokens cannot be given back")
+        if not self._path.charge(self._call, prompt_tokens, completion_tokens):
+            used = prompt_tokens + completion_tokens
+            raise RefusedError(f"{used} tokens were more than the budget had left", code="BUDGET_TOKENS_EXHAUSTED")

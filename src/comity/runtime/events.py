@@ -1,0 +1,90 @@
+"""What a caller can watch while a call runs: its own steps and those of every call below it, in order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct
+
+from comity.core.limits import EVENTS_KEPT_MAX
+
+
+class Kind(StrEnum):
+    """What happened."""
+
+    QUEUED = "queued"
+    STARTED = "started"
+    PROGRESS = "progress"
+    REFUSED = "refused"
+    SETTLED = "settled"
+
+
+class Event(Struct, frozen=True, kw_only=True):
+    """One step. `seq` counts from 1 within the root call without gaps, so a watcher can go on from the last it saw."""
+
+    seq: int
+    kind: Kind
+    at_ms: int
+    request_id: str
+    parent_id: str | None
+    target: str
+    capability: str
+    data: Any = None
+
+
+class EventLog:
+    """The events of one root call; kept up to a bound, oldest dropped first."""
+
+    __slots__ = ("_events", "_is_closed", "_seq", "_watchers")
+
+    def __init__(self) -> None:
+        self._events: deque[Event] = deque(maxlen=EVENTS_KEPT_MAX)
+        self._seq = 0
+        self._watchers: list[asyncio.Future[None]] = []
+        self._is_closed = False
+
+    def add(self, kind: Kind, at_ms: int, request: Any, data: Any = None) -> None:
+        """Append an event and wake who watches."""
+        self._seq += 1
+        self._events.append(
+            Event(
+                seq=self._seq,
+                kind=kind,
+                at_ms=at_ms,
+                request_id=request.request_id,
+                parent_id=request.parent_id,
+                target=request.target,
+                capability=request.capability,
+                data=data,
+            )
+        )
+        self._wake()
+
+    def close(self) -> None:
+        """The root call has settled and been delivered; watchers end after the last event."""
+        self._is_closed = True
+        self._wake()
+
+    async def watch(self, after: int = 0) -> AsyncIterator[Event]:
+        """Yield the events after sequence number `after`, then new ones as they come, until the call has settled."""
+        while True:
+            for event in [event for event in self._events if event.seq > after]:
+                after = event.seq
+                yield event
+            if self._seq > after:
+                continue
+            if self._is_closed:
+                return
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._watchers.append(waiter)
+            await waiter
+
+    def _wake(self) -> None:
+        watchers, self._watchers = self._watchers, []
+        for watcher in watchers:
+            if not watcher.done():
+                watcher.set_result(None)

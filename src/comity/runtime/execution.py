@@ -1,0 +1,162 @@
+"""Running a capability: its implementations in order, retries of what is transient, and reading what comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from comity.core.agent import Implementation, RunIn
+from comity.core.envelope import Error, Reply, Status, Usage, reply_problems
+from comity.core.limits import REPLY_BYTES_MAX
+from comity.core.payload import PayloadError, pack, unpack
+from comity.errors import CallerError, ComityError, RefusedError, family
+from comity.ports import Clock, Ids
+
+if TYPE_CHECKING:
+    from comity.runtime.call import Call
+
+log = logging.getLogger("comity")
+
+NO_USAGE = Usage()
+
+RunInProcess = Callable[[Callable[..., Any], dict[str, Any]], Awaitable[Any]]
+
+
+class Execution:
+    """How calls are run; one per node."""
+
+    __slots__ = ("_clock", "_ids", "_run_in_process")
+
+    def __init__(self, clock: Clock, ids: Ids, run_in_process: RunInProcess) -> None:
+        self._clock = clock
+        self._ids = ids
+        self._run_in_process = run_in_process
+
+    async def run(self, call: Call, ctx: Any) -> Reply:
+        """Return the first implementation's answer that is one, marked degraded if it was not the first's."""
+        error: Error | None = None
+        for index, implementation in enumerate(call.capability.implementations):
+            if index == 0 and call.skips_primary:
+                continue
+            failures = 0
+            while True:
+                try:
+                    reply = read_result(call, await self._invoke(call, ctx, implementation), self._clock.now_ns())
+                    return reply if index == 0 else _degraded(reply, call, implementation)
+                except Exception as raised:  # noqa: BLE001  the task boundary: an agent's failure is a value to its caller
+                    error = _classify(raised, call)
+                failures += 1
+                pause_ms = self._pause_ms(call, implementation, error, failures)
+                if pause_ms is None:
+                    break
+                await asyncio.sleep(pause_ms / 1000)
+            if index == 0:
+                call.primary_code = error.code
+            if issubclass(family(error.code), (CallerError, RefusedError)):
+                break  # the request is at fault, or a rule: another implementation would be told the same
+        assert error is not None
+        return Reply(status=Status.ERROR, error=error, message=error.message)
+
+    def _invoke(self, call: Call, ctx: Any, implementation: Implementation) -> Awaitable[Any]:
+        function = implementation.function
+        if implementation.run_in is RunIn.PROCESS:
+            return self._run_in_process(function, call.arguments)
+        if not implementation.is_async:
+            return _plain(function, ctx if call.capability.wants_context[function] else None, call.arguments)
+        if call.capability.wants_context[function]:
+            return function(ctx, **call.arguments)  # type: ignore[no-any-return]
+        return function(**call.arguments)  # type: ignore[no-any-return]
+
+    def _pause_ms(self, call: Call, implementation: Implementation, error: Error, failures: int) -> float | None:
+        if not error.retryable:
+            return None
+        left_ms = call.request.deadline_at - self._clock.now_ns() / 1_000_000
+        return implementation.retry.pause_ms(failures, left_ms=left_ms, chance=self._ids.chance())
+
+
+async def _plain(function: Callable[..., Any], ctx: Any, arguments: dict[str, Any]) -> Any:
+    """Run a function that is not `async`; what it returns may still have to be awaited."""
+    result = function(**arguments) if ctx is None else function(ctx, **arguments)
+    return await result if inspect.isawaitable(result) else result
+
+
+def read_result(call: Call, value: Any, now_ns: int) -> Reply:
+    """Return what a capability gave back as a reply, its data checked and copied. Raises what is wrong as `PayloadError`."""
+    if isinstance(value, Reply):
+        if problems := reply_problems(value):
+            raise PayloadError("OUTPUT_VALIDATION_FAILED", problems)
+        return complete(value, call, now_ns, data=_read_data(call, value.data, is_result=value.ok))
+    data = _read_data(call, value, is_result=True)
+    return complete(None, call, now_ns, data=data)
+
+
+def complete(reply: Reply | None, call: Call, now_ns: int, *, data: Any) -> Reply:
+    """Return the reply with what only the end of the call knows; without one, a plain success."""
+    request = call.request
+    usage = call.usage() if call.prompt_tokens or call.completion_tokens or call.calls_below else NO_USAGE
+    duration_ms = (now_ns - call.started_ns) / 1_000_000
+    if reply is None:
+        return Reply(
+            status=Status.SUCCESS,
+            data=data,
+            confidence=1.0,
+            usage=usage,
+            request_id=request.request_id,
+            duration_ms=duration_ms,
+            source=request.target,
+            session_id=request.session_id,
+        )
+    return msgspec.structs.replace(
+        reply,
+        data=data,
+        usage=usage,
+        request_id=request.request_id,
+        duration_ms=duration_ms,
+        source=request.target,
+        session_id=request.session_id,
+    )
+
+
+def _read_data(call: Call, value: Any, *, is_result: bool) -> Any:
+    outputs = call.capability.outputs if is_result else None
+    if value is None and outputs is None:
+        return None
+    try:
+        raw = pack(value, path="data", bytes_max=REPLY_BYTES_MAX)
+    except PayloadError as error:
+        code = "OUTPUT_TOO_LARGE" if error.code == "ENVELOPE_TOO_LARGE" else "OUTPUT_VALIDATION_FAILED"
+        raise PayloadError(code, error.problems) from None
+    if outputs is not None and (problems := outputs.check(raw).problems):
+        raise PayloadError("OUTPUT_VALIDATION_FAILED", problems)
+    return unpack(raw)
+
+
+def _classify(raised: Exception, call: Call) -> Error:
+    """Return what an exception of an agent's code means to its caller."""
+    where = f"{call.request.target} {call.request.capability}"
+    if isinstance(raised, ComityError):
+        problems = raised.facts.get("problems", ())
+        return Error.of(
+            raised.code,
+            raised.message,
+            retryable=raised.retryable,
+            retry_after_ms=raised.retry_after_ms,
+            problems=problems if isinstance(problems, tuple) else (),
+        )
+    if isinstance(raised, PayloadError):
+        return Error.of(raised.code, f"{where} answered badly: {raised}", problems=raised.problems)
+    if isinstance(raised, (TimeoutError, ConnectionError)):
+        return Error.of("TARGET_TEMPORARY_FAILURE", f"{where}: {type(raised).__name__}: {raised}")
+    log.error("%s raised (request %s)", where, call.request.request_id, exc_info=raised)
+    return Error.of("TARGET_CRASHED", f"{where} raised {type(raised).__name__}: {raised}")
+
+
+def _degraded(reply: Reply, call: Call, implementation: Implementation) -> Reply:
+    why = f"failed with {call.primary_code}" if call.primary_code else "is switched off by its breaker"
+    warning = f"the first implementation {why}; {implementation.name} answered instead"
+    return msgspec.structs.replace(reply, degraded=True, warnings=(*reply.warnings, warning))

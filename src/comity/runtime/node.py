@@ -1,0 +1,241 @@
+"""A node: a process that hosts agents. This is the Python door to the one call path."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from comity.core.agent import Agent
+from comity.core.envelope import Background, Priority, Reply, Request
+from comity.core.limits import Limits
+from comity.core.registry import Registry
+from comity.engines.memory import MemoryJournal
+from comity.engines.sqlite import SqliteJournal
+from comity.engines.system import SystemClock, SystemIds
+from comity.errors import UnavailableError
+from comity.ports import Clock, Ids, Journal
+from comity.runtime.arrival import Draft, Identity
+from comity.runtime.audit import Audit
+from comity.runtime.call import Call
+from comity.runtime.events import Event, EventLog
+from comity.runtime.execution import Execution
+from comity.runtime.path import CallPath, Span
+from comity.runtime.watchdog import Lag, Watchdog
+from comity.runtime.workers import Workers
+
+IDLE_SWEEP_S_MAX = 30.0
+
+
+class CallHandle:
+    """A call under way: watch it, cancel it, or wait for its reply."""
+
+    def __init__(self, path: CallPath, opened: Call | Reply, log: EventLog, request_id: str) -> None:
+        self._path = path
+        self._opened = opened
+        self._log = log
+        self.request_id = request_id
+
+    def events(self, after: int = 0) -> AsyncIterator[Event]:
+        """Yield what happens in this call and below it, beginning after sequence number `after`."""
+        return self._log.watch(after)
+
+    def cancel(self) -> bool:
+        """Withdraw the call and everything below it; return whether it was still under way."""
+        return isinstance(self._opened, Call) and self._path.cancel(self._opened, "its caller cancelled it")
+
+    async def reply(self) -> Reply:
+        """Wait for the reply."""
+        if isinstance(self._opened, Call):
+            return await self._path.reply_of(self._opened)
+        await self._path.durable()
+        return self._opened
+
+
+class Node:
+    """Hosts agents and takes calls for them.
+
+    async with Node(agents=[analyst], store="work.db") as node:
+        reply = await node.call("ANL", "ANL_NPV", {...}, user_id="u1")
+    """
+
+    def __init__(
+        self,
+        agents: Iterable[Agent] = (),
+        *,
+        store: str | Path | None = None,
+        limits: Limits | None = None,
+        engine: str | None = None,
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+        journal: Journal | None = None,
+        lag_ms: int | None = 100,
+    ) -> None:
+        if engine is not None:
+            raise ValueError(f"engine {engine!r} is not available; leave it out for the embedded engine")
+        self.registry = Registry(agents)
+        self.limits = limits or Limits()
+        self._clock: Clock = clock or SystemClock()
+        self._ids: Ids = ids or SystemIds()
+        self._store = store
+        self._journal: Journal | None = journal
+        self._lag_ms = lag_ms
+        self._workers: Workers
+        self._path: CallPath | None = None
+        self._sweep: asyncio.TimerHandle | None = None
+
+    # --- life ---
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Open the store, take up what an earlier life left open, and begin to accept calls."""
+        if self._path is not None:
+            raise RuntimeError("the node is running already")
+        if self._journal is None:
+            node_id = self._ids.span_id()
+            self._journal = MemoryJournal(node_id) if self._store is None else SqliteJournal(self._store, node_id)
+        self._journal.open()
+        self._workers = Workers()
+        execution = Execution(self._clock, self._ids, self._workers.run)
+        self._path = CallPath(
+            self.registry,
+            self._journal,
+            self._clock,
+            self._ids,
+            self.limits,
+            execution,
+            asyncio.get_running_loop(),
+        )
+        if self._lag_ms is not None:
+            self._path.watchdog = Watchdog(self._path.calls, threshold_ms=self._lag_ms)
+        self._resume()
+        self._sweep_idle()
+
+    async def close(self) -> None:
+        """Stop accepting, cancel what runs, make everything durable and release the store."""
+        if self._path is None:
+            return
+        if self._sweep is not None:
+            self._sweep.cancel()
+        await self._path.close()
+        self._workers.close()
+        if self._path.watchdog is not None:
+            self._path.watchdog.close()
+        assert self._journal is not None
+        await self._journal.close()
+        self._path = None
+
+    def add(self, agent: Agent) -> None:
+        """Register a further agent."""
+        self.registry.add(agent)
+
+    # --- calls ---
+
+    async def call(
+        self,
+        target: str,
+        capability: str,
+        inputs: dict[str, Any] | None = None,
+        *,
+        user_id: str,
+        session_id: str | None = None,
+        request_id: str | None = None,
+        timeout_ms: int | None = None,
+        objective: str = "",
+        message: str = "",
+        priority: Priority | str = "normal",
+        limits: Limits | None = None,
+        tenant_id: str = "default",
+        context: Background | None = None,
+    ) -> Reply:
+        """Call an agent for a user and wait for the reply."""
+        path = self._running()
+        draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits)
+        opened = path.open_root(draft, Identity(user_id, tenant_id, session_id), request_id)
+        if isinstance(opened, Call):
+            return await path.reply_of(opened)
+        await path.durable()
+        return opened
+
+    def start_call(
+        self,
+        target: str,
+        capability: str,
+        inputs: dict[str, Any] | None = None,
+        *,
+        user_id: str,
+        session_id: str | None = None,
+        request_id: str | None = None,
+        timeout_ms: int | None = None,
+        objective: str = "",
+        message: str = "",
+        priority: Priority | str = "normal",
+        limits: Limits | None = None,
+        tenant_id: str = "default",
+        context: Background | None = None,
+    ) -> CallHandle:
+        """Begin a call for a user and return a handle to watch, cancel or await it."""
+        path = self._running()
+        log = EventLog()
+        draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits)
+        opened = path.open_root(draft, Identity(user_id, tenant_id, session_id), request_id, log=log)
+        if isinstance(opened, Call):
+            opened.is_detached = True
+            if opened.log is None:  # joined a call that nobody watched until now
+                opened.watch(log)
+            return CallHandle(path, opened, opened.log or log, opened.request.request_id)
+        log.close()
+        return CallHandle(path, opened, log, opened.request_id)
+
+    # --- views ---
+
+    @property
+    def audit(self) -> Audit:
+        """The audit trail."""
+        assert self._journal is not None, "the node has not been started"
+        return Audit(self._journal)
+
+    @property
+    def spans(self) -> list[Span]:
+        """The newest recorded spans."""
+        return list(self._running().spans)
+
+    @property
+    def lags(self) -> list[Lag]:
+        """The latest times a call blocked the event loop."""
+        watchdog = self._running().watchdog
+        return [] if watchdog is None else list(watchdog.lags)
+
+    # --- inside ---
+
+    def _running(self) -> CallPath:
+        if self._path is None:
+            raise UnavailableError("the node is not running; use `async with Node(...)`", code="NODE_CLOSED")
+        return self._path
+
+    def _resume(self) -> None:
+        """Take up what an earlier life of the store left open."""
+        assert self._journal is not None and self._path is not None  # noqa: PT018
+        trees: dict[str, dict[str, Request]] = {}
+        for call in self._journal.abandoned():
+            if call.request is not None:
+                trees.setdefault(call.root_id, {})[call.request_id] = call.request
+        for root_id, requests in trees.items():
+            self._path.resume(requests.pop(root_id), requests)
+
+    def _sweep_idle(self) -> None:
+        path = self._running()
+        path.activations.put_away_idle()
+        shortest = min((agent.idle_ms for agent in self.registry), default=int(IDLE_SWEEP_S_MAX * 1000))
+        delay = min(max(shortest / 2000, 0.05), IDLE_SWEEP_S_MAX)
+        self._sweep = asyncio.get_running_loop().call_later(delay, self._sweep_idle)

@@ -1,0 +1,105 @@
+"""Notices code that blocks the event loop, and says whose it is.
+
+A timer in the loop leaves a mark while calls are under way; a thread looks whether the mark is old. When it is, the task the
+loop is stuck in names the call to blame. With no calls under way both are parked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from comity.runtime.call import Call
+
+log = logging.getLogger("comity")
+
+LAGS_KEPT_MAX: Final = 100
+
+
+class Lag(Struct, frozen=True):
+    """One time the loop was blocked: by which call, and for how long when it was noticed."""
+
+    request_id: str
+    target: str
+    capability: str
+    blocked_ms: float
+
+
+class Watchdog:
+    """Watches one event loop."""
+
+    def __init__(self, calls: Mapping[str, Call], *, threshold_ms: int, on_lag: Callable[[Lag], None] | None = None) -> None:
+        self.lags: deque[Lag] = deque(maxlen=LAGS_KEPT_MAX)
+        self.is_parked = True
+        self._calls = calls
+        self._threshold_s = threshold_ms / 1000
+        self._on_lag = on_lag
+        self._loop = asyncio.get_running_loop()
+        self._beat = time.monotonic()
+        self._awake = threading.Event()
+        self._is_closed = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._thread: threading.Thread | None = None
+
+    def wake(self) -> None:
+        """Begin to watch: a call has come."""
+        self.is_parked = False
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._look, name="comity-watchdog", daemon=True)
+            self._thread.start()
+        self._mark()
+        self._awake.set()
+
+    def close(self) -> None:
+        """Stop watching for good."""
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._awake.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _mark(self) -> None:
+        self._beat = time.monotonic()
+        if self._calls:
+            self._timer = self._loop.call_later(self._threshold_s / 4, self._mark)
+        else:
+            self.is_parked = True
+            self._awake.clear()
+
+    def _look(self) -> None:
+        reported = 0.0
+        while True:
+            self._awake.wait()
+            if self._is_closed:
+                return
+            time.sleep(self._threshold_s / 2)
+            beat = self._beat
+            blocked_s = time.monotonic() - beat
+            if blocked_s > self._threshold_s and beat != reported and not self.is_parked:
+                reported = beat
+                self._report(blocked_s)
+
+    def _report(self, blocked_s: float) -> None:
+        task = asyncio.current_task(self._loop)
+        call = self._calls.get(task.get_name()) if task is not None else None
+        if call is None:
+            return  # blocked by something that is not a call; its owner must watch it
+        request = call.request
+        lag = Lag(request.request_id, request.target, request.capability, blocked_s * 1000)
+        self.lags.append(lag)
+        log.warning(
+            '%s %s has blocked the event loop for %.0f ms; every other agent waits. Declare it with run_in="process"',
+            lag.target,
+            lag.capability,
+            lag.blocked_ms,
+        )
+        if self._on_lag is not None:
+            self._on_lag(lag)

@@ -1,0 +1,141 @@
+"""Processes for code that blocks: declared with `run_in="process"`, killed when their call ends before they do.
+
+A worker serves one call at a time and is kept for the next. Cancelling the call kills the worker, since nothing gentler stops a
+computation. A worker whose parent is gone ends itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from typing import Any
+
+from comity.core.limits import REPLY_BYTES_MAX
+from comity.core.payload import PayloadError, pack, unpack
+from comity.errors import ComityError, TargetError, UnavailableError
+
+_Job = tuple[Callable[..., Any], dict[str, Any]]
+
+
+class Worker:
+    """One process and the pipe to it."""
+
+    def __init__(self) -> None:
+        # Spawned, not forked: a fork would copy the event loop, its threads' locks and the open store.
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process: SpawnProcess = context.Process(target=_serve, args=(theirs,), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    async def run(self, job: bytes) -> Any:
+        """Send a job and wait for its outcome."""
+        loop = asyncio.get_running_loop()
+        arrived: asyncio.Future[None] = loop.create_future()
+        self._pipe.send_bytes(job)
+        loop.add_reader(self._pipe.fileno(), _wake, arrived)
+        try:
+            await arrived
+        finally:
+            loop.remove_reader(self._pipe.fileno())
+        try:
+            kind, *rest = pickle.loads(self._pipe.recv_bytes())  # noqa: S301  our own child wrote it
+        except (EOFError, ConnectionError):
+            raise UnavailableError("the worker process died", code="TARGET_TEMPORARY_FAILURE") from None
+        if kind == "result":
+            return unpack(rest[0])
+        raise _rebuilt(kind, *rest)
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self._process.kill()
+        self._process.join()
+        self._pipe.close()
+
+
+class Workers:
+    """The worker processes of one node, at most one per core busy at a time."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self._places = asyncio.Semaphore(most or os.cpu_count() or 1)
+        self._idle: list[Worker] = []
+
+    async def run(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        """Run a function of an importable module in a process and return its result."""
+        try:
+            job = pickle.dumps((function, arguments))
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            name = getattr(function, "__qualname__", function)
+            message = f"{name} cannot run in a process: it must be a function at the top of a module ({error})"
+            raise TargetError(message, code="TARGET_MISCONFIGURED") from None
+        async with self._places:
+            worker = self._idle.pop() if self._idle else await asyncio.to_thread(Worker)
+            try:
+                result = await worker.run(job)
+            except ComityError as error:
+                if error.code == "TARGET_TEMPORARY_FAILURE":
+                    worker.kill()
+                else:
+                    self._idle.append(worker)
+                raise
+            except BaseException:
+                worker.kill()
+                raise
+            self._idle.append(worker)
+            return result
+
+    def close(self) -> None:
+        """End all processes; busy ones were killed with their calls."""
+        for worker in self._idle:
+            worker.kill()
+        self._idle.clear()
+
+
+def _wake(arrived: asyncio.Future[None]) -> None:
+    if not arrived.done():
+        arrived.set_result(None)
+
+
+def _rebuilt(kind: str, code: str, message: str) -> ComityError:
+    if kind == "error":
+        return ComityError(message, code=code)
+    return TargetError(message, code="TARGET_CRASHED")
+
+
+def _serve(pipe: Connection) -> None:
+    """Run jobs until the parent closes the pipe. Runs in the worker process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    with contextlib.suppress(EOFError, ConnectionError):
+        while True:
+            function, arguments = pickle.loads(pipe.recv_bytes())  # noqa: S301  our own parent wrote it
+            pipe.send_bytes(pickle.dumps(_outcome(function, arguments)))
+
+
+def _outcome(function: Callable[..., Any], arguments: dict[str, Any]) -> tuple[str, ...] | tuple[str, bytes]:
+    try:
+        result = function(**arguments)
+        if asyncio.iscoroutine(result):
+            result = asyncio.run(result)
+        return "result", pack(result, path="data", bytes_max=REPLY_BYTES_MAX)
+    except ComityError as error:
+        return "error", error.code, error.message
+    except PayloadError as error:
+        return "error", "OUTPUT_VALIDATION_FAILED", str(error)
+    except Exception as error:  # noqa: BLE001  the process boundary: it becomes a value to the parent
+        return "crash", "TARGET_CRASHED", f"{type(error).__name__}: {error}"
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
