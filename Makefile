@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 RUN := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench bench-peers kill lock clean
+.PHONY: help demo test check docs format bench bench-peers kill lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -30,6 +30,9 @@ check: $(READY) ## formatting, lint, types, layer rule, doc tests
 	$(BIN)/mypy
 	$(RUN) scripts/check_layers.py
 	$(RUN) -m pytest tests/docs
+
+docs: $(READY) ## draw the pages that show the code
+	$(RUN) scripts/draw_docs.py
 
 format: $(READY) ## format the code and fix what the linter can
 	$(BIN)/ruff format .

@@ -26,8 +26,8 @@ class Clock(Protocol):
 class Ids(Protocol):
     """Names nobody used before, and chance."""
 
-    def request_id(self, now_ms: int) -> str:
-        """Return a new request id; ids made later sort later."""
+    def new_request(self, now_ms: int) -> tuple[str, str]:
+        """Return a new request id, which sorts after those made earlier, and the trace id that goes with it."""
         ...
 
     def trace_id(self) -> str:

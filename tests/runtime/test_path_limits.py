@@ -239,9 +239,7 @@ async def test_the_same_objective_twice_at_once_is_refused_and_again_later_is_no
         return [r.error.code if r.error else "ok" for r in (*at_once, later, *other)]
 
     async with make_node([boss, helper]) as node:
-        first, second = await asyncio.gather(
-            node.call("BOSS", "TWICE", user_id="u1"), node.call("BOSS", "TWICE", user_id="u2")
-        )
+        first, second = await asyncio.gather(node.call("BOSS", "TWICE", user_id="u1"), node.call("BOSS", "TWICE", user_id="u2"))
     assert first.data == second.data == ["ok", "ROUTING_OBJECTIVE_IN_PROGRESS", "ok", "ok", "ok"]
 
 
@@ -354,7 +352,9 @@ async def test_a_refusal_runs_nothing_spends_nothing_and_leaves_one_audit_row(ma
     assert reply.usage.calls == 1
 
 
-@pytest.mark.parametrize(("status", "code"), [("maintenance", "ROUTING_AGENT_IN_MAINTENANCE"), ("retired", "ROUTING_AGENT_RETIRED")])
+@pytest.mark.parametrize(
+    ("status", "code"), [("maintenance", "ROUTING_AGENT_IN_MAINTENANCE"), ("retired", "ROUTING_AGENT_RETIRED")]
+)
 async def test_an_agent_that_is_not_active_takes_no_calls(make_node, status, code):
     agent = Agent("A", status=status)
 

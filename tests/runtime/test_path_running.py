@@ -548,7 +548,11 @@ async def test_an_agent_is_activated_once_on_first_call_and_put_away_when_idle(m
         return ctx.state["n"]
 
     async with make_node([agent]) as node:
-        assert sorted([r.data for r in await asyncio.gather(*(node.call("A", "COUNT", user_id="u") for _ in range(3)))]) == [1, 2, 3]
+        assert sorted([r.data for r in await asyncio.gather(*(node.call("A", "COUNT", user_id="u") for _ in range(3)))]) == [
+            1,
+            2,
+            3,
+        ]
         assert (await node.call("A/k", "COUNT", user_id="u")).data == 1  # a key is its own actor with its own state
         await asyncio.sleep(20)
         assert life == ["wake A 0", "wake A/k 0", "sleep A", "sleep A/k"]

@@ -130,7 +130,7 @@ def depth(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noq
     return Refused("LIMIT_DEPTH_EXCEEDED", f"depth {len(call.chain)} exceeds depth_max {most} on {path}")
 
 
-def cycle(call: Request, world: Snapshot, now_ms: int) -> Refused | None:
+def cycle(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001
     """Neither is the callee above itself, nor is the same source already asking it for the same objective in this tree."""
     if call.target in call.chain:
         return Refused("ROUTING_CYCLE_DETECTED", f"{call.target} is already in {' → '.join(call.chain)}")

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from comity.core import breaker
-from comity.core.limits import NAME_CHARS_MAX, Limits
+from comity.core.limits import NAME_CHARS_MAX, TIMEOUT_MS_CEILING, Limits
 from comity.core.retry import Retry
 from comity.core.schema import Checker, JsonSchema, SchemaError, from_return, from_signature
 
@@ -87,8 +87,13 @@ class Capability:
         input_schema: Mapping[str, Any] | None,
         output_schema: Mapping[str, Any] | None,
     ) -> None:
-        if timeout_ms is not None and timeout_ms < 1:
-            raise DeclarationError(f"{code}: timeout_ms must be at least 1, not {timeout_ms}")
+        if timeout_ms is not None and not (type(timeout_ms) is int and 1 <= timeout_ms <= TIMEOUT_MS_CEILING):
+            raise DeclarationError(
+                f"{code}: timeout_ms must be a whole number from 1 to {TIMEOUT_MS_CEILING}, not {timeout_ms!r}"
+            )
+        for what, schema in (("input_schema", input_schema), ("output_schema", output_schema)):
+            if schema is not None:
+                _check_schema(schema, f"{code}: {what}")
         self.code = code
         self.name = name or code
         self.description = description
@@ -131,6 +136,8 @@ class Capability:
         first: Checker | None = None
         for implementation in self.implementations:
             checker, wants_context = from_signature(implementation.function)
+            if wants_context and implementation.run_in is RunIn.PROCESS:
+                raise SchemaError(f"{implementation.name} runs in a process and cannot take ctx, which lives in this one")
             self.wants_context[implementation.function] = wants_context
             first = first or checker
         self._outputs = (
@@ -186,10 +193,14 @@ class Agent:
         on_activate: Hook | None = None,
         on_deactivate: Hook | None = None,
     ) -> None:
+        for what, names in (("aliases", aliases), ("tags", tags), ("can_call", can_call), ("tools_allowed", tools_allowed)):
+            if isinstance(names, str):  # would be taken letter by letter
+                raise DeclarationError(f"{id}: {what} must be a list of names, not the text {names!r}")
         for name in (id, *aliases):
             _check_name(name, "agent id or alias")
-        if concurrency < 1 or pending_max < 0 or idle_ms < 1:
-            raise DeclarationError(f"{id}: concurrency and idle_ms must be at least 1, pending_max at least 0")
+        for what, number, least in (("concurrency", concurrency, 1), ("pending_max", pending_max, 0), ("idle_ms", idle_ms, 1)):
+            if type(number) is not int or number < least:
+                raise DeclarationError(f"{id}: {what} must be a whole number of at least {least}, not {number!r}")
         try:
             self.status = Status(status)
         except ValueError:
@@ -296,3 +307,13 @@ def _check_name(name: Any, what: str) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         allowed = f"letters, digits, '.', '_' and '-', at most {NAME_CHARS_MAX}, beginning with a letter or digit"
         raise DeclarationError(f"{name!r} cannot be an {what}: use {allowed}")
+
+
+def _check_schema(schema: Any, what: str) -> None:
+    """Raise unless the schema can be used. Only the finding is kept: the validator is built when it is first needed."""
+    if not isinstance(schema, Mapping):
+        raise DeclarationError(f"{what} must be a JSON Schema as a mapping, not {type(schema).__name__}")
+    try:
+        JsonSchema(schema, path="")
+    except SchemaError as error:
+        raise DeclarationError(f"{what} is {error}") from None

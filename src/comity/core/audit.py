@@ -89,18 +89,25 @@ def verify(rows: Iterable[Stored], *, first_id: int = 1, previous_hash: str = GE
     """Walk the chain and name the first row that is missing, out of order or changed; `head` also catches a cut-off end."""
     count = 0
     expected_id = first_id
+    after_head: int | None = first_id if head == previous_hash else None
     for row_id, body, previous, sealed in rows:
-        if row_id != expected_id:
+        if row_id > expected_id:
             return Verdict(False, count, expected_id, f"row {expected_id} is missing")
-        if _hash(row_id, body, previous) != sealed:
+        if row_id < expected_id:
+            return Verdict(False, count, row_id, f"row {row_id} stands twice, or was moved from its place")
+        if type(body) is not bytes or _hash(row_id, body, previous) != sealed:  # an editor may store text instead
             return Verdict(False, count, row_id, f"row {row_id} was changed, or moved from its place")
         if previous != previous_hash:
             return Verdict(False, count, row_id, f"row {row_id} does not follow the row before it")
         previous_hash = sealed
         expected_id += 1
         count += 1
+        if sealed == head:
+            after_head = expected_id
     if head is not None and previous_hash != head:
-        return Verdict(False, count, expected_id, f"the rows after {expected_id - 1} were cut off")
+        if after_head is not None:
+            return Verdict(False, after_head - first_id, after_head, f"row {after_head} was added after the recorded end")
+        return Verdict(False, count, expected_id, f"the rows after {expected_id - 1} were cut off, or all were sealed anew")
     return Verdict(True, count)
 
 

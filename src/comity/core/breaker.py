@@ -93,7 +93,7 @@ class Breaker:
         if self.state is State.CLOSED:
             self._failures = 0
         elif probe and self.state is State.HALF_OPEN:
-            self._probing -= 1
+            self._probing = max(self._probing - 1, 0)  # a probe of an earlier half-open time may end now
             self._passed += 1
             if self._passed >= self._policy.probes:
                 self._move(Event.PROBES_PASSED)
@@ -113,7 +113,7 @@ class Breaker:
     def released(self, *, probe: bool) -> None:
         """The call ended without saying anything about the capability's health."""
         if probe and self.state is State.HALF_OPEN:
-            self._probing -= 1
+            self._probing = max(self._probing - 1, 0)
 
     def _open(self, event: Event, now_ms: int) -> None:
         self._move(event)

@@ -6,6 +6,7 @@ once, at the edge; inputs stay the JSON they arrived in until the capability's s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Final, TypeVar
@@ -15,6 +16,7 @@ from msgspec import Raw, Struct, field
 
 from comity.core.limits import (
     CHAIN_MAX,
+    ERROR_CHARS_MAX,
     HINTS_MAX,
     ID_CHARS_MAX,
     INPUTS_BYTES_MAX,
@@ -26,7 +28,7 @@ from comity.core.limits import (
     WARNINGS_MAX,
     Limits,
 )
-from comity.core.payload import PayloadError, Problem, check, pack, text_problem, unpack
+from comity.core.payload import PayloadError, Problem, check, pack, step, text_problem, unpack
 from comity.errors import CODES, CallerError, family
 
 VERSION: Final = "1.0"
@@ -130,8 +132,13 @@ class Error(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     ) -> Error:
         """Make an error whose `retryable` and `advice` come from the code table unless given."""
         meaning = CODES.get(code)
+        if meaning is None and not is_id(code, NAME_CHARS_MAX):
+            code = "TARGET_FAILED"
         if retryable is None:
             retryable = meaning.retryable if meaning else False
+        if len(message) > ERROR_CHARS_MAX or not message.isascii():
+            # It may be the text of any exception, and it must not stop the store that writes it down.
+            message = message[:ERROR_CHARS_MAX].encode(errors="replace").decode()
         return cls(
             code=code,
             message=message,
@@ -284,7 +291,7 @@ def _from_0_8(old: _Document) -> _Document:
     new = dict(old)
     if "call_chain" in new:
         new["chain"] = new.pop("call_chain")
-    if isinstance(new.get("confidence"), (int, float)):
+    if type(new.get("confidence")) in {int, float}:
         new["confidence"] = new["confidence"] / 100
     new["version"] = "0.9"
     return new
@@ -310,14 +317,20 @@ Envelope = TypeVar("Envelope", Request, Reply)
 encode = msgspec.json.Encoder().encode
 _decode_request = msgspec.json.Decoder(Request).decode
 _decode_reply = msgspec.json.Decoder(Reply).decode
+_decode_background = msgspec.json.Decoder(Background).decode
+_UNREADABLE = (msgspec.MsgspecError, RecursionError, ValueError)  # broken UTF-8 is a ValueError
+_NAMED_FIELD = re.compile(r"Object (?:missing required|contains unknown) field `(.*)`", re.DOTALL)
 
 
 def decode_request(raw: bytes) -> Request:
     """Return the request in `raw`, or raise `CallerError` naming the path of what is wrong."""
     request = _decode(raw, _decode_request, REQUEST_BYTES_MAX)
     problems = request_problems(request)
-    if not bytes(request.body).lstrip().startswith(b"{"):
-        problems += (Problem("inputs", "must be an object"),)
+    try:
+        if not isinstance(unpack(request.body), dict):  # inputs are bytes until now, which may hold anything
+            problems += (Problem("inputs", "must be an object"),)
+    except _UNREADABLE as error:
+        problems += (_problem_of(error, "inputs"),)
     if problems:
         raise CallerError(_sentence(problems), code="ENVELOPE_MALFORMED", problems=problems)
     try:
@@ -334,6 +347,10 @@ def decode_reply(raw: bytes) -> Reply:
     problems = reply_problems(reply)
     if problems:
         raise CallerError(_sentence(problems), code="ENVELOPE_MALFORMED", problems=problems)
+    try:
+        pack(reply.data, path="data", bytes_max=REPLY_BYTES_MAX)
+    except PayloadError as error:
+        raise CallerError(str(error), code=error.code, problems=error.problems) from None
     return reply
 
 
@@ -344,7 +361,7 @@ def _decode(raw: bytes, typed: Callable[[bytes], Envelope], bytes_max: int) -> E
         envelope = typed(raw)
         if envelope.version == VERSION:
             return envelope
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError):
+    except _UNREADABLE:
         pass  # an older version, or wrong: the slow way below tells which
     try:
         document = unpack(raw)
@@ -352,29 +369,31 @@ def _decode(raw: bytes, typed: Callable[[bytes], Envelope], bytes_max: int) -> E
             raise CallerError("the envelope must be a JSON object", code="ENVELOPE_MALFORMED")
         version = document.get("version", VERSION)
         if version not in VERSIONS_ACCEPTED:
-            accepted = ", ".join(VERSIONS_ACCEPTED)
-            raise CallerError(
-                f"version {version!r} is not one of {accepted}", code="ENVELOPE_VERSION_UNSUPPORTED", version=version
-            )
+            problem = Problem("version", f"must be one of {', '.join(VERSIONS_ACCEPTED)}")
+            raise CallerError(_sentence((problem,)), code="ENVELOPE_VERSION_UNSUPPORTED", problems=(problem,))
         while version != VERSION:
             document = _MIGRATIONS[version](document)
             version = document["version"]
         return typed(encode(document))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        problem = _problem_of(error)
-        raise CallerError(f"{problem.path}: {problem.message}", code="ENVELOPE_MALFORMED", problems=(problem,)) from None
+    except _UNREADABLE as error:
+        problem = _problem_of(error, "")
+        raise CallerError(_sentence((problem,)), code="ENVELOPE_MALFORMED", problems=(problem,)) from None
 
 
-def _problem_of(error: Exception) -> Problem:
-    """Turn a decoder's complaint into a path and a message; the path stands at its end as `$.a[0].b`."""
+def _problem_of(error: Exception, path: str) -> Problem:
+    """Turn a decoder's complaint into a path below `path` and a message; the decoder's path stands at its end as `$.a[0].b`."""
     if isinstance(error, RecursionError):
-        return Problem("$", "is nested too deep")
+        return Problem(path or "$", "is nested too deep")
     if isinstance(error, UnicodeDecodeError):
-        return Problem("$", "is not valid UTF-8")
-    message, _, path = str(error).rpartition(" - at `")
-    if not message:
-        return Problem("$", str(error))
-    return Problem(path.rstrip("`").replace("$.", "", 1) or "$", message)
+        return Problem(path or "$", "is not valid UTF-8")
+    message, mark, where = str(error).rpartition(" - at `")
+    if mark:
+        path = (path + where.removesuffix("`").removeprefix("$")).removeprefix(".")
+    else:
+        message = str(error)
+    if field := _NAMED_FIELD.fullmatch(message):
+        return Problem(step(path, field[1]), "is required" if "missing" in message else "is not a field of this")
+    return Problem(path or "$", message)
 
 
 def _sentence(problems: tuple[Problem, ...]) -> str:
@@ -401,6 +420,12 @@ def request_problems(request: Request) -> tuple[Problem, ...]:
             ("correlation_id", request.correlation_id),
             ("root_id", request.root_id),
             ("source", request.source),
+            ("parent_id", request.parent_id),
+            ("parent_session_id", request.parent_session_id),
+            ("trace_id", request.trace_id),
+            ("span_id", request.span_id),
+            ("parent_span_id", request.parent_span_id),
+            *((f"chain[{index}]", address) for index, address in enumerate(request.chain[:CHAIN_MAX])),
         )
         if value and not is_id(value, ID_CHARS_MAX)
     ]
@@ -409,26 +434,39 @@ def request_problems(request: Request) -> tuple[Problem, ...]:
         problems.append(Problem("chain", f"has {len(request.chain)} agents; at most {CHAIN_MAX} are allowed"))
     if request.context is not None:
         problems += context_problems(request.context)
+    problems += _document_problems(request.expected_output, "expected_output")
+    problems += _document_problems(request.metadata, "metadata")
     return tuple(problems)
 
 
 def context_problems(context: Background) -> list[Problem]:
-    """Return what is wrong with a handoff context: sizes, and what JSON cannot say."""
+    """Return what is wrong with a handoff context, whoever made it: types, sizes, and what JSON cannot say."""
+    if problems := _document_problems(context, "context", _decode_background):
+        return problems
     if len(context.hints) > HINTS_MAX:
         return [Problem("context.hints", f"has {len(context.hints)} entries; at most {HINTS_MAX} are allowed")]
-    try:
-        pack(msgspec.to_builtins(context), path="context", bytes_max=INPUTS_BYTES_MAX)
-    except PayloadError as error:
-        return list(error.problems)
     return []
 
 
 def reply_problems(reply: Reply) -> tuple[Problem, ...]:
-    """Return what is wrong with the texts and lists of a reply; its data is checked as a document."""
+    """Return what is wrong with a reply, whoever made it, but for its data, which is checked as a document of its own."""
     problems = _texts(*((name, getattr(reply, name), MESSAGE_BYTES_MAX) for name in ("message", "summary", "thought")))
-    if len(reply.warnings) > WARNINGS_MAX:
+    if not problems:
+        # What cannot be written and read again would otherwise fail where it is stored, far from who made it.
+        problems = _document_problems(msgspec.structs.replace(reply, data=None), "", _decode_reply)
+    if not problems and len(reply.warnings) > WARNINGS_MAX:
         problems.append(Problem("warnings", f"has {len(reply.warnings)} entries; at most {WARNINGS_MAX} are allowed"))
     return tuple(problems)
+
+
+def _document_problems(value: Any, path: str, typed: Callable[[bytes], Any] = unpack) -> list[Problem]:
+    try:
+        typed(pack(value, path=path, bytes_max=INPUTS_BYTES_MAX))
+    except PayloadError as error:
+        return [Problem(problem.path or "$", problem.message) for problem in error.problems]
+    except _UNREADABLE as error:
+        return [_problem_of(error, path)]
+    return []
 
 
 def is_id(value: Any, most: int = ID_CHARS_MAX) -> bool:

@@ -79,23 +79,38 @@ def entry(record: CallRecord) -> Entry:
             reply.duration_ms,
             usage.prompt_tokens + usage.completion_tokens,
         )
-    chain = request.chain
+    source, target, capability, session_id = request.source, request.target, request.capability, request.session_id
+    chain = " ".join(request.chain) if request.chain else ""
+    if type(record) is Refused:  # whatever the caller took for a name
+        target, capability = _told(target), pseudonym(capability)
+    elif "/" in target:  # names are the registry's, keys are anybody's
+        target = _told(target)
+    if source is not None and "/" in source:
+        source = _told(source)
+    if "/" in chain:
+        chain = " ".join(map(_told, request.chain))
     return (
         _KINDS[type(record)],
         record.at_ms,
         request.request_id,
         request.root_id,
         request.parent_id,
-        request.source,
-        request.target,
-        request.capability,
+        source,
+        target,
+        capability,
         request.tenant_id,
         pseudonym(request.user_id),
-        request.session_id,
+        session_id if session_id == request.root_id else pseudonym(session_id),
         digest(request.objective),
-        " ".join(chain) if chain else "",
+        chain,
         *outcome,
     )
+
+
+def _told(address: str) -> str:
+    """Return an address as it may stand in the audit: its key is often a user's."""
+    name, slash, key = address.partition("/")
+    return f"{pseudonym(name)}/{pseudonym(key)}" if slash else pseudonym(name)
 
 
 class StoredCall(Struct, frozen=True, gc=False, array_like=True):

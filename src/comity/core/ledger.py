@@ -1,7 +1,7 @@
 """Budgets of a call tree: who may still spend how many calls and tokens.
 
-Every call spends from an account. A call that narrows its budget opens an account under its caller's; spending is charged to the
-account and to everyone above it, so children together can never exceed what their root had.
+Every call spends from an account. A call that narrows its budget opens an account under its caller's; spending is charged to
+the account and to everyone above it, so children together can never exceed what their root had.
 """
 
 from __future__ import annotations

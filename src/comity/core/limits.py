@@ -25,10 +25,13 @@ ITEMS_MAX: Final = 100_000
 ID_CHARS_MAX: Final = 256
 NAME_CHARS_MAX: Final = 128
 OBJECTIVE_CHARS_MAX: Final = 2_000
+ERROR_CHARS_MAX: Final = 10_000
 # Lists in the envelope.
 HINTS_MAX: Final = 64
 WARNINGS_MAX: Final = 100
 CHAIN_MAX: Final = 32
+# What is wrong with one document, as told to its sender.
+PROBLEMS_MAX: Final = 100
 # What a user may set at most.
 TIMEOUT_MS_CEILING: Final = 24 * 60 * 60 * 1000
 FAN_OUT_CEILING: Final = 1_000

@@ -1,7 +1,7 @@
 """The queue of calls an agent has not started: most urgent first, nobody starved.
 
 Each round gives every priority a number of turns; the most urgent call with turns left goes first, and a new round begins when
-none of the waiting priorities has any. So a low call waits for at most one round of more urgent ones.
+none of the waiting priorities has any. So the next call of any priority waits for fewer than two rounds of others.
 """
 
 from __future__ import annotations

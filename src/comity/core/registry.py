@@ -6,13 +6,16 @@ The list of agents is data. An address is `agent` or `agent/key`; each key is it
 from __future__ import annotations
 
 import difflib
+import heapq
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from comity.core.agent import Agent, Capability, DeclarationError
 from comity.core.envelope import is_id
+from comity.core.limits import NAME_CHARS_MAX
 
-_NEAREST_POOL_MAX = 1_000
+# Names compared letter by letter, which takes as long as thousands of glances.
+_NEAREST_POOL_MAX = 30
 
 
 class Address(NamedTuple):
@@ -57,9 +60,10 @@ class Registry:
             return known
         name, slash, key = target.partition("/")
         agent = self._names.get(name)
-        if agent is None or not slash or not is_id(key):
+        if agent is None or not slash or not key:
             return None
-        return Address(agent, f"{agent.id}/{key}")
+        text = f"{agent.id}/{key}"
+        return Address(agent, text) if is_id(text) else None
 
     def permits(self, source: Agent, target: Agent) -> bool:
         """Return whether the source's `can_call` names the target by id or alias."""
@@ -81,12 +85,17 @@ class Registry:
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """Return up to three names that look like `name`. A large registry is narrowed first, so that the answer comes at once."""
+    """Return up to three names that look like `name`. Of many, few are looked at closely: the answer comes at once."""
     folded: dict[str, str] = {}
     for candidate in known:
         folded.setdefault(candidate.casefold(), candidate)
-    wanted = name.casefold()
+    wanted = name[:NAME_CHARS_MAX].casefold()
     pool = list(folded)
     if len(pool) > _NEAREST_POOL_MAX:
-        pool = [c for c in pool if c[:2] == wanted[:2] and abs(len(c) - len(wanted)) <= 3][:_NEAREST_POOL_MAX]
+        pairs = {wanted[at : at + 2] for at in range(len(wanted) - 1)}
+
+        def likeness(candidate: str) -> int:
+            return sum(map(candidate.__contains__, pairs)) - abs(len(candidate) - len(wanted))
+
+        pool = heapq.nlargest(_NEAREST_POOL_MAX, pool, key=likeness)
     return [folded[match] for match in difflib.get_close_matches(wanted, pool, n=3, cutoff=0.5)]

@@ -18,11 +18,11 @@ class Retry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if not (
             1 <= self.attempts <= 100
             and 0 <= self.delay_ms <= self.delay_ms_max
-            and self.multiplier >= 1
+            and 1 <= self.multiplier <= 100  # more than that, raised to `attempts`, is no longer a number
             and 0 <= self.jitter <= 1
         ):
             raise ValueError(
-                "retry needs attempts from 1 to 100, 0 <= delay_ms <= delay_ms_max, multiplier >= 1, jitter from 0 to 1"
+                "retry needs attempts and multiplier from 1 to 100, 0 <= delay_ms <= delay_ms_max, jitter from 0 to 1"
             )
 
     def pause_ms(self, failures: int, *, left_ms: float, chance: float) -> float | None:

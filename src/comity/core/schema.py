@@ -16,9 +16,10 @@ from msgspec import Struct
 from pydantic_core import ValidationError
 from typing_extensions import TypedDict
 
+from comity.core.limits import PROBLEMS_MAX
 from comity.core.payload import Problem, unpack
 
-PROBLEMS_MAX = 100
+_UNTYPED = (Any, type(None), dict, object)
 
 
 class Checked(Struct, frozen=True, gc=False):
@@ -51,11 +52,11 @@ class JsonSchema:
         self._schema = dict(schema)
         self._path = path
         try:
-            jsonschema_rs.meta.validate(self._schema)
             # Values are masked, since a message may not repeat personal data; references are never fetched.
             self._validator = jsonschema_rs.validator_for(self._schema, mask="the value", retriever=_no_retrieval)
-        except (jsonschema_rs.ValidationError, ValueError) as error:
-            raise SchemaError(f"not a valid JSON Schema: {str(error).splitlines()[0]}") from None
+        except (ValueError, jsonschema_rs.ReferencingError) as error:
+            where = join("schema", getattr(error, "instance_path", ()))
+            raise SchemaError(f"not a valid JSON Schema: {where}: {str(error).splitlines()[0]}") from None
 
     def check(self, raw: bytes) -> Checked:
         """Return the document as it is, or every problem."""
@@ -94,8 +95,8 @@ class PythonType:
         try:
             return Checked(self._validate(raw, strict=True))
         except ValidationError as error:
-            details = error.errors(include_url=False, include_input=False, include_context=False)[:PROBLEMS_MAX]
-            return Checked(None, tuple(Problem(join(self._path, d["loc"]), d["msg"]) for d in details))
+            details = error.errors(include_url=False, include_input=False)[:PROBLEMS_MAX]
+            return Checked(None, tuple(Problem(join(self._path, d["loc"]), _message(d)) for d in details))
 
     def json_schema(self) -> dict[str, Any]:
         """Return the JSON Schema pydantic derives from the type."""
@@ -108,13 +109,13 @@ def from_signature(function: Callable[..., Any]) -> tuple[Checker, bool]:
     hints = _hints(function)
     fields: dict[str, Any] = {}
     wants_context = takes_any = False
-    for index, parameter in enumerate(inspect.signature(function).parameters.values()):
+    for index, parameter in enumerate(_signature(function).parameters.values()):
         if index == 0 and is_context(parameter, hints):
             wants_context = True
         elif parameter.kind is parameter.VAR_KEYWORD:
             takes_any = True
         elif parameter.kind in {parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY}:
-            raise SchemaError(f"parameter {parameter.name!r} of {function.__qualname__} cannot be given by name")
+            raise SchemaError(f"parameter {parameter.name!r} of {_name(function)} cannot be given by name")
         else:
             kind = hints.get(parameter.name, Any)
             fields[parameter.name] = kind if parameter.default is parameter.empty else NotRequired[kind]
@@ -127,7 +128,7 @@ def from_signature(function: Callable[..., Any]) -> tuple[Checker, bool]:
 def from_return(function: Callable[..., Any]) -> Checker | None:
     """Return the checker for what a function returns, or None where the annotation says nothing to check."""
     kind = _hints(function).get("return", Any)
-    if kind in {Any, None, type(None), dict, object} or _is_reply(kind):
+    if any(kind is one for one in _UNTYPED) or _is_reply(kind):  # by identity: an annotation need not be hashable
         return None
     return PythonType(kind, path="data")
 
@@ -146,12 +147,29 @@ def join(path: str, steps: Any) -> str:
     return path
 
 
+def _message(detail: Any) -> str:
+    """Return what pydantic says, without the value where it would repeat it."""
+    if detail["type"] == "union_tag_invalid":
+        return "Input tag should be one of {expected_tags}, found using {discriminator}".format_map(detail["ctx"])
+    return str(detail["msg"])
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError) as error:
+        raise SchemaError(f"the parameters of {_name(function)} cannot be read: {error}") from None
+
+
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(inspect.unwrap(function), include_extras=True)
-    except (NameError, TypeError) as error:
-        name = getattr(function, "__qualname__", repr(function))
-        raise SchemaError(f"the annotations of {name} cannot be read: {error}") from None
+    except (NameError, TypeError, AttributeError, SyntaxError) as error:
+        raise SchemaError(f"the annotations of {_name(function)} cannot be read: {error}") from None
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", repr(function))
 
 
 def _is_reply(kind: Any) -> bool:

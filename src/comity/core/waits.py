@@ -7,6 +7,7 @@ is read off the calls in progress, and only when a call finds its target's seats
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection
 from typing import Protocol
 
@@ -53,34 +54,64 @@ def loop_closed_by(caller: Waiter | None, target: Seat) -> tuple[str, ...]:
     """Return the addresses of the loop that a call from `caller` to `target` would close, or nothing."""
     if caller is None or not target.is_full:
         return ()
-    path = _all_stuck(target, caller, (target.address,), set())
-    return (caller.seat.address, *path) if path else ()
-
-
-def _all_stuck(seat: Seat, caller: Waiter, path: tuple[str, ...], visited: set[int]) -> tuple[str, ...]:
-    """Return a path from the seat back to the caller's if every call that holds it is stuck."""
-    found: tuple[str, ...] = ()
-    for holder in seat.holders:
-        stuck = _stuck(holder, caller, path, visited)
-        if not stuck:
+    stuck = {caller}  # if the call is to be refused, it is because its caller would wait for ever
+    free: set[Waiter] = set()
+    for holder in target.holders:
+        _decide(holder, stuck, free)
+        if holder in free:
             return ()
-        found = found or stuck
-    return found
+    return (caller.seat.address, *_way_back(caller, target, free))
 
 
-def _stuck(call: Waiter, caller: Waiter, path: tuple[str, ...], visited: set[int]) -> tuple[str, ...]:
-    """Return a path if the call cannot go on without the caller."""
-    if call is caller:
-        return path
-    if id(call) in visited:  # on the way here already: it waits for itself through others, which is stuck as well
-        return path
-    visited.add(id(call))
-    try:
+def _decide(call: Waiter, stuck: set[Waiter], free: set[Waiter]) -> None:
+    """Put the call, and every call its fate depends on, among the stuck or the free.
+
+    Free is what can be shown to end; the rest wait for each other. No recursion: a chain of waiting roots may be long.
+    """
+    undecided: dict[Waiter, None] = {}
+    ahead = [call]
+    while ahead:
+        one = ahead.pop()
+        if one not in undecided and one not in stuck and one not in free:
+            undecided[one] = None
+            for child in one.waits_for:
+                ahead.extend(_awaited(child))
+    waiting = list(reversed(undecided))  # found last, decided first: what a call depends on was mostly found after it
+    count = 0
+    while count != len(waiting):
+        count = len(waiting)
+        still = []
+        for one in waiting:
+            if any(_is_stuck(child, free) for child in one.waits_for):
+                still.append(one)
+            else:
+                free.add(one)
+        waiting = still
+    stuck.update(waiting)
+
+
+def _awaited(call: Waiter) -> Collection[Waiter]:
+    """Return the running calls that decide when this one ends: itself, or those that hold the places it waits for."""
+    return call.seat.holders if call.is_queued else (call,)
+
+
+def _is_stuck(call: Waiter, free: set[Waiter]) -> bool:
+    if not call.is_queued:
+        return call not in free
+    return call.seat.is_full and not any(holder in free for holder in call.seat.holders)
+
+
+def _way_back(caller: Waiter, target: Seat, free: set[Waiter]) -> tuple[str, ...]:
+    """Return the shortest way from the target back to the caller, over calls that are stuck."""
+    ways: deque[tuple[Waiter, tuple[str, ...]]] = deque((holder, (target.address,)) for holder in target.holders)
+    seen = set(target.holders)
+    while ways:
+        call, way = ways.popleft()
+        if call is caller:
+            return way
         for child in call.waits_for:
-            step = (*path, child.seat.address)
-            stuck = _all_stuck(child.seat, caller, step, visited) if child.is_queued else _stuck(child, caller, step, visited)
-            if stuck:
-                return stuck
-        return ()
-    finally:
-        visited.discard(id(call))
+            if _is_stuck(child, free):
+                steps = [one for one in _awaited(child) if one not in seen]
+                seen.update(steps)
+                ways.extend((one, (*way, child.seat.address)) for one in steps)
+    return (target.address,)  # stuck already, whoever asks

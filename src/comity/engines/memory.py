@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from comity.core.audit import GENESIS, Row, Stored, Verdict, row, seal, verify
-from comity.core.journal import Accepted, CallRecord, Record, Settled, StateSaved, StoredCall, entry, stored
+from comity.core.journal import Accepted, CallRecord, Record, Refused, Settled, StateSaved, StoredCall, entry, stored
 from comity.core.limits import MEMORY_AUDIT_ROWS_MAX, SETTLED_KEPT_MAX
 from comity.ports import Then
 
@@ -42,27 +42,27 @@ class MemoryJournal:
             self._unsealed.append(record)  # type: ignore[arg-type]
             self._appended += 1
             if kind is Settled:
-                request_id = record.request.request_id  # type: ignore[union-attr]
-                self._open.pop(request_id, None)
-                self._settled[request_id] = record  # type: ignore[assignment]
-                if len(self._settled) > SETTLED_KEPT_MAX:
-                    self._settled.popitem(last=False)
+                self._settle(record)  # type: ignore[arg-type]
             elif kind is Accepted:
-                self._open[record.request.request_id] = record  # type: ignore[union-attr,assignment]
+                request_id = record.request.request_id  # type: ignore[union-attr]
+                if request_id not in self._settled:  # what has settled never changes
+                    self._open[request_id] = record  # type: ignore[assignment]
+            elif kind is Refused and record.request.parent_id is not None:  # type: ignore[union-attr]
+                self._settle(Settled(record.request, record.reply, record.at_ms))  # type: ignore[union-attr]
         if then is not None:
             then(None)
 
     def call(self, request_id: str) -> StoredCall | None:
         """Return a call that is open or among the newest settled."""
-        record: Accepted | Settled | None = self._settled.get(request_id) or self._open.get(request_id)
-        return None if record is None else self._stored(record)
+        record = self._settled.get(request_id) or self._open.get(request_id)
+        return None if record is None else stored(record, self.node_id)
 
     def calls(self, *, limit: int) -> list[StoredCall]:
         """Return calls by users, newest first."""
-        every = [self._stored(one) for one in (*self._settled.values(), *self._open.values())]
-        return sorted((call for call in every if call.parent_id is None), key=lambda call: call.created_at, reverse=True)[
-            :limit
-        ]
+        every: tuple[Accepted | Settled, ...] = (*self._settled.values(), *self._open.values())
+        roots = [one for one in every if one.request.parent_id is None]
+        roots.sort(key=lambda one: one.request.created_at, reverse=True)
+        return [stored(one, self.node_id) for one in roots[:limit]]
 
     def abandoned(self) -> list[StoredCall]:
         """Nothing outlives the process."""
@@ -89,8 +89,12 @@ class MemoryJournal:
         if held is None or record.version > held[0]:
             self._states[record.address] = (record.version, record.data)
 
-    def _stored(self, record: Accepted | Settled) -> StoredCall:
-        return stored(record, self.node_id)
+    def _settle(self, record: Settled) -> None:
+        request_id = record.request.request_id
+        self._open.pop(request_id, None)
+        self._settled.setdefault(request_id, record)
+        if len(self._settled) > SETTLED_KEPT_MAX:
+            self._settled.popitem(last=False)
 
     def _seal(self) -> None:
         next_id = self._appended - len(self._unsealed) + 1

@@ -1,48 +1,65 @@
 """The embedded store: SQLite in WAL mode with `synchronous=FULL`, one writer thread, group commit.
 
-The event loop hands records over and goes on; the writer takes whatever has come since its last commit, writes it in one
-transaction and reports back once. So a durable write costs a share of an fsync, and the loop never waits for the disk.
-Several processes may use one store: the head of the audit chain is read inside the write transaction.
+The event loop gathers records and goes on; the writer is handed what has been gathered, writes it in one transaction and
+reports back once. So a durable write costs a share of an fsync, and the loop never waits for the disk. What is gathered and who
+waits for it belongs to the loop alone; only whole batches and reports cross to the other thread.
+
+Several processes may use one store: the head of the audit chain is read inside the write transaction. Any failure to write is
+the end of this journal: after a lost write nothing later may be acknowledged.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
+import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Final
 
 import msgspec
 
-from comity.core.audit import ENTRY_FIELDS, GENESIS, Row, Verdict, row, seal, verify
-from comity.core.journal import Accepted, Record, Settled, StateSaved, StoredCall, entry, stored
+from comity.core.audit import ENTRY_FIELDS, GENESIS, Row, Stored, Verdict, row, seal, verify
+from comity.core.journal import Accepted, Record, Refused, Settled, StateSaved, StoredCall, entry, stored
+from comity.engines import presence
 from comity.errors import UnavailableError
 from comity.ports import Then
 
+log = logging.getLogger("comity")
+
 SCHEMA_VERSION: Final = 1
 BUSY_TIMEOUT_MS: Final = 10_000
-# How long the writer waits for more to write: while somebody waits for it, and while nobody does.
+# How long records are gathered before they are written: while somebody waits for them, and while nobody does.
 GATHER_S: Final = 0.002
 FLUSH_S: Final = 0.02
+# A batch fills several pages; fewer and larger ones cost fewer system calls. Beyond 8 KiB the pages not filled cost more.
+PAGE_BYTES: Final = 8 * 1024
+# The write-ahead log is copied into the main file when it has this many pages; one that a long reader let grow shrinks again.
+CHECKPOINT_PAGES: Final = 2_000
+WAL_BYTES_KEPT: Final = 32 * 1024 * 1024
 
 # What a row says is stored once, as the very bytes its hash covers; the view shows it field by field.
 _FIELDS = ", ".join(f"json_extract(CAST(body AS TEXT), '$[{index}]') AS {name}" for index, name in enumerate(ENTRY_FIELDS))
-_PREVIOUS = f"coalesce((SELECT before.hash FROM audit AS before WHERE before.id = audit.id - 1), '{GENESIS}')"
+_PREVIOUS = f"coalesce((SELECT before.hash FROM audit AS before WHERE before.id = audit.id - 1), '{GENESIS}')"  # noqa: S608
 _SCHEMA = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-INSERT INTO meta VALUES ('schema_version', '{SCHEMA_VERSION}'), ('head_id', '0'), ('head_hash', '{GENESIS}');
+INSERT INTO meta VALUES ('schema_version', '{SCHEMA_VERSION}');
+CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), id INTEGER NOT NULL, hash TEXT NOT NULL);
+INSERT INTO head VALUES (1, 0, '{GENESIS}');
 CREATE TABLE audit (id INTEGER PRIMARY KEY, body BLOB NOT NULL, hash TEXT NOT NULL);
 CREATE VIEW audit_rows AS SELECT id, {_FIELDS}, {_PREVIOUS} AS previous_hash, hash FROM audit;
 CREATE TABLE calls (request_id TEXT NOT NULL, is_root INTEGER NOT NULL, open_at TEXT, body BLOB NOT NULL);
 CREATE UNIQUE INDEX calls_id ON calls (request_id);
 CREATE INDEX calls_open ON calls (open_at) WHERE open_at IS NOT NULL;
 CREATE TABLE agent_state (address TEXT PRIMARY KEY, version INTEGER NOT NULL, data BLOB NOT NULL) WITHOUT ROWID;
-"""
+"""  # noqa: S608
+_READ_HEAD = "SELECT id, hash FROM head"
+_MOVE_HEAD = "UPDATE head SET id = ?, hash = ?"
 _INSERT_ROWS = "INSERT INTO audit VALUES "
 _INSERT_CALLS = "INSERT INTO calls VALUES "
 # `open_at` names the node a call is open at. What has settled never changes.
@@ -53,296 +70,420 @@ _UPSERT_STATE = (
     "INSERT INTO agent_state VALUES (?, ?, ?) ON CONFLICT (address) DO UPDATE SET "
     "version = excluded.version, data = excluded.data WHERE excluded.version > agent_state.version"
 )
-_READ_ROWS = f"SELECT id, body, {_PREVIOUS}, hash FROM audit"  # noqa: S608
+_READ_ROWS = f"SELECT id, CAST(body AS BLOB), {_PREVIOUS}, hash FROM audit"  # noqa: S608
 _ROOT = f"json_extract(CAST(body AS TEXT), '$[{ENTRY_FIELDS.index('root_id')}]')"
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(StoredCall).decode
-_CHUNKS: Final = (128, 32, 8, 1)
-_Batch = list[tuple[Sequence[Record], Then | None]]
+_CHUNKS: Final = (128, 64, 32, 16, 8, 4, 2, 1)
+_Batch = tuple[list[Record], list[Then]]
 
 
 class SqliteJournal:
     """A journal in one file."""
 
-    def __init__(self, path: str | Path, node_id: str) -> None:
+    def __init__(self, path: str | Path, node_id: str, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
         self.path = Path(path)
         self.node_id = node_id
-        self._batch: _Batch = []
-        self._wake = threading.Condition()
-        self._open = 0  # calls accepted and not settled since the journal was opened
-        self._is_awaited = False  # somebody waits for what is in the batch
-        self._is_closing = False
-        self._failure: Exception | None = None
-        self._thread: threading.Thread | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._reader: sqlite3.Connection | None = None
+        self.failure: Exception | None = None  # why nothing is accepted any more
+        self._busy_timeout_ms = busy_timeout_ms
+        self._lock_path = presence.lock_path(self.path, node_id)
         self._lock_file: int | None = None
+        self._files: dict[Path, tuple[int, int]] = {}  # what must stay in its place while this journal is open
+        self._reader: sqlite3.Connection | None = None
+        self._thread: threading.Thread | None = None
+        self._batches: SimpleQueue[_Batch | None] = SimpleQueue()
+        # The rest belongs to the event loop.
+        self._records: list[Record] = []
+        self._thens: list[Then] = []
+        self._open = 0  # calls that may settle any moment, as far as this journal saw them accepted
+        self._is_writing = False  # the writer has a batch and will report
+        self._reported_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
 
     # --- opening and closing ---
 
     def open(self) -> None:
         """Create or check the file and start the writer."""
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            writer = connect(self.path)
-            _prepare(writer)
-            self._reader = connect(self.path, read_only=True)
-            self._lock_file = _hold_lock(self._lock_path(self.node_id))
-        except (sqlite3.Error, OSError) as error:
-            raise UnavailableError(f"cannot open the store {self.path}: {error}", code="STORE_UNAVAILABLE") from error
+        with contextlib.ExitStack() as undo:
+            try:
+                _make_file(self.path)
+                writer = undo.enter_context(contextlib.closing(connect(self.path, busy_timeout_ms=self._busy_timeout_ms)))
+                _prepare(writer)
+                reader = connect(self.path, read_only=True, busy_timeout_ms=self._busy_timeout_ms)
+                undo.callback(reader.close)
+                lock_file = presence.enter(self._lock_path)
+                undo.callback(presence.leave, self._lock_path, lock_file)
+                presence.clear(self.path)
+                wal = self.path.with_name(f"{self.path.name}-wal")
+                self._files = {path: _identity(path) for path in (self.path, wal, self._lock_path)}
+            except (sqlite3.Error, OSError) as error:
+                raise _unavailable(f"cannot open the store {self.path}: {error}") from error
+            undo.pop_all()
+        self._reader, self._lock_file = reader, lock_file
         self._loop = asyncio.get_running_loop()
+        self._ended = asyncio.Event()
         self._thread = threading.Thread(target=self._write, args=(writer,), name="comity-store", daemon=True)
         self._thread.start()
 
     async def close(self) -> None:
         """Write what is left, stop the writer, release the file."""
-        if self._thread is None:
+        if self._thread is None or self._reader is None:
             return
-        with self._wake:
-            self._is_closing = True
-            self._wake.notify()
-        await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
-        self._thread = None
-        # The writer's last reports were posted to the loop before its thread ended; let them run.
-        await asyncio.sleep(0)
-        if self._reader is not None:
+        if self._records or self._thens:
+            self._hand_over()
+        self._batches.put(None)
+        if self.failure is None:
+            self.failure = _unavailable(f"the store {self.path} is closed")
+        try:
+            await self._ended.wait()
+        finally:
+            self._thread.join()
+            self._thread = None
             self._reader.close()
             self._reader = None
-        if self._lock_file is not None:
-            with contextlib.suppress(OSError):
-                self._lock_path(self.node_id).unlink()
-            os.close(self._lock_file)
-            self._lock_file = None
+            if self._lock_file is not None:
+                presence.leave(self._lock_path, self._lock_file)
+                self._lock_file = None
 
-    # --- writing ---
+    # --- gathering, in the event loop ---
 
     def append(self, records: Sequence[Record], then: Then | None = None) -> None:
-        """Hand records to the writer; they stay together in one transaction."""
-        if self._failure is not None:
+        """Gather records for the writer; they stay together in one transaction."""
+        if self.failure is not None:
             if then is not None:
-                then(self._failure)
+                then(self.failure)
             return
+        self._records += records
         for record in records:
-            if type(record) is Accepted:
+            kind = type(record)
+            if kind is Accepted:
                 self._open += 1
-            elif type(record) is Settled:
+            elif kind is Settled and self._open:  # calls taken over from another life were never counted
                 self._open -= 1
-        self._batch.append((records, then))
-        is_first_awaited = then is not None and not self._is_awaited
-        if is_first_awaited:
-            self._is_awaited = True
-        # Few wake-ups for a batch: when it begins, when somebody first waits for it, when there is nothing left to gather.
-        if len(self._batch) == 1 or is_first_awaited or (self._is_awaited and self._open <= 0):
-            with self._wake:
-                self._wake.notify()
+        if then is not None:
+            self._thens.append(then)
+        if self._is_writing:
+            return
+        if not self._thens:
+            if self._timer is None:
+                self._arm(FLUSH_S)
+        elif not self._open:
+            self._hand_over()
+        elif then is not None and len(self._thens) == 1:
+            self._arm_gathering()
+
+    def _arm_gathering(self) -> None:
+        """Wait a little for calls that may settle any moment: a commit costs as much as dozens of calls.
+
+        Commits keep a distance from each other, so a call that comes alone does not wait and calls that come thick share one.
+        """
+        self._arm(max(self._reported_at + GATHER_S - self._loop.time(), 0))
+
+    def _arm(self, delay_s: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(delay_s, self._hand_over)
+
+    def _hand_over(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        batch = self._records, self._thens
+        self._records, self._thens = [], []
+        self._is_writing = True
+        self._batches.put(batch)
+
+    def _reported(self, thens: list[Then], error: Exception | None) -> None:
+        """Tell everybody who waited for a batch, in order; what came meanwhile is the next one."""
+        self._is_writing = False
+        self._reported_at = self._loop.time()
+        if error is not None and error is not self.failure:
+            log.error("%s; nothing more is accepted", error)
+            self.failure = error
+            thens += self._thens
+            self._records, self._thens = [], []
+        for then in thens:
+            try:
+                then(error)
+            except Exception:  # the task boundary: one listener's fault is not another's
+                log.exception("a listener to the store failed")
+        if self._is_writing:  # a listener wrote, and handed over
+            return
+        if self._thens:
+            self._arm_gathering() if self._open else self._hand_over()
+        elif self._records:
+            self._arm(FLUSH_S)
+
+    # --- writing, in the writer's thread ---
 
     def _write(self, connection: sqlite3.Connection) -> None:
+        error: Exception | None = None
         try:
-            while batch := self._gather():
-                error = self._commit(connection, batch)
-                self._report([then for _, then in batch if then is not None], error)
+            with contextlib.closing(connection):
+                while (batch := self._batches.get()) is not None:
+                    records, thens = batch
+                    error = error or self._commit(connection, records)
+                    self._post(self._reported, thens, error)
         finally:
-            connection.close()
+            self._post(self._ended.set)
 
-    def _gather(self) -> _Batch:
-        """Wait for records and return them; nothing means that the journal is closing.
-
-        An fsync costs as much as dozens of calls. While calls are under way that may settle any moment, it is worth waiting a
-        little for them; once every open call has settled, nothing more can come and there is nothing to wait for.
-        """
-        with self._wake:
-            self._wake.wait_for(lambda: self._batch or self._is_closing)
-            self._wake.wait_for(lambda: self._is_awaited or self._is_closing, timeout=FLUSH_S)
-            self._wake.wait_for(lambda: self._open <= 0 or self._is_closing, timeout=GATHER_S)
-            batch, self._batch = self._batch, []
-            self._is_awaited = False
-            return batch
-
-    def _commit(self, connection: sqlite3.Connection, batch: _Batch) -> Exception | None:
-        if self._failure is not None:
-            return self._failure
+    def _commit(self, connection: sqlite3.Connection, records: list[Record]) -> Exception | None:
         try:
-            write_batch(connection, [record for records, _ in batch for record in records], self.node_id)
-        except (sqlite3.Error, OSError) as error:
+            write_batch(connection, records, self.node_id, self._check_files)
+        except Exception as error:  # noqa: BLE001  the task boundary: a writer that died silently would leave all waiting
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
-            # Fail-stop: after a lost write nothing later may be acknowledged.
-            message = f"the store {self.path} could not be written: {error}"
-            self._failure = UnavailableError(message, code="STORE_UNAVAILABLE")
-        return self._failure
+            return _unavailable(f"the store {self.path} could not be written: {error}")
+        return None
 
-    def _report(self, thens: list[Then], error: Exception | None) -> None:
-        if thens and self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(_call_all, thens, error)
+    def _check_files(self) -> None:
+        """Refuse to commit to a file nobody will find again, or after the lock that keeps other nodes off was removed."""
+        for path, identity in self._files.items():
+            if _identity(path) != identity:
+                raise OSError(f"{path} was replaced")
+
+    def _post(self, callback: Callable[..., None], *arguments: Any) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody is left to be told
+            self._loop.call_soon_threadsafe(callback, *arguments)
 
     # --- reading ---
 
     def call(self, request_id: str) -> StoredCall | None:
         """Return a call by id, as of the last commit."""
-        found = self._read("SELECT body FROM calls WHERE request_id = ?", request_id).fetchone()
-        return _decode(found[0]) if found else None
+        with self._reading() as connection:
+            found = connection.execute("SELECT open_at, body FROM calls WHERE request_id = ?", (request_id,)).fetchone()
+            return _revive(*found) if found else None
 
     def calls(self, *, limit: int) -> list[StoredCall]:
         """Return calls by users, newest first."""
-        found = self._read("SELECT body FROM calls WHERE is_root ORDER BY rowid DESC LIMIT ?", limit)
-        return [_decode(body) for (body,) in found]
+        with self._reading() as connection:
+            query = "SELECT open_at, body FROM calls WHERE is_root ORDER BY rowid DESC LIMIT ?"
+            return [_revive(*found) for found in connection.execute(query, (limit,))]
 
     def abandoned(self) -> list[StoredCall]:
-        """Return open calls whose node holds no lock any more: the system drops the lock of a process that dies."""
-        owners = [owner for (owner,) in self._read("SELECT DISTINCT open_at FROM calls WHERE open_at IS NOT NULL")]
-        gone = [owner for owner in owners if owner != self.node_id and not _is_locked(self._lock_path(owner))]
-        if not gone:
-            return []
-        query = "UPDATE calls SET open_at = ? WHERE open_at = ? RETURNING body"
-        with contextlib.closing(connect(self.path)) as connection:
-            connection.execute("BEGIN IMMEDIATE")  # of two nodes that start together, one gets the calls
-            taken = [_decode(body) for one in gone for (body,) in connection.execute(query, (self.node_id, one)).fetchall()]
-            connection.execute("COMMIT")
+        """Return open calls whose node is gone, and make them this node's own."""
+        with self._reading() as connection:
+            owners = connection.execute("SELECT DISTINCT open_at FROM calls WHERE open_at IS NOT NULL").fetchall()
+            gone = [owner for (owner,) in owners if owner != self.node_id and not self._is_alive(owner)]
+            if not gone:
+                return []
+            query = "UPDATE calls SET open_at = ? WHERE open_at = ? RETURNING open_at, body"
+            with contextlib.closing(connect(self.path, busy_timeout_ms=self._busy_timeout_ms)) as writer:
+                writer.execute("BEGIN IMMEDIATE")  # of two nodes that start together, one gets the calls
+                taken = [_revive(*found) for one in gone for found in writer.execute(query, (self.node_id, one)).fetchall()]
+                writer.execute("COMMIT")
         return sorted(taken, key=lambda call: call.created_at)
 
     def state(self, address: str) -> tuple[int, bytes] | None:
         """Return version and data of an agent's state."""
-        row = self._read("SELECT version, data FROM agent_state WHERE address = ?", address).fetchone()
-        return (row[0], bytes(row[1])) if row else None
+        with self._reading() as connection:
+            found = connection.execute("SELECT version, data FROM agent_state WHERE address = ?", (address,)).fetchone()
+            return (found[0], bytes(found[1])) if found else None
 
     def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:
         """Return audit rows in order."""
-        return read_rows(self._connection(), after_id=after_id, limit=limit, root_id=root_id)
+        with self._reading() as connection:
+            return read_rows(connection, after_id=after_id, limit=limit, root_id=root_id)
 
     def verify(self) -> Verdict:
         """Check the whole chain against its stored head."""
-        return verify_chain(self._connection())
+        with self._reading() as connection:
+            return verify_chain(connection)
 
-    def _connection(self) -> sqlite3.Connection:
+    def _is_alive(self, node_id: str) -> bool:
+        return presence.is_held(presence.lock_path(self.path, node_id))
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
         if self._reader is None:
-            raise UnavailableError("the store is closed", code="STORE_UNAVAILABLE")
-        return self._reader
-
-    def _read(self, query: str, *arguments: Any) -> sqlite3.Cursor:
-        return self._connection().execute(query, arguments)
-
-    def _lock_path(self, node_id: str) -> Path:
-        return self.path.with_name(f"{self.path.name}.{node_id}.lock")
+            raise _unavailable(f"the store {self.path} is closed")
+        try:
+            yield self._reader
+        except (sqlite3.Error, OSError, msgspec.DecodeError) as error:
+            raise _unavailable(f"cannot read the store {self.path}: {error}") from error
 
 
-def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+def connect(path: Path, *, read_only: bool = False, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> sqlite3.Connection:
     """Open the file; a reader cannot change it."""
     mode = "ro" if read_only else "rwc"
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
     )
-    connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
-    if not read_only:
-        connection.execute("PRAGMA journal_mode = WAL")
-        # NORMAL loses acknowledged commits when the power fails; FULL does not.
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA wal_autocheckpoint = 4000")
+    try:
+        connection.execute(f"PRAGMA busy_timeout = {busy_timeout_ms}")
+        if not read_only:
+            connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+            connection.execute("PRAGMA journal_mode = WAL")
+            # NORMAL loses acknowledged commits when the power fails; FULL does not, where fsync means what it says.
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA fullfsync = ON")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+            connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_KEPT}")
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
-def write_batch(connection: sqlite3.Connection, records: list[Record], node_id: str) -> None:
-    """Write records in one transaction, sealing audit entries onto the chain."""
-    connection.execute("BEGIN IMMEDIATE")
-    head = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('head_id', 'head_hash')"))
-    row_id, head_hash = int(head["head_id"]), head["head_hash"]
-    rows: list[tuple[int, bytes, str]] = []
+def write_batch(
+    connection: sqlite3.Connection, records: list[Record], node_id: str, check: Callable[[], None] | None = None
+) -> None:
+    """Write records in one transaction, sealing audit entries onto the chain. `check` may still call it off."""
+    execute = connection.execute
+    execute("BEGIN IMMEDIATE")
+    row_id, head_hash = execute(_READ_HEAD).fetchone()
+    rows: list[Any] = []  # id, body and hash of each row, one after the other
     calls: dict[str, Accepted | Settled] = {}  # most calls settle within the batch that accepts them: one write for both
-    states: list[StateSaved] = []
+    states: list[tuple[str, int, bytes]] = []
     for record in records:
         if type(record) is StateSaved:
-            states.append(record)
+            states.append((record.address, record.version, record.data))
             continue
         row_id += 1
         _, body, _, head_hash = seal(row_id, entry(record), head_hash)  # type: ignore[arg-type]
-        rows.append((row_id, body, head_hash))
-        if type(record) is Settled or type(record) is Accepted:
-            calls[record.request.request_id] = record
-    _insert(connection, _INSERT_ROWS, "", rows)
-    _insert(connection, _INSERT_CALLS, _ON_KNOWN_CALL, [_call_columns(record, node_id) for record in calls.values()])
-    connection.executemany(_UPSERT_STATE, [(state.address, state.version, state.data) for state in states])
+        rows += (row_id, body, head_hash)
+        if (call := _outcome(record)) is not None:
+            request_id = call.request.request_id
+            if type(calls.get(request_id)) is not Settled:
+                calls[request_id] = call
+    columns = [value for call in calls.values() for value in _columns(call, node_id)]
+    _insert(connection, _INSERT_ROWS, "", 3, rows)
+    _insert(connection, _INSERT_CALLS, _ON_KNOWN_CALL, 4, columns)
+    if states:
+        connection.executemany(_UPSERT_STATE, states)
     if rows:
-        connection.execute("UPDATE meta SET value = ? WHERE key = 'head_id'", (str(row_id),))
-        connection.execute("UPDATE meta SET value = ? WHERE key = 'head_hash'", (head_hash,))
-    connection.execute("COMMIT")
+        execute(_MOVE_HEAD, (row_id, head_hash))
+    if check is not None:
+        check()
+    execute("COMMIT")
 
 
-def _insert(connection: sqlite3.Connection, head: str, tail: str, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Insert rows, many to a statement: each run of a statement hands the interpreter lock over and back."""
-    begin = 0
-    marks = f"({','.join('?' * len(rows[0]))})" if rows else ""
-    for size in _CHUNKS:
-        while len(rows) - begin >= size:
-            values = [value for one in rows[begin : begin + size] for value in one]
-            connection.execute(f"{head}{','.join((marks,) * size)}{tail}", values)
-            begin += size
+def _outcome(record: Record) -> Accepted | Settled | None:
+    """Return what a record says about where a call stands, if that is to be found again under its id.
+
+    A refusal of a call that an agent made is: an agent that is resumed must be told what it was told the first time. A user who
+    was refused may ask again under the same id.
+    """
+    if type(record) is Settled or type(record) is Accepted:
+        return record
+    if type(record) is Refused and record.request.parent_id is not None:
+        return Settled(record.request, record.reply, record.at_ms)
+    return None
 
 
-def _call_columns(record: Accepted | Settled, node_id: str) -> tuple[str, bool, str | None, bytes]:
+def _columns(record: Accepted | Settled, node_id: str) -> tuple[str, bool, str | None, bytes]:
     request = record.request
     is_open = type(record) is Accepted
     return request.request_id, request.parent_id is None, node_id if is_open else None, _encode(stored(record, node_id))
+
+
+def _insert(connection: sqlite3.Connection, head: str, tail: str, width: int, values: list[Any]) -> None:
+    """Insert rows, many to a statement: each run of a statement hands the interpreter lock over and back."""
+    begin = 0
+    for size in _CHUNKS:
+        while len(values) - begin >= size * width:
+            end = begin + size * width
+            connection.execute(_insertion(head, tail, width, size), values[begin:end])
+            begin = end
+
+
+@cache
+def _insertion(head: str, tail: str, width: int, size: int) -> str:
+    marks = f"({','.join('?' * width)})"
+    return f"{head}{','.join((marks,) * size)}{tail}"
+
+
+def _revive(open_at: str | None, body: bytes) -> StoredCall:
+    """Return a stored call as it is now: who holds it is in its column, the body says who first did."""
+    call = _decode(body)
+    return call if open_at is None or open_at == call.node_id else msgspec.structs.replace(call, node_id=open_at)
 
 
 def read_rows(
     connection: sqlite3.Connection, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None
 ) -> list[Row]:
     """Return audit rows in order."""
-    arguments = (after_id, root_id, root_id, -1 if limit is None else limit)
-    found = connection.execute(f"{_READ_ROWS} WHERE id > ? AND (? IS NULL OR {_ROOT} = ?) ORDER BY id LIMIT ?", arguments)
+    most = -1 if limit is None else limit
+    if root_id is None:
+        found = connection.execute(f"{_READ_ROWS} WHERE id > ? ORDER BY id LIMIT ?", (after_id, most))
+    else:
+        # Most rows are passed over by their bytes alone, which is many times cheaper than parsing them.
+        query = f"{_READ_ROWS} WHERE id > ? AND instr(body, ?) AND {_ROOT} = ? ORDER BY id LIMIT ?"
+        found = connection.execute(query, (after_id, _encode(root_id), root_id, most))
     return [row(one) for one in found]
 
 
 def verify_chain(connection: sqlite3.Connection) -> Verdict:
-    """Check every row and that the end was not cut off, reading one consistent snapshot."""
+    """Check every row and that the chain ends where its head says, reading one consistent snapshot."""
     connection.execute("BEGIN")
     try:
-        (head,) = connection.execute("SELECT value FROM meta WHERE key = 'head_hash'").fetchone()
-        return verify(connection.execute(f"{_READ_ROWS} ORDER BY id"), head=head)
+        head_id, head_hash = connection.execute("SELECT id, CAST(hash AS BLOB) FROM head").fetchone() or (None, b"")
+        verdict = verify(_links(connection), head=None if head_id is None else str(head_hash, errors="replace"))
     finally:
         connection.execute("ROLLBACK")
+    if verdict.ok and head_id != verdict.rows:
+        what = "was removed" if head_id is None else f"is not row {verdict.rows}"
+        return Verdict(False, verdict.rows, verdict.rows, f"the recorded end of the chain {what}")
+    return verdict
+
+
+def _links(connection: sqlite3.Connection) -> Iterator[Stored]:
+    """Yield the rows as they are, whatever somebody made of them."""
+    previous = GENESIS
+    query = "SELECT id, CASE typeof(body) WHEN 'blob' THEN body END, CAST(hash AS BLOB) FROM audit ORDER BY id"
+    for row_id, body, raw in connection.execute(query):
+        sealed = str(raw, errors="replace")
+        yield row_id, body, previous, sealed
+        previous = sealed
+
+
+def _make_file(path: Path) -> None:
+    """Create the file and its folders if they are missing, such that they survive a loss of power.
+
+    Calls carry what users wrote, so the file is its owner's alone; SQLite gives the files it adds the same mode. A file that
+    exists is not touched: closing it here would drop the locks of another journal of this process.
+    """
+    missing = [folder for folder in path.absolute().parents if not folder.exists()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    for folder in missing:
+        file = os.open(folder.parent, os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
+    """Make the tables of a new file, or check that an old one has them."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        has_meta = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone()
-        if has_meta is None:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        if not tables:
             for statement in filter(str.strip, _SCHEMA.split(";")):
                 connection.execute(statement)
-        found = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
-        if found is None or found[0] != str(SCHEMA_VERSION):
-            raise sqlite3.DatabaseError(f"schema version {found and found[0]} is not {SCHEMA_VERSION}")
+        else:
+            _check_schema(connection, tables)
         connection.execute("COMMIT")
     except BaseException:
         with contextlib.suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
-        connection.close()
         raise
 
 
-def _hold_lock(path: Path) -> int:
-    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    return file
+def _check_schema(connection: sqlite3.Connection, tables: set[str]) -> None:
+    if not {"meta", "audit", "calls", "agent_state"} <= tables:
+        raise sqlite3.DatabaseError("it is the database of another program")
+    (version,) = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone() or (None,)
+    if version != str(SCHEMA_VERSION):
+        raise sqlite3.DatabaseError(f"its schema is version {version}, this program needs version {SCHEMA_VERSION}")
 
 
-def _is_locked(path: Path) -> bool:
-    """Return whether a living node holds the lock; a stale lock file is removed."""
-    try:
-        file = os.open(path, os.O_RDWR)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    else:
-        path.unlink(missing_ok=True)
-        return False
-    finally:
-        os.close(file)
-
-
-def _call_all(thens: list[Then], error: Exception | None) -> None:
-    for then in thens:
-        then(error)
+def _unavailable(message: str) -> UnavailableError:
+    return UnavailableError(message, code="STORE_UNAVAILABLE")

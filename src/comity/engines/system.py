@@ -28,11 +28,11 @@ class SystemIds:
         self._random = random.Random()  # noqa: S311  seeded by the system; ids are no secrets
         self._bits = self._random.getrandbits
 
-    def request_id(self, now_ms: int) -> str:
-        """Return a UUID whose first 48 bits are the time."""
+    def new_request(self, now_ms: int) -> tuple[str, str]:
+        """Return a UUID whose first 48 bits are the time, and its digits as trace id, so that one leads to the other."""
         bits = self._bits(74)
         digits = f"{now_ms << 80 | 7 << 76 | (bits >> 62) << 64 | 2 << 62 | bits & 0x3FFFFFFFFFFFFFFF:032x}"
-        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}", digits
 
     def trace_id(self) -> str:
         """Return 32 hex digits, not all zero."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 from msgspec import Raw, Struct
@@ -23,7 +22,6 @@ from comity.ports import Ids
 
 _EMPTY: Final = b"{}"
 _EMPTY_BODY: Final = Raw(_EMPTY)
-_HEX: Final = re.compile("[0-9a-f]{32}")
 _PRIORITIES: Final = {str(priority): priority for priority in Priority}
 
 
@@ -65,6 +63,7 @@ def read(
     identity: Identity,
     above: Request | None,
     request_id: str,
+    trace_id: str,
     *,
     registry: Registry,
     limits: Limits,
@@ -107,7 +106,7 @@ def read(
     chain: tuple[str, ...] = ()
     if above is None:
         source, root_id, parent_id, correlation_id = None, request_id, None, request_id
-        trace_id, parent_span_id, priority = _trace_id(request_id, ids), "", Priority.NORMAL
+        trace_id, parent_span_id, priority = trace_id or ids.trace_id(), "", Priority.NORMAL
     else:
         source, chain, root_id, parent_id = above.target, (*above.chain, above.target), above.root_id, above.request_id
         correlation_id, trace_id, parent_span_id, priority = (
@@ -131,7 +130,7 @@ def read(
         body,
         draft.objective if type(draft.objective) is str else "",
         draft.message if type(draft.message) is str else "",
-        priority if draft.priority is None or draft.priority not in _PRIORITIES else _PRIORITIES[draft.priority],
+        _PRIORITIES.get(draft.priority, priority) if isinstance(draft.priority, str) else priority,
         root_id,
         parent_id,
         correlation_id,
@@ -205,9 +204,3 @@ def _name(value: Any) -> str:
     if type(value) is str and value.isprintable() and len(value) <= ID_CHARS_MAX:
         return value
     return ascii(value)[:ID_CHARS_MAX] if isinstance(value, str) else f"({type(value).__name__})"
-
-
-def _trace_id(request_id: str, ids: Ids) -> str:
-    """Return a root's trace id: its request id where that is a UUID, so that one leads to the other."""
-    digits = request_id.replace("-", "")
-    return digits if len(request_id) == 36 and len(digits) == 32 and _HEX.fullmatch(digits) else ids.trace_id()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from typing import Any
 
 from msgspec import Struct
@@ -29,11 +30,12 @@ class Call(Struct, eq=False):
     log: EventLog | None = None  # the root's, if somebody may watch it
     root: Call | None = None  # None for a root; read `top`
     state: State = State.ADMITTED
-    children: dict[Call, None] = {}  # not settled yet
-    objectives: dict[tuple[str | None, str, str], int] = {}  # in progress under this root
+    # None until first needed: most calls have neither, and the collector need not look at empty ones.
+    children: dict[Call, None] | None = None  # not settled yet
+    objectives: dict[tuple[str | None, str, str], int] | None = None  # in progress under this root
     leftovers: dict[str, Request] | None = None  # of a resumed root: calls below it that were open when its node stopped
     task: asyncio.Task[None] | None = None
-    waiters: list[asyncio.Future[None]] = []
+    waiters: list[asyncio.Future[None]] | None = None
     reply: Reply | None = None
     partial: Any = None  # the last progress told
     primary_code: str = ""  # why the first implementation failed, where another answered instead
@@ -58,9 +60,9 @@ class Call(Struct, eq=False):
         return self.state is not State.RUNNING
 
     @property
-    def waits_for(self) -> dict[Call, None]:
+    def waits_for(self) -> Collection[Call]:
         """The calls it made that have not ended."""
-        return self.children
+        return self.children or ()
 
     def usage(self) -> Usage:
         """What this call and those below it used."""
@@ -69,5 +71,5 @@ class Call(Struct, eq=False):
     def watch(self, log: EventLog) -> None:
         """Let events of this call and those below it be seen from now on."""
         self.log = log
-        for child in self.children:
+        for child in self.waits_for:
             child.watch(log)

@@ -87,8 +87,8 @@ class CallPath:
         """Open a call by a user: return the call under way, one it joins, or the reply if there is one already."""
         now_ns = self._clock.now_ns()
         if request_id is None:
-            new_id = self._ids.request_id(now_ns // 1_000_000)
-            return self._enter(self._read(draft, identity, None, new_id, now_ns), None, now_ns, log)
+            new_id, trace_id = self._ids.new_request(now_ns // 1_000_000)
+            return self._enter(self._read(draft, identity, None, new_id, now_ns, trace_id), None, now_ns, log)
         if not is_id(request_id):
             arrival = self._read(draft, identity, None, ascii(request_id)[:64], now_ns)
             what = admission.Refused("IDENTITY_INVALID", "request_id must be printable text that is not empty")
@@ -132,12 +132,15 @@ class CallPath:
         self._journal.append(_interrupted((request, *leftovers.values()), now_ns // 1_000_000))
         return None
 
-    def _read(self, draft: Draft, identity: Identity, above: Request | None, request_id: str, now_ns: int) -> Arrival:
+    def _read(
+        self, draft: Draft, identity: Identity, above: Request | None, request_id: str, now_ns: int, trace_id: str = ""
+    ) -> Arrival:
         return read(
             draft,
             identity,
             above,
             request_id,
+            trace_id,
             registry=self.registry,
             limits=self.limits,
             ids=self._ids,
@@ -225,12 +228,12 @@ class CallPath:
                 above.user_id,
                 above.tenant_id,
                 above.session_id,
-                len(parent.children),
+                len(parent.waits_for),
                 above.limits.fan_out_max,
             )
             permitted = agent is None or self.registry.permits(parent.agent, agent)
             key = (request.source, request.target, request.objective)
-            in_progress = bool(request.objective) and key in parent.top.objectives
+            in_progress = bool(request.objective) and key in (parent.top.objectives or ())
         return admission.Snapshot(
             arrival.problems,
             arrival.code,
@@ -278,9 +281,13 @@ class CallPath:
         was_accepted = leftovers is not None
         if parent is not None:
             call.root = top = parent.top
+            if parent.children is None:
+                parent.children = {}
             parent.children[call] = None
             if request.objective:
                 key = (request.source, request.target, request.objective)
+                if top.objectives is None:
+                    top.objectives = {}
                 top.objectives[key] = top.objectives.get(key, 0) + 1
             if top.leftovers is not None:
                 was_accepted = top.leftovers.pop(request.request_id, None) is not None
@@ -342,7 +349,7 @@ class CallPath:
         left_ms = max(call.request.deadline_at - self._clock.now_ns() // 1_000_000, 0)
         return Limits(
             depth_max=max(limits.depth_max - call.request.depth, 0),
-            fan_out_max=max(limits.fan_out_max - len(call.children), 0),
+            fan_out_max=max(limits.fan_out_max - len(call.waits_for), 0),
             timeout_ms=min(limits.timeout_ms, left_ms),
             timeout_ms_max=min(limits.timeout_ms_max, left_ms),
             calls_max=max(call.account.calls_left, 0),
@@ -353,6 +360,8 @@ class CallPath:
         """Wait for a call's reply. Whoever waits last and is cancelled takes the call with it, unless a handle holds it."""
         if not call.is_delivered:
             waiter: asyncio.Future[None] = self._loop.create_future()
+            if call.waiters is None:
+                call.waiters = []
             call.waiters.append(waiter)
             try:
                 await waiter
@@ -385,7 +394,7 @@ class CallPath:
         ended: list[Call] = []
         self._close(call, event, reply, now_ns, records, ended)
         then = partial(self._deliver, call) if call.parent is None else None
-        self._journal.append(tuple(records), then)
+        self._journal.append(records, then)
         for one in ended:
             if one is not call or then is None:
                 self._deliver(one, None)
@@ -394,7 +403,7 @@ class CallPath:
     def _close(self, call: Call, event: Event, reply: Reply, now_ns: int, records: list[Record], ended: list[Call]) -> None:
         """Do everything that the end of a call means, children first; only delivery is left."""
         now_ms = now_ns // 1_000_000
-        for child in list(call.children):
+        for child in tuple(call.waits_for):
             if event is Event.EXPIRE and child.request.deadline_at <= now_ms:
                 self._close(child, event, _timeout(child), now_ns, records, ended)
             else:
@@ -412,13 +421,11 @@ class CallPath:
         call.reply = reply
         parent = call.parent
         if parent is not None:
+            assert parent.children is not None
             del parent.children[call]
             parent.calls_below += 1 + call.calls_below
             if call.request.objective:
-                key = (call.request.source, call.request.target, call.request.objective)
-                call.top.objectives[key] -= 1
-                if not call.top.objectives[key]:
-                    del call.top.objectives[key]
+                _end_objective(call)
         self._deadlines.discard(call)
         self._tell_breaker(call, reply, now_ms)
         records.append(Settled(call.request, reply, now_ms))
@@ -462,7 +469,7 @@ class CallPath:
             call.reply = Reply(status=Status.ERROR, error=failure, request_id=call.request.request_id)
         call.is_delivered = True
         self.calls.pop(call.request.request_id, None)
-        for waiter in call.waiters:
+        for waiter in call.waiters or ():
             if not waiter.done():
                 waiter.set_result(None)
         if call.log is not None and call.parent is None:
@@ -520,6 +527,15 @@ def _interrupted(requests: tuple[Request, ...], now_ms: int) -> tuple[Settled, .
         reply = Reply(status=status, error=error, request_id=request.request_id, source=request.target)
         records.append(Settled(request, reply, now_ms))
     return tuple(records)
+
+
+def _end_objective(call: Call) -> None:
+    objectives = call.top.objectives
+    assert objectives is not None
+    key = (call.request.source, call.request.target, call.request.objective)
+    objectives[key] -= 1
+    if not objectives[key]:
+        del objectives[key]
 
 
 def _outline(reply: Reply) -> dict[str, Any]:

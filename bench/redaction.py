@@ -1,0 +1,176 @@
+"""What redaction costs: the test every request pays, a large text, and text made to hurt each detector.
+
+Run with `python bench/redaction.py`. Absolute times depend on the machine; the first line is a baseline of the same run, and
+the growth column says how much longer twice the text takes: 2 is linear.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+
+from comity.core.redaction import (
+    DETECTORS,
+    StreamRedactor,
+    Vault,
+    may_hold_personal_data,
+    redact_json,
+    redact_text,
+    redact_value,
+)
+
+TAG = "abcdefghijkl"
+
+CLEAN_RECORDS = {
+    "objective": "Compare the quarterly spend of the design department with the plan",
+    "message": "Group the transactions by category, flag anything above 2500.00 and say which vendor grew most since 2025-07-01.",
+    "inputs": {
+        "period": {"from": "2025-07-01", "to": "2025-09-30"},
+        "currency": "EUR",
+        "cash_flows": [-100000, 60000, 70000.55, 1234567.89],
+        "orders": [
+            {"order_id": "ORD-2025-000123", "amount": 1499.9, "status": "SHIPPED", "sku": "AB-12345-XL"},
+            {"order_id": "ORD-2025-000124", "amount": 89.0, "status": "OPEN", "sku": "CD-99812-S"},
+        ],
+        "report_id": "550e8400-e29b-41d4-a716-446655440000",
+        "created_at": "2025-10-09T12:30:45.123Z",
+        "notes": [
+            "First draft was late",
+            "Use the template of Q2",
+            "Round to two decimals in the summary, not in the appendix",
+        ],
+    },
+    "context": {"facts": [{"fact": "The department has 14 people", "confidence": 0.92, "source": "hr"}], "policy": "summary"},
+}
+CLEAN_PROSE = {
+    "message": "The board asked for a short comparison of three options: keeping the present supplier, moving half of the volume "
+    "to a second one, or building the part in house. For each of them we need the effect on margin, the risk for delivery dates "
+    "and what it would take to go back. Please write for readers who do not know the details, keep every claim traceable to its "
+    "source, and say where the data is thin. Two pages are enough; tables are welcome, charts are not needed. If an assumption "
+    "matters for the result, name it in the first paragraph rather than in a footnote, and end with one clear recommendation."
+}
+MIXED = (
+    "Dear team, Jane Doe (jane.doe@example.com, +44 20 7946 0958) asked about order ORD-2025-000123 of 2025-10-09. Her card "
+    "4111 1111 1111 1111 was charged 1,234.56 EUR; the refund goes to DE89 3704 0044 0532 0130 00. She lives at 12 Main Street, "
+    "Springfield, IL 62704. The rest of this paragraph is ordinary prose about shipping times and how we measure them. "
+)
+
+# Every hostile text ends with this, so that none is clean.
+END = " ssn 219-09-9999, call 416-555-1234, account number 12345678, born 1984-05-03, jane@example.com"
+
+# For each detector, a unit that, repeated, makes its pattern begin everywhere and end nowhere.
+HOSTILE: dict[str, str] = {
+    "url_credentials": "://a:b",
+    "email": "a.b-c_d+",
+    "email_spelled": "a.b (at) c.d ",
+    "iban": "GB29 NWBK 6016 ",
+    "card": "4111 1111 ",
+    "card_named": "card 4111111111111112 ",
+    "btc": "1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNb ",
+    "eth": "0x29ea1a361f863a02a2af ",
+    "mac": "a4:5e:60:c2:7b:",
+    "mac_named": "mac a45e.60c2.",
+    "ipv6": "2001:db8:",
+    "routing": "routing 123456789 ",
+    "ssn": "123-45-678-",
+    "ssn_named": "ssn 000 12 345 ",
+    "itin": "912-70-123-",
+    "itin_named": "itin 912 70 123 ",
+    "sin": "046-454-287-",
+    "sin_named": "sin 046 454 287 ",
+    "ein": "ein 12-345678-",
+    "nino": "AB 12 34 56 ",
+    "nhs": "nhs 943 476 591 ",
+    "passport": "passport A1B2C3D4E5F6G7 ",
+    "licence": "dl A1-B2-C3-D4-",
+    "dob": "born 3 may 12/12/",
+    "phone_international": "+44 20 (7946) ",
+    "phone_national": "416-555-123-",
+    "phone_spaced": "416 555 123 ",
+    "phone_named": "call 555 12 34 ",
+    "bank_account": "account 123 456 ",
+    "swift": "bic DEUTDEF ",
+    "street": "12 Main Elm Oak Pine ",
+    "street_named": "address 12 main elm oak ",
+    "street_european": "12 rue de la ",
+    "postal_ca": "K1A 0B",
+    "postal_uk": "SW1A 1A",
+    "postal_named": "zip sw1a1a ",
+    "zip": "zip 9410 ",
+    "ipv4": "1.2.3.",
+    "user_name": "username: a_",
+    "user_name_keyed": "username=",
+    "any": "1",
+    "digits and dashes": "1-",
+    "digits and spaces": "12 ",
+    "tokens": "[[EMAIL_1_",
+    "masks": "****",
+    "brackets": "[",
+}
+
+
+def best_of(run: Callable[[], object], repeat: int = 5) -> float:
+    """Return the shortest of several runs, in seconds."""
+    times = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def per_call_us(run: Callable[[], object], number: int = 2000) -> float:
+    """Return the time of one call in microseconds."""
+
+    def many() -> None:
+        for _ in range(number):
+            run()
+
+    return best_of(many, 9) / number * 1e6
+
+
+def main() -> None:
+    """Print the measures."""
+    scan = re.compile(rb"[0-9]{20}")
+    for name, document in (("records", CLEAN_RECORDS), ("prose", CLEAN_PROSE)):
+        raw = json.dumps(document, separators=(",", ":")).encode()
+        raw += b" " * max(0, 1024 - len(raw))
+        vault = Vault(TAG)
+        assert not may_hold_personal_data(raw)
+        base = per_call_us(lambda raw=raw: scan.search(raw))
+        cost = per_call_us(lambda raw=raw, vault=vault: redact_json(raw, vault))
+        print(
+            f"clean {name:8} {len(raw)} B: redact_json {cost:6.2f} µs; one re.search over it {base:6.2f} µs ({cost / base:.2f} x)"
+        )
+        walked = per_call_us(lambda document=document, vault=vault: redact_value(document, vault), 200)
+        print(f"clean {name:8} decoded and walked: redact_value {walked:6.1f} µs")
+
+    text = MIXED * (200_000 // len(MIXED))
+    found = len(redact_text(text, Vault(TAG)).found)
+    print(f"200 KB with {found} values: redact_text {best_of(lambda: redact_text(text, Vault(TAG)), 3):.3f} s")
+
+    def stream() -> None:
+        redactor = StreamRedactor(Vault(TAG))
+        for index in range(0, len(text), 20):
+            redactor.feed(text[index : index + 20])
+        redactor.finish()
+
+    print(f"the same in pieces of 20 characters: StreamRedactor {best_of(stream, 1):.3f} s")
+    prose = CLEAN_PROSE["message"] * (200_000 // len(CLEAN_PROSE["message"]))
+    print(f"200 KB of clean prose: redact_text {best_of(lambda: redact_text(prose, Vault(TAG))) * 1e3:.2f} ms")
+
+    missing = {detector.name for detector in DETECTORS} - HOSTILE.keys()
+    assert not missing, missing
+    print(f"{'hostile text for':22} {'50 KB ms':>9} {'100 KB ms':>10} {'200 KB ms':>10} {'growth':>7}")
+    for name, unit in HOSTILE.items():
+        times = []
+        for size in (50_000, 100_000, 200_000):
+            hostile = (unit * (size // len(unit) + 1))[:size] + END
+            times.append(best_of(lambda hostile=hostile: redact_text(hostile, Vault(TAG)), 2) * 1e3)
+        print(f"{name:22} {times[0]:9.1f} {times[1]:10.1f} {times[2]:10.1f} {times[2] / times[1]:7.2f}")
+
+
+if __name__ == "__main__":
+    main()

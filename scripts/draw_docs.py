@@ -1,0 +1,77 @@
+"""Draw what the docs show of the code: state machines from their tables, the code table from `errors`. `--check` only compares."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from types import ModuleType
+
+from comity.core import activation, breaker, call
+from comity.errors import CODES
+
+DOCS = Path(__file__).parent.parent / "docs"
+MACHINES: tuple[tuple[str, ModuleType], ...] = (("Call", call), ("Activation", activation), ("Breaker", breaker))
+
+
+def machine(name: str, module: ModuleType) -> str:
+    """Return one machine as a Mermaid diagram."""
+    first: StrEnum = next(iter(module.TRANSITIONS))
+    lines = [
+        f"## {name}",
+        "",
+        (module.__doc__ or "").partition("\n")[0],
+        "",
+        "```mermaid",
+        "stateDiagram-v2",
+        f"  [*] --> {first}",
+    ]
+    for state, events in module.TRANSITIONS.items():
+        lines += [f"  {state} --> {target}: {event}" for event, target in events.items()]
+        if not events:
+            lines.append(f"  {state} --> [*]")
+    return "\n".join([*lines, "```"])
+
+
+def machines() -> str:
+    """Return docs/machines.md."""
+    return (
+        "\n\n".join(["# State machines", "Drawn from the tables in `src/comity/core/`.", *(machine(*one) for one in MACHINES)])
+        + "\n"
+    )
+
+
+def errors() -> str:
+    """Return docs/errors.md."""
+    lines = [
+        "# Error codes",
+        "",
+        "Every code the library uses; agents may add their own. *Breaker* says what the outcome means to the capability's breaker.",
+        "",
+        "| code | who must act | retry can help | breaker | what to do |",
+        "|---|---|---|---|---|",
+    ]
+    for code, meaning in CODES.items():
+        retry = "yes" if meaning.retryable else "no"
+        lines.append(f"| `{code}` | {meaning.family.__name__} | {retry} | {meaning.breaker} | {meaning.advice} |")
+    return "\n".join(lines) + "\n"
+
+
+DRAWN = {"machines.md": machines, "errors.md": errors}
+
+
+def main() -> int:
+    """Write the files, or compare them."""
+    stale = [name for name, draw in DRAWN.items() if not (DOCS / name).exists() or (DOCS / name).read_text() != draw()]
+    if "--check" in sys.argv:
+        for name in stale:
+            print(f"docs/{name} is not what the code says; run: make docs")
+        return 1 if stale else 0
+    for name in stale:
+        (DOCS / name).write_text(DRAWN[name]())
+        print(f"drew docs/{name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""How sure a reply is: one float from 0 to 1 everywhere, four named bands for people, percent for those who count in it.
+
+The weakest factor decides: a result is no surer than the least sure thing it rests on.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+
+class Band(StrEnum):
+    """The four words for a confidence, surest first."""
+
+    HIGH = "HIGH"
+    MEDIUM = "MEDIUM"
+    LOW = "LOW"
+    SPECULATIVE = "SPECULATIVE"
+
+
+FLOORS: Final = {Band.HIGH: 0.85, Band.MEDIUM: 0.60, Band.LOW: 0.40, Band.SPECULATIVE: 0.0}
+
+# The middle of each band: where only the word is known, this is the number that is least wrong.
+_MIDDLES: Final = {Band.HIGH: 0.925, Band.MEDIUM: 0.725, Band.LOW: 0.5, Band.SPECULATIVE: 0.2}
+
+_PERCENT_DIGITS: Final = 10
+
+
+def band(confidence: float) -> Band:
+    """Return the band a confidence lies in; a floor belongs to its own band."""
+    _require(confidence)
+    return next(band for band, floor in FLOORS.items() if confidence >= floor)
+
+
+def representative(band: Band) -> float:
+    """Return the float that stands for a band where nothing finer is known; it lies in that band."""
+    return _MIDDLES[band]
+
+
+def weakest(*factors: float) -> float:
+    """Return the confidence of what rests on all of these factors."""
+    if not factors:
+        raise ValueError("a confidence rests on at least one factor")
+    for factor in factors:
+        _require(factor)
+    return min(factors)
+
+
+def from_percent(percent: float) -> float:
+    """Return a confidence given as 0 to 100."""
+    _require(percent / 100)
+    return percent / 100
+
+
+def to_percent(confidence: float) -> float:
+    """Return a confidence as 0 to 100, such that `from_percent` gives it back wherever some short decimal does."""
+    _require(confidence)
+    # 0.57 × 100 is 56.99999999999999 in binary; the short decimal is what was meant, if it leads back.
+    short = round(confidence * 100, _PERCENT_DIGITS)
+    return short if short / 100 == confidence else confidence * 100
+
+
+def _require(confidence: float) -> None:
+    if not 0.0 <= confidence <= 1.0:
+        raise ValueError(f"a confidence lies from 0 to 1, not at {confidence!r}")

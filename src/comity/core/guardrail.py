@@ -1,0 +1,93 @@
+"""Guardrails: checks on every hop, on the way in and on the way out, alike for a user's call and an agent's.
+
+A guardrail is a plain function. It sees a request before the callee does, or a reply before the caller does, and returns what is
+to happen. Several are asked in order; each sees what the one before it left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from comity.core.envelope import Error, Reply, Request, Status
+
+
+class Allow(Struct, frozen=True):
+    """Nothing to object to."""
+
+
+class Rewrite(Struct, frozen=True):
+    """Let it pass with another message."""
+
+    message: str
+
+
+class Redact(Struct, frozen=True):
+    """Let it pass without its message; the data stays for the agent that asked."""
+
+    notice: str = "The message was withheld."
+
+
+class Fail(Struct, frozen=True):
+    """Force the reply's status to error; on the way in, the same as `Stop`."""
+
+    reason: str
+
+
+class Stop(Struct, frozen=True):
+    """Do not let it pass."""
+
+    reason: str
+
+
+Verdict = Allow | Rewrite | Redact | Fail | Stop
+Inbound = Callable[[Request], Verdict]
+Outbound = Callable[[Request, Reply], Verdict]
+
+
+class Guardrail(Struct, frozen=True, kw_only=True):
+    """One named check; either side may be missing."""
+
+    name: str
+    inbound: Inbound | None = None
+    outbound: Outbound | None = None
+
+
+def admit(request: Request, guardrails: Sequence[Guardrail]) -> Request | Error:
+    """Return the request as the callee may see it, or why it may not."""
+    for guardrail in guardrails:
+        if guardrail.inbound is None:
+            continue
+        match guardrail.inbound(request):
+            case Rewrite(message):
+                request = replace(request, message=message)
+            case Redact(notice):
+                request = replace(request, message=notice)
+            case Fail(reason) | Stop(reason):
+                return Error.of("GUARDRAIL_STOPPED", f"{guardrail.name}: {reason}")
+            case Allow():
+                pass
+    return request
+
+
+def release(request: Request, reply: Reply, guardrails: Sequence[Guardrail]) -> Reply:
+    """Return the reply as the caller may see it. What a guardrail stops keeps neither data nor message."""
+    for guardrail in guardrails:
+        if guardrail.outbound is None:
+            continue
+        match guardrail.outbound(request, reply):
+            case Rewrite(message):
+                reply = replace(reply, message=message)
+            case Redact(notice):
+                reply = replace(reply, message=notice, summary="", thought="")
+            case Fail(reason):
+                error = Error.of("GUARDRAIL_STOPPED", f"{guardrail.name}: {reason}")
+                reply = replace(reply, status=Status.ERROR, error=error)
+            case Stop(reason):
+                error = Error.of("GUARDRAIL_STOPPED", f"{guardrail.name}: {reason}")
+                return Reply(status=Status.ERROR, error=error, message=error.message)
+            case Allow():
+                pass
+    return reply

@@ -1,0 +1,44 @@
+"""Tools: what an agent may do in the world, and who may use which.
+
+Rights narrow down the chain and never widen: a call holds what its caller held and its own profile also allows. A tool of high
+risk needs a person's approval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, Final
+
+from msgspec import Struct
+
+EVERYTHING: Final = frozenset({"*"})
+
+
+class Risk(StrEnum):
+    """What a tool can do at worst."""
+
+    LOW = "low"  # reads
+    MEDIUM = "medium"  # writes what can be undone
+    HIGH = "high"  # pays, deletes, publishes: needs approval
+
+
+class Tool(Struct, frozen=True, kw_only=True):
+    """A function agents may use, under a name and a risk."""
+
+    name: str
+    function: Callable[..., Any]
+    risk: Risk = Risk.LOW
+    description: str = ""
+
+
+def narrow(held: frozenset[str], profile: frozenset[str]) -> frozenset[str]:
+    """Return what a callee holds: what its caller held and its own profile also allows. `*` stands for everything."""
+    if "*" in profile:
+        return held
+    return profile if "*" in held else held & profile
+
+
+def may_use(held: frozenset[str], name: str) -> bool:
+    """Return whether a call that holds these rights may use a tool."""
+    return name in held or "*" in held

@@ -1,0 +1,75 @@
+"""Which nodes of a store are alive.
+
+Each node holds a lock on a file of its own beside the store. The system drops the locks of a process that dies, however it
+dies, so a lock that can be had belongs to a node that is gone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from urllib.parse import quote
+
+_held: set[int] = set()
+
+
+def lock_path(store: Path, node_id: str) -> Path:
+    """Return where the node of this name has its lock."""
+    return store.with_name(f"{store.name}.{quote(node_id, safe='')}.lock")
+
+
+def enter(path: Path) -> int:
+    """Take a lock that nobody has and return it."""
+    if is_held(path):
+        raise FileExistsError(f"another node of this name is alive: {path}")
+    # Locked before it has its name, so that nobody ever finds it unlocked while its node lives.
+    unnamed = path.with_suffix(".new")
+    file = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    _held.add(file)
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    unnamed.rename(path)
+    return file
+
+
+def leave(path: Path, file: int) -> None:
+    """Give a lock up."""
+    path.unlink(missing_ok=True)
+    _held.discard(file)
+    os.close(file)
+
+
+def is_held(path: Path) -> bool:
+    """Return whether a living process holds the lock; a lock file that nobody holds is removed."""
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    except PermissionError:
+        return True  # another user's; nothing says that it is gone
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two who look at once do not take each other for the owner
+    except BlockingIOError:
+        return True
+    else:
+        path.unlink(missing_ok=True)
+        return False
+    finally:
+        os.close(file)
+
+
+def clear(store: Path) -> None:
+    """Remove the lock files of nodes that died."""
+    for path in store.parent.iterdir():
+        if path.name.startswith(f"{store.name}.") and path.suffix == ".lock":
+            is_held(path)
+
+
+def _let_go() -> None:
+    for file in _held:
+        os.close(file)
+    _held.clear()
+
+
+# A forked child would keep its parent's locks held after the parent's death.
+os.register_at_fork(after_in_child=_let_go)

@@ -1,0 +1,50 @@
+"""Code that blocks the loop is noticed while it blocks, and named."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from comity import Agent, Node
+
+GIVE_UP_S = 20
+
+
+def test_a_call_that_blocks_the_loop_is_named_while_it_blocks(caplog):
+    agent, noticed = Agent("SLOW"), []
+
+    @agent.capability("BLOCK")
+    async def block():
+        give_up = time.monotonic() + GIVE_UP_S
+        while not node.lags and time.monotonic() < give_up:
+            pass  # holds the loop until the watchdog's thread has seen it
+        noticed.extend(node.lags)
+
+    async def go():
+        global node  # noqa: PLW0603
+        async with Node([agent], lag_ms=20) as node:
+            await node.call("SLOW", "BLOCK", user_id="u")
+
+    asyncio.run(go())
+    assert [(lag.target, lag.capability) for lag in noticed] == [("SLOW", "BLOCK")]
+    assert noticed[0].blocked_ms > 20
+    assert 'run_in="process"' in caplog.text
+
+
+def test_with_no_call_under_way_the_watchdog_is_parked():
+    agent = Agent("A")
+
+    @agent.capability("GO")
+    async def go_on():
+        return 1
+
+    async def go():
+        async with Node([agent], lag_ms=4) as node:
+            await node.call("A", "GO", user_id="u")
+            watchdog = node._path.watchdog
+            async with asyncio.timeout(GIVE_UP_S):
+                while not watchdog.is_parked:
+                    await asyncio.sleep(0)
+            return watchdog._timer.when() < asyncio.get_running_loop().time() or watchdog._timer.cancelled()
+
+    assert asyncio.run(go())
