@@ -25,7 +25,7 @@ TAG = "abcdefghijkl"
 
 CLEAN_RECORDS = {
     "objective": "Compare the quarterly spend of the design department with the plan",
-    "message": "Group the transactions by category, flag anything above 2500.00 and say which vendor grew most since 2025-07-01.",
+    "message": "Group the transactions by category, flag all above 2500.00 and say which vendor grew most since 2025-07-01.",
     "inputs": {
         "period": {"from": "2025-07-01", "to": "2025-09-30"},
         "currency": "EUR",
@@ -36,6 +36,8 @@ CLEAN_RECORDS = {
         ],
         "report_id": "550e8400-e29b-41d4-a716-446655440000",
         "created_at": "2025-10-09T12:30:45.123Z",
+        "steps": ["collect", "clean", "classify", "compare", "summarise", "review with the owner of the budget", "publish"],
+        "tone": "plain, short sentences, no adjectives without a figure behind them",
         "notes": [
             "First draft was late",
             "Use the template of Q2",
@@ -45,16 +47,19 @@ CLEAN_RECORDS = {
     "context": {"facts": [{"fact": "The department has 14 people", "confidence": 0.92, "source": "hr"}], "policy": "summary"},
 }
 CLEAN_PROSE = {
-    "message": "The board asked for a short comparison of three options: keeping the present supplier, moving half of the volume "
-    "to a second one, or building the part in house. For each of them we need the effect on margin, the risk for delivery dates "
-    "and what it would take to go back. Please write for readers who do not know the details, keep every claim traceable to its "
-    "source, and say where the data is thin. Two pages are enough; tables are welcome, charts are not needed. If an assumption "
-    "matters for the result, name it in the first paragraph rather than in a footnote, and end with one clear recommendation."
+    "message": "The board asked for a short comparison of three options: keeping the present supplier, moving half of the"
+    " volume to a second one, or building the part in house. For each of them we need the effect on margin, the risk for"
+    " delivery dates and what it would take to go back. Please write for readers who do not know the details, keep every claim"
+    " traceable to its source, and say where the data is thin. Two pages are enough; tables are welcome, charts are not"
+    " needed. If an assumption matters for the result, name it in the first paragraph rather than in a footnote, and end with"
+    " one clear recommendation. The same team will read the report on the second supplier next week, so use the words they use"
+    " there; a glossary is attached. Where two sources disagree, quote both and say which one you would trust, and why. Please"
+    " do not round figures before the last step, and keep the working notes, since the auditors will ask for them in spring."
 }
 MIXED = (
-    "Dear team, Jane Doe (jane.doe@example.com, +44 20 7946 0958) asked about order ORD-2025-000123 of 2025-10-09. Her card "
-    "4111 1111 1111 1111 was charged 1,234.56 EUR; the refund goes to DE89 3704 0044 0532 0130 00. She lives at 12 Main Street, "
-    "Springfield, IL 62704. The rest of this paragraph is ordinary prose about shipping times and how we measure them. "
+    "Dear team, Jane Doe (jane.doe@example.com, +44 20 7946 0958) asked about order ORD-2025-000123 of 2025-10-09. Her card"
+    " 4111 1111 1111 1111 was charged 1,234.56 EUR; the refund goes to DE89 3704 0044 0532 0130 00. She lives at 12 Main"
+    " Street, Springfield, IL 62704. The rest of this paragraph is prose about shipping times and how we measure them. "
 )
 
 # Every hostile text ends with this, so that none is clean.
@@ -136,16 +141,13 @@ def main() -> None:
     scan = re.compile(rb"[0-9]{20}")
     for name, document in (("records", CLEAN_RECORDS), ("prose", CLEAN_PROSE)):
         raw = json.dumps(document, separators=(",", ":")).encode()
-        raw += b" " * max(0, 1024 - len(raw))
         vault = Vault(TAG)
         assert not may_hold_personal_data(raw)
         base = per_call_us(lambda raw=raw: scan.search(raw))
         cost = per_call_us(lambda raw=raw, vault=vault: redact_json(raw, vault))
-        print(
-            f"clean {name:8} {len(raw)} B: redact_json {cost:6.2f} µs; one re.search over it {base:6.2f} µs ({cost / base:.2f} x)"
-        )
+        print(f"clean {name:8} {len(raw)} B: redact_json {cost:.2f} µs, {cost / base:.2f} x one re.search ({base:.2f} µs)")
         walked = per_call_us(lambda document=document, vault=vault: redact_value(document, vault), 200)
-        print(f"clean {name:8} decoded and walked: redact_value {walked:6.1f} µs")
+        print(f"clean {name:8} decoded and walked: redact_value {walked:.1f} µs")
 
     text = MIXED * (200_000 // len(MIXED))
     found = len(redact_text(text, Vault(TAG)).found)

@@ -41,11 +41,14 @@ class ComityError(Exception):
     ) -> None:
         self.code = code or self.default_code
         meaning = CODES.get(self.code)
-        self.message = message or (meaning.advice if meaning else self.code)
+        self.message = str(message or (meaning.advice if meaning else self.code))
         self.retryable = retryable if retryable is not None else bool(meaning and meaning.retryable)
         self.retry_after_ms = retry_after_ms
         self.facts = facts
-        super().__init__(f"{self.code}: {self.message}")
+        super().__init__(self.message)  # what unpickling passes again, when the error comes from a process
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
 
 
 class CallerError(ComityError):
@@ -89,6 +92,7 @@ CODES: dict[str, Meaning] = {
     "ENVELOPE_VERSION_UNSUPPORTED": Meaning(CallerError, False, _IGNORES, "Send an envelope version this node accepts."),
     "ENVELOPE_TOO_LARGE": Meaning(CallerError, False, _IGNORES, "Send less, or pass a reference instead of the content."),
     "INPUT_VALIDATION_FAILED": Meaning(CallerError, False, _IGNORES, "Correct the inputs named in the problems."),
+    # given by agents only, as seed 000 asks
     "DATA_MISSING_REQUIRED_INPUT": Meaning(CallerError, False, _IGNORES, "Provide the data the capability needs."),
     # who is asking
     "IDENTITY_INVALID": Meaning(CallerError, False, _IGNORES, "Name the user, tenant and session with valid ids."),
@@ -110,6 +114,8 @@ CODES: dict[str, Meaning] = {
     "ROUTING_DEADLOCK_PREVENTED": Meaning(
         RefusedError, True, _IGNORES, "Finish without this call; retry once the other work has ended."
     ),
+    # what it may say
+    "GUARDRAIL_STOPPED": Meaning(RefusedError, False, _IGNORES, "Say it without what the guardrail stopped."),
     # what it may cost
     "LIMIT_DEPTH_EXCEEDED": Meaning(RefusedError, False, _IGNORES, "Do the work yourself and return to your caller."),
     "LIMIT_FAN_OUT_EXCEEDED": Meaning(RefusedError, True, _IGNORES, "Wait for a parallel call to end, then ask again."),
@@ -123,6 +129,7 @@ CODES: dict[str, Meaning] = {
     "STORE_UNAVAILABLE": Meaning(UnavailableError, True, _IGNORES, "Check the store's disk; the node stopped accepting."),
     # how it ended
     "CALL_TIMEOUT": Meaning(UnavailableError, True, _COUNTS, "Allow more time, or ask for less."),
+    "CALL_NEEDS_INPUT": Meaning(CallerError, False, _IGNORES, "Ask the user the question, then call again with the answer."),
     "CALL_CANCELLED": Meaning(RefusedError, False, _IGNORES, "The caller withdrew the call."),
     "CALL_INTERRUPTED": Meaning(UnavailableError, True, _IGNORES, "The node stopped under the call; send it again."),
     "TARGET_CRASHED": Meaning(TargetError, False, _COUNTS, "The agent's code raised; its log has the traceback."),

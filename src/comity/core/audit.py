@@ -82,7 +82,10 @@ def seal(row_id: int, entry: Entry, previous_hash: str) -> Stored:
 def row(stored: Stored) -> Row:
     """Decode a stored row. Raises `ValueError` if somebody made it unreadable; `verify` says which."""
     row_id, body, previous_hash, sealed = stored
-    return Row._make((row_id, *_decode(body), previous_hash, sealed))
+    try:
+        return Row._make((row_id, *_decode(body), previous_hash, sealed))
+    except (msgspec.MsgspecError, TypeError, ValueError) as error:
+        raise ValueError(f"row {row_id} of the audit cannot be read: {error}") from None
 
 
 def verify(rows: Iterable[Stored], *, first_id: int = 1, previous_hash: str = GENESIS, head: str | None = None) -> Verdict:

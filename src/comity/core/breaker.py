@@ -82,7 +82,6 @@ class Breaker:
         """Take note that a call passes; return whether it is a probe. Call only after `retry_after_ms` gave None."""
         if self.state is State.OPEN and now_ms >= self._reopens_at:
             self._move(Event.COOLED_DOWN)
-            self._probing = self._passed = 0
         if self.state is not State.HALF_OPEN:
             return False
         self._probing += 1

@@ -28,7 +28,7 @@ from comity.core.limits import (
     WARNINGS_MAX,
     Limits,
 )
-from comity.core.payload import PayloadError, Problem, check, pack, step, text_problem, unpack
+from comity.core.payload import PayloadError, Problem, check, out_of_range, pack, step, text_problem, unpack
 from comity.errors import CODES, CallerError, family
 
 VERSION: Final = "1.0"
@@ -249,7 +249,7 @@ class Reply(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
         if self.ok:
             return self.data
         if self.error is None:
-            raise family("TARGET_FAILED")(self.message or "the agent needs input", code="CALL_NEEDS_INPUT")
+            raise family("CALL_NEEDS_INPUT")(self.message, code="CALL_NEEDS_INPUT", request_id=self.request_id)
         error = self.error
         raise family(error.code)(
             error.message,
@@ -330,7 +330,7 @@ def decode_request(raw: bytes) -> Request:
         if not isinstance(unpack(request.body), dict):  # inputs are bytes until now, which may hold anything
             problems += (Problem("inputs", "must be an object"),)
     except _UNREADABLE as error:
-        problems += (_problem_of(error, "inputs"),)
+        problems += _problems_of(error, request.body, "inputs")
     if problems:
         raise CallerError(_sentence(problems), code="ENVELOPE_MALFORMED", problems=problems)
     try:
@@ -376,24 +376,26 @@ def _decode(raw: bytes, typed: Callable[[bytes], Envelope], bytes_max: int) -> E
             version = document["version"]
         return typed(encode(document))
     except _UNREADABLE as error:
-        problem = _problem_of(error, "")
-        raise CallerError(_sentence((problem,)), code="ENVELOPE_MALFORMED", problems=(problem,)) from None
+        problems = _problems_of(error, raw, "")
+        raise CallerError(_sentence(problems), code="ENVELOPE_MALFORMED", problems=problems) from None
 
 
-def _problem_of(error: Exception, path: str) -> Problem:
-    """Turn a decoder's complaint into a path below `path` and a message; the decoder's path stands at its end as `$.a[0].b`."""
+def _problems_of(error: Exception, raw: bytes | Raw, path: str) -> tuple[Problem, ...]:
+    """Turn a decoder's complaint into paths below `path` and messages; the decoder's path stands at its end as `$.a[0].b`."""
     if isinstance(error, RecursionError):
-        return Problem(path or "$", "is nested too deep")
+        return (Problem(path or "$", "is nested too deep"),)
     if isinstance(error, UnicodeDecodeError):
-        return Problem(path or "$", "is not valid UTF-8")
+        return (Problem(path or "$", "is not valid UTF-8"),)
     message, mark, where = str(error).rpartition(" - at `")
+    if "out of range" in message and (problems := out_of_range(bytes(raw), path)):
+        return problems
     if mark:
         path = (path + where.removesuffix("`").removeprefix("$")).removeprefix(".")
     else:
         message = str(error)
     if field := _NAMED_FIELD.fullmatch(message):
-        return Problem(step(path, field[1]), "is required" if "missing" in message else "is not a field of this")
-    return Problem(path or "$", message)
+        return (Problem(step(path, field[1]), "is required" if "missing" in message else "is not a field of this"),)
+    return (Problem(path or "$", message),)
 
 
 def _sentence(problems: tuple[Problem, ...]) -> str:
@@ -460,12 +462,14 @@ def reply_problems(reply: Reply) -> tuple[Problem, ...]:
 
 
 def _document_problems(value: Any, path: str, typed: Callable[[bytes], Any] = unpack) -> list[Problem]:
+    raw = b""
     try:
-        typed(pack(value, path=path, bytes_max=INPUTS_BYTES_MAX))
+        raw = pack(value, path=path, bytes_max=INPUTS_BYTES_MAX)
+        typed(raw)
     except PayloadError as error:
         return [Problem(problem.path or "$", problem.message) for problem in error.problems]
     except _UNREADABLE as error:
-        return [_problem_of(error, path)]
+        return list(_problems_of(error, raw, path))
     return []
 
 

@@ -7,6 +7,7 @@ the tests for suspicious bytes run at C speed; only a document that looks wrong 
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -32,6 +33,8 @@ _decode = msgspec.json.Decoder().decode
 _BACKSLASH, _DELETE, _BRACE, _BRACKET = b"\\\x7f{["
 # Below this, a document cannot hold too many values.
 _SMALL_BYTES = ITEMS_MAX
+# What Python turns into a whole number; more takes it quadratic time.
+_DIGITS_MAX = 4_300
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _SAME_BRACKETS = bytes.maketrans(b"[]{}", b"()()")
 _NO_STRUCTURE = bytes(set(range(256)) - set(b"[]{},"))
@@ -98,6 +101,16 @@ def check(raw: bytes, *, path: str, bytes_max: int) -> None:
 def unpack(raw: bytes | msgspec.Raw) -> Any:
     """Return a fresh Python value of a document that has been checked."""
     return _decode(raw)
+
+
+def out_of_range(raw: bytes, path: str) -> tuple[Problem, ...]:
+    """Name the numbers of a document that are too large to be read; the decoder does not say under which keys they stand."""
+    try:
+        document = json.loads(raw, parse_int=lambda digits: int(digits) if len(digits) < _DIGITS_MAX else math.inf)
+    except (ValueError, RecursionError):  # something else is wrong as well
+        return ()
+    found = (Problem(where, "is a number out of range") for where, item, _ in walk(document, path) if _is_not_finite(item))
+    return tuple(islice(found, PROBLEMS_MAX))
 
 
 def text_problem(text: Any, *, path: str, bytes_max: int) -> Problem | None:

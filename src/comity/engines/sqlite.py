@@ -37,11 +37,19 @@ BUSY_TIMEOUT_MS: Final = 10_000
 # How long records are gathered before they are written: while somebody waits for them, and while nobody does.
 GATHER_S: Final = 0.002
 FLUSH_S: Final = 0.02
-# A batch fills several pages; fewer and larger ones cost fewer system calls. Beyond 8 KiB the pages not filled cost more.
-PAGE_BYTES: Final = 8 * 1024
-# The write-ahead log is copied into the main file when it has this many pages; one that a long reader let grow shrinks again.
-CHECKPOINT_PAGES: Final = 2_000
 WAL_BYTES_KEPT: Final = 32 * 1024 * 1024
+PRAGMAS: Final = (
+    # A batch fills several pages; larger ones cost fewer system calls. Beyond this, pages that are not full cost more.
+    "page_size = 8192",
+    "journal_mode = WAL",
+    # NORMAL loses acknowledged commits when the power fails; FULL does not, where fsync does what it says.
+    "synchronous = FULL",
+    "fullfsync = ON",
+    # The write-ahead log is copied into the main file when it has this many pages.
+    "wal_autocheckpoint = 2000",
+    # One that a long reader let grow shrinks to this when the reader has gone.
+    f"journal_size_limit = {WAL_BYTES_KEPT}",
+)
 
 # What a row says is stored once, as the very bytes its hash covers; the view shows it field by field.
 _FIELDS = ", ".join(f"json_extract(CAST(body AS TEXT), '$[{index}]') AS {name}" for index, name in enumerate(ENTRY_FIELDS))
@@ -299,7 +307,7 @@ class SqliteJournal:
             raise _unavailable(f"the store {self.path} is closed")
         try:
             yield self._reader
-        except (sqlite3.Error, OSError, msgspec.DecodeError) as error:
+        except (sqlite3.Error, OSError, ValueError, msgspec.DecodeError) as error:
             raise _unavailable(f"cannot read the store {self.path}: {error}") from error
 
 
@@ -312,13 +320,9 @@ def connect(path: Path, *, read_only: bool = False, busy_timeout_ms: int = BUSY_
     try:
         connection.execute(f"PRAGMA busy_timeout = {busy_timeout_ms}")
         if not read_only:
-            connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-            connection.execute("PRAGMA journal_mode = WAL")
-            # NORMAL loses acknowledged commits when the power fails; FULL does not, where fsync means what it says.
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA fullfsync = ON")
-            connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-            connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_KEPT}")
+            _check_owner(connection)
+            for pragma in PRAGMAS:
+                connection.execute(f"PRAGMA {pragma}")
     except BaseException:
         connection.close()
         raise
@@ -460,16 +464,21 @@ def _identity(path: Path) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
+def _check_owner(connection: sqlite3.Connection) -> None:
+    """Leave the database of another program as it is: not even its mode may be changed."""
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    if tables and not tables >= {"meta", "audit", "calls"}:
+        raise sqlite3.DatabaseError("it is the database of another program")
+
+
 def _prepare(connection: sqlite3.Connection) -> None:
-    """Make the tables of a new file, or check that an old one has them."""
+    """Make the tables of a new file, or check that an old one has those this program needs."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-        if not tables:
+        if connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
             for statement in filter(str.strip, _SCHEMA.split(";")):
                 connection.execute(statement)
-        else:
-            _check_schema(connection, tables)
+        _check_version(connection)
         connection.execute("COMMIT")
     except BaseException:
         with contextlib.suppress(sqlite3.Error):
@@ -477,10 +486,8 @@ def _prepare(connection: sqlite3.Connection) -> None:
         raise
 
 
-def _check_schema(connection: sqlite3.Connection, tables: set[str]) -> None:
-    if not {"meta", "audit", "calls", "agent_state"} <= tables:
-        raise sqlite3.DatabaseError("it is the database of another program")
-    (version,) = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone() or (None,)
+def _check_version(connection: sqlite3.Connection) -> None:
+    (version,) = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone() or ("unknown",)
     if version != str(SCHEMA_VERSION):
         raise sqlite3.DatabaseError(f"its schema is version {version}, this program needs version {SCHEMA_VERSION}")
 

@@ -138,10 +138,11 @@ def _check_values(document: Any, path: Path) -> None:
     for _ in range(MANIFEST_NESTING_MAX + 1):
         if any(isinstance(one, float) and not math.isfinite(one) for one in level):
             raise DeclarationError(f"{path} holds a number that is too large")
-        inner = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
+        inner = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
+        if not inner:
+            return
         level = [value for values in inner for value in values]
-    if level:
-        raise _too_deep(path)
+    raise _too_deep(path)
 
 
 def _too_deep(path: Path) -> DeclarationError:

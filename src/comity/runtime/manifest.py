@@ -13,6 +13,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -181,7 +182,7 @@ def import_object(reference: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise DeclarationError(f"importing {module_name} failed: {error}") from error
-        raise DeclarationError(f"there is no module {error.name!r}; install it, or run where it can be imported") from error
+        raise DeclarationError(f"there is no module {error.name!r}; install it, or run where it can be imported") from None
     except (Exception, SystemExit) as error:  # a user's module can fail in any way; it is their declaration
         raise DeclarationError(f"importing {module_name} raised {type(error).__name__}: {error}") from error
     for name in attribute.split("."):
@@ -276,7 +277,7 @@ def _read(kind: type[_Entry], value: Any, steps: Steps, flaws: list[Flaw]) -> _E
         flaws.append(Flaw(steps, f"must be a mapping, not {_kind(value)}"))
         return None
     before = len(flaws)
-    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    fields = _fields(kind)
     flaws.extend(Flaw((*steps, name), f"unknown field{_did_you_mean(name, fields)}") for name in value if name not in fields)
     flaws.extend(Flaw((*steps, name), "is missing") for name, field in fields.items() if field.required and name not in value)
     given: dict[str, Any] = {}
@@ -292,6 +293,11 @@ def _read(kind: type[_Entry], value: Any, steps: Steps, flaws: list[Flaw]) -> _E
     except ValueError as error:
         flaws.append(Flaw(steps, str(error)))
     return entry if len(flaws) == before else None
+
+
+@cache
+def _fields(kind: type[Struct]) -> dict[str, msgspec.structs.FieldInfo]:
+    return {field.name: field for field in msgspec.structs.fields(kind)}
 
 
 def _read_field(kind: Any, value: Any, steps: Steps, flaws: list[Flaw]) -> Any:

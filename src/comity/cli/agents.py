@@ -1,0 +1,168 @@
+"""`comity agents`: who there is, and what one of them can do."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+from typing import Any
+
+from comity import Agent
+from comity.cli import app
+from comity.cli.exits import CliError, Exit
+from comity.cli.output import Output, clean
+from comity.core.agent import Capability
+from comity.core.registry import Registry
+from comity.core.schema import Checker, SchemaError
+
+_COUNTABLE = ("number", "whole number", "text", "object", "list")
+HELP = "list the agents, or show what one can do"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("agent", metavar="AGENT", nargs="?", help="show this agent's capabilities and their inputs")
+
+
+def run(args: argparse.Namespace, out: Output) -> Exit:
+    """List the agents, or describe one."""
+    agents = app.load(args)
+    if args.agent is not None:
+        return _run_one(args, agents, out)
+    if out.is_json:
+        out.document({"app": args.app, "agents": [_document(agent, with_schemas=False) for agent in agents]})
+    elif not agents:
+        out.text(f"{args.app} has no agents.")
+    else:
+        _show_all(agents, out)
+        out.text("\n`comity agents AGENT` shows what one takes and gives.", style="dim")
+    return Exit.OK
+
+
+def _run_one(args: argparse.Namespace, agents: list[Agent], out: Output) -> Exit:
+    registry = Registry(agents)
+    address = registry.resolve(args.agent)
+    if address is None:
+        meant = registry.nearest_agents(args.agent)
+        hint = f"Did you mean {' or '.join(meant)}?" if meant else "`comity agents` lists them."
+        raise CliError(Exit.NOT_FOUND, f"{args.app} has no agent {args.agent!r}", hint=hint)
+    if out.is_json:
+        out.document({"app": args.app, "agent": _document(address.agent, with_schemas=True)})
+    else:
+        _show_one(address.agent, out)
+    return Exit.OK
+
+
+def _document(agent: Agent, *, with_schemas: bool) -> dict[str, Any]:
+    return {
+        "id": agent.id,
+        "aliases": list(agent.aliases),
+        "description": agent.description,
+        "tags": list(agent.tags),
+        "owner": agent.owner,
+        "status": str(agent.status),
+        "concurrency": agent.concurrency,
+        "pending_max": agent.pending_max,
+        "can_call": None if agent.can_call is None else sorted(agent.can_call),
+        "tools_allowed": sorted(agent.tools_allowed),
+        "capabilities": [_capability(one, with_schemas=with_schemas) for one in agent.capabilities.values()],
+    }
+
+
+def _capability(capability: Capability, *, with_schemas: bool) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "code": capability.code,
+        "name": capability.name,
+        "description": capability.description,
+        "version": capability.version,
+        "active": capability.active,
+        "timeout_ms": capability.timeout_ms,
+        "implementations": [
+            {"name": one.name, "priority": one.priority, "run_in": str(one.run_in)} for one in capability.implementations
+        ],
+    }
+    if with_schemas:
+        schemas = _schemas(capability)
+        document["examples"] = [dict(example) for example in capability.examples]
+        document |= {"schema_error": schemas} if isinstance(schemas, str) else schemas
+    return document
+
+
+def _schemas(capability: Capability) -> dict[str, Any] | str:
+    """Return both schemas, or why they cannot be made."""
+
+    def schema(checker: Checker | None) -> dict[str, Any] | None:
+        return None if checker is None else checker.json_schema()
+
+    try:
+        return {"input_schema": schema(capability.inputs), "output_schema": schema(capability.outputs)}
+    except SchemaError as error:
+        return str(error)
+
+
+def _show_all(agents: list[Agent], out: Output) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in ("agent", "status", "description", "capabilities"):
+        table.add_column(title, overflow="fold")
+    for agent in agents:
+        names = agent.id if not agent.aliases else f"{agent.id} ({', '.join(agent.aliases)})"
+        codes = ", ".join(one.code if one.active else f"{one.code} (off)" for one in agent.capabilities.values())
+        table.add_row(names, str(agent.status), clean(agent.description), codes or "none")
+    out.text(table)
+
+
+def _show_one(agent: Agent, out: Output) -> None:
+    from rich.text import Text
+
+    out.text(Text(agent.id, "bold") + Text(f"  {clean(agent.description)}") + Text(f"  {agent.status}", "dim"))
+    if agent.can_call is not None:
+        out.text(f"may call {', '.join(sorted(agent.can_call)) or 'nobody'}", style="dim")
+    for capability in agent.capabilities.values():
+        off = "" if capability.active else "  (switched off)"
+        out.text("")
+        out.text(Text(capability.code, "bold cyan") + Text(f"  {clean(capability.description)}{off}"))
+        schemas = _schemas(capability)
+        if isinstance(schemas, str):
+            out.text(Text(f"  cannot be called: {clean(schemas)}", "red"))
+            continue
+        schema = schemas["input_schema"] or {}
+        required = schema.get("required", [])
+        fields = schema.get("properties", {})
+        for name, field in fields.items():
+            out.text(f"  {name}: {kind_of(field, schema)}{'' if name in required else ', optional'}")
+        given = next(iter(capability.examples), None) or {name: _sample(kind_of(fields.get(name), schema)) for name in required}
+        pairs = " ".join(shlex.quote(f"{name}={_text(value)}") for name, value in given.items())
+        out.text(f"  comity call {agent.id} {capability.code} {pairs}".rstrip(), style="dim", is_copied=True)
+
+
+def kind_of(field: Any, root: dict[str, Any]) -> str:
+    """Return what a JSON Schema asks for, in two or three words."""
+    if not isinstance(field, dict):
+        return "anything"
+    if isinstance(reference := field.get("$ref"), str):
+        return kind_of(root.get("$defs", {}).get(reference.removeprefix("#/$defs/"), {}), {**root, "$defs": {}})
+    if "enum" in field:
+        return f"one of {', '.join(map(str, field['enum']))}"
+    for way in ("anyOf", "oneOf"):
+        if way in field:
+            return " or ".join(dict.fromkeys(kind_of(one, root) for one in field[way]))
+    kind = field.get("type")
+    if isinstance(kind, list):
+        return " or ".join(map(str, kind))
+    if kind == "array":
+        inner = kind_of(field["items"], root) if "items" in field else ""
+        return f"list of {inner}{'s' if inner in _COUNTABLE else ''}" if inner else "list"
+    return {"integer": "whole number", "string": "text", "boolean": "true or false"}.get(str(kind), str(kind or "anything"))
+
+
+def _sample(kind: str) -> Any:
+    if kind.startswith("list"):
+        return [_sample(kind.removeprefix("list of ").rstrip("s"))]
+    return {"number": 0.5, "whole number": 1, "true or false": True, "object": {}}.get(kind, "…")
+
+
+def _text(value: Any) -> str:
+    """Return a value as `comity call` reads it."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

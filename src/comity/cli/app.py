@@ -1,0 +1,45 @@
+"""The agents a command works with, and a node for the length of one command."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+
+from comity import Agent, Node
+from comity.cli.exits import CliError, Exit
+from comity.cli.store import DEFAULT
+from comity.core.journal import StoredCall
+from comity.engines.sqlite import SqliteJournal
+from comity.engines.system import SystemIds
+
+NO_APP = "Name them with --app module:attribute or --app registry.yaml, or set COMITY_APP. To try: --app comity.demo:agents"
+
+
+def load(args: argparse.Namespace) -> list[Agent]:
+    """Return the agents that --app names."""
+    if not args.app:
+        raise CliError(Exit.USAGE, "no agents are configured", hint=NO_APP)
+    from comity.runtime.manifest import load_app
+
+    return load_app(args.app)
+
+
+def store_option(store: str) -> str:
+    """Return the option that makes a suggested command find the same store; nothing if it does so anyway."""
+    return "" if store == (os.environ.get("COMITY_STORE") or DEFAULT) else f" --store {shlex.quote(store)}"
+
+
+class Visit(SqliteJournal):
+    """The journal of a node that lives for one command: calls that a node left open wait for one that stays."""
+
+    def abandoned(self) -> list[StoredCall]:
+        """Take over nothing."""
+        return []
+
+
+def open_node(agents: Iterable[Agent], store: str) -> Node:
+    """Return a node on the store, to be used with `async with`."""
+    return Node(agents, journal=Visit(Path(store), SystemIds().span_id()))

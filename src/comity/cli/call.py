@@ -1,0 +1,123 @@
+"""`comity call`: one call to one agent, watched while it runs."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import shlex
+import sys
+from typing import Any
+
+import msgspec
+
+from comity import Agent, Reply
+from comity.cli import app
+from comity.cli.exits import CliError, Exit
+from comity.cli.live import follow
+from comity.cli.output import Output
+from comity.cli.reply import document, exit_of, show
+from comity.core.limits import INPUTS_BYTES_MAX
+
+HELP = "call a capability of an agent"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("agent", metavar="AGENT", help="id or alias, or id/key")
+    parser.add_argument("capability", metavar="CAPABILITY")
+    parser.add_argument(
+        "inputs", metavar="key=value", nargs="*", default=[], help="inputs; a value that is JSON is read as JSON, else as text"
+    )
+    parser.add_argument(
+        "--inputs",
+        metavar="DOCUMENT",
+        dest="inputs_document",
+        help="all inputs as one JSON object; - reads stdin. `--json DOCUMENT` is short for `--json --inputs DOCUMENT`",
+    )
+    parser.add_argument("--request-id", metavar="ID", help="an id of your own: calling again with it returns the first outcome")
+
+
+def run(args: argparse.Namespace, out: Output) -> Exit:
+    """Make the call and show its reply."""
+    inputs = read_inputs(args.inputs, args.inputs_document)
+    agents = app.load(args)
+    made: list[str] = []
+    try:
+        reply = asyncio.run(_call(agents, args, inputs, out, made))
+    except KeyboardInterrupt:
+        hint = f"comity show {shlex.quote(made[0])}{app.store_option(args.store)}" if made else ""
+        raise CliError(Exit.INTERRUPTED, "interrupted; the call was cancelled", hint=hint) from None
+    code = exit_of(reply)
+    if out.is_json:
+        out.document(document(reply))
+        return code
+    show(reply, out)
+    if code is Exit.NOT_FOUND:
+        out.text("`comity agents` lists the agents, `comity agents AGENT` what one can do.")
+    elif code is Exit.USAGE:
+        out.text(f"`comity agents {args.agent}` shows what {args.capability} takes.")
+    else:
+        out.text(f"\ncomity show {shlex.quote(reply.request_id)}{app.store_option(args.store)}", style="dim", is_copied=True)
+    return code
+
+
+async def _call(agents: list[Agent], args: argparse.Namespace, inputs: dict[str, Any], out: Output, made: list[str]) -> Reply:
+    async with app.open_node(agents, args.store) as node:
+        handle = node.start_call(
+            args.agent,
+            args.capability,
+            inputs,
+            user_id=args.user,
+            request_id=args.request_id,
+            timeout_ms=args.timeout_ms,
+        )
+        made.append(handle.request_id)
+        try:
+            return await follow(handle, out.err, stays=False)
+        except asyncio.CancelledError:
+            handle.cancel()
+            raise
+
+
+def read_inputs(pairs: list[str], document: str | None) -> dict[str, Any]:
+    """Return the inputs from key=value pairs, or from one JSON document."""
+    if document is not None:
+        if pairs:
+            raise CliError(Exit.USAGE, "give the inputs as key=value or as one JSON document, not both")
+        return _read_document(document)
+    inputs: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key:
+            raise CliError(
+                Exit.USAGE, f"{pair!r} is not of the form key=value", hint="Example: rate=0.12 name=Ada 'list=[1, 2]'"
+            )
+        if key in inputs:
+            raise CliError(Exit.USAGE, f"{key} is given twice")
+        inputs[key] = _read_value(text)
+    return inputs
+
+
+def _read_value(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return text
+
+
+def _read_document(text: str) -> dict[str, Any]:
+    if text == "-":
+        if sys.stdin.isatty():
+            sys.stderr.write("Reading the inputs as JSON from the terminal; end with Ctrl-D.\n")
+        raw = sys.stdin.buffer.read(INPUTS_BYTES_MAX + 1)
+        if len(raw) > INPUTS_BYTES_MAX:
+            raise CliError(Exit.USAGE, f"the inputs are larger than {INPUTS_BYTES_MAX:,} bytes")
+    else:
+        raw = text.encode(errors="surrogateescape")
+    try:
+        value = msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise CliError(Exit.USAGE, f"the inputs are not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise CliError(Exit.USAGE, "the inputs must be a JSON object with named fields")
+    return value

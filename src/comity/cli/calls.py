@@ -1,0 +1,93 @@
+"""`comity calls`: the newest calls by users that a store knows."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from comity.cli import app
+from comity.cli.exits import Exit
+from comity.cli.output import Output, clean
+from comity.cli.store import Store
+from comity.cli.tree import STYLES
+from comity.core.audit import Row
+
+HELP = "list the newest calls in the store"
+EMPTY = "has no calls yet. `comity demo` makes some, and so does `comity call AGENT CAPABILITY`."
+
+
+def at_least_one(text: str) -> int:
+    """Read a count for argparse."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return value
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("--limit", metavar="N", type=at_least_one, default=20, help="how many, newest first (20)")
+
+
+def run(args: argparse.Namespace, out: Output) -> Exit:
+    """List the calls."""
+    with Store(Path(args.store)) as store, out.busy("reading the store"):
+        rows = store.calls(args.limit)
+    if out.is_json:
+        out.document({"store": str(store.path), "calls": [_document(row) for row in rows]})
+    elif not rows:
+        out.text(f"The store {store.path} {EMPTY}")
+    else:
+        _show(rows, out)
+        option = app.store_option(args.store)
+        out.text(f"\n`comity show REQUEST_ID{option}` draws one; `comity show last{option}` the newest.", style="dim")
+    return Exit.OK
+
+
+def when(at_ms: float) -> str:
+    """Return a moment as local time, without the date if that is today."""
+    moment = datetime.fromtimestamp(at_ms / 1000, tz=UTC).astimezone()
+    is_today = moment.date() == datetime.now(tz=UTC).astimezone().date()
+    return moment.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M:%S")
+
+
+def _document(row: Row) -> dict[str, Any]:
+    return {
+        "request_id": row.request_id,
+        "target": row.target,
+        "capability": row.capability,
+        "user_id": row.user_id,
+        "status": row.status or "open",
+        "error_code": row.error_code,
+        "started_at": _started_at(row),
+        "duration_ms": row.duration_ms,
+        "tokens": row.tokens,
+    }
+
+
+def _started_at(row: Row) -> int:
+    return row.created_at - int(row.duration_ms or 0)
+
+
+def _show(rows: list[Row], out: Output) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in ("when", "request id", "status", "ms", "call"):
+        table.add_column(title, overflow="fold", no_wrap=title != "call", justify="right" if title == "ms" else "left")
+    for row in rows:
+        status = row.status or "open"
+        call = Text(clean(f"{row.target} {row.capability}"))
+        if row.error_code is not None:
+            call.append(f" {clean(row.error_code)}", "red")
+        table.add_row(
+            when(_started_at(row)),
+            clean(row.request_id),
+            Text(status, STYLES.get(status, "")),
+            "" if row.duration_ms is None or row.kind == "refused" else f"{row.duration_ms:,.1f}",
+            call,
+        )
+    out.text(table)

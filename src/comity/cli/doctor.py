@@ -1,0 +1,203 @@
+"""`comity doctor`: whether this machine, this store and these agents are fit to work."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from importlib import metadata
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from comity import Agent, __version__
+from comity.cli import app
+from comity.cli.exits import CliError, Exit
+from comity.cli.output import Output, clean
+from comity.cli.store import Store
+from comity.core.agent import DeclarationError
+from comity.core.registry import Registry
+from comity.core.schema import SchemaError
+from comity.engines.sqlite import connect
+
+HELP = "check Python, the store and the agents"
+
+# The store uses RETURNING, which SQLite has since this version.
+SQLITE_LEAST: Final = (3, 35, 0)
+DISK_BYTES_LEAST: Final = 500 * 1024 * 1024
+FSYNC_MS_MOST: Final = 50.0
+_FSYNC_TRIES: Final = 9
+_PACKAGES: Final = ("msgspec", "pydantic", "pydantic-core", "jsonschema-rs", "PyYAML", "rich")
+_FULL: Final = 2  # what `PRAGMA synchronous` says for FULL
+
+
+class Check(NamedTuple):
+    """One finding. `level` is ok, warning or failed; a failure names the exit code it means."""
+
+    name: str
+    level: str
+    detail: str
+    code: Exit = Exit.OK
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare no arguments but those of every command."""
+
+
+def run(args: argparse.Namespace, out: Output) -> Exit:
+    """Run every check and show what was found."""
+    with out.busy("checking"):
+        checks = [*_machine(), *_disk(_directory(Path(args.store))), _store(Path(args.store)), *_app(args)]
+    code = max((check.code for check in checks), default=Exit.OK)
+    if out.is_json:
+        found = [{"name": check.name, "level": check.level, "detail": check.detail} for check in checks]
+        out.document({"ok": code is Exit.OK, "checks": found, "exit_code": int(code)})
+        return code
+    _show(checks, out)
+    return code
+
+
+def _show(checks: list[Check], out: Output) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    styles = {"ok": "green", "warning": "yellow", "failed": "bold red"}
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for check in checks:
+        table.add_row(Text(check.level, styles[check.level]), check.name, Text(clean(check.detail)))
+    out.text(table)
+    failed = sum(check.level == "failed" for check in checks)
+    warned = sum(check.level == "warning" for check in checks)
+    if failed:
+        out.text(f"\n{failed} failed: repair that first.", style="bold red")
+    elif warned:
+        out.text(f"\nFit to work, with {warned} warning{'s' if warned > 1 else ''}.", style="yellow")
+    else:
+        out.text("\nEverything is fit to work.", style="green")
+
+
+# --- the machine --------------------------------------------------------------------------------------------------------
+
+
+def _machine() -> Iterator[Check]:
+    yield Check("python", "ok", f"{sys.version.split()[0]} ({sys.executable})")
+    level = "ok" if sqlite3.sqlite_version_info >= SQLITE_LEAST else "failed"
+    wanted = "" if level == "ok" else f"; at least {'.'.join(map(str, SQLITE_LEAST))} is needed"
+    yield Check("sqlite", level, sqlite3.sqlite_version + wanted, Exit.OK if level == "ok" else Exit.DAMAGED)
+    versions = ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
+    is_complete = "missing" not in versions
+    yield Check(
+        "packages", "ok" if is_complete else "failed", f"comity {__version__}, {versions}", _code(is_complete, Exit.USAGE)
+    )
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "missing"
+
+
+def _code(is_ok: bool, code: Exit) -> Exit:
+    return Exit.OK if is_ok else code
+
+
+def _directory(store: Path) -> Path:
+    """Return the nearest directory that exists: where the store is, or where it would be made."""
+    directory = store.absolute().parent
+    while not os.access(directory, os.X_OK):
+        directory = directory.parent
+    return directory
+
+
+def _disk(directory: Path) -> Iterator[Check]:
+    free = shutil.disk_usage(directory).free
+    level = "ok" if free >= DISK_BYTES_LEAST else "warning"
+    yield Check("disk space", level, f"{free / 1024**3:,.1f} GiB free at {directory}")
+    for name, check in (("durable writes", _wal), ("fsync", _fsync)):
+        yield _try(name, check, directory)
+
+
+def _try(name: str, check: Callable[[Path], Check], directory: Path) -> Check:
+    try:
+        with tempfile.TemporaryDirectory(prefix=".comity-doctor-", dir=directory) as scratch:
+            return check(Path(scratch))
+    except (OSError, sqlite3.Error) as error:
+        return Check(name, "failed", f"{directory} cannot hold a store: {error}", Exit.DAMAGED)
+
+
+def _wal(scratch: Path) -> Check:
+    """Open a store-like file where the store is: some file systems cannot do what durability needs."""
+    with closing(connect(scratch / "check.db")) as connection:
+        (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+        (synchronous,) = connection.execute("PRAGMA synchronous").fetchone()
+        connection.execute("CREATE TABLE one (value INTEGER)")
+    is_durable = mode == "wal" and synchronous == _FULL
+    detail = "WAL with synchronous=FULL works here" if is_durable else f"journal {mode}, synchronous {synchronous}: not durable"
+    return Check("durable writes", "ok" if is_durable else "failed", detail, _code(is_durable, Exit.DAMAGED))
+
+
+def _fsync(scratch: Path) -> Check:
+    times = []
+    with (scratch / "fsync").open("wb") as file:
+        for _ in range(_FSYNC_TRIES):
+            file.write(b"\0" * 4096)
+            file.flush()
+            begin = time.perf_counter()
+            os.fsync(file.fileno())
+            times.append((time.perf_counter() - begin) * 1000)
+    median = statistics.median(times)
+    slow = "" if median <= FSYNC_MS_MOST else "; every durable reply waits this long"
+    return Check("fsync", "warning" if slow else "ok", f"{median:,.2f} ms{slow}")
+
+
+# --- the store and the agents -------------------------------------------------------------------------------------------
+
+
+def _store(path: Path) -> Check:
+    try:
+        with Store(path) as store:
+            verdict = store.verify()
+    except CliError as error:
+        if error.code is Exit.NOT_FOUND:
+            return Check("store", "ok", f"{path} does not exist yet; the first call makes it")
+        return Check("store", "failed", error.message, error.code)
+    if not verdict.ok:
+        return Check("store", "failed", f"the audit of {path} is damaged: {verdict.reason}", Exit.DAMAGED)
+    return Check("store", "ok", f"{path}: {verdict.rows:,} audit rows, chain whole")
+
+
+def _app(args: argparse.Namespace) -> Iterator[Check]:
+    if not args.app:
+        yield Check("agents", "warning", f"none are configured. {app.NO_APP}")
+        return
+    try:
+        agents = app.load(args)
+    except DeclarationError as error:
+        yield Check("agents", "failed", str(error), Exit.USAGE)
+        return
+    broken = list(_broken(agents))
+    count = sum(len(agent.capabilities) for agent in agents)
+    detail = f"{args.app}: {len(agents)} agents, {count} capabilities"
+    yield Check("agents", "ok" if agents else "warning", detail if agents else f"{args.app} has no agents")
+    yield from broken
+    registry = Registry(agents)
+    for agent in agents:
+        unknown = sorted(name for name in agent.can_call or () if name != "*" and registry.resolve(name) is None)
+        if unknown:
+            yield Check("agents", "warning", f"{agent.id} may call {', '.join(unknown)}, which {args.app} does not have")
+
+
+def _broken(agents: list[Agent]) -> Iterator[Check]:
+    for agent in agents:
+        for capability in agent.capabilities.values():
+            try:
+                capability.prepare()
+            except SchemaError as error:
+                yield Check("agents", "failed", f"{agent.id} {capability.code} cannot be called: {error}", Exit.USAGE)

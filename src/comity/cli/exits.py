@@ -1,0 +1,42 @@
+"""How a command ends: the exit codes, and the error that carries one."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+from comity.core.payload import Problem
+
+
+class Exit(IntEnum):
+    """What the shell sees."""
+
+    OK = 0
+    NO_RESULT = 1
+    USAGE = 2
+    REFUSED = 3
+    NOT_FOUND = 4
+    DAMAGED = 5
+    INTERRUPTED = 130
+
+
+MEANINGS: Final[dict[Exit, str]] = {
+    Exit.OK: "done",
+    Exit.NO_RESULT: "the call ended without a result: error, timeout, cancelled, or it needs input",
+    Exit.USAGE: "wrong usage, bad input, or a bad declaration of agents",
+    Exit.REFUSED: "a rule refused the call",
+    Exit.NOT_FOUND: "there is no such agent, capability, call or store",
+    Exit.DAMAGED: "the store cannot be used, or the audit is damaged",
+    Exit.INTERRUPTED: "interrupted",
+}
+
+
+class CliError(Exception):
+    """A command cannot go on: why, what to do next, and the exit code. Shown without a traceback."""
+
+    def __init__(self, code: Exit, message: str, *, hint: str = "", problems: tuple[Problem, ...] = ()) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+        self.problems = problems

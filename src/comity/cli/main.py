@@ -1,0 +1,191 @@
+"""The `comity` command: reads the arguments, runs one command, and turns expected failures into a sentence and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn
+
+from comity import __version__
+from comity.cli import agents, audit, call, calls, demo, doctor, show
+from comity.cli.exits import MEANINGS, CliError, Exit
+from comity.cli.output import Output
+from comity.cli.store import DEFAULT as DEFAULT_STORE
+from comity.core.agent import DeclarationError
+from comity.core.registry import nearest
+from comity.errors import ComityError
+
+log = logging.getLogger("comity")
+
+# Every command: a module with `HELP`, `configure(parser)` and `run(args, out) -> Exit`.
+COMMANDS: Final[dict[str, Any]] = {
+    "demo": demo,
+    "agents": agents,
+    "call": call,
+    "calls": calls,
+    "show": show,
+    "audit": audit,
+    "doctor": doctor,
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that raises instead of leaving, and knows what was probably meant."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **more)
+
+    def error(self, message: str) -> NoReturn:
+        """Wrong usage."""
+        raise CliError(Exit.USAGE, message, hint=f"`{self.prog} --help` shows the usage.")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = [str(choice) for choice in action.choices]
+            meant = nearest(str(value), known)
+            more = f"; did you mean {' or '.join(meant)}?" if meant else f"; it is one of {', '.join(known)}"
+            raise CliError(Exit.USAGE, f"{value!r} is no {action.metavar or action.dest}{more}", hint=f"`{self.prog} --help`")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    arguments = fold_json(sys.argv[1:] if argv is None else argv)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115  for the rest of the process
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a character the terminal cannot show is no reason to fail
+            stream.reconfigure(errors="backslashreplace")
+    out = Output(is_json="--json" in arguments, has_color="--no-color" not in arguments)
+    try:
+        return int(_run(arguments, out))
+    except CliError as error:
+        out.error(error)
+        return int(error.code)
+    except DeclarationError as error:
+        hint = ""
+        if error.__cause__ is not None:  # the user's own code raised
+            log.warning("the agents cannot be loaded", exc_info=error.__cause__)
+            hint = "" if "--verbose" in arguments else "--verbose shows the traceback."
+        out.error(CliError(Exit.USAGE, str(error), hint=hint, problems=getattr(error, "problems", ())))
+        return int(Exit.USAGE)
+    except ComityError as error:
+        code = Exit.DAMAGED if error.code == "STORE_UNAVAILABLE" else Exit.NO_RESULT
+        out.error(CliError(code, error.message, hint="`comity doctor` checks the store." if code is Exit.DAMAGED else ""))
+        return int(code)
+    except KeyboardInterrupt:
+        out.error(CliError(Exit.INTERRUPTED, "interrupted"))
+        return int(Exit.INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. Python would complain once more when it flushes at exit.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(Exit.OK)
+
+
+def _run(arguments: list[str], out: Output) -> Exit:
+    parser = build_parser()
+    try:
+        args, extra = parser.parse_known_args(arguments)
+    except SystemExit:  # --help and --version have said everything
+        return Exit.OK
+    if args.command == "call":  # argparse does not take key=value after an option
+        args.inputs = [*args.inputs, *(one for one in extra if not one.startswith("-"))]
+        extra = [one for one in extra if one.startswith("-")]
+    if extra:
+        meant = nearest(extra[0], options(args.parser))
+        more = f"; did you mean {' or '.join(meant)}?" if meant else ""
+        raise CliError(
+            Exit.USAGE, f"{extra[0]!r} is not expected here{more}", hint=f"`{args.parser.prog} --help` shows the usage."
+        )
+    if args.command is None:
+        parser.print_help()
+        return Exit.OK
+    # Agents' tracebacks go to their log; what the caller needs to know is in the reply.
+    logging.basicConfig(
+        level=logging.WARNING if args.verbose else logging.CRITICAL + 1, format="%(levelname)s %(name)s: %(message)s"
+    )
+    if (here := os.getcwd()) not in sys.path:  # noqa: PTH109  --app names modules of the directory one works in
+        sys.path.insert(0, here)
+    result: Exit = COMMANDS[args.command].run(args, out)
+    sys.stdout.flush()
+    return result
+
+
+def fold_json(arguments: Sequence[str]) -> list[str]:
+    """Read `--json DOCUMENT` and `--json -` as what they are short for: `--json --inputs DOCUMENT`."""
+    folded: list[str] = []
+    for argument in arguments:
+        if argument.startswith("--json="):
+            folded += ["--json", "--inputs", argument.removeprefix("--json=")]
+        elif folded and folded[-1] == "--json" and (argument == "-" or argument.lstrip().startswith(("{", "["))):
+            folded += ["--inputs", argument]
+        else:
+            folded.append(argument)
+    return folded
+
+
+def build_parser() -> Parser:
+    """Return the parser of the whole command line."""
+    exits = "\n".join(f"  {int(code):>3}  {meaning}" for code, meaning in MEANINGS.items())
+    parser = Parser(
+        prog="comity",
+        description="Calls between agents: typed, bounded, authorised, recorded.",
+        epilog=f"Options may stand before or after the command.\n\nexit codes:\n{exits}\n\nBegin with `comity demo`.",
+    )
+    parser.add_argument("--version", action="version", version=f"comity {__version__}")
+    parser.set_defaults(parser=parser)
+    _add_globals(parser, is_top=True)
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for name, module in COMMANDS.items():
+        subparser = subparsers.add_parser(name, help=module.HELP, description=module.HELP)
+        module.configure(subparser)
+        for leaf in leaves(subparser):
+            _add_globals(leaf, is_top=False)
+            leaf.set_defaults(parser=leaf)
+    return parser
+
+
+def leaves(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+    """Return the parsers of the commands below, or the parser itself if it has none."""
+    for action in parser._actions:  # noqa: SLF001  argparse has no other way to ask
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            return [leaf for below in action.choices.values() for leaf in leaves(below)]
+    return [parser]
+
+
+def options(parser: argparse.ArgumentParser) -> list[str]:
+    """Return the options a parser takes."""
+    return sorted(name for action in parser._actions for name in action.option_strings)  # noqa: SLF001
+
+
+def _add_globals(parser: argparse.ArgumentParser, *, is_top: bool) -> None:
+    """Add the options that every command takes. Below the top they have no default, which would undo what stood before."""
+
+    def default(value: Any) -> Any:
+        return value if is_top else argparse.SUPPRESS
+
+    group = parser.add_argument_group("options of every command")
+    app, store = os.environ.get("COMITY_APP"), os.environ.get("COMITY_STORE")
+    group.add_argument(
+        "--app", metavar="APP", default=default(app), help="agents: module:attribute or a .yaml/.json file (COMITY_APP)"
+    )
+    group.add_argument(
+        "--store",
+        metavar="FILE",
+        default=default(store or DEFAULT_STORE),
+        help=f"the store (COMITY_STORE, else ./{DEFAULT_STORE})",
+    )
+    group.add_argument("--json", action="store_true", default=default(False), help="one JSON document on stdout")
+    group.add_argument("--user", metavar="ID", default=default("local"), help="the user on whose behalf to call (local)")
+    group.add_argument("--timeout-ms", metavar="N", type=int, default=default(None), help="how long a call may take")
+    group.add_argument("--no-color", action="store_true", default=default(False), help="no colours; NO_COLOR does the same")
+    group.add_argument("--verbose", action="store_true", default=default(False), help="show agents' logs and tracebacks")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""Where a command's output goes: text for people, or one JSON document for programs; progress always beside the result."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+from comity.cli.exits import CliError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+# The width of what goes to a file or another program.
+PIPE_CHARS: Final = 200
+
+
+class Output:
+    """The two streams of a command. Results go to stdout; progress and errors go to stderr."""
+
+    def __init__(self, *, is_json: bool, has_color: bool) -> None:
+        self.is_json = is_json
+        self._has_color = has_color and not os.environ.get("NO_COLOR")
+        self._out: Console | None = None
+        self._err: Console | None = None
+
+    @property
+    def out(self) -> Console:
+        """The console of results."""
+        if self._out is None:
+            self._out = self._console(sys.stdout)
+        return self._out
+
+    @property
+    def err(self) -> Console:
+        """The console of progress and errors."""
+        if self._err is None:
+            self._err = self._console(sys.stderr)
+        return self._err
+
+    def document(self, value: Any) -> None:
+        """Write the one JSON document of this command."""
+        is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+        sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=not is_utf8) + "\n")
+
+    def text(self, *parts: Any, style: str = "", is_copied: bool = False) -> None:
+        """Write lines for people, broken between words on a terminal; what is to be copied is not broken."""
+        shown = (clean(part) if isinstance(part, str) else part for part in parts)
+        self.out.print(*shown, style=style, soft_wrap=is_copied or not self.out.is_terminal)
+
+    def error(self, error: CliError) -> None:
+        """Say why the command failed and what to do next."""
+        if self.is_json:
+            problems = [{"path": problem.path, "message": problem.message} for problem in error.problems]
+            told = {"message": error.message, "hint": error.hint or None, "problems": problems}
+            self.document({"error": told, "exit_code": int(error.code)})
+            return
+        from rich.text import Text
+
+        self.err.print(Text("error: ", "bold red") + Text(clean(error.message)), soft_wrap=not self.err.is_terminal)
+        if error.hint:
+            self.err.print(clean(error.hint), soft_wrap=not self.err.is_terminal)
+
+    @contextmanager
+    def busy(self, what: str) -> Iterator[None]:
+        """Show that something is going on, on a terminal, until it is done."""
+        if not self.err.is_terminal:
+            yield
+            return
+        with self.err.status(what):
+            yield
+
+    def _console(self, file: TextIO) -> Console:
+        from rich.console import Console
+
+        # No markup: brackets in an agent's text are text. `no_color` keeps bold and dim, which carry meaning on a terminal.
+        console = Console(file=file, markup=False, highlight=False, emoji=False, no_color=not self._has_color)
+        if not console.is_terminal:
+            console.width = PIPE_CHARS  # a file has no edge that tables must keep to
+        return console
+
+
+def clean(text: str) -> str:
+    """Return text that cannot steer the terminal: what is not printable is shown as a replacement character."""
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() or character == "\n" else "\ufffd" for character in text)

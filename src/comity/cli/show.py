@@ -1,0 +1,62 @@
+"""`comity show`: one call tree with its timing and refusals, drawn."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from comity.cli.calls import EMPTY, when
+from comity.cli.exits import CliError, Exit
+from comity.cli.output import Output
+from comity.cli.store import Store
+from comity.cli.tree import CallTree
+
+HELP = "draw the tree of one call"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("request_id", metavar="REQUEST_ID", help="of any call in the tree; `last` is the newest call by a user")
+
+
+def run(args: argparse.Namespace, out: Output) -> Exit:
+    """Draw the tree."""
+    with Store(Path(args.store)) as store, out.busy("reading the store"):
+        root_id = _find(store, args.request_id)
+        rows = store.rows(root_id=root_id)
+        tree = CallTree.of_rows(rows)
+        for root in tree.roots:
+            for _, branch in root.walk():
+                stored = store.call(branch.request_id)
+                if stored is not None and stored.reply is not None and branch.status == stored.reply.status:
+                    reply = stored.reply
+                    branch.degraded = reply.degraded
+                    branch.note = reply.error.message if reply.error is not None else "; ".join(reply.warnings)
+    first = rows[0]
+    if out.is_json:
+        calls = [root.document() for root in tree.roots]
+        out.document({"store": str(store.path), "root_id": root_id, "user_id": first.user_id, "calls": calls})
+        return Exit.OK
+    out.text(f"{when(first.created_at)}  {root_id}  user {first.user_id}", style="dim")
+    out.text(tree.draw(marked=None if args.request_id == "last" else args.request_id))
+    return Exit.OK
+
+
+def _find(store: Store, request_id: str) -> str:
+    if request_id == "last" and store.call(request_id) is None:
+        newest = store.calls(1)
+        if not newest:
+            raise CliError(Exit.NOT_FOUND, f"the store {store.path} {EMPTY}")
+        return newest[0].root_id
+    root_id = store.root_of(request_id)
+    if root_id is not None:
+        return root_id
+    newest = store.calls(3)
+    if not newest:
+        raise CliError(Exit.NOT_FOUND, f"the store {store.path} {EMPTY}")
+    known = ", ".join(row.request_id for row in newest)
+    raise CliError(
+        Exit.NOT_FOUND,
+        f"the store {store.path} has no call {request_id!r}",
+        hint=f"The newest are {known}. `comity calls` lists more.",
+    )

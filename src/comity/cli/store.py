@@ -1,0 +1,173 @@
+"""A store read from outside, while nodes may be writing it: never created, never changed."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from comity.cli.exits import CliError, Exit
+from comity.core.audit import Row, Verdict
+from comity.core.journal import StoredCall
+from comity.engines.sqlite import SCHEMA_VERSION, connect, read_rows, verify_chain
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+DEFAULT: Final = "comity.db"
+# Rows read at a time while looking for the newest calls.
+_PAGE_ROWS: Final = 2_000
+_NAME_IT: Final = "Name the store with --store or COMITY_STORE."
+_decode_call = msgspec.json.Decoder(StoredCall).decode
+
+
+class Store:
+    """A read-only view of one store file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._connection: sqlite3.Connection
+        try:
+            kind = path.stat().st_mode
+        except FileNotFoundError:
+            hint = "`comity demo` and `comity call` make one; --store or COMITY_STORE names another."
+            raise CliError(Exit.NOT_FOUND, f"the store {path} does not exist", hint=hint) from None
+        except OSError as error:
+            raise self._damaged(f"unable to open it: {error.strerror}") from None
+        if not stat.S_ISREG(kind):
+            raise CliError(Exit.DAMAGED, f"{path} is not a file, so it is no store", hint=_NAME_IT)
+        with self._reading():
+            self._connection = _open(path)
+        try:
+            with self._reading():
+                self._check_kind()
+        except CliError:
+            self._connection.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self._connection.close()
+
+    # --- audit ---
+
+    def head_id(self) -> int:
+        """Return the id of the newest audit row; 0 if there is none."""
+        with self._reading():
+            (found,) = self._connection.execute("SELECT max(id) FROM audit").fetchone()
+        return int(found or 0)
+
+    def rows(self, *, root_id: str) -> list[Row]:
+        """Return the audit rows of one call tree, in order."""
+        with self._reading():
+            return read_rows(self._connection, root_id=root_id)
+
+    def newest_rows(self, limit: int) -> list[Row]:
+        """Return the newest audit rows, oldest of them first."""
+        with self._reading():
+            return read_rows(self._connection, after_id=max(self.head_id() - limit, 0), limit=limit)
+
+    def verify(self) -> Verdict:
+        """Check the whole chain."""
+        try:
+            with self._reading():
+                return verify_chain(self._connection)
+        except TypeError:  # a head or a row of the wrong kind: nothing that was ever written
+            raise self._damaged("its audit cannot be read") from None
+
+    # --- calls ---
+
+    def calls(self, limit: int) -> list[Row]:
+        """Return the newest calls by users, newest first: each as the row that says how it ended, or how it began."""
+        found: dict[tuple[str, bool], Row] = {}
+        high = self.head_id()
+        while high > 0 and len(found) < limit:
+            low = max(high - _PAGE_ROWS, 0)
+            with self._reading():
+                page = read_rows(self._connection, after_id=low, limit=high - low)
+            for row in reversed(page):
+                if row.parent_id is None and row.kind != "late":
+                    # A refusal under an id that was used before is an event of its own.
+                    found.setdefault((row.request_id, row.kind == "refused"), row)
+            high = low
+        return list(found.values())[:limit]
+
+    def call(self, request_id: str) -> StoredCall | None:
+        """Return what is stored of an accepted call."""
+        with self._reading():
+            row = self._connection.execute("SELECT body FROM calls WHERE request_id = ?", (request_id,)).fetchone()
+            return _decode_call(row[0]) if row else None
+
+    def root_of(self, request_id: str) -> str | None:
+        """Return the id of the root of the tree a call belongs to; None if the store does not know the call."""
+        call = self.call(request_id)
+        if call is not None:
+            return call.root_id
+        with self._reading():  # a refused call is in the audit only
+            query = "SELECT root_id FROM audit_rows WHERE request_id = ? LIMIT 1"
+            row = self._connection.execute(query, (request_id,)).fetchone()
+        return str(row[0]) if row else None
+
+    # --- inside ---
+
+    def _check_kind(self) -> None:
+        names = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_master")}
+        if not names >= {"meta", "audit", "calls"}:
+            raise CliError(
+                Exit.DAMAGED,
+                f"{self.path} is a database, but not a Comity store",
+                hint=_NAME_IT,
+            )
+        found = self._connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
+        if found is None or str(found[0]) != str(SCHEMA_VERSION):
+            version = "no version" if found is None else f"version {found[0]}"
+            raise CliError(Exit.DAMAGED, f"the store {self.path} has {version}; this Comity reads version {SCHEMA_VERSION}")
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            if "locked" in str(error) or "busy" in str(error):
+                raise CliError(Exit.DAMAGED, f"the store {self.path} is locked by another program; try again") from error
+            raise self._damaged(str(error)) from error
+        except (sqlite3.Error, msgspec.MsgspecError, ValueError) as error:
+            raise self._damaged(str(error)) from error
+
+    def _damaged(self, why: str) -> CliError:
+        if "not a database" in why:
+            return CliError(
+                Exit.DAMAGED,
+                f"{self.path} is not a Comity store: {why}",
+                hint=_NAME_IT,
+            )
+        hint = "`comity audit verify` names the first damaged row."
+        if "disk image" in why:
+            hint = "The file itself is damaged; use its backup."
+        elif "unable to open" in why or "readonly" in why:
+            hint = "Check the permissions of the file and its directory."
+        return CliError(Exit.DAMAGED, f"the store {self.path} cannot be read: {why}", hint=hint)
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    connection = connect(path, read_only=True)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        if not isinstance(error, sqlite3.OperationalError):
+            raise
+        log = path.with_name(f"{path.name}-wal")
+        if log.exists() and log.stat().st_size:
+            raise
+        # Readers of a live store share a file beside it. Where that cannot be made, as in an archive, nobody writes either.
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+    return connection

@@ -1,0 +1,41 @@
+"""TraceQL: parse, validate, rewrite, build and run queries over spans in memory.
+
+parse(text), validate(query, text)      the query as a tree, or a `QueryError` with its place
+rewrite(text)                           a lenient query in the strict form Tempo accepts
+search(query, traces, …)                which traces and spans a query finds
+query_range(query, traces, …)           the time series of a metrics query
+prefilter(query)                        what a store may look up in its indexes first
+builder                                 queries from values instead of text
+encode_search, encode_series            results as Tempo's HTTP API writes them
+"""
+
+from __future__ import annotations
+
+from comity.core.query.ast import Query
+from comity.core.query.conditions import Prefilter, prefilter
+from comity.core.query.errors import Fault, QueryError
+from comity.core.query.metrics import Series, query_range
+from comity.core.query.parse import parse
+from comity.core.query.rewrite import Rewritten, rewrite
+from comity.core.query.search import SearchResult, prepare, search
+from comity.core.query.validate import validate
+from comity.core.query.wire import encode_search, encode_series
+
+__all__ = [
+    "Fault",
+    "Prefilter",
+    "Query",
+    "QueryError",
+    "Rewritten",
+    "SearchResult",
+    "Series",
+    "encode_search",
+    "encode_series",
+    "parse",
+    "prefilter",
+    "prepare",
+    "query_range",
+    "rewrite",
+    "search",
+    "validate",
+]

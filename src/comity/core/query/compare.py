@@ -1,0 +1,87 @@
+"""`compare({filter})`: what sets the spans that pass a filter apart from those that do not.
+
+Every span is put into one of two groups and each of its fields counted there by value. The answer has a series for each of
+the commonest values of each field in each group, and the total per field, so that shares can be told from counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from comity.core.query import ast
+from comity.core.query.evaluate import Compiler, field_value
+from comity.core.query.fetch import Request
+from comity.core.query.normalize import normalize
+from comity.core.query.series import SeriesSet, check_size
+from comity.core.query.trace import Trace
+from comity.core.query.values import Type, type_of
+from comity.core.span import Span
+
+TOP_N_DEFAULT = 10
+TYPE_LABEL, ERROR_LABEL = "__meta_type", "__meta_error"
+TOO_MANY_VALUES = "__too_many_values__"
+_INTRINSICS = tuple(
+    (written, field_value(ast.IntrinsicField(written)))
+    for written in ("name", "kind", "status", "statusMessage", "rootName", "rootServiceName")
+)
+
+_Counts = dict[tuple[str, Any], list[float]]
+
+
+class Comparison:
+    """The two groups while spans pass by."""
+
+    __slots__ = ("_groups", "_passes", "_steps", "_top_n", "_window_ns")
+
+    def __init__(self, node: ast.Compare, steps: int) -> None:
+        # The filter sees spans the pipeline has fetched already, so nothing more is asked of it than to be true.
+        compiler = Compiler(Request(is_conjunction=False, has_constant_filter=True))
+        self._passes = compiler.filter_of(normalize(node.selection.expression))
+        self._steps = steps
+        self._top_n = TOP_N_DEFAULT if node.top_n is None else node.top_n
+        self._window_ns = node.window_ns
+        self._groups: dict[str, _Counts] = {"baseline": {}, "selection": {}}
+
+    def add(self, span: Span, trace: Trace, at: int) -> None:
+        group = "selection" if self._is_selected(span, trace) else "baseline"
+        counts = self._groups[group]
+        for pair in _fields(span, trace):
+            if pair not in counts:
+                check_size(len(counts) + 1, self._steps)
+                counts[pair] = [0.0] * self._steps
+            counts[pair][at] += 1
+
+    def _is_selected(self, span: Span, trace: Trace) -> bool:
+        if self._window_ns and not self._window_ns[0] <= span.start_ns < self._window_ns[1]:
+            return False
+        return self._passes(span, trace)
+
+    def series(self) -> SeriesSet:
+        found: SeriesSet = {}
+        for group, counts in self._groups.items():
+            for field, values in _by_field(counts).items():
+                ranked = sorted(values, key=lambda value: (-sum(counts[field, value]), str(value)))
+                for value in ranked[: self._top_n]:
+                    found[(TYPE_LABEL, group), (field, value)] = counts[field, value]
+                total = [sum(step) for step in zip(*(counts[field, value] for value in values), strict=True)]
+                found[(TYPE_LABEL, f"{group}_total"), (field, "nil")] = total
+                if len(ranked) > self._top_n:
+                    found[(ERROR_LABEL, TOO_MANY_VALUES), (field, "nil")] = [0.0] * self._steps
+        return found
+
+
+def _fields(span: Span, trace: Trace) -> Iterator[tuple[str, Any]]:
+    for written, read in _INTRINSICS:
+        yield written, read(span, trace)
+    for scope, attributes in ((ast.Scope.SPAN, span.attributes), (ast.Scope.RESOURCE, span.resource)):
+        for name, value in attributes.items():
+            if type_of(value) not in (Type.NIL, Type.ARRAY):
+                yield str(ast.Attribute(scope, name)), value
+
+
+def _by_field(counts: _Counts) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for field, value in counts:
+        found.setdefault(field, []).append(value)
+    return found

@@ -1,0 +1,212 @@
+"""A pipeline compiled to functions from spansets to spansets, for one trace at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from comity.core.query import ast
+from comity.core.query.evaluate import Compiler, Predicate, Value
+from comity.core.query.fetch import Request, decides_alone, plan_fetch
+from comity.core.query.normalize import normalize
+from comity.core.query.operators import apply
+from comity.core.query.structure import relate, unique
+from comity.core.query.trace import Trace
+from comity.core.query.values import NUMERIC, Duration, Undefined, groupable, type_of
+from comity.core.span import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Spanset:
+    """Some spans of one trace, with what grouping and aggregates found out about them."""
+
+    spans: list[Span]
+    attributes: tuple[tuple[str, Any], ...] = ()
+
+
+_Stage = Callable[[Trace, list[Spanset]], list[Spanset]]
+
+
+class CompiledPipeline:
+    """A pipeline ready to run. `request` says which fields it fetches, and so which it can show."""
+
+    __slots__ = ("_fetched", "_run", "compiler", "request")
+
+    def __init__(self, root: ast.Pipeline | ast.PipelineOperation, *, join: bool = True) -> None:
+        executable = _normalized(root, join=join)
+        self.request: Request = plan_fetch(executable)
+        self.compiler = Compiler(self.request)
+        self._run = _pipeline(executable, self.compiler)
+        self._fetched = None if _needs_no_fetch(executable) else self.compiler.fetches()
+
+    def run(self, trace: Trace) -> list[Spanset]:
+        """Return the spansets of a trace that come out of the pipeline, none of them empty."""
+        spans = list(trace.spans)
+        if self._fetched is not None:
+            fetched = self._fetched
+            spans = [span for span in spans if fetched(span, trace)]
+        return self._run(trace, [Spanset(spans)]) if spans else []
+
+
+def _normalized(root: ast.Pipeline | ast.PipelineOperation, *, join: bool) -> ast.Pipeline | ast.PipelineOperation:
+    if isinstance(root, ast.PipelineOperation):
+        return ast.PipelineOperation(root.op, _normalized(root.left, join=join), _normalized(root.right, join=join))
+    return ast.Pipeline(tuple(_normalized_stage(stage, join=join) for stage in root.stages))
+
+
+def _normalized_stage(stage: ast.Stage, *, join: bool) -> ast.Stage:
+    match stage:
+        case ast.SpansetFilter():
+            return ast.SpansetFilter(normalize(stage.expression, join=join))
+        case ast.SpansetOperation():
+            left, right = (_normalized_stage(side, join=join) for side in (stage.left, stage.right))
+            assert isinstance(left, ast.SpansetFilter | ast.SpansetOperation)
+            assert isinstance(right, ast.SpansetFilter | ast.SpansetOperation)
+            return ast.SpansetOperation(stage.op, left, right)
+    return stage
+
+
+def _needs_no_fetch(root: ast.Pipeline | ast.PipelineOperation) -> bool:
+    """Return whether filters come first and each lets through only spans that would be fetched anyway."""
+    if isinstance(root, ast.PipelineOperation):
+        return _needs_no_fetch(root.left) and _needs_no_fetch(root.right)
+    first = root.stages[0]
+    filters = [stage for stage in root.stages if isinstance(stage, ast.SpansetFilter | ast.SpansetOperation)]
+    return isinstance(first, ast.SpansetFilter | ast.SpansetOperation) and all(map(_decides_alone, filters))
+
+
+def _decides_alone(stage: ast.Spanset) -> bool:
+    if isinstance(stage, ast.SpansetOperation):
+        return _decides_alone(stage.left) and _decides_alone(stage.right)
+    return isinstance(stage.expression, ast.Literal) or decides_alone(stage.expression)
+
+
+# stages
+
+
+def _pipeline(root: ast.Pipeline | ast.PipelineOperation, compiler: Compiler) -> _Stage:
+    if isinstance(root, ast.PipelineOperation):
+        return _combined(root.op, _pipeline(root.left, compiler), _pipeline(root.right, compiler))
+    stages = [_stage(stage, compiler) for stage in root.stages]
+
+    def run(trace: Trace, spansets: list[Spanset]) -> list[Spanset]:
+        for stage in stages:
+            spansets = stage(trace, spansets)
+            if not spansets:
+                break
+        return spansets
+
+    return run
+
+
+def _stage(stage: ast.Stage, compiler: Compiler) -> _Stage:
+    match stage:
+        case ast.SpansetFilter():
+            return _filtered(compiler.filter_of(stage.expression))
+        case ast.SpansetOperation():
+            return _combined(stage.op, _stage(stage.left, compiler), _stage(stage.right, compiler))
+        case ast.ScalarFilter():
+            assert isinstance(stage.left, ast.Aggregate)
+            assert isinstance(stage.right, ast.Literal)
+            return _compared(stage.left, stage.op, stage.right.value, compiler)
+        case ast.GroupBy():
+            return _grouped(str(stage), compiler.value_of(stage.expression))
+        case ast.Coalesce():
+            return _coalesced
+    return lambda _trace, spansets: spansets
+
+
+def _filtered(passes: Predicate) -> _Stage:
+    def run(trace: Trace, spansets: list[Spanset]) -> list[Spanset]:
+        found = []
+        for spanset in spansets:
+            kept = [span for span in spanset.spans if passes(span, trace)]
+            if kept:
+                found.append(Spanset(kept, spanset.attributes))
+        return found
+
+    return run
+
+
+def _combined(op: str, left: _Stage, right: _Stage) -> _Stage:
+    def run(trace: Trace, spansets: list[Spanset]) -> list[Spanset]:
+        found = []
+        for spanset in spansets:
+            lefts, rights = _spans(left(trace, [spanset])), _spans(right(trace, [spanset]))
+            if op == "||":
+                kept = unique(lefts, rights)
+            elif op == "&&":
+                kept = unique(lefts, rights) if lefts and rights else []
+            else:
+                kept = relate(op, trace, lefts, rights)
+            if kept:
+                found.append(Spanset(kept, spanset.attributes))
+        return found
+
+    return run
+
+
+def _spans(spansets: Iterable[Spanset]) -> list[Span]:
+    return [span for spanset in spansets for span in spanset.spans]
+
+
+def _grouped(label: str, value: Value) -> _Stage:
+    def run(trace: Trace, spansets: list[Spanset]) -> list[Spanset]:
+        found: list[Spanset] = []
+        for spanset in spansets:
+            groups: dict[Any, tuple[Any, list[Span]]] = {}
+            for span in spanset.spans:
+                group = groupable(_defined(value, span, trace))
+                groups.setdefault((type_of(group), group), (group, []))[1].append(span)
+            found.extend(Spanset(spans, (*spanset.attributes, (label, group))) for group, spans in groups.values())
+        return found
+
+    return run
+
+
+def _coalesced(_trace: Trace, spansets: list[Spanset]) -> list[Spanset]:
+    return [Spanset(unique(*(spanset.spans for spanset in spansets)))]
+
+
+def _compared(aggregate: ast.Aggregate, op: str, bound: Any, compiler: Compiler) -> _Stage:
+    label = str(aggregate)
+    value = compiler.value_of(aggregate.operand) if aggregate.operand is not None else None
+
+    def run(trace: Trace, spansets: list[Spanset]) -> list[Spanset]:
+        found = []
+        for spanset in spansets:
+            if value is None:
+                result: Any = len(spanset.spans)
+            else:
+                numbers = [_defined(value, span, trace) for span in spanset.spans]
+                result = summarize(aggregate.function, [n for n in numbers if type_of(n) in NUMERIC])
+            if apply(op, result, bound) is True:
+                found.append(Spanset(spanset.spans, (*spanset.attributes, (label, result))))
+        return found
+
+    return run
+
+
+def _defined(value: Value, span: Span, trace: Trace) -> Any:
+    try:
+        return value(span, trace)
+    except Undefined:
+        return None
+
+
+def summarize(function: str, numbers: list[Any]) -> Any:
+    """Return the aggregate of numbers, in the type they have, or None if there are none."""
+    if not numbers:
+        return None
+    if function == "min":
+        return min(numbers)
+    if function == "max":
+        return max(numbers)
+    total = sum(numbers)
+    lasting = any(isinstance(number, Duration) for number in numbers) and isinstance(total, int)
+    if function == "sum":
+        return Duration(total) if lasting else total
+    if lasting:  # a whole number of nanoseconds, rounded towards zero
+        return Duration(total // len(numbers) if total >= 0 else -(-total // len(numbers)))
+    return total / len(numbers)

@@ -1,0 +1,186 @@
+"""Running a search: which traces a query finds, and what it shows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from comity.core.query import ast
+from comity.core.query.errors import Fault, QueryError
+from comity.core.query.evaluate import Value, field_value
+from comity.core.query.parse import parse
+from comity.core.query.pipeline import CompiledPipeline, Spanset
+from comity.core.query.trace import Trace
+from comity.core.query.validate import validate
+from comity.core.span import Span, Status
+
+LIMIT_DEFAULT = 20
+SPANS_PER_SPANSET_DEFAULT = 3
+
+# Shown elsewhere in an answer, or the same for the whole trace.
+_NOT_SHOWN = frozenset(
+    {
+        ast.Intrinsic.NAME,
+        ast.Intrinsic.DURATION,
+        ast.Intrinsic.TRACE_DURATION,
+        ast.Intrinsic.ROOT_NAME,
+        ast.Intrinsic.ROOT_SERVICE_NAME,
+        ast.Intrinsic.TRACE_ID,
+        ast.Intrinsic.SPAN_ID,
+    }
+)
+
+
+class SpanMatch(Struct, frozen=True, kw_only=True):
+    """A span that was found, and the fields the query fetched or selected, by name."""
+
+    span: Span
+    attributes: tuple[tuple[str, Any], ...]
+    shows_name: bool
+
+
+class SpansetMatch(Struct, frozen=True, kw_only=True):
+    """A spanset that was found: how many spans matched, and the first of them."""
+
+    matched: int
+    spans: tuple[SpanMatch, ...]
+    attributes: tuple[tuple[str, Any], ...]
+
+
+class ServiceStats(Struct, frozen=True, kw_only=True):
+    """How many spans of a trace one service wrote, and how many of those failed."""
+
+    span_count: int = 0
+    error_count: int = 0
+
+
+class TraceMatch(Struct, frozen=True, kw_only=True):
+    """A trace that was found. The root's names are empty if its root is not among its spans."""
+
+    trace_id: str
+    root_service_name: str
+    root_name: str
+    has_root: bool
+    start_ns: int
+    duration_ns: int
+    spansets: tuple[SpansetMatch, ...]
+    services: dict[str, ServiceStats]
+
+
+class SearchResult(Struct, frozen=True, kw_only=True):
+    """What a search found, newest trace first, and how much it looked at."""
+
+    traces: tuple[TraceMatch, ...]
+    inspected_traces: int
+    inspected_spans: int
+
+
+def prepare(query: str | ast.Query) -> ast.Query:
+    """Return a query that parses and makes sense, or raise `QueryError`."""
+    if isinstance(query, str):
+        parsed = parse(query)
+        validate(parsed, query)
+        return parsed
+    validate(query)
+    return query
+
+
+def search(
+    query: str | ast.Query,
+    traces: Iterable[Sequence[Span]],
+    *,
+    start_ns: int | None = None,
+    end_ns: int | None = None,
+    limit: int = LIMIT_DEFAULT,
+    spans_per_spanset: int = SPANS_PER_SPANSET_DEFAULT,
+) -> SearchResult:
+    """Return the traces a query finds. Each item of `traces` is all spans of one trace.
+
+    A trace is looked at if it overlaps the time range. The search stops at `limit` traces, so the order of `traces` decides
+    which are found; the hint `most_recent=true` looks at all of them and keeps the newest. A limit of 0 means no limit.
+    """
+    prepared = prepare(query)
+    if isinstance(prepared.root, ast.MetricsQuery | ast.MetricsOperation):
+        raise QueryError("this is a metrics query", fault=Fault.INVALID, expected="a search without metrics functions")
+    pipeline = CompiledPipeline(prepared.root, join=prepared.hint("skip_optimization") is not True)
+    shown = _Shown(pipeline)
+    newest = prepared.hint("most_recent") is True
+    found: list[TraceMatch] = []
+    inspected_traces = inspected_spans = 0
+    for spans in traces:
+        if not spans:
+            continue
+        trace = Trace(spans)
+        if (end_ns is not None and trace.start_ns > end_ns) or (start_ns is not None and trace.end_ns < start_ns):
+            continue
+        inspected_traces += 1
+        inspected_spans += len(spans)
+        if spansets := pipeline.run(trace):
+            found.append(_match(trace, spansets, shown, spans_per_spanset))
+            if limit and len(found) >= limit and not newest:
+                break
+    found.sort(key=lambda match: (-match.start_ns, match.trace_id))
+    return SearchResult(
+        traces=tuple(found[:limit] if limit else found),
+        inspected_traces=inspected_traces,
+        inspected_spans=inspected_spans,
+    )
+
+
+class _Shown:
+    """What is shown of a span: every field the query fetched, if the span has it."""
+
+    __slots__ = ("fields", "name")
+
+    def __init__(self, pipeline: CompiledPipeline) -> None:
+        request = pipeline.request
+        everywhere = {str(field): field for field in request.selected}
+        fetched = {str(condition.field): condition.field for condition in request.conditions} | everywhere
+        self.name = any(_intrinsic(field) is ast.Intrinsic.NAME for field in fetched.values())
+        self.fields: list[tuple[str, Value]] = []
+        for text, field in fetched.items():
+            if _intrinsic(field) in _NOT_SHOWN:
+                continue
+            key = field.name if isinstance(field, ast.Attribute) else text
+            read = field_value(field) if text in everywhere else pipeline.compiler.value_of(field)
+            self.fields.append((key, read))
+        self.fields.sort(key=lambda pair: pair[0])
+
+    def of(self, span: Span, trace: Trace) -> SpanMatch:
+        values = ((key, read(span, trace)) for key, read in self.fields)
+        return SpanMatch(span=span, attributes=tuple(pair for pair in values if pair[1] is not None), shows_name=self.name)
+
+
+def _intrinsic(field: ast.Field) -> ast.Intrinsic | None:
+    return field.intrinsic if isinstance(field, ast.IntrinsicField) else None
+
+
+def _match(trace: Trace, spansets: list[Spanset], shown: _Shown, spans_per_spanset: int) -> TraceMatch:
+    services: dict[str, ServiceStats] = {}
+    for span in trace.spans:
+        service = str(span.resource.get("service.name", ""))
+        stats = services.get(service, ServiceStats())
+        services[service] = ServiceStats(
+            span_count=stats.span_count + 1, error_count=stats.error_count + (span.status is Status.ERROR)
+        )
+    return TraceMatch(
+        trace_id=trace.spans[0].trace_id,
+        root_service_name=trace.root_service_name,
+        root_name=trace.root_name,
+        has_root=trace.root is not None,
+        start_ns=trace.start_ns,
+        duration_ns=trace.duration_ns,
+        spansets=tuple(_spanset_match(trace, spanset, shown, spans_per_spanset) for spanset in spansets),
+        services=services,
+    )
+
+
+def _spanset_match(trace: Trace, spanset: Spanset, shown: _Shown, spans_per_spanset: int) -> SpansetMatch:
+    kept = spanset.spans[:spans_per_spanset] if spans_per_spanset else spanset.spans
+    return SpansetMatch(
+        matched=len(spanset.spans),
+        spans=tuple(shown.of(span, trace) for span in kept),
+        attributes=spanset.attributes,
+    )

@@ -1,0 +1,122 @@
+"""What a detector is: where in a text a kind of personal data may stand, and which words around it must or must not be there.
+
+Shape and checksum are judged by `spans`, the surroundings by `fits`; they are apart because the surroundings are judged left
+to right, with every value found so far already hidden (see `scan`). An outside recogniser implements `Detector` directly.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum, StrEnum, auto
+from typing import Protocol
+
+from comity.core.redaction.shapes import TRAILING_WINDOW, Context, foreign_label_start
+
+
+class Category(StrEnum):
+    """Which part of a person's life the data belongs to."""
+
+    FINANCIAL = "financial"
+    GOVERNMENT = "government"
+    CONTACT = "contact"
+    ADDRESS = "address"
+    NETWORK = "network"
+
+
+class Need(StrEnum):
+    """What a shape needs from the words around it before it counts."""
+
+    NOTHING = "nothing"  # the shape or its checksum is proof enough
+    NO_FOREIGN_LABEL = "no_foreign_label"  # unless a nearer word says it is an order, a version, an amount, …
+    CONTEXT = "context"  # only beside a word that names it, and nothing else nearer
+
+
+class _Label(Enum):
+    OWN = auto()
+    FOREIGN = auto()
+    NONE = auto()
+
+
+class Detector(Protocol):
+    """One kind of personal data.
+
+    `hint` is a pattern, in the syntax of Rust's regex crate, that matches every text and every JSON document in which the
+    detector could find anything: it is what lets clean text pass for a microsecond or two. `None` means there is none, and
+    every text is then scanned. `spans` must be a pure function of the text and yield values of at most `VALUE_CHARS_MAX`
+    characters.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def category(self) -> Category: ...
+    @property
+    def priority(self) -> int: ...
+    @property
+    def hint(self) -> str | None: ...
+
+    def spans(self, text: str, start: int = 0) -> Iterator[tuple[int, int]]:
+        """Yield every place at or after `start` that has the shape, overlapping ones too, in order of their start."""
+
+    def fits(self, before: str, after: str) -> bool:
+        """Return whether the surroundings let a value count; in `before`, values found earlier are already hidden."""
+
+    def names(self, key: str) -> bool:
+        """Return whether a JSON key, as plain words, says that its value is of this kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class PatternDetector:
+    """A detector made of one pattern; its group `value`, where there is one, is the value."""
+
+    name: str
+    type: str
+    category: Category
+    priority: int  # of two overlapping values the lower number wins
+    pattern: re.Pattern[str]
+    hint: str | None
+    accept: Callable[[str], int] = len  # how many leading characters of the shape are a valid value; 0 for none
+    need: Need = Need.NOTHING
+    context: Context | None = None
+    reach: int = 32  # characters allowed between the context word and the value
+    not_after: re.Pattern[str] | None = None  # what the text before, values in it hidden, may not end with
+    trailing: bool = False  # whether the context word may also follow: "123456789 is my SSN"
+
+    def spans(self, text: str, start: int = 0) -> Iterator[tuple[int, int]]:
+        """Try every start, also inside a shape already seen: what is found must not depend on where a scan began."""
+        group = "value" if "value" in self.pattern.groupindex else 0
+        while match := self.pattern.search(text, start):
+            begin, end = match.span(group)
+            if length := self.accept(text[begin:end]):
+                yield begin, begin + length
+            start = match.start() + 1
+
+    def fits(self, before: str, after: str) -> bool:
+        """The nearest label wins: "SSN on file. Order 123456789" is an order number."""
+        if self.not_after is not None and self.not_after.search(before):
+            return False
+        if self.need is Need.NOTHING:
+            return True
+        label = self._nearest_label(before)
+        if label is not _Label.NONE:
+            return label is _Label.OWN
+        return self.need is Need.NO_FOREIGN_LABEL or (self.trailing and self._follows(after))
+
+    def names(self, key: str) -> bool:
+        """Read the key as the words before its value."""
+        return self._nearest_label(f"{key}: ") is _Label.OWN
+
+    def _nearest_label(self, before: str) -> _Label:
+        foreign_start = foreign_label_start(before)
+        own_end = -1 if self.context is None else self.context.end_in(before)
+        if own_end > foreign_start and len(before) - own_end <= self.reach:
+            return _Label.OWN
+        return _Label.NONE if foreign_start < 0 else _Label.FOREIGN
+
+    def _follows(self, after: str) -> bool:
+        window = TRAILING_WINDOW.match(after)
+        return self.context is not None and window is not None and self.context.end_in(window.group()) >= 0

@@ -1,0 +1,274 @@
+"""Cards, bank accounts and the numbers that lead to them, crypto addresses."""
+
+from __future__ import annotations
+
+import re
+
+from comity.core.redaction.checksums import (
+    IBAN_CHARS,
+    is_base58check,
+    is_bech32,
+    is_iban,
+    is_luhn,
+    is_routing_number,
+)
+from comity.core.redaction.detector import Category, Need, PatternDetector
+from comity.core.redaction.shapes import (
+    AFTER,
+    AFTER_DIGIT,
+    BEFORE,
+    DASH,
+    HINT_AFTER,
+    HINT_BEFORE_DIGIT,
+    HINT_BEFORE_LETTER,
+    HINT_BEFORE_WORD,
+    HINT_GAP,
+    NOT_AFTER_DIGIT,
+    SEPARATOR,
+    digits_of,
+    words,
+)
+
+# Brand prefixes as inclusive ranges over the first six digits, with the lengths the brand issues.
+_BRANDS: tuple[tuple[int, int, tuple[int, ...]], ...] = (
+    (400000, 499999, (13, 16, 19)),  # Visa
+    (510000, 559999, (16,)),  # Mastercard
+    (222100, 272099, (16,)),  # Mastercard, second series
+    (340000, 349999, (15,)),  # American Express
+    (370000, 379999, (15,)),
+    (300000, 305999, (14, 16, 19)),  # Diners
+    (360000, 369999, (14, 16, 19)),
+    (380000, 399999, (14, 16, 19)),
+    (352800, 358999, (16, 17, 18, 19)),  # JCB
+    (601100, 601199, (16, 17, 18, 19)),  # Discover
+    (644000, 659999, (16, 17, 18, 19)),
+    (620000, 629999, (16, 17, 18, 19)),  # UnionPay
+    (220000, 220499, (16, 17, 18, 19)),  # Mir
+    (500000, 509999, (16, 17, 18, 19)),  # Maestro, RuPay, Verve
+    (560000, 589999, (16, 17, 18, 19)),
+    (606000, 609999, (16,)),  # RuPay
+    (630400, 630499, (16, 17, 18, 19)),
+    (675900, 676399, (16, 17, 18, 19)),
+    (676700, 676799, (16, 17, 18, 19)),
+)
+# Without a word beside it, a bare run of these lengths is more often a snowflake id, an EAN or a timestamp than a card.
+_CARD_LENGTHS_AMBIGUOUS = frozenset({13, 14, 17, 18, 19})
+
+_COUNTRIES = frozenset(
+    re.findall(
+        "[A-Z]{2}",
+        "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ "
+        "CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO "
+        "FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE "
+        "JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO "
+        "MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW "
+        "PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM "
+        "TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS XK YE YT ZA ZM ZW ",
+    )
+)
+
+# A Canadian routing number is 0, the bank, and the branch; it has no check digit.
+_CANADIAN_BANKS = frozenset(
+    re.findall(r"[0-9]{4}", "0001 0002 0003 0004 0006 0010 0016 0030 0039 0219 0260 0270 0614 0621 0623 0809 0815 0828 0899")
+)
+
+
+def _is_card(digits: str) -> bool:
+    first_six = int(digits[:6])
+    return any(low <= first_six <= high and len(digits) in lengths for low, high, lengths in _BRANDS) and is_luhn(digits)
+
+
+def _accept_card(value: str) -> int:
+    digits = digits_of(value)
+    if len(digits) == len(value):
+        return len(value) if len(value) not in _CARD_LENGTHS_AMBIGUOUS and _is_card(digits) else 0
+    if _is_card(digits):
+        return len(value)
+    # A fifth group of three may be the security code rather than the end of a 19-digit number.
+    if len(digits) == 19 and value[-4].isspace() and _is_card(digits[:16]):
+        return len(value) - 4
+    return 0
+
+
+def _accept_card_named(value: str) -> int:
+    return len(value) if _is_card(value) else 0
+
+
+def _accept_iban(value: str) -> int:
+    """Cut at the country's length: spaced IBANs run into whatever capitals follow them."""
+    wanted = IBAN_CHARS.get(value[:2].upper(), 0)
+    iban, end = "", 0
+    for index, char in enumerate(value):
+        if char.isalnum():
+            iban, end = iban + char.upper(), index + 1
+            if len(iban) == wanted:
+                break
+    if len(iban) != wanted or value[end : end + 1].isalnum() or not is_iban(iban):
+        return 0
+    return end
+
+
+def _accept_swift(value: str) -> int:
+    return len(value) if value[4:6] in _COUNTRIES else 0
+
+
+def _accept_routing(value: str) -> int:
+    digits = digits_of(value)
+    if len(value) == 9 and len(digits) == 9:
+        return 9 if is_routing_number(digits) or digits[:4] in _CANADIAN_BANKS else 0
+    return len(value)
+
+
+def _accept_account(value: str) -> int:
+    return len(value) if 6 <= len(digits_of(value)) <= 17 else 0
+
+
+def _accept_btc(value: str) -> int:
+    valid = is_bech32(value) if value[:3].lower() == "bc1" else is_base58check(value)
+    return len(value) if valid else 0
+
+
+_CARD_WORDS = words(
+    r"(?:credit|debit|payment|bank|charge)?\s?cards?(?:\s?(?:number|no|num|nr|pan|details))?",
+    "pan",
+    "cc",
+    r"cc\s?(?:number|num|no)",
+    "visa",
+    "mastercard",
+    "amex",
+    "american express",
+    "discover",
+    "diners",
+    "jcb",
+    "unionpay",
+    "maestro",
+    "kreditkarte",
+    "carte",
+    "kartennummer",
+)
+
+_CARD_HINT = (
+    rf"{HINT_BEFORE_DIGIT}[2-6][0-9]{{3}}(?:[0-9]{{9,15}}{HINT_AFTER}|{SEPARATOR}[0-9]{{4}}{SEPARATOR}[0-9]{{4}}{SEPARATOR}[0-9]{{4}}"
+    rf"|{SEPARATOR}[0-9]{{6}}{SEPARATOR}[0-9]{{4}})"
+)
+
+FINANCIAL: tuple[PatternDetector, ...] = (
+    PatternDetector(
+        name="iban",
+        type="IBAN",
+        category=Category.FINANCIAL,
+        priority=20,
+        pattern=re.compile(
+            rf"{BEFORE}(?:[A-Z]{{2}}[0-9]{{2}}(?:[ \u00a0-]?[A-Z0-9]){{11,30}}|[a-z]{{2}}[0-9]{{2}}[a-z0-9]{{11,30}})"
+            rf"{AFTER}"
+        ),
+        hint=rf"{HINT_BEFORE_WORD}(?:[A-Z]{{2}}[0-9]{{2}}(?:[ \u00a0-]?[A-Z0-9]){{11}}"
+        rf"|[a-z]{{2}}[0-9]{{2}}[a-z0-9]{{11,30}}{HINT_AFTER})",
+        accept=_accept_iban,
+    ),
+    PatternDetector(
+        name="card",
+        type="CARD",
+        category=Category.FINANCIAL,
+        priority=21,
+        pattern=re.compile(
+            rf"{BEFORE}(?:[2-6][0-9]{{12,18}}"
+            rf"|[2-6][0-9]{{3}}(?P<four>{SEPARATOR})[0-9]{{4}}(?P=four)[0-9]{{4}}(?P=four)[0-9]{{4}}(?:(?P=four)[0-9]{{3}})?"
+            rf"|3[0-9]{{3}}(?P<six>{SEPARATOR})[0-9]{{6}}(?P=six)[0-9]{{4,5}}){AFTER_DIGIT}"
+        ),
+        hint=_CARD_HINT,
+        accept=_accept_card,
+        need=Need.NO_FOREIGN_LABEL,
+        context=_CARD_WORDS,
+        not_after=NOT_AFTER_DIGIT,
+    ),
+    PatternDetector(
+        name="card_named",
+        type="CARD",
+        category=Category.FINANCIAL,
+        priority=21,
+        pattern=re.compile(rf"{BEFORE}[2-6][0-9]{{12,18}}{AFTER_DIGIT}"),
+        hint=_CARD_HINT,
+        accept=_accept_card_named,
+        need=Need.CONTEXT,
+        context=_CARD_WORDS,
+        not_after=NOT_AFTER_DIGIT,
+    ),
+    PatternDetector(
+        name="btc",
+        type="BTC",
+        category=Category.FINANCIAL,
+        priority=22,
+        pattern=re.compile(
+            rf"{BEFORE}(?:[13][1-9A-HJ-NP-Za-km-z]{{25,34}}|bc1[02-9ac-hj-np-z]{{11,71}}|BC1[02-9AC-HJ-NP-Z]{{11,71}})"
+            rf"{AFTER}"
+        ),
+        hint=rf"{HINT_BEFORE_WORD}(?:[13][1-9A-HJ-NP-Za-km-z]{{25,34}}{HINT_AFTER}|(?:bc|BC)1[0-9A-Za-z]{{11}})",
+        accept=_accept_btc,
+    ),
+    PatternDetector(
+        name="eth",
+        type="ETH",
+        category=Category.FINANCIAL,
+        priority=23,
+        pattern=re.compile(rf"{BEFORE}0x[0-9a-fA-F]{{40}}{AFTER}"),
+        hint=rf"0x[0-9a-fA-F]{{40}}{HINT_AFTER}",
+    ),
+    PatternDetector(
+        name="routing",
+        type="ROUTING",
+        category=Category.FINANCIAL,
+        priority=30,
+        pattern=re.compile(
+            rf"{BEFORE}(?:[0-9]{{9}}|[0-9]{{5}}{DASH}[0-9]{{3}}|[0-9]{{2}}{DASH}[0-9]{{2}}{DASH}[0-9]{{2}}|[0-9]{{6}})"
+            rf"{AFTER_DIGIT}"
+        ),
+        hint=rf"(?:(?i:routing|transit|sort[ _\-]?code)|{HINT_BEFORE_LETTER}(?i:aba|rtn)){HINT_GAP}"
+        rf"[0-9]{{2}}(?:[0-9]|{DASH})[0-9]{{2}}",
+        accept=_accept_routing,
+        need=Need.CONTEXT,
+        context=words(
+            r"routing(?:\s?(?:transit)?\s?(?:number|no|num|code))?",
+            "aba",
+            "rtn",
+            r"aba\s?rtn",
+            r"(?:branch\s?)?transit(?:\s?(?:number|no))?",
+            r"sort\s?codes?",
+        ),
+        reach=24,
+        not_after=NOT_AFTER_DIGIT,
+    ),
+    PatternDetector(
+        name="bank_account",
+        type="BANK_ACCOUNT",
+        category=Category.FINANCIAL,
+        priority=50,
+        pattern=re.compile(rf"{BEFORE}(?:[0-9]{{6,17}}|[0-9]{{3,8}}(?:[ -][0-9]{{2,8}}){{1,4}}){AFTER_DIGIT}"),
+        hint=rf"(?i:acc(?:oun)?t|a\\?/c|acc[^a-z]|konto|compte){HINT_GAP}[0-9]{{3}}(?:[0-9]{{3}}|[ \-][0-9]{{2}})",
+        accept=_accept_account,
+        need=Need.CONTEXT,
+        context=words(
+            r"(?:bank\s?)?(?:account|acct|acc)\.?\s?(?:number|no|num|nr|#)",
+            r"(?:bank|checking|chequing|savings|current|deposit|giro)\s?(?:account|acct|acc)",
+            "acct",
+            "a/c",
+            r"account[\s:#=\"']{1,4}$",
+            r"konto(?:nummer)?",
+            r"(?:numéro\s)?de\s?compte",
+        ),
+        reach=24,
+        not_after=NOT_AFTER_DIGIT,
+    ),
+    PatternDetector(
+        name="swift",
+        type="SWIFT",
+        category=Category.FINANCIAL,
+        priority=51,
+        pattern=re.compile(rf"{BEFORE}[A-Z]{{6}}[A-Z0-9]{{2}}(?:[A-Z0-9]{{3}})?{AFTER}"),
+        hint=rf"(?i:swift|bic){HINT_GAP}{HINT_BEFORE_WORD}[A-Z]{{6}}[A-Z0-9]{{2}}",
+        accept=_accept_swift,
+        need=Need.CONTEXT,
+        context=words(r"swift(?:\s?(?:code|bic))?", r"bic(?:\s?(?:code|swift))?", r"swift\s?/\s?bic", r"bic\s?/\s?swift"),
+        reach=24,
+    ),
+)

@@ -1,0 +1,95 @@
+"""Addresses of a person's machines."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import AddressValueError, IPv6Address
+
+from comity.core.redaction.detector import Category, Need, PatternDetector
+from comity.core.redaction.shapes import (
+    AFTER,
+    BEFORE,
+    HINT_AFTER,
+    HINT_BEFORE_DIGIT,
+    HINT_BEFORE_WORD,
+    HINT_GAP,
+    words,
+)
+
+_OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_HEX = "[0-9A-Fa-f]"
+
+
+def _accept_ipv4(value: str) -> int:
+    """Networks, loopback and unspecified addresses are nobody's; a last part of 0 is more often a version."""
+    first, _, _, last = value.split(".")
+    return 0 if first in {"0", "127"} or last in {"0", "255"} else len(value)
+
+
+def _accept_ipv6(value: str) -> int:
+    # Two colons are a time of day more often than an address; short addresses such as fe80::1 are nobody's.
+    if value.count(":") < 3:
+        return 0
+    try:
+        address = IPv6Address(value)
+    except AddressValueError:
+        return 0
+    return 0 if address.is_loopback or address.is_unspecified else len(value)
+
+
+def _accept_mac(value: str) -> int:
+    digits = value.replace(":", "").replace("-", "").replace(".", "").lower()
+    if len(set(digits)) == 1:
+        return 0
+    # Six pairs of digits joined by dashes are a compact timestamp.
+    return 0 if "-" in value and digits.isdigit() else len(value)
+
+
+NETWORK: tuple[PatternDetector, ...] = (
+    PatternDetector(
+        name="mac",
+        type="MAC",
+        category=Category.NETWORK,
+        priority=24,
+        pattern=re.compile(
+            rf"{BEFORE}{_HEX}{{2}}(?P<joint>[:-]){_HEX}{{2}}(?:(?P=joint){_HEX}{{2}}){{4}}"
+            rf"{AFTER}(?![:-]{_HEX})"
+        ),
+        hint=rf"{HINT_BEFORE_WORD}{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}",
+        accept=_accept_mac,
+        not_after=re.compile(rf"{_HEX}[:-]$"),
+    ),
+    PatternDetector(
+        name="mac_named",
+        type="MAC",
+        category=Category.NETWORK,
+        priority=25,
+        pattern=re.compile(rf"{BEFORE}(?:{_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}}|{_HEX}{{12}}){AFTER}"),
+        hint=rf"(?i:mac|hardware|physical|bssid){HINT_GAP}{_HEX}{{4}}\.?{_HEX}{{4}}\.?{_HEX}{{4}}",
+        accept=_accept_mac,
+        need=Need.CONTEXT,
+        context=words(r"mac(?:\s?addr(?:ess)?)?", r"(?:hardware|physical)\s?addr(?:ess)?", "bssid"),
+        reach=20,
+    ),
+    PatternDetector(
+        name="ipv6",
+        type="IP",
+        category=Category.NETWORK,
+        priority=26,
+        pattern=re.compile(rf"(?<![0-9A-Za-z_:.]){_HEX}{{0,4}}(?::{_HEX}{{0,4}}){{2,8}}(?![0-9A-Za-z_:])"),
+        hint=rf":{_HEX}{{0,4}}:{_HEX}{{0,4}}:",
+        accept=_accept_ipv6,
+    ),
+    PatternDetector(
+        name="ipv4",
+        type="IP",
+        category=Category.NETWORK,
+        priority=70,
+        pattern=re.compile(rf"{BEFORE}{_OCTET}(?:\.{_OCTET}){{3}}{AFTER}(?![-./][0-9])"),
+        hint=rf"{HINT_BEFORE_DIGIT}[0-9]{{1,3}}\.[0-9]{{1,3}}\.[0-9]{{1,3}}\.[0-9]{{1,3}}{HINT_AFTER}",
+        accept=_accept_ipv4,
+        need=Need.NO_FOREIGN_LABEL,
+        context=words(r"ip(?:v4)?(?:\s?addr(?:ess)?)?", "host", "client", "remote", "server", "from"),
+        not_after=re.compile(r"[0-9][-./]$"),
+    ),
+)

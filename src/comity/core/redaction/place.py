@@ -1,0 +1,197 @@
+"""Where a person lives: street addresses and postal codes."""
+
+from __future__ import annotations
+
+import re
+
+from comity.core.redaction.detector import Category, Need, PatternDetector
+from comity.core.redaction.shapes import (
+    AFTER,
+    AFTER_DIGIT,
+    BEFORE,
+    HINT_AFTER,
+    HINT_BEFORE_DIGIT,
+    HINT_BEFORE_WORD,
+    HINT_GAP,
+    LETTER,
+    NOT_AFTER_DIGIT,
+    words,
+)
+
+_PLAIN_SUFFIX = (
+    "Street|St|Avenue|Ave|Av|Road|Rd|Boulevard|Blvd|Lane|Ln|Crescent|Cres|Terrace|Terr|Highway|Hwy|Parkway|Pkwy|Turnpike"
+    "|Expressway"
+)
+# Words that also end "Google Drive", "Supreme Court" or "first Place": they count only where an address would end or go on.
+_AMBIGUOUS_SUFFIX = "Drive|Dr|Court|Ct|Place|Pl|Way|Square|Sq|Close|Circle|Cir|Trail|Trl|Row|Gardens|Grove|Walk|Mews|Hill|Quay"
+_NOT_A_STREET = frozenset(
+    re.findall(
+        r"\w+",
+        "Google Hard Flash Disk State Supreme High District Tape Shared Team Wall Solid USB External Internal One Two Times"
+        " Cloud Thumb Backup Network",
+    )
+)
+_SUFFIX = f"(?:{_PLAIN_SUFFIX}|{_AMBIGUOUS_SUFFIX})"
+_GERMANIC = "(?:straße|strasse|str\\.|weg|platz|allee|gasse|straat|laan|gade|vägen|gatan)"
+_DIRECTION = r"(?:(?:N|S|E|W|NE|NW|SE|SW|North|South|East|West)\.?[ ])?"
+_STREET_WORD = rf"(?:[A-Z\u00c0-\u00de][{LETTER}'’.-]{{0,24}}|[0-9]{{1,3}}(?:st|nd|rd|th))"
+_UNIT = r"(?:\.?,?[ ](?:Apt|Apartment|Suite|Ste|Unit|Flat|Floor|Fl|Room|Rm|No|#)\.?[ ]?#?[A-Za-z0-9-]{1,6}(?![A-Za-z0-9_]))?"
+_QUARTER = r"(?:[ ](?:NE|NW|SE|SW|N|S|E|W)(?![A-Za-z0-9]))?"
+_ROMANCE = "rue|avenue|av\\.|boulevard|bd|place|chemin|allée|quai|impasse|cours|via|viale|piazza|calle|avenida|paseo|rua"
+_PARTICLE = r"(?:(?:de|du|des|d['’]|la|le|les|l['’]|del|della|di|da|do|dos|delle|los|las)[ ]?)"
+
+_UK_AREAS = frozenset(
+    re.findall(
+        "[A-Z]+",
+        "AB AL B BA BB BD BH BL BN BR BS BT CA CB CF CH CM CO CR CT CV CW DA DD DE DG DH DL DN DT DY E EC EH EN EX FK "
+        "FY G GL GU GY HA HD HG HP HR HS HU HX IG IM IP IV JE KA KT KW KY L LA LD LE LL LN LS LU M ME MK ML N NE NG NN "
+        "NP NR NW OL OX PA PE PH PL PO PR RG RH RM S SA SE SG SK SL SM SN SO SP SR SS ST SW SY TA TD TF TN TQ TR TS TW "
+        "UB W WA WC WD WF WN WR WS WV YO ZE ",
+    )
+)
+_UK_OUTWARD = "[A-Z]{1,2}[0-9][0-9A-HJKPSTUW-Y]?"
+_UK_INWARD = "[0-9][ABD-HJLNP-UW-Z]{2}"
+_UK_UNITS = frozenset({"GB", "TB", "XL"})  # "M1 8GB" is a computer
+_CA_FIRST, _CA_OTHER = "[ABCEGHJ-NPRSTVXY]", "[ABCEGHJ-NPRSTV-Z]"
+
+_STATES = (
+    "AL|AK|AZ|AR|CA|CO|CT|DE|FL|GA|HI|ID|IL|IN|IA|KS|KY|LA|ME|MD|MA|MI|MN|MS|MO|MT|NE|NV|NH|NJ|NM|NY|NC|ND|OH|OK|OR|PA|RI|SC|SD"
+    "|TN|TX|UT|VT|VA|WA|WV|WI|WY|DC|PR"
+)
+_STATES_NOT_WORDS = (
+    "AL|AK|AZ|AR|CA|CO|CT|DE|FL|GA|IL|IA|KS|KY|MD|MI|MN|MS|MO|MT|NE|NV|NH|NJ|NM|NY|NC|ND|RI|SC|SD|TN|TX|UT|VT|VA|WA|WV|WI|WY|DC"
+)
+
+_POSTAL_WORDS = r"post(?:al)?\s?codes?|zip(?:\s?codes?)?|postal|plz|postleitzahl|code\s?postal"
+_ADDRESS_WORDS = words(
+    r"(?:home|street|mailing|postal|shipping|billing|delivery|residential)?\s?address(?:\s?line)?(?:\s?[0-9])?",
+    r"lives?\s?(?:at|in|on)",
+    r"living\s?(?:at|in|on)",
+    r"resid(?:es|ing|ence)(?:\s?at)?",
+    r"ship(?:ped)?\s?to",
+    r"deliver(?:ed)?\s?to",
+    r"moved\s?to",
+    "street",
+    "addr",
+    "adresse",
+)
+
+
+def _accept_street(value: str) -> int:
+    return 0 if _NOT_A_STREET.intersection(value.split()) else len(value)
+
+
+def _accept_uk(value: str) -> int:
+    return 0 if value[-2:] in _UK_UNITS else _accept_postal(value)
+
+
+def _accept_postal(value: str) -> int:
+    """A Canadian code ends in a digit; a British one begins with the letters of an area."""
+    area = value[:2] if value[1].isalpha() else value[0]
+    return len(value) if value[-1].isdigit() or area.upper() in _UK_AREAS else 0
+
+
+PLACE: tuple[PatternDetector, ...] = (
+    PatternDetector(
+        name="street",
+        type="ADDRESS",
+        category=Category.ADDRESS,
+        priority=60,
+        pattern=re.compile(
+            rf"{BEFORE}[1-9][0-9]{{0,4}}(?:-[0-9]{{1,4}})?[A-Za-z]?,?[ ]{_DIRECTION}(?:{_STREET_WORD}[ ]){{1,4}}"
+            rf"(?:(?:{_PLAIN_SUFFIX})(?![A-Za-z0-9'’-])|(?:{_AMBIGUOUS_SUFFIX})(?=\.?(?:,|\n|$|[ ](?:Apt|Suite|Unit|#))))"
+            rf"{_QUARTER}{_UNIT}"
+        ),
+        hint=rf"[0-9][A-Za-z]?,?[ ](?:[A-Z0-9\u00c0-\u00de][^ \"]*[ ])+{_SUFFIX}{HINT_AFTER}",
+        accept=_accept_street,
+        need=Need.NO_FOREIGN_LABEL,
+        context=_ADDRESS_WORDS,
+        not_after=NOT_AFTER_DIGIT,
+    ),
+    PatternDetector(
+        name="street_named",
+        type="ADDRESS",
+        category=Category.ADDRESS,
+        priority=61,
+        pattern=re.compile(
+            rf"{BEFORE}[1-9][0-9]{{0,4}}[a-z]?,?[ ](?:[{LETTER}0-9'’.-]{{1,14}}[ ]){{1,3}}"
+            rf"{_SUFFIX}(?![A-Za-z0-9'’-]){_QUARTER}{_UNIT}",
+            re.IGNORECASE,
+        ),
+        hint=rf"(?i:addr|liv(?:es?|ing) ?(?:at|in|on)|resid|(?:ship|shipped|deliver|delivered|moved)[ _]?to|street){HINT_GAP}"
+        rf"[0-9][a-z]?,?[ ](?:[^ \"]+[ ])+(?i:{_SUFFIX}){HINT_AFTER}",
+        accept=_accept_street,
+        need=Need.CONTEXT,
+        context=_ADDRESS_WORDS,
+        reach=12,
+        not_after=NOT_AFTER_DIGIT,
+    ),
+    PatternDetector(
+        name="street_european",
+        type="ADDRESS",
+        category=Category.ADDRESS,
+        priority=60,
+        pattern=re.compile(
+            rf"{BEFORE}(?:[1-9][0-9]{{0,3}}(?:[ ]?(?:bis|ter))?,?[ ](?:{_ROMANCE})[ ]{_PARTICLE}{{0,3}}"
+            rf"[A-Z\u00c0-\u00de][{LETTER}'’-]{{1,24}}(?:[ ][A-Z\u00c0-\u00de][{LETTER}'’-]{{1,24}}){{0,2}}"
+            rf"|[A-Z\u00c0-\u00de][{LETTER}-]{{1,30}}{_GERMANIC}[ ]"
+            rf"[1-9][0-9]{{0,3}}[a-z]?"
+            rf"|P\.?[ ]?O\.?[ ]?Box[ ][0-9]{{1,6}}){AFTER_DIGIT}"
+        ),
+        hint=rf"[0-9](?:[ ]?(?:bis|ter))?,?[ ](?:{_ROMANCE})[ ]|{_GERMANIC}[ ][1-9]"
+        r"|P\.?[ ]?O\.?[ ]?Box[ ][0-9]",
+        need=Need.NO_FOREIGN_LABEL,
+        context=_ADDRESS_WORDS,
+    ),
+    PatternDetector(
+        name="postal_ca",
+        type="POSTAL_CODE",
+        category=Category.ADDRESS,
+        priority=62,
+        pattern=re.compile(rf"{BEFORE}{_CA_FIRST}[0-9]{_CA_OTHER}[ \u00a0-][0-9]{_CA_OTHER}[0-9]{AFTER}"),
+        hint=rf"{HINT_BEFORE_WORD}[A-Z][0-9][A-Z][ \u00a0\-][0-9][A-Z][0-9]{HINT_AFTER}",
+        need=Need.NO_FOREIGN_LABEL,
+        context=words(_POSTAL_WORDS),
+    ),
+    PatternDetector(
+        name="postal_uk",
+        type="POSTAL_CODE",
+        category=Category.ADDRESS,
+        priority=62,
+        pattern=re.compile(rf"{BEFORE}{_UK_OUTWARD}[ \u00a0]{_UK_INWARD}{AFTER}"),
+        hint=rf"{HINT_BEFORE_WORD}[A-Z]{{1,2}}[0-9][0-9A-Z]?[ \u00a0][0-9][A-Z]{{2}}{HINT_AFTER}",
+        accept=_accept_uk,
+        need=Need.NO_FOREIGN_LABEL,
+        context=words(_POSTAL_WORDS),
+    ),
+    PatternDetector(
+        name="postal_named",
+        type="POSTAL_CODE",
+        category=Category.ADDRESS,
+        priority=63,
+        pattern=re.compile(
+            rf"{BEFORE}(?:{_CA_FIRST}[0-9]{_CA_OTHER}[ -]?[0-9]{_CA_OTHER}[0-9]|{_UK_OUTWARD}[ ]?{_UK_INWARD}){AFTER}",
+            re.IGNORECASE,
+        ),
+        accept=_accept_postal,
+        hint=rf"(?i:post|zip|plz){HINT_GAP}[A-Za-z][0-9][0-9A-Za-z]?[ \-]?[0-9]",
+        need=Need.CONTEXT,
+        context=words(_POSTAL_WORDS),
+        reach=20,
+    ),
+    PatternDetector(
+        name="zip",
+        type="POSTAL_CODE",
+        category=Category.ADDRESS,
+        priority=64,
+        pattern=re.compile(rf"{BEFORE}[0-9]{{5}}(?:-[0-9]{{4}})?{AFTER_DIGIT}"),
+        hint=rf"(?:(?i:zip|plz|post[ _\-]?(?:al|code|leit)|code[ _\-]?postal){HINT_GAP}|(?:{_STATES}),?[ ])"
+        rf"{HINT_BEFORE_DIGIT}?[0-9]{{5}}{HINT_AFTER}",
+        need=Need.CONTEXT,
+        context=words(
+            _POSTAL_WORDS, rf"[a-z]+,[ ]?(?-i:{_STATES}),?[ ]$", rf"(?-i:[A-Z][a-z]{{2,}}[ ](?:{_STATES_NOT_WORDS})),?[ ]$"
+        ),
+        reach=20,
+        not_after=NOT_AFTER_DIGIT,
+    ),
+)

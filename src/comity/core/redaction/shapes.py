@@ -1,0 +1,152 @@
+"""The pieces detectors are written with: what may stand beside a value, separators inside it, and words that name it.
+
+Two rules hold for all. What a value may not touch is the same on both sides: a value is never torn out of a longer run, and
+hiding one never makes its neighbour acceptable, so that a second redaction finds nothing new. And no pattern repeats without
+bound, or repeats a group that can match the same text in two ways, so that every search is linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from pydantic_core import SchemaValidator, core_schema
+
+WALL: Final = "\0"  # stands for a value already found when the words around another are judged
+CONTEXT_CHARS: Final = 72  # how far left of a value its context is looked for
+SKELETON_CHARS: Final = 240  # how far left once values are hidden, so that "phones:" reaches a list of eighty
+VALUE_CHARS_MAX: Final = 384  # no detector finds a longer value
+
+SPACE: Final = "[ \u00a0\u2007\u202f]"
+DASH: Final = "[-\u2010-\u2013]"
+SEPARATOR: Final = "[ \u00a0\u2007\u202f.\\-\u2010-\u2013]"
+LETTER: Final = "A-Za-z\u00c0-\u024f"  # inside a character class
+
+BEFORE: Final = r"(?<![A-Za-z0-9_])"
+AFTER: Final = r"(?![A-Za-z0-9_])"
+AFTER_DIGIT: Final = r"(?![A-Za-z0-9_])(?![-.][0-9])"
+NOT_AFTER_DIGIT: Final = re.compile(r"[0-9][-.]$")  # the left twin of AFTER_DIGIT
+
+# The same borders for hints, which know no look-around and also run over JSON, where a line break is the letter n.
+HINT_BEFORE_DIGIT: Final = r"(?:^|\\[bfnrt]|[^0-9A-Za-z_\-.]|(?:^|[^0-9])[\-.])"
+HINT_BEFORE_WORD: Final = r"(?:^|\\[bfnrt]|[^0-9A-Za-z_])"
+HINT_BEFORE_LETTER: Final = r"(?:^|\\[bfnrt]|[^A-Za-z])"
+HINT_AFTER_LETTER: Final = r"(?:(?-u:\b)|[_A-Z])"
+HINT_AFTER: Final = r"(?-u:\b)"
+HINT_GAP: Final = r"(?s:.*)"  # a JSON key may name a value far to its right
+
+# What numbers that are nobody's are called. The word before a value decides, so most nouns of a business document are here.
+_FOREIGN_NOUNS = frozenset(
+    re.findall(
+        "[a-z]+",
+        "order purchase invoice inv po receipt quote quotation estimate ticket case incident issue bug ref reference "
+        "sku upc ean gtin asin isbn issn doi imei tracking shipment parcel waybill awb part item product article "
+        "model batch lot serial asset build version ver v release rev revision firmware patch driver commit hash "
+        "checksum sha uuid guid key token txn transaction trace span request correlation event job run task step row "
+        "line page section chapter clause figure table room seq sequence document doc contract agreement policy "
+        "claim booking reservation confirmation flight gate sensor meter device port pid process error code "
+        "timestamp epoch time date year amount price cost fee total subtotal sum budget revenue balance quantity "
+        "quantities qty count limit score rate size population bytes rows records top id ids chrome safari firefox "
+        "mozilla usd eur gbp cad aud chf jpy ",
+    )
+)
+_FOREIGN_LINKS = frozenset({"id", "no", "nr", "num", "number", "ref", "is", "was", "of"})  # "order number", "total is"
+_LABEL_JOINTS = " \t\n.:#=_\"'(/[-"
+_LABEL_JOINTS_MAX = 4
+
+
+TRAILING_WINDOW: Final = re.compile(r"[^0-9\n.,;\0]{0,24}")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\-.\s]+")
+
+
+@cache
+def compile_test(pattern: str) -> Callable[[str], bool]:
+    """Return a test for whether a pattern, in the syntax of Rust's regex crate, matches anywhere in a text.
+
+    It is pydantic-core's: linear in the text for every pattern, and quick. A text with a lone surrogate never matches. Made on
+    first use: together these patterns take longer to build than a command line may take to start.
+    """
+    return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex", strict=True)).isinstance_python
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Words that say what the value after them is, as alternatives of a pattern without look-around."""
+
+    alternatives: str
+
+    def end_in(self, text: str) -> int:
+        """Return where the last of the words ends in `text`, or -1."""
+        # The windows looked at are short but many; a test without the borders of words is quick, and mostly says no.
+        if text.isascii() and not _could_match(self.alternatives)(text):
+            return -1
+        end = -1
+        for match in _whole_words(self.alternatives).finditer(text):
+            end = match.end()
+        return end
+
+
+@cache
+def _could_match(alternatives: str) -> Callable[[str], bool]:
+    return compile_test(f"(?i:{alternatives})")
+
+
+@cache
+def _whole_words(alternatives: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![a-z])(?:{alternatives})(?![a-z])", re.IGNORECASE)
+
+
+def words(*alternatives: str) -> Context:
+    """Return the context of words that are not part of a longer word; a space may be missing."""
+    return Context("|".join(alternatives))
+
+
+def foreign_label_start(before: str) -> int:
+    """Return where a label that is nobody's begins, if the text before a value ends with one; else -1.
+
+    A label is a noun, perhaps with "number" or "is" after it; a currency; or a prefix as in "ORD-416…".
+    """
+    if before[-1:] in {"-", "_", "#", "/"} and before[-2:-1].isalnum():
+        return len(before) - 2
+    if before.endswith("=="):
+        return len(before) - 2
+    if before.rstrip(" ")[-1:] in {"$", "€", "£", "¥"}:
+        return len(before.rstrip(" ")) - 1
+    text = before.rstrip(_LABEL_JOINTS)
+    if len(before) - len(text) > _LABEL_JOINTS_MAX:
+        return -1
+    start, word = _last_word(text)
+    if word in _FOREIGN_LINKS and text[start - 1 : start] in {" ", "_"}:
+        earlier, noun = _last_word(text[: start - 1])
+        if _is_foreign(noun):
+            return earlier
+    return start if _is_foreign(word) else -1
+
+
+def _is_foreign(word: str) -> bool:
+    return word in _FOREIGN_NOUNS or (word[-1:] == "s" and word[:-1] in _FOREIGN_NOUNS)
+
+
+def _last_word(text: str) -> tuple[int, str]:
+    start = len(text)
+    while start and text[start - 1].isalpha():
+        start -= 1
+    return start, text[start:].lower()
+
+
+def plain_words(key: str) -> str:
+    """Return a JSON key as the words it is made of: `homePhone_number` becomes `home Phone number`."""
+    return " ".join(_CAMEL.sub(" ", key).split())
+
+
+def digits_of(value: str) -> str:
+    """Return the ASCII digits of a value, its separators dropped."""
+    return "".join(char for char in value if "0" <= char <= "9")
+
+
+def either_order(word: str, shape: str) -> str:
+    """Return a hint for a shape that counts only when a word stands somewhere before it, or soon after it."""
+    return f"(?:{word}){HINT_GAP}(?:{shape})|(?:{shape})[^0-9.,;]{{0,24}}(?:{word})"

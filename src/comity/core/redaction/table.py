@@ -1,0 +1,17 @@
+"""The one table of built-in detectors. Of two overlapping values the one with the lower priority number wins."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from comity.core.redaction.contact import CONTACT
+from comity.core.redaction.detector import Category, PatternDetector
+from comity.core.redaction.financial import FINANCIAL
+from comity.core.redaction.government import GOVERNMENT
+from comity.core.redaction.network import NETWORK
+from comity.core.redaction.place import PLACE
+
+DETECTORS: Final[tuple[PatternDetector, ...]] = tuple(
+    sorted((*FINANCIAL, *GOVERNMENT, *CONTACT, *PLACE, *NETWORK), key=lambda detector: detector.priority)
+)
+TYPES: Final[dict[str, Category]] = {detector.type: detector.category for detector in DETECTORS}

@@ -1,0 +1,126 @@
+"""The values hidden in one session, and the tokens that stand for them.
+
+A token reads `[[EMAIL_1_kqzmtwbf]]`: the type, so that a model can write a sentence around it; a number that is the same
+for the same value; and the vault's tag. The tag comes from outside and must be unpredictable: it is what keeps text written
+elsewhere from naming a value of this vault. The form is plain ASCII, needs no escaping in JSON, and holds too few digits in
+a row for any detector.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+VALUES_MAX: Final = 100_000
+_TAG = re.compile(r"[a-z]{8,32}")
+_TYPE = re.compile(r"[A-Z][A-Z_]{0,22}[A-Z]")
+TOKEN_CHARS_MAX: Final = 2 + 24 + 1 + 6 + 1 + 6 + 1 + 32 + 2
+TOKEN: Final = re.compile(r"\[\[([A-Z][A-Z_]{0,22}[A-Z])_([1-9][0-9]{0,5})(?:v([1-9][0-9]{0,5}))?_([a-z]{8,32})\]\]")
+
+# Types of fixed length, whose separators are only for reading.
+_COMPACT_TYPES = frozenset(
+    {
+        "BANK_ACCOUNT",
+        "CARD",
+        "EIN",
+        "IBAN",
+        "ITIN",
+        "MAC",
+        "NHS",
+        "NINO",
+        "PHONE",
+        "POSTAL_CODE",
+        "ROUTING",
+        "SIN",
+        "SSN",
+    }
+)
+
+Value = str | int  # a number in JSON may be hidden too, and comes back as a number
+
+
+class VaultFullError(Exception):
+    """The session holds as many hidden values as it may; nothing more can be hidden reversibly."""
+
+
+class Vault:
+    """Values to tokens and back, for one session. Not for concurrent use; the session serialises its calls."""
+
+    __slots__ = ("_counts", "_numbers", "_spellings", "_tokens", "_values", "tag")
+
+    def __init__(self, tag: str) -> None:
+        if not _TAG.fullmatch(tag):
+            raise ValueError(f"a vault's tag is 8 to 32 letters a-z, not {tag!r}")
+        self.tag = tag
+        self._values: dict[str, Value] = {}
+        self._tokens: dict[tuple[str, Value], str] = {}
+        self._numbers: dict[tuple[str, str], int] = {}
+        self._counts: dict[str, int] = {}
+        self._spellings: dict[tuple[str, int], int] = {}
+
+    @classmethod
+    def from_entropy(cls, entropy: bytes) -> Vault:
+        """Return an empty vault whose tag is made of random bytes; eight give it sixteen letters."""
+        letters = "".join(chr(97 + (byte >> 4)) + chr(97 + (byte & 15)) for byte in entropy)
+        return cls(letters[:32])
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __contains__(self, token: str) -> bool:
+        return token in self._values
+
+    def token(self, kind: str, value: Value) -> str:
+        """Return the token of a value, the same one each time.
+
+        Two spellings of one value (`4111 1111…` and `4111-1111…`) share a number and differ in a `v2`, so that a model can
+        tell they are the same and each comes back as it was written.
+        """
+        known = self._tokens.get((kind, value))
+        if known is not None:
+            return known
+        if len(self._values) >= VALUES_MAX:
+            raise VaultFullError(f"a vault holds at most {VALUES_MAX:,} values")
+        if not _TYPE.fullmatch(kind):
+            raise ValueError(f"the type of a hidden value is 2 to 24 capitals or underscores, not {kind!r}")
+        number = self._numbers.get((kind, _identity(kind, value)), self._counts.get(kind, 0) + 1)
+        return self._add(kind, number, self._spellings.get((kind, number), 0) + 1, value)
+
+    def value(self, token: str) -> Value | None:
+        """Return what a token stands for, or None if it is not of this vault."""
+        return self._values.get(token)
+
+    def to_data(self) -> dict[str, Any]:
+        """Return plain data to store; it holds the values in clear, so whoever stores it encrypts it."""
+        entries = []
+        for token, value in self._values.items():
+            match = TOKEN.fullmatch(token)
+            assert match is not None
+            entries.append([match[1], int(match[2]), int(match[3] or 1), value])
+        return {"tag": self.tag, "values": entries}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Vault:
+        """Return the vault that `to_data` described."""
+        vault = cls(data["tag"])
+        for kind, number, spelling, value in data["values"]:
+            vault._add(kind, number, spelling, value)
+        return vault
+
+    def _add(self, kind: str, number: int, spelling: int, value: Value) -> str:
+        token = f"[[{kind}_{number}{f'v{spelling}' if spelling > 1 else ''}_{self.tag}]]"
+        self._numbers[kind, _identity(kind, value)] = number
+        self._counts[kind] = max(number, self._counts.get(kind, 0))
+        self._spellings[kind, number] = spelling
+        self._values[token] = value
+        self._tokens[kind, value] = token
+        return token
+
+
+def _identity(kind: str, value: Value) -> str:
+    """Return what makes two spellings the same value. Dots and slashes part numbers in dates and IP addresses: they stay."""
+    text = str(value)
+    if kind in _COMPACT_TYPES:
+        return "".join(char for char in text.upper() if char.isalnum())
+    return text.lower() if kind == "EMAIL" else text

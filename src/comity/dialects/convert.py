@@ -1,0 +1,225 @@
+"""From one dialect to another by way of the canonical envelope, with a list of what the other dialect cannot say.
+
+What is lost is not looked up anywhere: the new document is read back, and whatever differs from what went in is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from enum import StrEnum
+from typing import Any, Final
+
+from msgspec import Struct
+
+from comity.core.envelope import Reply, Request
+from comity.core.limits import Limits
+from comity.core.payload import Problem
+from comity.dialects import call_agent, contextcore, delegation, document, kdap, sacp
+from comity.dialects.document import MESSAGE_CAPABILITY, Names, malformed, renamed
+from comity.dialects.form import fields_of, is_default
+from comity.errors import CallerError
+
+UNKNOWN: Final = "unknown"
+
+
+class Kind(StrEnum):
+    """What a document is."""
+
+    REQUEST = "request"
+    REPLY = "reply"
+
+
+class Dialect(Struct, frozen=True, kw_only=True):
+    """A dialect's functions. `request_field` is one that only requests have; without requests it is None.
+
+    `asks` names the keyword arguments of `decode_request` for what the dialect's documents may leave unsaid.
+    """
+
+    name: str
+    load: Callable[[Any], dict[str, Any]]
+    decode_reply: Callable[[Any], Reply]
+    encode_reply: Callable[[Reply], dict[str, Any]]
+    reply_names: Names
+    decode_request: Callable[..., Request] | None = None
+    encode_request: Callable[..., dict[str, Any]] | None = None
+    request_names: Names = {}
+    request_field: str | None = None
+    asks: frozenset[str] = frozenset()
+
+
+class Conversion(Struct, frozen=True, kw_only=True):
+    """A converted document, and how good it is. Paths are words of the source dialect where it has one, canonical otherwise."""
+
+    kind: Kind
+    document: dict[str, Any]
+    mapped: tuple[str, ...]
+    lost: tuple[Problem, ...]
+    assumed: tuple[str, ...]  # canonical fields the target says and the source does not; they hold what `convert` was given
+
+
+DIALECTS: Final = {
+    dialect.name: dialect
+    for dialect in (
+        Dialect(
+            name=kdap.NAME,
+            load=lambda raw: kdap.load(raw, kdap.Heading.REQUEST, kdap.Heading.RESPONSE),
+            decode_request=kdap.decode_request,
+            encode_request=kdap.encode_request,
+            decode_reply=kdap.decode_reply,
+            encode_reply=kdap.encode_reply,
+            request_names=kdap.REQUEST_NAMES,
+            reply_names=kdap.REPLY_NAMES,
+            request_field="source_agent",
+            asks=frozenset({"user_id"}),
+        ),
+        Dialect(
+            name=delegation.NAME,
+            load=document.load,
+            decode_request=delegation.decode_request,
+            encode_request=delegation.encode_request,
+            decode_reply=delegation.decode_reply,
+            encode_reply=delegation.encode_reply,
+            request_names=delegation.REQUEST_NAMES,
+            reply_names=delegation.REPLY_NAMES,
+            request_field="origin_employee",
+            asks=frozenset({"capability"}),
+        ),
+        Dialect(
+            name=call_agent.NAME,
+            load=document.load,
+            decode_request=call_agent.decode_request,
+            encode_request=call_agent.encode_request,
+            decode_reply=call_agent.decode_reply,
+            encode_reply=call_agent.encode_reply,
+            request_names=call_agent.REQUEST_NAMES,
+            reply_names=call_agent.REPLY_NAMES,
+            request_field="agent_id",
+            asks=frozenset({"request_id", "user_id", "capability"}),
+        ),
+        Dialect(
+            name=contextcore.NAME,
+            load=document.load,
+            decode_request=contextcore.decode_request,
+            encode_request=contextcore.encode_request,
+            decode_reply=contextcore.decode_reply,
+            encode_reply=contextcore.encode_reply,
+            request_names=contextcore.REQUEST_NAMES,
+            reply_names=contextcore.REPLY_NAMES,
+            request_field="from_agent",
+            asks=frozenset({"user_id"}),
+        ),
+        Dialect(
+            name=sacp.NAME,
+            load=document.load,
+            decode_reply=sacp.decode_reply,
+            encode_reply=sacp.encode_reply,
+            reply_names=sacp.REPLY_NAMES,
+        ),
+    )
+}
+
+# Read back in place of what the target could not say, so that the loss shows.
+_UNSAID: Final = {"user_id": "(unsaid)", "request_id": "(unsaid)", "capability": "(unsaid)"}
+# Follow from other fields.
+_DERIVED: Final = frozenset({"version", "error.advice", "error.retryable"})
+
+
+def convert(
+    raw: Any,
+    source: str,
+    target: str,
+    *,
+    now_ms: int = 0,
+    user_id: str = UNKNOWN,
+    request_id: str = UNKNOWN,
+    capability: str = MESSAGE_CAPABILITY,
+) -> Conversion:
+    """Return a request or reply of one dialect as a document of another; the ids stand in where the source says none."""
+    ours, theirs = dialect(source), dialect(target)
+    plain = ours.load(raw)
+    if ours.decode_request is None or ours.request_field not in plain:
+        reply = ours.decode_reply(plain)
+        written = theirs.encode_reply(reply)
+        comparison = _Comparison(reply, theirs.decode_reply(written), ours.reply_names, theirs.name)
+        return comparison.result(Kind.REPLY, written)
+    given = {"user_id": user_id, "request_id": request_id, "capability": capability}
+    request = _read(plain, ours.decode_request, ours.asks, given, now_ms)
+    if theirs.decode_request is None or theirs.encode_request is None:
+        raise malformed([Problem("$", f"is a request, and {target} has only replies")])
+    written = theirs.encode_request(request, now_ms=now_ms)
+    back = _read(written, theirs.decode_request, theirs.asks, _UNSAID, now_ms)
+    comparison = _Comparison(request, back, ours.request_names, theirs.name)
+    return comparison.result(
+        Kind.REQUEST, written, unsaid={name for name in ours.asks if getattr(request, name) == given[name]}
+    )
+
+
+def _read(
+    plain: dict[str, Any], decode: Callable[..., Request], asks: frozenset[str], unsaid: dict[str, str], now_ms: int
+) -> Request:
+    """Return a request, with the same limits in every dialect, so that only what documents say differs."""
+    return decode(plain, now_ms=now_ms, limits=Limits(), **{name: unsaid[name] for name in asks})
+
+
+def dialect(name: str) -> Dialect:
+    """Return a dialect by its name, or raise `CallerError`."""
+    if name not in DIALECTS:
+        raise CallerError(f"no dialect {name!r}; there are {', '.join(DIALECTS)}")
+    return DIALECTS[name]
+
+
+class _Comparison:
+    """What went in against what was read back, field by field."""
+
+    __slots__ = ("after", "before", "names", "target")
+
+    def __init__(self, before: Request | Reply, after: Request | Reply, names: Names, target: str) -> None:
+        self.before = list(_leaves(before))
+        self.after = {path: (value, is_unsaid) for path, value, is_unsaid in _leaves(after)}
+        self.names = names
+        self.target = target
+
+    def result(self, kind: Kind, written: dict[str, Any], *, unsaid: Collection[str] = ()) -> Conversion:
+        """Sort every field into mapped, lost and assumed; `unsaid` are those the source did not say though they are set."""
+        mapped: dict[str, None] = {}
+        lost: dict[str, Problem] = {}
+        assumed: list[str] = []
+        for path, value, is_default_value in self.before:
+            then, is_gone = self.after.get(path, (None, True))
+            word = renamed(path, self.names)
+            if is_default_value or path in unsaid:
+                if path in self.after and then != _UNSAID.get(path) and (then != value or path in unsaid):
+                    assumed.append(path)
+            elif then == value:
+                mapped[word] = None
+            else:
+                lost.setdefault(word, Problem(word, self._loss(value, then, is_gone=is_gone or then == _UNSAID.get(path))))
+        return Conversion(
+            kind=kind,
+            document=written,
+            mapped=tuple(word for word in mapped if word not in lost),
+            lost=tuple(lost.values()),
+            assumed=tuple(assumed),
+        )
+
+    def _loss(self, value: Any, then: Any, *, is_gone: bool) -> str:
+        if is_gone:
+            return f"has no field of its own in {self.target}"
+        # Words and figures of the protocol may be shown, a person's text may not.
+        return f"{value} becomes {then}" if isinstance(value, (StrEnum, float)) else "does not come back as it was"
+
+
+def _leaves(value: Struct, prefix: str = "") -> Iterator[tuple[str, Any, bool]]:
+    """Yield every field of an envelope by its path, and whether nobody said anything there."""
+    for field in fields_of(type(value)):
+        path, item = prefix + field.encode_name, getattr(value, field.name)
+        if path in _DERIVED:
+            continue
+        if isinstance(value, Request) and field.name == "body":
+            yield path, value.inputs, not value.inputs
+        elif isinstance(item, Struct):
+            yield from _leaves(item, f"{path}.")
+        elif field.name in {"metadata", "extra"}:
+            yield from ((f"{path}.{key}", inner, False) for key, inner in item.items() if not key.startswith("form."))
+        else:
+            yield path, item, is_default(field, item)

@@ -1,0 +1,124 @@
+"""KDAP's two documents of the orchestrator: the context that goes with a handoff, and the classification of an intent."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, field
+
+from comity.core.envelope import Background, context_problems
+from comity.dialects.document import malformed
+from comity.dialects.form import Form, kept, marks_of, read, with_marks, write
+from comity.dialects.kdap import NAME, Heading, load
+
+
+class HandoffForm(Form, frozen=True):
+    """A HANDOFF CONTEXT."""
+
+    session_id: Annotated[str, Meta(min_length=1)]
+    original_request: str
+    workflow_position: str = ""
+    prior_agents: tuple[str, ...] = ()
+    prior_outputs: dict[str, Any] = field(default_factory=dict)
+    constraints: dict[str, Any] = field(default_factory=dict)
+
+
+class TargetForm(Form, frozen=True):
+    """Where a secondary intent goes."""
+
+    agent: str
+    capability: str
+
+
+class IntentForm(Form, frozen=True):
+    """An INTENT CLASSIFICATION."""
+
+    primary_intent: str
+    intent_confidence: Annotated[float, Meta(ge=0, le=1)]
+    target_agent: str
+    target_capability: str
+    secondary_intents: tuple[str, ...] = ()
+    secondary_targets: tuple[TargetForm, ...] = ()
+
+
+class HandoffContext(Struct, frozen=True):
+    """What must not be lost when work passes to another agent, and the session it belongs to."""
+
+    session_id: str
+    background: Background
+
+
+class Route(Struct, frozen=True):
+    """An agent and the capability of it that serves an intent."""
+
+    target: str
+    capability: str
+
+
+class Intent(Struct, frozen=True, kw_only=True):
+    """What a user wants, how sure that is, and who can do it."""
+
+    primary: str
+    confidence: float
+    route: Route
+    secondary: tuple[str, ...] = ()
+    secondary_routes: tuple[Route, ...] = ()
+    marks: tuple[str, ...] = ()  # how the document was written
+
+
+def decode_handoff_context(raw: Any) -> HandoffContext:
+    """Return the handoff context in a document."""
+    plain = load(raw, Heading.HANDOFF_CONTEXT)
+    form = read(plain, HandoffForm)
+    background = Background(
+        original_request=form.original_request,
+        workflow_position=form.workflow_position,
+        prior_agents=form.prior_agents,
+        prior_outputs=form.prior_outputs,
+        constraints=form.constraints,
+        extra=with_marks({}, NAME, marks_of(plain, form)),
+    )
+    if problems := context_problems(background):
+        raise malformed(problems)
+    return HandoffContext(form.session_id, background)
+
+
+def encode_handoff_context(handoff: HandoffContext) -> dict[str, Any]:
+    """Return the handoff context as a document; it has no words for facts, decisions and the like."""
+    background = handoff.background
+    form = HandoffForm(
+        session_id=handoff.session_id,
+        original_request=background.original_request,
+        workflow_position=background.workflow_position,
+        prior_agents=background.prior_agents,
+        prior_outputs=background.prior_outputs,
+        constraints=background.constraints,
+    )
+    return write(form, kept(background.extra, NAME))
+
+
+def decode_intent(raw: Any) -> Intent:
+    """Return the intent classification in a document."""
+    plain = load(raw, Heading.INTENT_CLASSIFICATION)
+    form = read(plain, IntentForm)
+    return Intent(
+        primary=form.primary_intent,
+        confidence=form.intent_confidence,
+        route=Route(form.target_agent, form.target_capability),
+        secondary=form.secondary_intents,
+        secondary_routes=tuple(Route(target.agent, target.capability) for target in form.secondary_targets),
+        marks=tuple(marks_of(plain, form)),
+    )
+
+
+def encode_intent(intent: Intent) -> dict[str, Any]:
+    """Return the intent classification as a document."""
+    form = IntentForm(
+        primary_intent=intent.primary,
+        intent_confidence=intent.confidence,
+        target_agent=intent.route.target,
+        target_capability=intent.route.capability,
+        secondary_intents=intent.secondary,
+        secondary_targets=tuple(TargetForm(agent=to.target, capability=to.capability) for to in intent.secondary_routes),
+    )
+    return write(form, intent.marks)

@@ -1,0 +1,113 @@
+"""SACP, the replies of seed 004: thought, status, data and message in one JSON object. It has no requests.
+
+This reads documents that are what they should be. What a model wrote is read by `comity.core.reply`, which mends what it can
+and falls back to the object that `fallback` makes.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Final
+
+from comity.core import envelope
+from comity.core.envelope import Error, Reply
+from comity.core.limits import REPLY_BYTES_MAX
+from comity.core.reply import FALLBACK_MESSAGE, FALLBACK_THOUGHT
+from comity.dialects.document import UNSTATED_CONFIDENCE, as_object, load, sound_reply
+from comity.dialects.form import Form, kept, marks_of, plain_of, read, with_marks, write
+
+NAME: Final = "sacp"
+
+_STATUS: Final = "sacp.status"
+_FAILED: Final = "TARGET_FAILED"
+_UNREADABLE: Final = "OUTPUT_VALIDATION_FAILED"
+
+
+class Status(StrEnum):
+    """How a step of a workflow ended."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    CLARIFICATION_NEEDED = "clarification_needed"
+    COMPLETED = "completed"
+
+
+# `completed` is a success that ends the workflow.
+STATUS_READ: Final = {
+    Status.SUCCESS: envelope.Status.SUCCESS,
+    Status.FAILURE: envelope.Status.ERROR,
+    Status.CLARIFICATION_NEEDED: envelope.Status.NEEDS_INPUT,
+    Status.COMPLETED: envelope.Status.SUCCESS,
+}
+# The seed allows `success` only where the task is truly done, so that a partial result is a failure that has data.
+STATUS_WRITTEN: Final = dict.fromkeys(envelope.Status, Status.FAILURE) | {
+    envelope.Status.SUCCESS: Status.SUCCESS,
+    envelope.Status.NEEDS_INPUT: Status.CLARIFICATION_NEEDED,
+}
+
+
+class ReplyForm(Form, frozen=True):
+    """A reply."""
+
+    thought: str
+    status: Status
+    data: dict[str, Any]
+    message: str
+    next_step_hint: str = ""
+
+
+REPLY_NAMES: Final = {
+    "thought": "thought",
+    "status": "status",
+    "data": "data",
+    "message": "message",
+    "error.message": "message",
+    "next_step_hint": "next_step_hint",
+    "metadata.sacp.status": "status",
+}
+
+
+def decode_reply(raw: Any) -> Reply:
+    """Return the reply in a document; `completed` is kept in the metadata as `sacp.status`."""
+    plain = load(raw, bytes_max=2 * REPLY_BYTES_MAX)
+    form = read(plain, ReplyForm)
+    status = STATUS_READ[form.status]
+    is_fallback = form.status is Status.FAILURE and form.thought == FALLBACK_THOUGHT and "raw_output" in form.data
+    error = None
+    if status is envelope.Status.ERROR:
+        error = Error.of(_UNREADABLE if is_fallback else _FAILED, form.message)
+    metadata = {_STATUS: str(form.status)} if form.status is Status.COMPLETED else {}
+    reply = Reply(
+        status=status,
+        thought=form.thought,
+        data=form.data,
+        message=form.message,
+        confidence=UNSTATED_CONFIDENCE.get(status),
+        error=error,
+        next_step_hint=form.next_step_hint,
+        degraded=is_fallback,
+        metadata=with_marks(metadata, NAME, marks_of(plain, form)),
+    )
+    return sound_reply(reply, REPLY_NAMES)
+
+
+def encode_reply(reply: Reply) -> dict[str, Any]:
+    """Return the reply as a document."""
+    status = STATUS_WRITTEN[reply.status]
+    if status is Status.SUCCESS and reply.metadata.get(_STATUS) == Status.COMPLETED:
+        status = Status.COMPLETED
+    form = ReplyForm(
+        thought=reply.thought,
+        status=status,
+        data=as_object(plain_of(reply.data)),
+        message=reply.message or ("\n".join(reply.warnings) if reply.error is None else reply.error.message),
+        next_step_hint=reply.next_step_hint,
+    )
+    return write(form, kept(reply.metadata, NAME))
+
+
+def fallback(raw_output: str) -> dict[str, Any]:
+    """Return the document that stands for a reply nobody could read."""
+    return write(
+        ReplyForm(thought=FALLBACK_THOUGHT, status=Status.FAILURE, data={"raw_output": raw_output}, message=FALLBACK_MESSAGE)
+    )

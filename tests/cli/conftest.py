@@ -1,0 +1,131 @@
+"""How the tests of the command line run it: in this process, in a directory of its own, with nothing from the environment."""
+
+import contextlib
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from comity.cli.main import main
+
+APP = '''
+import asyncio
+from comity import Agent, Context, Reply
+
+boss = Agent("BOSS", description="Delegates", can_call=["WORK", "GONE"])
+work = Agent("WORK", aliases=["hands"], description="Does it", concurrency=1)
+closed = Agent("SHUT", status="maintenance")
+retired = Agent("OLD", status="retired")
+
+@boss.capability("ASK")
+async def ask(ctx: Context, name: str = "Ada"):
+    """Have two things done."""
+    replies = await ctx.gather(ctx.call("WORK", "GREET", {"name": name}), ctx.call("WORK", "CRASH"), ctx.call("SHUT", "ANY"))
+    return [str(reply.status) for reply in replies]
+
+@work.capability("GREET", timeout_ms=5_000)
+async def greet(name: str, times: int = 1) -> str:
+    """Greet somebody."""
+    return " ".join([f"hello {name}"] * times)
+
+@work.capability("ECHO")
+async def echo(**anything):
+    return anything
+
+@work.capability("CRASH")
+async def crash():
+    raise ValueError("it \\x1b[31m broke")
+
+@work.capability("HANG")
+async def hang():
+    print("hanging", flush=True)
+    await asyncio.sleep(600)
+
+@work.capability("QUESTION")
+async def question():
+    return Reply.needs_input("Which year?")
+
+@closed.capability("ANY")
+@retired.capability("ANY")
+async def anything():
+    return 1
+
+def make():
+    return [boss, work, closed, retired]
+'''
+
+
+class Ran(NamedTuple):
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self):
+        """The one JSON document on stdout."""
+        return json.loads(self.out)
+
+
+def run_main(*arguments: str) -> Ran:
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(list(arguments))
+    return Ran(code, out.getvalue(), err.getvalue())
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch) -> Path:
+    """A fresh working directory with an application `app:make`, and no settings."""
+    for name in ("COMITY_APP", "COMITY_STORE", "NO_COLOR", "FORCE_COLOR", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.delitem(sys.modules, "app", raising=False)
+    (tmp_path / "app.py").write_text(APP, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def comity(place):
+    """Run a command."""
+    return run_main
+
+
+@pytest.fixture
+def app(place, monkeypatch):
+    """Configure `app:make`."""
+    monkeypatch.setenv("COMITY_APP", "app:make")
+
+
+@pytest.fixture
+def used(comity, app):
+    """A store with one call tree in it: `BOSS ASK`, with a success, a crash and a refusal below it."""
+    return comity("call", "BOSS", "ASK", "--request-id", "job-1", "--json").document
+
+
+@pytest.fixture
+def hanging(comity):
+    """Start a call that never ends in a process of its own; return once the store knows it."""
+    processes = []
+
+    def start(request_id):
+        command = [sys.executable, "-m", "comity", "call", "WORK", "HANG", "--app", "app:make", "--request-id", request_id]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        processes.append(process)
+        assert process.stdout.readline() == "hanging\n"
+        while process.poll() is None:
+            ran = comity("calls", "--json")
+            if ran.code == 0 and any(call["request_id"] == request_id for call in ran.document["calls"]):
+                break
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,100 @@
+"""`comity doctor` says whether machine, store and agents are fit to work."""
+
+import sqlite3
+import sys
+
+import pytest
+
+from comity.cli import doctor
+
+
+def checks(ran):
+    found = {}
+    for check in ran.document["checks"]:
+        found.setdefault(check["name"], []).append((check["level"], check["detail"]))
+    return found
+
+
+def test_a_sound_place_is_exit_0(comity, used):
+    ran = comity("doctor", "--json")
+    assert ran.code == 0
+    assert ran.document["ok"]
+    found = checks(ran)
+    assert set(found) == {"python", "sqlite", "packages", "disk space", "durable writes", "fsync", "store", "agents"}
+    assert found["python"][0][1].startswith(sys.version.split()[0])
+    assert found["sqlite"] == [("ok", sqlite3.sqlite_version)]
+    assert found["durable writes"] == [("ok", "WAL with synchronous=FULL works here")]
+    assert "audit rows, chain whole" in found["store"][0][1]
+    assert ("ok", "app:make: 4 agents, 8 capabilities") in found["agents"]
+
+
+def test_it_is_told_in_words_too(comity, used):
+    ran = comity("doctor")
+    assert ran.code == 0
+    assert "Fit to work, with 1 warning." in ran.out  # BOSS may call GONE, which is not there
+
+
+def test_a_file_system_without_a_write_ahead_log_is_exit_5(comity, monkeypatch):
+    monkeypatch.setattr(doctor, "connect", sqlite3.connect)  # leaves the journal as a file system without shared memory would
+    ran = comity("doctor", "--json")
+    assert ran.code == 5
+    assert checks(ran)["durable writes"] == [("failed", "journal delete, synchronous 2: not durable")]
+
+
+def test_nothing_is_left_behind_and_no_store_is_made(comity, place):
+    before = sorted(path.name for path in place.iterdir())
+    ran = comity("doctor", "--store", "deep/er/none.db", "--json")
+    assert ran.code == 0
+    assert "does not exist yet" in checks(ran)["store"][0][1]
+    assert sorted(path.name for path in place.iterdir()) == before
+
+
+def test_without_an_app_the_way_to_one_is_a_warning(comity):
+    ran = comity("doctor", "--json")
+    assert ran.code == 0
+    assert checks(ran)["agents"][0][0] == "warning"
+    assert "--app comity.demo:agents" in checks(ran)["agents"][0][1]
+
+
+def test_a_damaged_audit_is_exit_5(comity, used, place):
+    connection = sqlite3.connect(place / "comity.db")
+    connection.execute("DELETE FROM audit WHERE id = 2")
+    connection.commit()
+    connection.close()
+    ran = comity("doctor", "--json")
+    assert ran.code == 5
+    assert checks(ran)["store"] == [("failed", "the audit of comity.db is damaged: row 2 is missing")]
+
+
+def test_a_file_that_is_no_store_is_exit_5(comity, place):
+    (place / "comity.db").write_text("text" * 1000, encoding="utf-8")
+    ran = comity("doctor")
+    assert ran.code == 5
+    assert "1 failed: repair that first." in ran.out
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("def f(*values): return 1", "ODD C cannot be called: parameter 'values'"),
+        ("def f(value: 'Unknown'): return 1", "ODD C cannot be called: the annotations of f cannot be read"),
+    ],
+)
+def test_a_capability_that_cannot_be_prepared_is_exit_2(comity, place, source, told):
+    text = f"from comity import Agent\nodd = Agent('ODD')\n@odd.capability('C')\n{source}\n"
+    (place / "odd.py").write_text(text, encoding="utf-8")
+    sys.modules.pop("odd", None)
+    ran = comity("doctor", "--app", "odd:odd", "--json")
+    assert ran.code == 2
+    assert any(level == "failed" and told in detail for level, detail in checks(ran)["agents"])
+
+
+def test_an_app_that_cannot_be_loaded_is_exit_2_and_the_other_checks_still_run(comity):
+    ran = comity("doctor", "--app", "nowhere:agents", "--json")
+    assert ran.code == 2
+    assert "there is no module 'nowhere'" in checks(ran)["agents"][0][1]
+    assert checks(ran)["durable writes"][0][0] == "ok"
+
+
+def test_a_name_in_can_call_that_leads_nowhere_is_a_warning(comity, app):
+    assert ("warning", "BOSS may call GONE, which app:make does not have") in checks(comity("doctor", "--json"))["agents"]

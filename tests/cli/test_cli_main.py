@@ -1,0 +1,172 @@
+"""The front door: usage, help, options anywhere, exit codes, and failures without tracebacks."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from comity import __version__
+from comity.cli.exits import MEANINGS, Exit
+from comity.cli.main import COMMANDS, build_parser, fold_json, leaves
+
+
+def test_help_names_every_command_and_every_exit_code(comity):
+    ran = comity("--help")
+    assert ran.code == 0
+    for name in COMMANDS:
+        assert f"\n    {name} " in ran.out
+    for code, meaning in MEANINGS.items():
+        assert f"{int(code):>3}  {meaning}" in ran.out
+
+
+def test_every_exit_code_has_a_meaning():
+    assert set(MEANINGS) == set(Exit)
+
+
+def test_without_a_command_the_help_is_shown(comity):
+    assert comity().out == comity("--help").out
+
+
+def test_the_version_is_told(comity):
+    assert comity("--version").out == f"comity {__version__}\n"
+
+
+def test_help_imports_nothing_that_is_slow():
+    code = (
+        "import sys; from comity.cli.main import main; main(['--help'])\n"
+        "print([name for name in ('rich', 'yaml', 'pydantic', 'comity.demo') if name in sys.modules], file=sys.stderr)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stderr == "[]\n"
+
+
+@pytest.mark.parametrize("module", ["comity", "comity.cli.main"])
+def test_the_command_runs_as_a_module(module):
+    ran = subprocess.run([sys.executable, "-m", module, "agnets"], capture_output=True, text=True, check=False)
+    assert ran.returncode == 2
+    assert "did you mean agents?" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["agnets"], "'agnets' is no COMMAND; did you mean agents?"),
+        (["qqq"], "'qqq' is no COMMAND; it is one of demo, agents, call, calls, show, audit, doctor"),
+        (["audit", "verfy"], "'verfy' is no ACTION; did you mean verify?"),
+        (["audit"], "the following arguments are required: ACTION"),
+        (["calls", "--limt", "3"], "'--limt' is not expected here; did you mean --limit"),
+        (["call", "WORK"], "the following arguments are required: CAPABILITY\n"),
+        (["calls", "--limit", "0"], "argument --limit: must be at least 1"),
+        (["calls", "--limit", "many"], "argument --limit: "),
+        (["--timeout-ms", "soon", "calls"], "argument --timeout-ms: invalid int value: 'soon'"),
+        (["doctor", "extra"], "'extra' is not expected here"),
+    ],
+)
+def test_wrong_usage_is_one_sentence_and_exit_2(comity, arguments, told):
+    ran = comity(*arguments)
+    assert ran.code == 2
+    assert told in ran.err
+    assert ran.out == ""
+    assert "--help`" in ran.err
+
+
+def test_wrong_usage_with_json_is_a_document_too(comity):
+    ran = comity("agnets", "--json")
+    assert ran.code == 2
+    assert ran.err == ""
+    assert ran.document["exit_code"] == 2
+    assert "did you mean agents?" in ran.document["error"]["message"]
+
+
+def test_options_may_stand_before_or_after_the_command(comity, app):
+    before = comity("--json", "--user", "ada", "call", "WORK", "GREET", "name=Bob").document
+    after = comity("call", "WORK", "GREET", "name=Bob", "--json", "--user", "ada").document
+    assert before["data"] == after["data"] == "hello Bob"
+    users = {call["user_id"] for call in comity("--json", "calls").document["calls"]}
+    assert users == {"ada"}
+
+
+def test_every_command_takes_the_common_options():
+    parser = build_parser()
+    expected = {"--app", "--store", "--json", "--user", "--timeout-ms", "--no-color", "--verbose"}
+    for leaf in [parser, *leaves(parser)]:
+        assert expected <= {name for action in leaf._actions for name in action.option_strings}, leaf.prog
+
+
+@pytest.mark.parametrize(
+    ("given", "folded"),
+    [
+        (["--json", '{"a":1}'], ["--json", "--inputs", '{"a":1}']),
+        (["--json", "-"], ["--json", "--inputs", "-"]),
+        (["--json", "[1]"], ["--json", "--inputs", "[1]"]),
+        (['--json={"a":1}'], ["--json", "--inputs", '{"a":1}']),
+        (["--json", "a=1"], ["--json", "a=1"]),
+        (["--json", "calls"], ["--json", "calls"]),
+        (["--json"], ["--json"]),
+    ],
+)
+def test_a_document_after_json_is_the_inputs(given, folded):
+    assert fold_json(given) == folded
+
+
+def test_without_an_app_the_way_to_one_is_told(comity):
+    for command in (["agents"], ["call", "A", "B"]):
+        ran = comity(*command)
+        assert ran.code == 2
+        assert "no agents are configured" in ran.err
+        assert "--app comity.demo:agents" in ran.err
+
+
+def test_modules_of_the_working_directory_are_found_however_the_command_was_started(place):
+    command = [sys.executable, "-P", "-m", "comity", "agents", "--app", "app:make"]  # -P: no directory is added by Python
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "BOSS" in ran.stdout, ran.stderr
+
+
+def test_a_bad_app_says_what_is_wrong_and_hides_the_traceback(comity, place):
+    (place / "bad_app.py").write_text("1/0", encoding="utf-8")
+    ran = comity("agents", "--app", "bad_app:agents")
+    assert ran.code == 2
+    assert "importing bad_app raised ZeroDivisionError: division by zero" in ran.err
+    assert "--verbose shows the traceback" in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_verbose_shows_the_traceback_of_the_users_own_code(place):
+    (place / "bad_app.py").write_text("1/0", encoding="utf-8")
+    command = [sys.executable, "-m", "comity", "agents", "--app", "bad_app:agents", "--verbose"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 2
+    assert "bad_app.py" in ran.stderr
+    assert "Traceback" in ran.stderr
+
+
+def test_the_problems_of_a_registry_file_are_a_list_in_json(comity, place):
+    (place / "r.yaml").write_text("agents: [{id: A, ownr: x}, {}]", encoding="utf-8")
+    ran = comity("agents", "--app", "r.yaml", "--json")
+    assert ran.code == 2
+    assert {problem["path"] for problem in ran.document["error"]["problems"]} == {"agents[0].ownr", "agents[1].id"}
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure(place):
+    source = "from comity import Agent\nagents = [Agent(f'A{n}', description='x' * 200) for n in range(2000)]"
+    (place / "many.py").write_text(source, encoding="utf-8")
+    command = [sys.executable, "-m", "comity", "agents", "--app", "many:agents", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 0
+
+
+def test_output_that_is_closed_or_cannot_show_a_character_is_no_failure(place):
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    (place / "r.yaml").write_text("agents: [{id: A, description: 'naïve → [b]'}]", encoding="utf-8")
+    command = [sys.executable, "-m", "comity", "agents", "--app", "r.yaml"]
+    ran = subprocess.run(command, capture_output=True, env=environment, check=False)
+    assert ran.returncode == 0
+    assert b"na\\xefve \\u2192 [b]" in ran.stdout
+    closed = subprocess.run(["/bin/sh", "-c", '"$@" >&-', "sh", *command, "--json"], capture_output=True, check=False)
+    assert (closed.returncode, closed.stderr) == (0, b"")

@@ -1,0 +1,58 @@
+"""`comity show` draws the tree of a call from the store alone."""
+
+
+def test_the_whole_tree_is_drawn_with_timing_and_refusals(comity, used):
+    ran = comity("show", "job-1")
+    assert ran.code == 0
+    lines = ran.out.splitlines()
+    assert "job-1  user local" in lines[0]
+    assert lines[1].startswith("BOSS ASK")
+    assert any(line.startswith("├── WORK GREET") and "success" in line for line in lines)
+    assert any("TARGET_CRASHED: WORK CRASH raised ValueError" in line for line in lines)
+    assert any("SHUT ANY" in line and "refused" in line for line in lines)
+    assert any("ROUTING_AGENT_IN_MAINTENANCE" in line for line in lines)
+
+
+def test_the_tree_as_json_nests_its_calls(comity, used):
+    document = comity("show", "job-1", "--json").document
+    assert (document["root_id"], document["user_id"]) == ("job-1", "local")
+    (root,) = document["calls"]
+    assert (root["target"], root["capability"], root["status"]) == ("BOSS", "ASK", "success")
+    assert root["duration_ms"] == used["duration_ms"]
+    children = {child["capability"]: child for child in root["children"]}
+    assert children["GREET"]["status"] == "success"
+    assert children["CRASH"]["error_code"] == "TARGET_CRASHED"
+    assert children["ANY"]["error_code"] == "ROUTING_AGENT_IN_MAINTENANCE"
+    assert children["ANY"]["children"] == []
+
+
+def test_any_call_of_the_tree_leads_to_it(comity, used):
+    whole = comity("show", "job-1", "--json").document
+    for child in whole["calls"][0]["children"]:  # one succeeded, one crashed, one was refused
+        assert comity("show", child["request_id"], "--json").document == whole
+
+
+def test_last_is_the_newest_call(comity, used):
+    comity("call", "WORK", "GREET", "name=Ada", "--request-id", "job-2")
+    assert comity("show", "last", "--json").document["root_id"] == "job-2"
+
+
+def test_a_call_that_is_named_last_is_found_by_its_name(comity, app):
+    comity("call", "WORK", "GREET", "name=Ada", "--request-id", "last")
+    comity("call", "WORK", "GREET", "name=Ada", "--request-id", "later")
+    assert comity("show", "last", "--json").document["root_id"] == "last"
+
+
+def test_an_unknown_call_is_exit_4_and_names_the_newest(comity, used):
+    ran = comity("show", "job-9")
+    assert ran.code == 4
+    assert "has no call 'job-9'" in ran.err
+    assert "The newest are job-1." in ran.err
+
+
+def test_a_degraded_reply_is_marked_with_its_warning(comity, monkeypatch):
+    monkeypatch.setenv("COMITY_APP", "comity.demo:agents")
+    comity("call", "ANL", "ANL_MARKET_SIZE")
+    ran = comity("show", "last")
+    assert "degraded" in ran.out
+    assert "planned_market_size answered instead" in ran.out

@@ -1,0 +1,59 @@
+from query_world import span
+
+from comity.core.query.ast import Attribute, Binary, Compare, Literal, Scope, SpansetFilter
+from comity.core.query.compare import ERROR_LABEL, TOO_MANY_VALUES, Comparison
+from comity.core.query.trace import Trace
+from comity.core.span import Status
+
+SELECTED = SpansetFilter(Binary("=", Attribute(Scope.SPAN, "slow"), Literal(True)))
+
+
+def compared(node, spans, steps=1):
+    comparison, trace = Comparison(node, steps), Trace(spans)
+    for at, one in enumerate(spans):
+        comparison.add(one, trace, at % steps)
+    return {tuple(value for _, value in labels if value is not None): values for labels, values in comparison.series().items()}
+
+
+def test_every_field_is_counted_in_its_group_with_a_total():
+    spans = [
+        span(1, name="a", attributes={"slow": True, "n": 1}),
+        span(2, 1, name="a", attributes={"slow": True}, status=Status.ERROR),
+        span(3, 1, name="b", resource={"zone": "eu"}),
+    ]
+    found = compared(Compare(SELECTED), spans)
+    assert found["selection", "a"] == [2.0]
+    assert found["baseline", "b"] == [1.0]
+    assert found["selection", Status.ERROR] == [1.0]
+    assert found["baseline", "eu"] == [1.0]
+    assert found["selection", 1] == [1.0]
+    assert ("selection", "b") not in found
+
+
+def test_counts_fall_into_their_steps():
+    spans = [span(n, None if n == 1 else 1, name="a") for n in range(1, 4)]
+    assert compared(Compare(SELECTED), spans, steps=2)["baseline", "a"] == [2.0, 1.0]
+
+
+def test_only_the_commonest_values_are_kept_and_the_cut_is_marked():
+    spans = [span(n, None if n == 1 else 1, attributes={"v": "often" if n < 4 else f"rare{n}"}) for n in range(1, 7)]
+    comparison, trace = Comparison(Compare(SELECTED, 1), 1), Trace(spans)
+    for one in spans:
+        comparison.add(one, trace, 0)
+    series = comparison.series()
+    kept = [
+        dict(labels)["span.v"]
+        for labels in series
+        if dict(labels).get("__meta_type") == "baseline" and "span.v" in dict(labels)
+    ]
+    assert kept == ["often"]
+    assert series[("__meta_type", "baseline_total"), ("span.v", "nil")] == [6.0]
+    assert ((ERROR_LABEL, TOO_MANY_VALUES), ("span.v", "nil")) in series
+    assert ((ERROR_LABEL, TOO_MANY_VALUES), ("name", "nil")) not in series
+
+
+def test_a_window_narrows_the_selection_in_time():
+    spans = [span(1, start_ns=5, attributes={"slow": True}), span(2, 1, start_ns=15, attributes={"slow": True})]
+    found = compared(Compare(SELECTED, 10, (10, 20)), spans)
+    assert found["selection", True] == [1.0]
+    assert found["baseline", True] == [1.0]

@@ -1,0 +1,105 @@
+import pytest
+from query_world import span
+
+from comity.core.query import QueryError, parse, search
+from comity.core.query.search import ServiceStats
+from comity.core.span import Kind, Status
+
+SECOND = 10**9
+
+
+def trace(number, *, start_s=0, spans=1, **fields):
+    return [
+        span(n, None if n == 1 else 1, trace_id=number, start_ns=start_s * SECOND, end_ns=(start_s + n) * SECOND, **fields)
+        for n in range(1, spans + 1)
+    ]
+
+
+def ids(result):
+    return [int(match.trace_id, 16) for match in result.traces]
+
+
+def test_traces_come_newest_first():
+    assert ids(search("{}", [trace(1, start_s=5), trace(2, start_s=9), trace(3, start_s=7)])) == [2, 3, 1]
+
+
+def test_the_search_stops_at_its_limit_unless_the_newest_are_wanted():
+    traces = [trace(number, start_s=number) for number in range(1, 6)]
+    first = search("{}", traces, limit=2)
+    assert ids(first) == [2, 1]
+    assert (first.inspected_traces, first.inspected_spans) == (2, 2)
+    newest = search("{} with(most_recent=true)", traces, limit=2)
+    assert ids(newest) == [5, 4]
+    assert newest.inspected_traces == 5
+    assert len(search("{}", traces, limit=0).traces) == 5
+
+
+@pytest.mark.parametrize(
+    ("start_s", "end_s", "expected"),
+    [(0, 9, []), (0, 10, [1]), (11, 11, [1]), (12, 20, [1]), (13, 20, []), (None, 9, []), (13, None, []), (None, None, [1])],
+)
+def test_a_trace_is_looked_at_if_it_overlaps_the_range(start_s, end_s, expected):
+    bounds = {
+        "start_ns": None if start_s is None else start_s * SECOND,
+        "end_ns": None if end_s is None else end_s * SECOND,
+    }
+    assert ids(search("{}", [trace(1, start_s=10, spans=2)], **bounds)) == expected
+
+
+def test_a_trace_without_spans_is_passed_over():
+    assert search("{}", [[]]).traces == ()
+
+
+def test_only_so_many_spans_are_returned_but_all_are_counted():
+    (match,) = search("{}", [trace(1, spans=5)], spans_per_spanset=2).traces
+    (spanset,) = match.spansets
+    assert spanset.matched == 5
+    assert [m.span.span_id[-1] for m in spanset.spans] == ["1", "2"]
+
+
+def test_a_match_tells_about_the_whole_trace():
+    spans = [
+        span(1, name="root", start_ns=SECOND, end_ns=3 * SECOND, resource={"service.name": "a"}),
+        span(2, 1, start_ns=2 * SECOND, end_ns=5 * SECOND, status=Status.ERROR, resource={"service.name": "b"}),
+        span(3, 1, start_ns=2 * SECOND, end_ns=2 * SECOND, resource={"service.name": "b"}),
+    ]
+    (match,) = search("{ status = error }", [spans]).traces
+    assert (match.root_name, match.root_service_name, match.has_root) == ("root", "a", True)
+    assert (match.start_ns, match.duration_ns) == (SECOND, 4 * SECOND)
+    assert match.services == {"a": ServiceStats(span_count=1), "b": ServiceStats(span_count=2, error_count=1)}
+
+
+def shown(query, one):
+    (match,) = search(query, [[one]]).traces
+    return match.spansets[0].spans[0]
+
+
+def test_what_a_query_asks_about_and_selects_is_shown_by_name():
+    one = span(1, name="n", kind=Kind.CLIENT, attributes={"a": 1, "b": ("x",)}, resource={"service.name": "s"})
+    match = shown(
+        '{ span.a = 1 && kind = client && duration < 1s && resource.service.name = "s" } | select(span.b, span.none)', one
+    )
+    assert match.attributes == (("a", 1), ("b", ("x",)), ("kind", Kind.CLIENT), ("service.name", "s"))
+    assert not match.shows_name
+    assert shown("{ name = `n` }", one).shows_name
+    assert shown("{} | select(status, nestedSetLeft)", one).attributes == (("nestedSetLeft", 1), ("status", Status.UNSET))
+
+
+def test_a_value_that_was_not_fetched_is_not_shown_unless_selected():
+    one = span(1, kind=Kind.CLIENT, attributes={"f": 2.5})
+    query = "{ kind = client && (span.f = 2 || span.f = 9.5 || kind = client) }"
+    assert dict(shown(query, one).attributes) == {"kind": Kind.CLIENT}
+    assert dict(shown(f"{query} | select(span.f)", one).attributes) == {"kind": Kind.CLIENT, "f": 2.5}
+
+
+def test_a_tree_can_be_searched_with_as_well_as_text():
+    assert search(parse("{}"), [trace(1)]) == search("{}", [trace(1)])
+
+
+@pytest.mark.parametrize("query", ["{} | rate()", "({} | rate()) * 2", "{ name = 1 }", "{"])
+def test_what_is_no_valid_search_is_refused(query):
+    with pytest.raises(QueryError):
+        search(query, [])
+    if query.startswith(("{ name", "{} ")):
+        with pytest.raises(QueryError):
+            search(parse(query), [])

@@ -1,0 +1,78 @@
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comity.core.query.series import combine, rank, threshold
+
+NAN = math.nan
+RATE = (("__name__", "rate"),)
+
+
+def by(value):
+    return (("team", value),)
+
+
+def test_series_meet_by_equal_labels():
+    left, right = {by("x"): [6.0], by("y"): [8.0]}, {by("y"): [2.0], by("z"): [1.0]}
+    assert combine("/", left, right) == {by("y"): [4.0]}
+
+
+def test_a_series_without_labels_meets_every_series_of_the_other_side():
+    total = {RATE: [10.0]}
+    parts = {by("x"): [4.0], by("y"): [6.0]}
+    assert combine("/", parts, total) == {by("x"): [0.4], by("y"): [0.6]}
+    assert combine("-", total, parts) == {by("x"): [6.0], by("y"): [4.0]}
+
+
+def test_the_name_tells_what_was_combined():
+    assert combine("+", {RATE: [1.0]}, {RATE: [2.0]}) == {(("__name__", "(rate + rate)"),): [3.0]}
+    assert combine("*", {RATE: [1.0]}, 100) == {(("__name__", "(rate * 100)"),): [100.0]}
+    assert combine("-", 1.5, {RATE: [1.0]}) == {(("__name__", "(1.5 - rate)"),): [0.5]}
+
+
+def test_labels_meet_in_any_order():
+    left, right = {(("a", 1), ("b", 2)): [1.0]}, {(("b", 2), ("a", 1)): [2.0]}
+    assert list(combine("+", left, right).values()) == [[3.0]]
+
+
+def test_a_gap_on_either_side_stays_a_gap_and_zero_by_zero_is_one():
+    ((first, second, third),) = combine("/", {RATE: [NAN, 0.0, 1.0]}, {RATE: [1.0, 0.0, 0.0]}).values()
+    assert math.isnan(first)
+    assert math.isnan(second)
+    assert third == math.inf
+
+
+def test_a_threshold_turns_what_fails_into_gaps():
+    ((kept, dropped, gap),) = threshold({RATE: [3.0, 1.0, NAN]}, ">", 2).values()
+    assert kept == 3.0
+    assert math.isnan(dropped)
+    assert math.isnan(gap)
+
+
+def test_equal_samples_are_ranked_by_label():
+    found = {by("b"): [1.0], by("a"): [1.0], by("c"): [1.0]}
+    kept = {labels for labels, values in rank(found, 2, highest=True).items() if not math.isnan(values[0])}
+    assert kept == {by("a"), by("b")}
+    kept = {labels for labels, values in rank(found, 2, highest=False).items() if not math.isnan(values[0])}
+    assert kept == {by("a"), by("b")}
+
+
+SAMPLES = st.one_of(st.just(NAN), st.integers(0, 3).map(float))
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcd").map(by), st.lists(SAMPLES, min_size=3, max_size=3)),
+    st.integers(1, 5),
+    st.booleans(),
+)
+def test_each_step_keeps_its_own_best_and_no_more_than_asked(found, limit, highest):
+    kept = rank(found, limit, highest=highest)
+    for at in range(3 if found else 0):
+        present = [v[at] for v in found.values() if not math.isnan(v[at])]
+        chosen = [v[at] for v in kept.values() if not math.isnan(v[at])]
+        assert sorted(chosen) == sorted(sorted(present, reverse=highest)[:limit])
+
+
+def test_ranking_nothing_gives_nothing():
+    assert rank({}, 3, highest=True) == {}

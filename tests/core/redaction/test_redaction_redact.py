@@ -1,0 +1,207 @@
+"""Redacting and restoring texts, nested values and JSON documents."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from redaction_corpus import documents, new_vault, texts
+
+from comity.core.redaction import (
+    DEFAULT_SCANNER,
+    Action,
+    Policy,
+    may_hold_personal_data,
+    redact_json,
+    redact_text,
+    redact_value,
+    restore_json,
+    restore_text,
+    restore_value,
+)
+
+FAST = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@FAST
+@given(texts())
+def test_what_was_redacted_comes_back_exactly(text):
+    vault = new_vault()
+    assert restore_text(redact_text(text, vault).text, vault) == text
+
+
+@FAST
+@given(texts(), st.sampled_from([Action.TOKENISE, Action.MASK, Action.BLOCK]))
+def test_a_second_redaction_changes_nothing(text, action):
+    vault, policy = new_vault(), Policy(default=action)
+    once = redact_text(text, vault, policy)
+    twice = redact_text(once.text, vault, policy)
+    assert (twice.text, twice.found) == (once.text, ())
+
+
+@FAST
+@given(texts())
+def test_the_quick_test_calls_no_text_clean_in_which_something_is_found(text):
+    if redact_text(text, new_vault()).found:
+        assert DEFAULT_SCANNER.may_find(text)
+        assert may_hold_personal_data(msgspec.json.encode({"message": text}))
+        assert may_hold_personal_data(json.dumps([text]).encode())
+
+
+@FAST
+@given(texts(), texts())
+def test_two_vaults_never_restore_each_others_tokens(text, other):
+    ours, theirs = new_vault("kqzmtwbf"), new_vault("yyyyyyyyyy")
+    redacted = redact_text(text, ours).text
+    redact_text(other, theirs)
+    redact_text(text, theirs)
+    assert restore_text(redacted, theirs) == redacted
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(documents())
+@example({"A4-5E-60-C2-7B-9F": "deadbeef0001"})
+def test_a_document_is_redacted_the_same_as_value_and_as_bytes_and_comes_back_exactly(document):
+    raw = msgspec.json.encode(document)
+    by_value, by_bytes = new_vault(), new_vault()
+    redacted = redact_value(msgspec.json.decode(raw), by_value)
+    redacted_raw = redact_json(raw, by_bytes)
+    assert msgspec.json.decode(redacted_raw.raw) == redacted.value
+    assert redacted_raw.found == redacted.found
+    assert restore_value(redacted.value, by_value) == msgspec.json.decode(raw)
+    assert msgspec.json.decode(restore_json(redacted_raw.raw, by_bytes)) == msgspec.json.decode(raw)
+    again = redact_json(redacted_raw.raw, by_bytes)
+    assert (again.raw, again.found) == (redacted_raw.raw, ())
+
+
+def test_a_token_from_elsewhere_is_left_as_it_is():
+    vault = new_vault()
+    redact_text("jane@example.com", vault)
+    for forged in ("[[EMAIL_1_zzzzzzzz]]", "[[EMAIL_2_kqzmtwbf]]", "[[SSN_1_kqzmtwbf]]", "[[EMAIL_1]]", "[[email_1_kqzmtwbf]]"):
+        assert restore_text(forged, vault) == forged
+        assert redact_text(forged, vault).text == forged
+
+
+def test_the_type_named_by_a_token_is_no_context_for_its_neighbour():
+    vault = new_vault()
+    first = redact_text("call 4165551234", vault).text
+    token = first.removeprefix("call ")
+    assert redact_text(f"{token} 4165559876", vault).found == ()
+
+
+def test_values_that_touch_are_all_found():
+    text = "+41 44 668 18 00 4111 1111 1111 1111 219-09-9999"
+    assert [finding.type for finding in redact_text(text, new_vault()).found] == ["PHONE", "CARD", "SSN"]
+
+
+def test_the_context_of_a_list_reaches_every_number_in_it():
+    text = "phones: " + ", ".join(f"416555{number:04}" for number in range(60))
+    assert len(redact_text(text, new_vault()).found) == 60
+
+
+def test_the_nearest_label_decides():
+    vault = new_vault()
+    assert redact_text("no SSN on file. Order 219099999", vault).found == ()
+    assert [finding.type for finding in redact_text("order 12, SSN 219099999", vault).found] == ["SSN"]
+
+
+@pytest.mark.parametrize("text", ["\ud800 jane@example.com", "jane@example.com \udfff", "\ud800 SSN 219099999 \ud800"])
+def test_a_lone_surrogate_does_not_hide_a_value(text):
+    vault = new_vault()
+    redaction = redact_text(text, vault)
+    assert len(redaction.found) == 1
+    assert restore_text(redaction.text, vault) == text
+
+
+def test_only_granted_types_are_restored():
+    vault = new_vault()
+    redacted = redact_value({"mail": "jane@example.com", "note": "SSN 219-09-9999"}, vault).value
+    restored = restore_value(redacted, vault, frozenset({"EMAIL"}))
+    assert restored == {"mail": "jane@example.com", "note": "SSN [[SSN_1_kqzmtwbf]]"}
+
+
+def test_nested_values_and_keys_are_redacted_and_the_original_is_untouched():
+    document = {"people": [{"mail": "jane@example.com", "tags": ("a", "bob@example.com")}], "by": {"jane@example.com": 3}}
+    before = copy.deepcopy(document)
+    vault = new_vault()
+    redaction = redact_value(document, vault)
+    assert redaction.value == {
+        "people": [{"mail": "[[EMAIL_1_kqzmtwbf]]", "tags": ("a", "[[EMAIL_2_kqzmtwbf]]")}],
+        "by": {"[[EMAIL_1_kqzmtwbf]]": 3},
+    }
+    assert [finding.path for finding in redaction.found] == ["people[0].mail", "people[0].tags[1]", "by"]
+    assert document == before
+
+
+def test_no_finding_holds_the_value_it_stands_for():
+    redaction = redact_value({"jane@example.com": {"ssn": "219-09-9999"}}, new_vault())
+    assert "jane" not in repr(redaction.found)
+    assert "219" not in repr(redaction.found)
+
+
+def test_a_number_is_hidden_only_when_its_key_names_it_and_comes_back_as_a_number():
+    document = {
+        "ssn": 219099999,
+        "total": 219099999,
+        "phones": [4165551234],
+        "card": 4111111111111112,
+        "zip": 94105,
+        "dob": True,
+    }
+    vault = new_vault()
+    value = redact_value(document, vault).value
+    assert value == {
+        "ssn": "[[SSN_1_kqzmtwbf]]",
+        "total": 219099999,
+        "phones": ["[[PHONE_1_kqzmtwbf]]"],
+        "card": 4111111111111112,  # fails its checksum
+        "zip": "[[POSTAL_CODE_1_kqzmtwbf]]",
+        "dob": True,
+    }
+    assert restore_value(value, vault) == document
+    assert restore_text("it was [[SSN_1_kqzmtwbf]]", vault) == "it was 219099999"
+
+
+def test_a_number_obeys_the_policy():
+    policy = Policy({"SSN": Action.MASK, "PHONE": Action.ALLOW})
+    value = redact_value({"ssn": 219099999, "phone": 4165551234}, new_vault(), policy).value
+    assert value == {"ssn": "****9999", "phone": 4165551234}
+
+
+def test_keys_that_end_in_the_same_mask_stay_apart():
+    document = {"card 4111 1111 1111 1111": 1, "card 4111-1111-1111-1111": 2}
+    value = redact_value(document, new_vault(), Policy(default=Action.MASK)).value
+    assert value == {"card ****1111": 1, "card ****1111 (2)": 2}
+
+
+def test_the_type_named_by_a_token_in_a_key_is_no_context_for_its_value():
+    vault = new_vault()
+    once = redact_value({"a4:5e:60:c2:7b:9f": "deadbeef0001"}, vault).value
+    assert once == {"[[MAC_1_kqzmtwbf]]": "deadbeef0001"}
+    assert redact_value(once, vault).found == ()
+
+
+def test_a_key_names_what_stands_below_it():
+    found = redact_value({"bank_account": {"holder": "Jane", "number": "12345678"}}, new_vault()).found
+    assert [(finding.type, finding.path) for finding in found] == [("BANK_ACCOUNT", "bank_account.number")]
+
+
+def test_a_clean_document_comes_back_as_the_same_bytes():
+    for raw in (b'{ "n": 1.10, "when": "2025-10-09" }', b'{"caf\\u00e9": "12:30"}', b'{"phone": "none", "n": 12345678}'):
+        assert redact_json(raw, new_vault()).raw is raw
+        assert restore_json(raw, new_vault()) == raw
+
+
+def test_an_escaped_value_is_found():
+    raw = b'{"mail": "jane\\u0040example.com", "tel": "\\u002b44 20 7946 0958"}'
+    assert len(redact_json(raw, new_vault()).found) == 2
+    assert len(redact_json(b'{"url": "https:\\/\\/admin:secret@example.com"}', new_vault()).found) == 1
+
+
+def test_large_integers_survive_redaction():
+    raw = b'{"n": 123456789012345678901234567890, "mail": "jane@example.com"}'
+    assert b"123456789012345678901234567890" in redact_json(raw, new_vault()).raw

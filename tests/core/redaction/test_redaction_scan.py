@@ -1,0 +1,156 @@
+"""The scanner: priorities, walls, left context, and detectors from outside."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from redaction_corpus import new_vault
+
+from comity.core.redaction import (
+    DEFAULT_SCANNER,
+    DETECTORS,
+    Category,
+    Detector,
+    Scanner,
+    may_hold_personal_data,
+    redact_json,
+    redact_text,
+)
+from comity.core.redaction.scan import Wall
+from comity.core.redaction.shapes import foreign_label_start, plain_words
+
+
+class Literal:
+    """An outside recogniser for one word."""
+
+    def __init__(self, word, *, priority=5, hint=None, kind="PERSON"):
+        self.word, self.priority, self.hint, self.type = word, priority, hint, kind
+        self.name, self.category = f"literal_{word}", Category.CONTACT
+
+    def spans(self, text, start=0):
+        place = text.find(self.word, start)
+        while place >= 0:
+            yield place, place + len(self.word)
+            place = text.find(self.word, place + 1)
+
+    def fits(self, before, after):
+        return not before.endswith("not ")
+
+    def names(self, key):
+        return False
+
+
+def kinds(text, scanner=DEFAULT_SCANNER, **options):
+    return [span.detector.type for span in scanner.find(text, **options)]
+
+
+def test_a_detector_from_outside_joins_the_built_in_ones():
+    outside: Detector = Literal("Jane Doe")
+    scanner = Scanner([*DETECTORS, outside])
+    assert kinds("Jane Doe, jane@example.com, not Jane Doe", scanner) == ["PERSON", "EMAIL"]
+
+
+def test_without_a_hint_no_document_is_called_clean_and_with_one_they_are():
+    clean = b'{"a":"nothing here"}'
+    assert may_hold_personal_data(clean, Scanner([*DETECTORS, Literal("Jane")]))
+    hinted = Scanner([*DETECTORS, Literal("Jane", hint="Jane")])
+    assert not may_hold_personal_data(clean, hinted)
+    assert len(redact_json(b'{"a":"Jane"}', new_vault(), scanner=hinted).found) == 1
+
+
+def test_of_two_overlapping_values_the_one_with_the_lower_number_wins():
+    for priority, expected in ((5, ["PERSON"]), (99, ["EMAIL"])):
+        scanner = Scanner([*DETECTORS, Literal("jane@example", priority=priority)])
+        assert kinds("jane@example.com", scanner) == expected
+
+
+def test_of_two_overlapping_values_of_equal_priority_the_longer_wins():
+    scanner = Scanner([Literal("abc"), Literal("bcde", kind="OTHER")])
+    assert kinds("abcde", scanner) == ["OTHER"]
+
+
+def test_what_the_winner_leaves_of_the_loser_is_searched_again():
+    scanner = Scanner([Literal("one two", priority=9), Literal("two three"), Literal("one", priority=10, kind="OTHER")])
+    assert kinds("one two three", scanner) == ["OTHER", "PERSON"]
+
+
+def test_a_wall_is_neither_looked_into_nor_crossed():
+    text = "ab jane@example.com 219-09-9999"
+    assert kinds(text, walls=[Wall(3, 10)]) == ["SSN"]
+    assert kinds(text, walls=[Wall(24, 27)]) == ["EMAIL"]
+
+
+def test_left_context_counts_like_text_before_but_is_not_searched():
+    assert kinds("219099999") == []
+    assert kinds("219099999", left="ssn: ") == ["SSN"]
+    assert kinds("nothing", left="219-09-9999 ") == []
+
+
+def test_characters_before_the_start_are_a_border_only():
+    assert kinds("1219-09-9999", start=1) == []
+    assert kinds(" 219-09-9999", start=1) == ["SSN"]
+
+
+@settings(deadline=None)
+@given(st.text(max_size=60))
+def test_scanning_is_a_pure_function_of_the_text(text):
+    """The seed's detectors kept a position between calls, so the second identical call found nothing."""
+    text += " jane@example.com"
+    assert DEFAULT_SCANNER.find(text) == DEFAULT_SCANNER.find(text) != []
+
+
+@settings(deadline=None)
+@given(
+    st.recursive(
+        st.text(max_size=12) | st.integers() | st.none(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    )
+)
+def test_the_quick_test_reads_every_json_document(document):
+    assert may_hold_personal_data(msgspec.json.encode(document)) in {True, False}
+
+
+@pytest.mark.parametrize(
+    ("before", "label"),
+    [
+        ("Order #", "Order #"),
+        ("the order number is ", None),
+        ("order number: ", "order number: "),
+        ("total is ", "total is "),
+        ("invoices ", "invoices "),
+        ("ORD-", "D-"),
+        ("costs € ", "€ "),
+        ("USD ", "USD "),
+        ("pkg==", "=="),
+        ("version:\t", "version:\t"),
+        ("my SSN is ", None),
+        ("border ", None),
+        ("order" + " " * 5, None),
+        ("", None),
+    ],
+)
+def test_the_label_before_a_value_is_read_whole(before, label):
+    start = foreign_label_start(before)
+    assert (before[start:] if start >= 0 else None) == label
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("homePhone_number", "home Phone number"),
+        ("userSSN", "user SSN"),
+        ("SSNValue", "SSN Value"),
+        ("drivers-license", "drivers license"),
+        ("  a..b ", "a b"),
+        ("line2Address", "line2 Address"),
+        ("", ""),
+    ],
+)
+def test_a_key_is_read_as_words(key, words):
+    assert plain_words(key) == words
+
+
+def test_a_text_without_values_is_returned_as_it_is():
+    text = "nothing to see"
+    assert redact_text(text, new_vault()).text is text

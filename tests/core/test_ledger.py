@@ -1,0 +1,115 @@
+"""Budgets: whatever a tree does, nobody in it spends more than everybody above allowed."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comity.core.ledger import Account
+from comity.core.limits import Limits
+
+small = st.integers(0, 8)
+some_limits = st.builds(Limits, calls_max=small, tokens_max=st.none() | small)
+# Each step picks an account that exists: narrow it, make a call with it, or use tokens.
+steps = st.lists(
+    st.tuples(st.integers(0, 20), some_limits | st.just("call") | st.integers(0, 5)),
+    max_size=40,
+)
+
+
+def lineage(account: Account | None) -> list[Account]:
+    return [] if account is None else [account, *lineage(account.parent)]
+
+
+def play(root: Account, sequence) -> list[Account]:
+    """Spend as a node does: a call only while one is left, tokens as they come."""
+    accounts = [root]
+    for pick, step in sequence:
+        account = accounts[pick % len(accounts)]
+        if isinstance(step, Limits):
+            accounts.append(account.narrowed(step))
+        elif step == "call":
+            if account.calls_left >= 1:
+                account.spend_call()
+        else:
+            account.spend_tokens(step)
+    return accounts
+
+
+@given(some_limits, steps)
+def test_no_account_makes_more_calls_than_it_and_everybody_above_it_had(limits, sequence):
+    for account in play(Account(limits), sequence):
+        assert account.calls_used <= account.calls_max
+        assert account.calls_left == min(one.calls_max - one.calls_used for one in lineage(account)) >= 0
+
+
+@given(some_limits, steps)
+def test_what_is_spent_below_is_spent_above(limits, sequence):
+    root = Account(limits)
+    accounts = play(root, sequence)
+    spent = sum(type(step) is int and step for _, step in sequence)
+    assert root.tokens_used == spent
+    for account in {one for one in accounts if one.parent is not None}:
+        assert account.parent is not None
+        assert account.calls_used <= account.parent.calls_used
+        assert account.tokens_used <= account.parent.tokens_used
+
+
+@given(some_limits, steps)
+def test_tokens_left_are_the_least_that_anybody_above_has_left_and_never_negative(limits, sequence):
+    for account in play(Account(limits), sequence):
+        bounded = [one for one in lineage(account) if one.tokens_max is not None]
+        expected = min((max(one.tokens_max - one.tokens_used, 0) for one in bounded), default=None)
+        assert account.tokens_left == expected
+
+
+@given(some_limits, steps, some_limits)
+def test_a_narrowed_account_never_has_more_left_than_its_caller_or_than_it_asked_for(limits, sequence, wanted):
+    for account in play(Account(limits), sequence):
+        below = account.narrowed(wanted)
+        assert below.calls_left == min(account.calls_left, wanted.calls_max)
+        assert below.tokens_left == min((t for t in (account.tokens_left, wanted.tokens_max) if t is not None), default=None)
+
+
+def test_an_account_is_opened_only_where_the_budget_shrinks():
+    root = Account(Limits(calls_max=10, tokens_max=100))
+    assert root.narrowed(Limits(calls_max=10, tokens_max=100)) is root
+    assert root.narrowed(Limits(calls_max=1_000, tokens_max=None)) is root
+    assert root.narrowed(Limits(calls_max=9)) is not root
+    assert root.narrowed(Limits(calls_max=10, tokens_max=99)) is not root
+    assert Account(Limits()).narrowed(Limits(tokens_max=5)).tokens_left == 5
+
+
+def test_siblings_share_what_their_root_had():
+    root = Account(Limits(calls_max=3))
+    one, other = root.narrowed(Limits(calls_max=2)), root.narrowed(Limits(calls_max=2))
+    one.spend_call()
+    one.spend_call()
+    assert (one.calls_left, other.calls_left) == (0, 1)
+    other.spend_call()
+    assert (root.calls_left, other.calls_left) == (0, 0)
+
+
+def test_tokens_over_the_budget_are_recorded_and_reported():
+    root = Account(Limits(tokens_max=10))
+    assert root.spend_tokens(10)
+    assert root.tokens_left == 0
+    assert not root.spend_tokens(1)
+    assert root.tokens_used == 11
+    assert root.tokens_left == 0
+    assert root.spend_tokens(0)
+
+
+def test_tokens_over_the_budget_of_somebody_above_are_reported_too():
+    root = Account(Limits(tokens_max=5))
+    below = Account(Limits(tokens_max=100), root)
+    assert not below.spend_tokens(6)
+    assert (root.tokens_used, below.tokens_used, below.tokens_left) == (6, 6, 0)
+
+
+@pytest.mark.parametrize("tokens", [1, 10**9])
+def test_without_a_limit_any_number_of_tokens_is_there_and_counted(tokens):
+    account = Account(Limits(tokens_max=None))
+    assert account.spend_tokens(tokens)
+    assert (account.tokens_used, account.tokens_left) == (tokens, None)

@@ -1,0 +1,180 @@
+"""Errors: one table of codes that names, explains and blames, used by all of the library, and classes that carry it."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import pickle
+import re
+from pathlib import Path
+
+import pytest
+
+import comity
+from comity import errors
+from comity.errors import (
+    CODES,
+    Breaker,
+    CallerError,
+    ComityError,
+    RefusedError,
+    TargetError,
+    UnavailableError,
+    breaker_effect,
+    family,
+)
+
+FAMILIES = [CallerError, RefusedError, TargetError, UnavailableError]
+SOURCE = Path(comity.__file__).parent
+# Codes that only agents give: those of the seeds that say something about an agent's own data.
+FOR_AGENTS = {"DATA_MISSING_REQUIRED_INPUT"}
+# Where a call gives a code first; elsewhere it is the argument `code`.
+GIVES_A_CODE = {"Refused", "of", "PayloadError", "family", "breaker_effect"}
+
+
+def modules() -> list[Path]:
+    # The demo's agents are users of the library and make up codes of their own.
+    return [path for path in sorted(SOURCE.rglob("*.py")) if path != SOURCE / "errors.py" and "demo" not in path.parts]
+
+
+def texts_in(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+
+
+def codes_given_in(path: Path) -> set[str]:
+    given = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.keyword) and node.arg == "code":
+            given.add(node.value)
+        if isinstance(node, ast.Call) and node.args and ast.unparse(node.func).rpartition(".")[2] in GIVES_A_CODE:
+            given.add(node.args[0])
+    return {node.value for node in given if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+
+
+# --- the table ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_code_is_a_category_and_what_is_specific(code):
+    assert re.fullmatch(r"[A-Z]+(_[A-Z]+)+", code)
+
+
+@pytest.mark.parametrize(("code", "meaning"), CODES.items())
+def test_a_code_says_who_must_act_and_what_to_do_in_one_sentence(code, meaning):
+    assert meaning.family in FAMILIES
+    assert type(meaning.retryable) is bool
+    assert isinstance(meaning.breaker, Breaker)
+    assert re.fullmatch(r"[A-Z][^.]+\.", meaning.advice), code
+
+
+def test_the_codes_the_design_names_are_there():
+    assert {
+        "INPUT_VALIDATION_FAILED",
+        "DATA_MISSING_REQUIRED_INPUT",
+        "ROUTING_CYCLE_DETECTED",
+        "CAPABILITY_UNAVAILABLE",
+    } <= set(CODES)
+
+
+def test_what_the_caller_must_change_cannot_be_retried_as_it_is():
+    assert not [code for code, meaning in CODES.items() if meaning.family is CallerError and meaning.retryable]
+
+
+def test_only_failures_of_the_target_count_for_its_breaker():
+    counting = {code for code, meaning in CODES.items() if meaning.breaker is not Breaker.IGNORES}
+    assert counting == {
+        "CALL_TIMEOUT",
+        "TARGET_CRASHED",
+        "TARGET_TEMPORARY_FAILURE",
+        "TARGET_MISCONFIGURED",
+        "OUTPUT_VALIDATION_FAILED",
+        "OUTPUT_TOO_LARGE",
+    }
+    assert not [code for code in counting if CODES[code].family in {CallerError, RefusedError}]
+    assert [code for code in counting if CODES[code].breaker is Breaker.TRIPS] == ["TARGET_MISCONFIGURED"]
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_every_code_a_module_gives_is_in_the_table(path):
+    assert codes_given_in(path) <= set(CODES)
+
+
+def test_the_search_for_codes_finds_them():
+    assert "ROUTING_CYCLE_DETECTED" in codes_given_in(SOURCE / "core" / "admission.py")
+    assert "ENVELOPE_MALFORMED" in codes_given_in(SOURCE / "core" / "envelope.py")
+
+
+def test_every_code_of_the_table_is_given_somewhere_or_is_for_agents():
+    mentioned = set().union(*map(texts_in, modules()))
+    assert set(CODES) - mentioned == FOR_AGENTS
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_what_looks_like_a_code_of_ours_is_one(path):
+    categories = {code.partition("_")[0] for code in CODES}
+    looks = {
+        text for text in texts_in(path) if re.fullmatch(r"[A-Z]+(_[A-Z]+)+", text) and text.partition("_")[0] in categories
+    }
+    assert looks <= set(CODES)
+
+
+def test_a_code_means_the_same_to_family_and_breaker_effect_as_in_the_table():
+    for code, meaning in CODES.items():
+        assert family(code) is meaning.family
+        assert breaker_effect(code) is meaning.breaker
+
+
+def test_a_code_an_agent_made_up_is_its_answer_and_not_its_failure():
+    assert family("WEATHER_TOO_BAD") is TargetError
+    assert breaker_effect("WEATHER_TOO_BAD") is Breaker.IGNORES
+
+
+# --- the classes --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_each_family_has_a_code_of_its_own_by_default(kind):
+    assert issubclass(kind, ComityError)
+    assert CODES[kind.default_code].family is kind
+    error = kind("why")
+    assert (error.code, error.message, error.retryable) == (kind.default_code, "why", CODES[kind.default_code].retryable)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_an_error_takes_from_the_table_what_it_is_not_told(code):
+    error = family(code)(code=code)
+    assert (error.message, error.retryable) == (CODES[code].advice, CODES[code].retryable)
+    assert family(code)(code=code, retryable=not error.retryable).retryable is not error.retryable
+
+
+def test_an_error_of_an_unknown_code_cannot_be_retried_unless_it_says_so():
+    assert ComityError(code="WEATHER_TOO_BAD").message == "WEATHER_TOO_BAD"
+    assert not ComityError(code="WEATHER_TOO_BAD").retryable
+    assert ComityError(code="WEATHER_TOO_BAD", retryable=True).retryable
+
+
+def test_an_error_shows_its_code_and_its_message_and_keeps_its_facts():
+    error = UnavailableError("full", code="AGENT_BUSY", retry_after_ms=5, agent="ANL", place=7)
+    assert str(error) == "AGENT_BUSY: full"
+    assert (error.retry_after_ms, error.facts) == (5, {"agent": "ANL", "place": 7})
+
+
+def test_a_message_is_text_whatever_it_was_made_of():
+    assert TargetError(ValueError("why")).message == "why"
+
+
+@pytest.mark.parametrize("twin", [lambda error: pickle.loads(pickle.dumps(error)), copy.copy])  # noqa: S301
+@pytest.mark.parametrize("error", [UnavailableError("full", code="AGENT_BUSY", retry_after_ms=5, place=7), CallerError()])
+def test_an_error_is_the_same_after_a_way_between_processes(error, twin):
+    again = twin(error)
+    assert type(again) is type(error)
+    assert (str(again), vars(again)) == (str(error), vars(error))
+
+
+def test_the_families_are_all_there_are():
+    assert ComityError.__subclasses__()[:4] == FAMILIES
+    assert {one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, ComityError)} == {
+        ComityError,
+        *FAMILIES,
+    }
