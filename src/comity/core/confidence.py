@@ -5,6 +5,7 @@ The weakest factor decides: a result is no surer than the least sure thing it re
 
 from __future__ import annotations
 
+from decimal import Decimal
 from enum import StrEnum
 from typing import Final
 
@@ -22,8 +23,6 @@ FLOORS: Final = {Band.HIGH: 0.85, Band.MEDIUM: 0.60, Band.LOW: 0.40, Band.SPECUL
 
 # The middle of each band: where only the word is known, this is the number that is least wrong.
 _MIDDLES: Final = {Band.HIGH: 0.925, Band.MEDIUM: 0.725, Band.LOW: 0.5, Band.SPECULATIVE: 0.2}
-
-_PERCENT_DIGITS: Final = 10
 
 
 def band(confidence: float) -> Band:
@@ -48,16 +47,20 @@ def weakest(*factors: float) -> float:
 
 def from_percent(percent: float) -> float:
     """Return a confidence given as 0 to 100."""
-    _require(percent / 100)
-    return percent / 100
+    confidence = _shifted(percent, -2)
+    _require(confidence)
+    return confidence
 
 
 def to_percent(confidence: float) -> float:
-    """Return a confidence as 0 to 100, such that `from_percent` gives it back wherever some short decimal does."""
+    """Return a confidence as 0 to 100; `from_percent` gives it back if it has at most 15 digits."""
     _require(confidence)
-    # 0.57 × 100 is 56.99999999999999 in binary; the short decimal is what was meant, if it leads back.
-    short = round(confidence * 100, _PERCENT_DIGITS)
-    return short if short / 100 == confidence else confidence * 100
+    return _shifted(confidence, 2)
+
+
+def _shifted(number: float, places: int) -> float:
+    """Move the decimal point of the number as it is written: in binary, 0.57 times 100 is 56.99999999999999."""
+    return float(Decimal(repr(float(number))).scaleb(places))
 
 
 def _require(confidence: float) -> None:

@@ -187,6 +187,8 @@ class Request(
     trace_id: str = ""
     span_id: str = ""
     parent_span_id: str = ""
+    history: str | int = "none"  # how much of the conversation the callee may see: none, summary, full, or so many turns
+    fingerprint: int | None = None  # of the inputs as they came, once something in them has been hidden
     metadata: dict[str, Any] = {}
 
     @property

@@ -30,6 +30,9 @@ class Tool(Struct, frozen=True, kw_only=True):
     function: Callable[..., Any]
     risk: Risk = Risk.LOW
     description: str = ""
+    idempotent: bool = False  # may be run again when nobody knows whether it happened
+    takes_key: bool = False  # wants `idempotency_key`, the same for every attempt
+    clear: frozenset[str] = frozenset()  # types of personal data it is given in clear
 
 
 def narrow(held: frozenset[str], profile: frozenset[str]) -> frozenset[str]:

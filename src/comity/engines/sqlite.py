@@ -25,7 +25,19 @@ from typing import Any, Final
 import msgspec
 
 from comity.core.audit import ENTRY_FIELDS, GENESIS, Row, Stored, Verdict, row, seal, verify
-from comity.core.journal import Accepted, Record, Refused, Settled, StateSaved, StoredCall, entry, stored
+from comity.core.journal import (
+    PAUSED_AT,
+    Accepted,
+    Document,
+    Paused,
+    Record,
+    Refused,
+    Saved,
+    Settled,
+    StoredCall,
+    entry,
+    stored,
+)
 from comity.engines import presence
 from comity.errors import UnavailableError
 from comity.ports import Then
@@ -37,11 +49,19 @@ BUSY_TIMEOUT_MS: Final = 10_000
 # How long records are gathered before they are written: while somebody waits for them, and while nobody does.
 GATHER_S: Final = 0.002
 FLUSH_S: Final = 0.02
-# A batch fills several pages; fewer and larger ones cost fewer system calls. Beyond 8 KiB the pages not filled cost more.
-PAGE_BYTES: Final = 8 * 1024
-# The write-ahead log is copied into the main file when it has this many pages; one that a long reader let grow shrinks again.
-CHECKPOINT_PAGES: Final = 2_000
 WAL_BYTES_KEPT: Final = 32 * 1024 * 1024
+PRAGMAS: Final = (
+    # A batch fills several pages; larger ones cost fewer system calls. Beyond this, pages that are not full cost more.
+    "page_size = 8192",
+    "journal_mode = WAL",
+    # NORMAL loses acknowledged commits when the power fails; FULL does not, where fsync does what it says.
+    "synchronous = FULL",
+    "fullfsync = ON",
+    # The write-ahead log is copied into the main file when it has this many pages.
+    "wal_autocheckpoint = 2000",
+    # One that a long reader let grow shrinks to this when the reader has gone.
+    f"journal_size_limit = {WAL_BYTES_KEPT}",
+)
 
 # What a row says is stored once, as the very bytes its hash covers; the view shows it field by field.
 _FIELDS = ", ".join(f"json_extract(CAST(body AS TEXT), '$[{index}]') AS {name}" for index, name in enumerate(ENTRY_FIELDS))
@@ -56,7 +76,9 @@ CREATE VIEW audit_rows AS SELECT id, {_FIELDS}, {_PREVIOUS} AS previous_hash, ha
 CREATE TABLE calls (request_id TEXT NOT NULL, is_root INTEGER NOT NULL, open_at TEXT, body BLOB NOT NULL);
 CREATE UNIQUE INDEX calls_id ON calls (request_id);
 CREATE INDEX calls_open ON calls (open_at) WHERE open_at IS NOT NULL;
-CREATE TABLE agent_state (address TEXT PRIMARY KEY, version INTEGER NOT NULL, data BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE documents (
+  kind TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (kind, key)
+) WITHOUT ROWID;
 """  # noqa: S608
 _READ_HEAD = "SELECT id, hash FROM head"
 _MOVE_HEAD = "UPDATE head SET id = ?, hash = ?"
@@ -66,9 +88,9 @@ _INSERT_CALLS = "INSERT INTO calls VALUES "
 _ON_KNOWN_CALL = (
     " ON CONFLICT (request_id) DO UPDATE SET open_at = excluded.open_at, body = excluded.body WHERE calls.open_at IS NOT NULL"
 )
-_UPSERT_STATE = (
-    "INSERT INTO agent_state VALUES (?, ?, ?) ON CONFLICT (address) DO UPDATE SET "
-    "version = excluded.version, data = excluded.data WHERE excluded.version > agent_state.version"
+_UPSERT_DOCUMENT = (
+    "INSERT INTO documents VALUES (?, ?, ?, ?) ON CONFLICT (kind, key) DO UPDATE SET "
+    "version = excluded.version, data = excluded.data WHERE excluded.version > documents.version"
 )
 _READ_ROWS = f"SELECT id, CAST(body AS BLOB), {_PREVIOUS}, hash FROM audit"  # noqa: S608
 _ROOT = f"json_extract(CAST(body AS TEXT), '$[{ENTRY_FIELDS.index('root_id')}]')"
@@ -264,7 +286,7 @@ class SqliteJournal:
         """Return open calls whose node is gone, and make them this node's own."""
         with self._reading() as connection:
             owners = connection.execute("SELECT DISTINCT open_at FROM calls WHERE open_at IS NOT NULL").fetchall()
-            gone = [owner for (owner,) in owners if owner != self.node_id and not self._is_alive(owner)]
+            gone = [one for (one,) in owners if one not in {self.node_id, PAUSED_AT} and not self._is_alive(one)]
             if not gone:
                 return []
             query = "UPDATE calls SET open_at = ? WHERE open_at = ? RETURNING open_at, body"
@@ -274,11 +296,35 @@ class SqliteJournal:
                 writer.execute("COMMIT")
         return sorted(taken, key=lambda call: call.created_at)
 
-    def state(self, address: str) -> tuple[int, bytes] | None:
-        """Return version and data of an agent's state."""
+    def take_paused(self, root_id: str) -> list[StoredCall]:
+        """Return the open calls of a paused tree and make them this node's own; nothing if another node was first."""
+        with contextlib.closing(connect(self.path, busy_timeout_ms=self._busy_timeout_ms)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            found = connection.execute("SELECT open_at, body FROM calls WHERE open_at = ?", (PAUSED_AT,)).fetchall()
+            calls = [call for open_at, body in found if (call := _revive(open_at, body)).root_id == root_id]
+            connection.executemany(
+                "UPDATE calls SET open_at = ? WHERE request_id = ?", [(self.node_id, call.request_id) for call in calls]
+            )
+            connection.execute("COMMIT")
+        return calls
+
+    def load(self, kind: Document, key: str) -> tuple[int, bytes] | None:
+        """Return version and data of a document."""
         with self._reading() as connection:
-            found = connection.execute("SELECT version, data FROM agent_state WHERE address = ?", (address,)).fetchone()
-            return (found[0], bytes(found[1])) if found else None
+            query = "SELECT version, data FROM documents WHERE kind = ? AND key = ?"
+            found = connection.execute(query, (kind.value, key)).fetchone()
+        return (found[0], bytes(found[1])) if found else None
+
+    def list_documents(self, kind: Document) -> list[tuple[str, bytes]]:
+        """Return every document of a kind with its key, in order of keys."""
+        with self._reading() as connection:
+            found = connection.execute("SELECT key, data FROM documents WHERE kind = ? ORDER BY key", (kind.value,))
+            return [(key, bytes(data)) for key, data in found]
+
+    def erase(self, tenant_id: str, session_id: str) -> int:
+        """Remove a session's documents, calls and replies for good; the audit, which holds nothing personal, stays whole."""
+        with contextlib.closing(connect(self.path, busy_timeout_ms=self._busy_timeout_ms)) as connection:
+            return erase_session(connection, tenant_id, session_id)
 
     def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:
         """Return audit rows in order."""
@@ -312,13 +358,8 @@ def connect(path: Path, *, read_only: bool = False, busy_timeout_ms: int = BUSY_
     try:
         connection.execute(f"PRAGMA busy_timeout = {busy_timeout_ms}")
         if not read_only:
-            connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-            connection.execute("PRAGMA journal_mode = WAL")
-            # NORMAL loses acknowledged commits when the power fails; FULL does not, where fsync means what it says.
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA fullfsync = ON")
-            connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-            connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_KEPT}")
+            for pragma in PRAGMAS:
+                connection.execute(f"PRAGMA {pragma}")
     except BaseException:
         connection.close()
         raise
@@ -333,11 +374,13 @@ def write_batch(
     execute("BEGIN IMMEDIATE")
     row_id, head_hash = execute(_READ_HEAD).fetchone()
     rows: list[Any] = []  # id, body and hash of each row, one after the other
-    calls: dict[str, Accepted | Settled] = {}  # most calls settle within the batch that accepts them: one write for both
-    states: list[tuple[str, int, bytes]] = []
+    calls: dict[
+        str, Accepted | Settled | Paused
+    ] = {}  # most calls settle within the batch that accepts them: one write for both
+    documents: list[tuple[str, str, int, bytes]] = []
     for record in records:
-        if type(record) is StateSaved:
-            states.append((record.address, record.version, record.data))
+        if type(record) is Saved:
+            documents.append((record.kind.value, record.key, record.version, record.data))
             continue
         row_id += 1
         _, body, _, head_hash = seal(row_id, entry(record), head_hash)  # type: ignore[arg-type]
@@ -349,8 +392,8 @@ def write_batch(
     columns = [value for call in calls.values() for value in _columns(call, node_id)]
     _insert(connection, _INSERT_ROWS, "", 3, rows)
     _insert(connection, _INSERT_CALLS, _ON_KNOWN_CALL, 4, columns)
-    if states:
-        connection.executemany(_UPSERT_STATE, states)
+    if documents:
+        connection.executemany(_UPSERT_DOCUMENT, documents)
     if rows:
         execute(_MOVE_HEAD, (row_id, head_hash))
     if check is not None:
@@ -358,23 +401,43 @@ def write_batch(
     execute("COMMIT")
 
 
-def _outcome(record: Record) -> Accepted | Settled | None:
+def _outcome(record: Record) -> Accepted | Settled | Paused | None:
     """Return what a record says about where a call stands, if that is to be found again under its id.
 
     A refusal of a call that an agent made is: an agent that is resumed must be told what it was told the first time. A user who
     was refused may ask again under the same id.
     """
-    if type(record) is Settled or type(record) is Accepted:
+    if type(record) is Settled or type(record) is Accepted or type(record) is Paused:
         return record
     if type(record) is Refused and record.request.parent_id is not None:
         return Settled(record.request, record.reply, record.at_ms)
     return None
 
 
-def _columns(record: Accepted | Settled, node_id: str) -> tuple[str, bool, str | None, bytes]:
+def erase_session(connection: sqlite3.Connection, tenant_id: str, session_id: str) -> int:
+    """Remove what a store knows of a session, and overwrite the places where it stood."""
+    connection.execute("PRAGMA secure_delete = ON")
+    connection.execute("BEGIN IMMEDIATE")
+    key = f"{tenant_id}\x1f{session_id}"
+    gone = connection.execute("DELETE FROM documents WHERE key = ? AND kind IN ('session', 'vault')", (key,)).rowcount
+    for request_id, body in connection.execute("SELECT request_id, body FROM calls").fetchall():
+        call = _decode(body)
+        if (call.tenant_id, call.session_id) == (tenant_id, session_id):
+            gone += connection.execute("DELETE FROM calls WHERE request_id = ?", (request_id,)).rowcount
+    for approval_id, data in connection.execute("SELECT key, data FROM documents WHERE kind = 'approval'").fetchall():
+        asked = msgspec.json.decode(data)
+        if (asked["tenant_id"], asked["session_id"]) == (tenant_id, session_id):
+            gone += connection.execute("DELETE FROM documents WHERE kind = 'approval' AND key = ?", (approval_id,)).rowcount
+    connection.execute("COMMIT")
+    # What was deleted still stands in the write-ahead log until it is emptied.
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return gone
+
+
+def _columns(record: Accepted | Settled | Paused, node_id: str) -> tuple[str, bool, str | None, bytes]:
     request = record.request
-    is_open = type(record) is Accepted
-    return request.request_id, request.parent_id is None, node_id if is_open else None, _encode(stored(record, node_id))
+    open_at = node_id if type(record) is Accepted else PAUSED_AT if type(record) is Paused else None
+    return request.request_id, request.parent_id is None, open_at, _encode(stored(record, node_id))
 
 
 def _insert(connection: sqlite3.Connection, head: str, tail: str, width: int, values: list[Any]) -> None:
@@ -478,7 +541,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
 
 
 def _check_schema(connection: sqlite3.Connection, tables: set[str]) -> None:
-    if not {"meta", "audit", "calls", "agent_state"} <= tables:
+    if not {"meta", "audit", "calls", "documents"} <= tables:
         raise sqlite3.DatabaseError("it is the database of another program")
     (version,) = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone() or (None,)
     if version != str(SCHEMA_VERSION):
