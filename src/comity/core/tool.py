@@ -34,6 +34,9 @@ class Tool(Struct, frozen=True, kw_only=True):
     takes_key: bool = False  # wants `idempotency_key`, the same for every attempt
     clear: frozenset[str] = frozenset()  # types of personal data it is given in clear
 
+    def __post_init__(self) -> None:
+        Risk(self.risk)  # a word that is no risk must not pass for a low one
+
 
 def narrow(held: frozenset[str], profile: frozenset[str]) -> frozenset[str]:
     """Return what a callee holds: what its caller held and its own profile also allows. `*` stands for everything."""

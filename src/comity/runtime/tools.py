@@ -83,7 +83,7 @@ class Toolbox:
         if known is not None and known.node_id != PAUSED_AT and not tool.idempotent:
             message = f"{name} was begun as {request.request_id} before its node stopped; nobody knows whether it happened"
             raise RefusedError(message, code="TOOL_OUTCOME_UNKNOWN")
-        if tool.risk is Risk.HIGH:
+        if tool.risk == Risk.HIGH:
             self._check_approval(call, tool, request)
         self._journal.append((Accepted(request, self._now_ms(), self._journal.node_id),))
         await path.durable()  # the intent, before the effect
