@@ -7,11 +7,11 @@ from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
 
-from comity.core import activation, breaker, call
+from comity.core import activation, breaker, call, session
 from comity.errors import CODES
 
 DOCS = Path(__file__).parent.parent / "docs"
-MACHINES: tuple[tuple[str, ModuleType], ...] = (("Call", call), ("Activation", activation), ("Breaker", breaker))
+MACHINES: tuple[tuple[str, ModuleType], ...] = (("Call", call), ("Activation", activation), ("Breaker", breaker), ("Session", session))
 
 
 def machine(name: str, module: ModuleType) -> str:

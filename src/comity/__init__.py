@@ -2,8 +2,10 @@
 
 from comity.core.agent import Agent
 from comity.core.envelope import Background, Error, Priority, Reply, Request, Status, Usage
+from comity.core.guardrail import Guardrail
 from comity.core.limits import Limits
 from comity.core.retry import Retry
+from comity.core.tool import Risk, Tool
 from comity.runtime.context import Context
 from comity.runtime.events import Event
 from comity.runtime.node import CallHandle, Node
@@ -16,14 +18,17 @@ __all__ = [
     "Context",
     "Error",
     "Event",
+    "Guardrail",
     "Limits",
     "Node",
     "Priority",
     "Reply",
     "Request",
     "Retry",
+    "Risk",
     "Status",
     "SyncNode",
+    "Tool",
     "Usage",
 ]
 __version__ = "0.1.0"

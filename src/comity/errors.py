@@ -97,6 +97,10 @@ CODES: dict[str, Meaning] = {
     # who is asking
     "IDENTITY_INVALID": Meaning(CallerError, False, _IGNORES, "Name the user, tenant and session with valid ids."),
     "IDENTITY_MISMATCH": Meaning(RefusedError, False, _IGNORES, "A call stays with the user and session of its root."),
+    "SESSION_EXPIRED": Meaning(CallerError, False, _IGNORES, "Resume the session, or begin a new one."),
+    "SESSION_CONFLICT": Meaning(CallerError, True, _IGNORES, "Look at the session again and decide anew."),
+    "IDENTITY_FORGED": Meaning(RefusedError, False, _IGNORES, "Use the token the node gave you, unchanged."),
+    "IDENTITY_EXPIRED": Meaning(RefusedError, False, _IGNORES, "Ask for a new token within a call that is under way."),
     "IDENTITY_REQUEST_ID_REUSED": Meaning(CallerError, False, _IGNORES, "Use a new request_id for a new request."),
     # where it goes
     "ROUTING_UNKNOWN_AGENT": Meaning(CallerError, False, _IGNORES, "Call one of the registered agents."),
@@ -114,8 +118,15 @@ CODES: dict[str, Meaning] = {
     "ROUTING_DEADLOCK_PREVENTED": Meaning(
         RefusedError, True, _IGNORES, "Finish without this call; retry once the other work has ended."
     ),
-    # what it may say
-    "GUARDRAIL_STOPPED": Meaning(RefusedError, False, _IGNORES, "Say it without what the guardrail stopped."),
+    # what an agent may do and see
+    "TOOL_UNKNOWN": Meaning(CallerError, False, _IGNORES, "Use a tool the node has."),
+    "TOOL_NOT_PERMITTED": Meaning(RefusedError, False, _IGNORES, "Do without; neither you nor your caller can lend the right."),
+    "TOOL_OUTCOME_UNKNOWN": Meaning(
+        RefusedError, False, _IGNORES, "Find out whether it happened; it will not be tried a second time."
+    ),
+    "APPROVAL_DENIED": Meaning(RefusedError, False, _IGNORES, "Do without; a person said no."),
+    "PRIVACY_BLOCKED": Meaning(CallerError, False, _IGNORES, "Leave out the personal data that policy blocks."),
+    "GUARDRAIL_STOPPED": Meaning(RefusedError, False, _IGNORES, "Say it in a way the guardrail allows."),
     # what it may cost
     "LIMIT_DEPTH_EXCEEDED": Meaning(RefusedError, False, _IGNORES, "Do the work yourself and return to your caller."),
     "LIMIT_FAN_OUT_EXCEEDED": Meaning(RefusedError, True, _IGNORES, "Wait for a parallel call to end, then ask again."),

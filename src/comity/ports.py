@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from comity.core.audit import Row, Verdict
-from comity.core.journal import Record, StoredCall
+from comity.core.journal import Document, Record, StoredCall
 
 Then = Callable[[Exception | None], None]
 
@@ -36,6 +36,10 @@ class Ids(Protocol):
 
     def span_id(self) -> str:
         """Return 16 hex digits."""
+        ...
+
+    def entropy(self) -> bytes:
+        """Return 16 bytes nobody can guess."""
         ...
 
     def chance(self) -> float:
@@ -79,8 +83,20 @@ class Journal(Protocol):
         """Return open calls whose node is gone, and make them this node's own."""
         ...
 
-    def state(self, address: str) -> tuple[int, bytes] | None:
-        """Return version and data of an agent's state."""
+    def take_paused(self, root_id: str) -> list[StoredCall]:
+        """Return the open calls of a paused tree and make them this node's own; nothing if another node was first."""
+        ...
+
+    def load(self, kind: Document, key: str) -> tuple[int, bytes] | None:
+        """Return version and data of a document."""
+        ...
+
+    def list_documents(self, kind: Document) -> list[tuple[str, bytes]]:
+        """Return every document of a kind with its key, in order of keys."""
+        ...
+
+    def erase(self, tenant_id: str, session_id: str) -> int:
+        """Remove a session's documents, calls and replies for good and return how many; the audit stays whole."""
         ...
 
     def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:

@@ -4,34 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
+
+from death import die
 
 from comity import Agent, Context, Node, Status
 from comity.engines.sqlite import SqliteJournal
-
-
-async def die(node: Node) -> None:
-    """End a node the way a killed process does: nothing is settled, its lock is gone, what was appended is durable."""
-    await node._path.durable()
-    path, journal = node._path, node._journal
-    path._journal = path.activations._journal = _Nowhere()  # a dead process writes nothing
-    for call in list(path.calls.values()):
-        if call.task is not None:
-            call.task.cancel()
-    path._deadlines.close()
-    node._sweep.cancel()
-    node._workers.close()
-    if path.watchdog is not None:
-        path.watchdog.close()
-    os.close(journal._lock_file)
-    journal._lock_file = None
-    await journal.close()
-    await asyncio.sleep(0)
-
-
-class _Nowhere:
-    def append(self, records, then=None):
-        pass
 
 
 def agents(runs: list[str], gate: asyncio.Event) -> list[Agent]:

@@ -21,7 +21,7 @@ def test_a_call_that_blocks_the_loop_is_named_while_it_blocks(caplog):
         noticed.extend(node.lags)
 
     async def go():
-        global node  # noqa: PLW0603
+        global node
         async with Node([agent], lag_ms=20) as node:
             await node.call("SLOW", "BLOCK", user_id="u")
 

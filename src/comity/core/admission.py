@@ -51,6 +51,8 @@ class Snapshot(Struct, frozen=True, gc=False):
     depth_max: int  # inherited: what the callee narrows holds below it, not for it
     breaker_retry_after_ms: int | None  # None while calls may pass, or a fallback stands in
     objective_in_progress: bool
+    owner: str  # the user the session is bound to; empty if it is new
+    is_expired: bool  # the session
     loop: tuple[str, ...]  # addresses of the loop this call would close
     place: int  # in the callee's queue; 0 if it can start at once
     calls_left: int
@@ -69,7 +71,11 @@ def identity(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # 
 
 
 def isolation(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001
-    """A call stays with the tenant, user and session of the call that makes it."""
+    """A call stays with the tenant, user and session of the call that makes it, and a session with its user."""
+    if world.owner and world.owner != call.user_id:
+        return Refused("IDENTITY_MISMATCH", f"session {call.session_id} belongs to another user")
+    if world.is_expired:
+        return Refused("SESSION_EXPIRED", f"session {call.session_id} was not used for a day")
     caller = world.caller
     if caller is None or (
         call.user_id == caller.user_id and call.tenant_id == caller.tenant_id and call.session_id == caller.session_id

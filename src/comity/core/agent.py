@@ -61,8 +61,10 @@ class Capability:
         "_outputs",
         "active",
         "breaker",
+        "clear",
         "code",
         "description",
+        "doing",
         "examples",
         "implementations",
         "limits",
@@ -86,6 +88,8 @@ class Capability:
         breaker_policy: breaker.Policy,
         input_schema: Mapping[str, Any] | None,
         output_schema: Mapping[str, Any] | None,
+        clear: Collection[str],
+        doing: str,
     ) -> None:
         if timeout_ms is not None and not (type(timeout_ms) is int and 1 <= timeout_ms <= TIMEOUT_MS_CEILING):
             raise DeclarationError(
@@ -103,6 +107,8 @@ class Capability:
         self.examples = tuple(examples)
         self.limits = limits
         self.breaker = breaker_policy
+        self.clear = frozenset(clear)  # types of personal data it needs in clear, if the node grants them
+        self.doing = doing  # what a user is told while it works
         self.implementations: tuple[Implementation, ...] = ()
         self.wants_context: dict[Callable[..., Any], bool] = {}
         self._input_schema = input_schema
@@ -234,6 +240,8 @@ class Agent:
         breaker_policy: breaker.Policy | None = None,
         input_schema: Mapping[str, Any] | None = None,
         output_schema: Mapping[str, Any] | None = None,
+        clear: Collection[str] = (),
+        doing: str = "",
         retry: Retry | None = None,
         run_in: RunIn | str = RunIn.LOOP,
     ) -> Callable[[Function], Function]:
@@ -253,6 +261,8 @@ class Agent:
             breaker_policy=breaker_policy or breaker.Policy(),
             input_schema=input_schema,
             output_schema=output_schema,
+            clear=clear,
+            doing=doing,
         )
 
         def declare(function: Function) -> Function:

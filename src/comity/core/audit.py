@@ -27,6 +27,7 @@ class Kind(StrEnum):
     REFUSED = "refused"
     SETTLED = "settled"
     LATE = "late"  # a result that came after the call had settled; recorded, never delivered
+    PAUSED = "paused"  # the tree waits for a person and will be run again
 
 
 # What a row says, before it has its place in the chain: the fields of `Row` between `id` and `previous_hash`.
@@ -57,6 +58,7 @@ class Row(NamedTuple):
     error_code: str | None
     duration_ms: float | None
     tokens: int | None
+    note: str
     previous_hash: str
     hash: str
 

@@ -1,7 +1,7 @@
 """The life of one call. This file owns its state machine; `docs/machines.md` is drawn from the table.
 
 A call is admitted, waits for its place, runs, and settles once. Cancel and expiry settle it from any state but settled; nothing
-leaves settled, so a late result finds no way to change the outcome.
+leaves settled, so a late result finds no way to change the outcome. A call that waits for a person is paused with its tree.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ class State(StrEnum):
     ADMITTED = "admitted"
     QUEUED = "queued"
     RUNNING = "running"
+    PAUSED = "paused"
     SETTLED = "settled"
 
 
@@ -24,14 +25,27 @@ class Event(StrEnum):
     QUEUE = "queue"
     START = "start"
     FINISH = "finish"
+    PAUSE = "pause"
     CANCEL = "cancel"
     EXPIRE = "expire"
 
 
 TRANSITIONS: dict[State, dict[Event, State]] = {
     State.ADMITTED: {Event.QUEUE: State.QUEUED, Event.CANCEL: State.SETTLED, Event.EXPIRE: State.SETTLED},
-    State.QUEUED: {Event.START: State.RUNNING, Event.CANCEL: State.SETTLED, Event.EXPIRE: State.SETTLED},
-    State.RUNNING: {Event.FINISH: State.SETTLED, Event.CANCEL: State.SETTLED, Event.EXPIRE: State.SETTLED},
+    State.QUEUED: {
+        Event.START: State.RUNNING,
+        Event.PAUSE: State.PAUSED,
+        Event.CANCEL: State.SETTLED,
+        Event.EXPIRE: State.SETTLED,
+    },
+    State.RUNNING: {
+        Event.FINISH: State.SETTLED,
+        Event.PAUSE: State.PAUSED,
+        Event.CANCEL: State.SETTLED,
+        Event.EXPIRE: State.SETTLED,
+    },
+    # The whole tree waits for a person. It leaves memory; when the answer is there it is opened again under the same ids.
+    State.PAUSED: {Event.QUEUE: State.QUEUED},
     State.SETTLED: {},
 }
 

@@ -7,7 +7,7 @@ once, at the edge; inputs stay the JSON they arrived in until the capability's s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
@@ -187,6 +187,8 @@ class Request(
     trace_id: str = ""
     span_id: str = ""
     parent_span_id: str = ""
+    history: str | int = "none"  # how much of the conversation the callee may see: none, summary, full, or so many turns
+    fingerprint: int | None = None  # of the inputs as they came, once something in them has been hidden
     metadata: dict[str, Any] = {}
 
     @property
@@ -308,6 +310,11 @@ def _from_0_9(old: _Document) -> _Document:
 
 _MIGRATIONS: dict[str, Callable[[_Document], _Document]] = {"0.8": _from_0_8, "0.9": _from_0_9}
 VERSIONS_ACCEPTED: Final = (VERSION, *sorted(_MIGRATIONS, reverse=True))
+
+
+def negotiate(offered: Sequence[str]) -> str | None:
+    """Return the newest version both sides speak, or None: the other side must not send envelopes here."""
+    return next((version for version in VERSIONS_ACCEPTED if version in offered), None)
 
 
 # --- codec --------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Guardrails: checks on every hop, on the way in and on the way out, alike for a user's call and an agent's.
 
-A guardrail is a plain function. It sees a request before the callee does, or a reply before the caller does, and returns what is
-to happen. Several are asked in order; each sees what the one before it left.
+A guardrail is a plain function. It sees a request before the callee does, or a reply before the caller does, and returns what
+is to happen. Several are asked in order; each sees what the one before it left.
 """
 
 from __future__ import annotations

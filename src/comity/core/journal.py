@@ -6,6 +6,8 @@ Audit rows are made from these records where they are stored, off the path of th
 from __future__ import annotations
 
 import zlib
+from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
@@ -19,6 +21,7 @@ class Accepted(Struct, frozen=True, gc=False):
     request: Request
     at_ms: int
     node_id: str
+    note: str = ""  # what was hidden from the callee, and what it was shown in clear
 
 
 class Refused(Struct, frozen=True, gc=False):
@@ -45,22 +48,42 @@ class Late(Struct, frozen=True, gc=False):
     at_ms: int
 
 
-class StateSaved(Struct, frozen=True, gc=False):
-    """An agent's private state as of a settlement; a higher version replaces a lower one."""
+class Paused(Struct, frozen=True, gc=False):
+    """A call waits for a person: it stays open, belongs to no node, and is run again when the answer is there."""
 
-    address: str
+    request: Request
+    reply: Reply
+    at_ms: int
+
+
+class Document(StrEnum):
+    """What is kept beside calls and the audit."""
+
+    STATE = "state"  # of an agent, by address
+    SESSION = "session"  # by tenant and id
+    VAULT = "vault"  # of a session, encrypted
+    APPROVAL = "approval"  # by id
+
+
+class Saved(Struct, frozen=True, gc=False):
+    """A document of some kind under a key; a higher version replaces a lower one."""
+
+    kind: Document
+    key: str
     version: int
     data: bytes
 
 
-CallRecord = Accepted | Refused | Settled | Late
-Record = CallRecord | StateSaved
+CallRecord = Accepted | Refused | Settled | Late | Paused
+Record = CallRecord | Saved
+PAUSED_AT: Final = "(paused)"  # where a call is open that waits for a person
 
 _KINDS = {
     Accepted: Kind.ADMITTED.value,
     Refused: Kind.REFUSED.value,
     Settled: Kind.SETTLED.value,
     Late: Kind.LATE.value,
+    Paused: Kind.PAUSED.value,
 }
 
 
@@ -68,7 +91,7 @@ def entry(record: CallRecord) -> Entry:
     """Return what the audit says about a record."""
     request = record.request
     if type(record) is Accepted:
-        outcome: Entry = (None, None, None, None, None)
+        outcome: Entry = (None, None, None, None, None, record.note)
     else:
         reply: Reply = record.reply  # type: ignore[union-attr]
         error, usage = reply.error, reply.usage
@@ -78,6 +101,7 @@ def entry(record: CallRecord) -> Entry:
             None if error is None else error.code,
             reply.duration_ms,
             usage.prompt_tokens + usage.completion_tokens,
+            "",
         )
     source, target, capability, session_id = request.source, request.target, request.capability, request.session_id
     chain = " ".join(request.chain) if request.chain else ""
@@ -134,7 +158,7 @@ class StoredCall(Struct, frozen=True, gc=False, array_like=True):
     reply: Reply | None
 
 
-def stored(record: Accepted | Settled, node_id: str) -> StoredCall:
+def stored(record: Accepted | Settled | Paused, node_id: str) -> StoredCall:
     """Return what is kept of a call: the request while it is open, the reply once it is settled."""
     request = record.request
     settled = record if type(record) is Settled else None
@@ -152,12 +176,14 @@ def stored(record: Accepted | Settled, node_id: str) -> StoredCall:
         request.created_at,
         request.deadline_at,
         None if settled is None else settled.at_ms,
-        node_id,
+        PAUSED_AT if type(record) is Paused else node_id,
         request if settled is None else None,
-        None if settled is None else settled.reply,
+        None if type(record) is Accepted else record.reply,  # type: ignore[union-attr]
     )
 
 
 def fingerprint(request: Request) -> int:
     """Return a checksum that tells two requests under one id apart; against mistakes, not against malice."""
+    if request.fingerprint is not None:
+        return request.fingerprint
     return zlib.crc32(request.body, zlib.crc32(f"{request.target}\n{request.capability}".encode()))

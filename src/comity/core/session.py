@@ -200,7 +200,9 @@ def apply(session: Session, change: Change, *, based_on: int, now_ms: int) -> Se
     name = ""  # of a single value that is replaced
     match change:
         case Say(role, text):
-            made = replace(session, turns=(*session.turns, Turn(role, text, now_ms))[-TURNS_MAX:])
+            first = text if role == "user" and not session.original_request else session.original_request
+            turns = (*session.turns, Turn(role, text, now_ms))[-TURNS_MAX:]
+            made = replace(session, turns=turns, original_request=first)
         case Decide(text):
             made = replace(session, decisions=_once(session.decisions, text))
         case Assume(text):

@@ -30,6 +30,12 @@ class Tool(Struct, frozen=True, kw_only=True):
     function: Callable[..., Any]
     risk: Risk = Risk.LOW
     description: str = ""
+    idempotent: bool = False  # may be run again when nobody knows whether it happened
+    takes_key: bool = False  # wants `idempotency_key`, the same for every attempt
+    clear: frozenset[str] = frozenset()  # types of personal data it is given in clear
+
+    def __post_init__(self) -> None:
+        Risk(self.risk)  # a word that is no risk must not pass for a low one
 
 
 def narrow(held: frozenset[str], profile: frozenset[str]) -> frozenset[str]:

@@ -7,7 +7,19 @@ from collections.abc import Sequence
 from itertools import islice
 
 from comity.core.audit import GENESIS, Row, Stored, Verdict, row, seal, verify
-from comity.core.journal import Accepted, CallRecord, Record, Refused, Settled, StateSaved, StoredCall, entry, stored
+from comity.core.journal import (
+    Accepted,
+    CallRecord,
+    Document,
+    Paused,
+    Record,
+    Refused,
+    Saved,
+    Settled,
+    StoredCall,
+    entry,
+    stored,
+)
 from comity.core.limits import MEMORY_AUDIT_ROWS_MAX, SETTLED_KEPT_MAX
 from comity.ports import Then
 
@@ -22,9 +34,9 @@ class MemoryJournal:
         self._rows: deque[Stored] = deque()
         self._head = GENESIS
         self._floor = (1, GENESIS)  # where the kept part of the chain begins
-        self._open: dict[str, Accepted] = {}
+        self._open: dict[str, Accepted | Paused] = {}
         self._settled: OrderedDict[str, Settled] = OrderedDict()
-        self._states: dict[str, tuple[int, bytes]] = {}
+        self._documents: dict[tuple[Document, str], tuple[int, bytes]] = {}
 
     def open(self) -> None:
         """Nothing to make ready."""
@@ -36,14 +48,14 @@ class MemoryJournal:
         """Take the records at once."""
         for record in records:
             kind = type(record)
-            if kind is StateSaved:
+            if kind is Saved:
                 self._save(record)  # type: ignore[arg-type]
                 continue
             self._unsealed.append(record)  # type: ignore[arg-type]
             self._appended += 1
             if kind is Settled:
                 self._settle(record)  # type: ignore[arg-type]
-            elif kind is Accepted:
+            elif kind is Accepted or kind is Paused:
                 request_id = record.request.request_id  # type: ignore[union-attr]
                 if request_id not in self._settled:  # what has settled never changes
                     self._open[request_id] = record  # type: ignore[assignment]
@@ -59,7 +71,7 @@ class MemoryJournal:
 
     def calls(self, *, limit: int) -> list[StoredCall]:
         """Return calls by users, newest first."""
-        every: tuple[Accepted | Settled, ...] = (*self._settled.values(), *self._open.values())
+        every: tuple[Accepted | Settled | Paused, ...] = (*self._settled.values(), *self._open.values())
         roots = [one for one in every if one.request.parent_id is None]
         roots.sort(key=lambda one: one.request.created_at, reverse=True)
         return [stored(one, self.node_id) for one in roots[:limit]]
@@ -68,9 +80,35 @@ class MemoryJournal:
         """Nothing outlives the process."""
         return []
 
-    def state(self, address: str) -> tuple[int, bytes] | None:
-        """Return version and data of an agent's state."""
-        return self._states.get(address)
+    def take_paused(self, root_id: str) -> list[StoredCall]:
+        """Return the open calls of a paused tree and make them this node's own."""
+        paused = [one for one in self._open.values() if type(one) is Paused and one.request.root_id == root_id]
+        for one in paused:
+            self._open[one.request.request_id] = Accepted(one.request, one.at_ms, self.node_id)
+        return [stored(one, self.node_id) for one in paused]
+
+    def load(self, kind: Document, key: str) -> tuple[int, bytes] | None:
+        """Return version and data of a document."""
+        return self._documents.get((kind, key))
+
+    def list_documents(self, kind: Document) -> list[tuple[str, bytes]]:
+        """Return every document of a kind with its key, in order of keys."""
+        return sorted((key, data) for (one, key), (_, data) in self._documents.items() if one is kind)
+
+    def erase(self, tenant_id: str, session_id: str) -> int:
+        """Forget a session's documents, calls and replies."""
+        before = len(self._documents) + len(self._settled) + len(self._open)
+        key = f"{tenant_id}\x1f{session_id}"
+        self._documents = {
+            place: held
+            for place, held in self._documents.items()
+            if place not in {(Document.SESSION, key), (Document.VAULT, key)}
+        }
+        for calls in (self._settled, self._open):
+            for request_id, record in list(calls.items()):
+                if (record.request.tenant_id, record.request.session_id) == (tenant_id, session_id):
+                    del calls[request_id]
+        return before - len(self._documents) - len(self._settled) - len(self._open)
 
     def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:
         """Return the kept audit rows in order."""
@@ -84,10 +122,10 @@ class MemoryJournal:
         first_id, previous_hash = self._floor
         return verify(self._rows, first_id=first_id, previous_hash=previous_hash, head=self._head)
 
-    def _save(self, record: StateSaved) -> None:
-        held = self._states.get(record.address)
+    def _save(self, record: Saved) -> None:
+        held = self._documents.get((record.kind, record.key))
         if held is None or record.version > held[0]:
-            self._states[record.address] = (record.version, record.data)
+            self._documents[record.kind, record.key] = (record.version, record.data)
 
     def _settle(self, record: Settled) -> None:
         request_id = record.request.request_id

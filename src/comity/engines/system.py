@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
 
@@ -41,6 +42,10 @@ class SystemIds:
     def span_id(self) -> str:
         """Return 16 hex digits, not all zero."""
         return f"{self._bits(64) | 1:016x}"
+
+    def entropy(self) -> bytes:
+        """Return 16 bytes nobody can guess."""
+        return os.urandom(16)
 
     def chance(self) -> float:
         """Return a number from 0 to below 1."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from comity.core.activation import Event, State, advance
 from comity.core.agent import Agent, Hook
-from comity.core.journal import StateSaved
+from comity.core.journal import Document, Saved
 from comity.core.limits import STATE_BYTES_MAX
 from comity.core.mailbox import Mailbox
 from comity.core.payload import pack, unpack
@@ -65,14 +65,14 @@ class Activation:
     def data(self) -> dict[str, Any]:
         """The agent's private state, loaded when first looked at."""
         if self._state_data is None:
-            stored = self._journal.state(self.address)
+            stored = self._journal.load(Document.STATE, self.address)
             if stored is not None:
                 self._version, self._saved = stored
             self._state_data = unpack(self._saved)
         assert self._state_data is not None
         return self._state_data
 
-    def changes(self) -> tuple[StateSaved, ...]:
+    def changes(self) -> tuple[Saved, ...]:
         """Return the record of what changed since it was last saved, if anything did."""
         if self._state_data is None:
             return ()
@@ -81,7 +81,7 @@ class Activation:
             return ()
         self._saved = data
         self._version += 1
-        return (StateSaved(self.address, self._version, data),)
+        return (Saved(Document.STATE, self.address, self._version, data),)
 
 
 class Activations:

@@ -37,6 +37,7 @@ class Draft(Struct, frozen=True, gc=False):
     priority: Any
     context: Background | None
     limits: Limits | None
+    history: Any
 
 
 class Identity(Struct, frozen=True, gc=False):
@@ -142,6 +143,7 @@ def read(
         trace_id,
         ids.span_id(),
         parent_span_id,
+        draft.history if isinstance(draft.history, (str, int)) else "none",
     )
     return Arrival(request, raw, agent, capability, problems, code)
 
@@ -160,6 +162,7 @@ def draft_problems(draft: Draft, identity: Identity | None) -> tuple[tuple[Probl
         and (draft.priority is None or draft.priority == "normal")
         and draft.context is None
         and draft.limits is None
+        and (draft.history == "none" or draft.history == "full")  # noqa: PLR1714  faster than a set
     ):
         return (), ""  # what most calls are
     problems = [
@@ -176,6 +179,8 @@ def draft_problems(draft: Draft, identity: Identity | None) -> tuple[tuple[Probl
     if draft.context is not None:
         is_background = type(draft.context) is Background
         problems += context_problems(draft.context) if is_background else [Problem("context", "must be a Background")]
+    if draft.history not in ("none", "summary", "full") and not (type(draft.history) is int and draft.history >= 0):
+        problems.append(Problem("history", "must be none, summary, full or a number of turns"))
     if draft.limits is not None and type(draft.limits) is not Limits:
         problems.append(Problem("limits", "must be a Limits"))
     code = "INPUT_VALIDATION_FAILED"

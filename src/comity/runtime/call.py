@@ -12,8 +12,10 @@ from comity.core.agent import Agent, Capability
 from comity.core.call import State
 from comity.core.envelope import Reply, Request, Usage
 from comity.core.ledger import Account
+from comity.core.tool import EVERYTHING
 from comity.runtime.activation import Activation
 from comity.runtime.events import EventLog
+from comity.runtime.sessions import Live
 
 
 class Call(Struct, eq=False):
@@ -27,6 +29,8 @@ class Call(Struct, eq=False):
     seat: Activation
     account: Account
     started_ns: int
+    live: Live | None = None  # the session; None for a call without one, until something in it needs keeping
+    rights: frozenset[str] = EVERYTHING  # tools it may use
     log: EventLog | None = None  # the root's, if somebody may watch it
     root: Call | None = None  # None for a root; read `top`
     state: State = State.ADMITTED
@@ -48,6 +52,7 @@ class Call(Struct, eq=False):
     completion_tokens: int = 0
     calls_below: int = 0
     calls_made: int = 0  # numbers the ids of the calls it makes
+    tools_used: int = 0  # and of the tools it uses
 
     @property
     def top(self) -> Call:

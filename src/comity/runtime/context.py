@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from comity.core.envelope import Background, Priority, Reply, Request
 from comity.core.limits import INPUTS_BYTES_MAX, Limits
@@ -15,14 +15,7 @@ from comity.runtime.arrival import Draft
 if TYPE_CHECKING:
     from comity.runtime.call import Call
     from comity.runtime.path import CallPath
-
-
-class Session(NamedTuple):
-    """Whose work this is; bound at the root and the same at every hop."""
-
-    id: str
-    user_id: str
-    tenant_id: str
+    from comity.runtime.sessions import SessionView
 
 
 class Context:
@@ -40,10 +33,9 @@ class Context:
         return self._call.request
 
     @property
-    def session(self) -> Session:
-        """The session this call belongs to."""
-        request = self._call.request
-        return Session(request.session_id, request.user_id, request.tenant_id)
+    def session(self) -> SessionView:
+        """The session this call belongs to: what is known already, and where to note what this agent finds."""
+        return self._path.session_of(self._call)
 
     @property
     def limits(self) -> Limits:
@@ -68,14 +60,26 @@ class Context:
         priority: Priority | str | None = None,
         context: Background | None = None,
         limits: Limits | None = None,
+        history: str | int = "none",
     ) -> Reply:
         """Call another agent and wait for its reply. A refusal is a reply too; it says what to do instead."""
-        draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits)
+        draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits, history)
         return await self._path.call_child(self._call, draft)
 
     async def gather(self, *calls: Awaitable[Reply]) -> list[Reply]:
         """Make calls in parallel and return their replies in order; one that fails does not stop the others."""
         return list(await asyncio.gather(*calls))
+
+    @property
+    def token(self) -> str:
+        """A signed token with which an agent outside this process may call back on behalf of this call."""
+        from comity.runtime.doors import token_for  # noqa: PLC0415  doors stand above the path, which makes contexts
+
+        return token_for(self._call, self._path.identity_key)
+
+    async def use_tool(self, name: str, **inputs: Any) -> Any:
+        """Use a tool and return its result. Raises `RefusedError` if this agent or one above it may not use it."""
+        return await self._path.toolbox.use(self._path, self._call, name, inputs)
 
     def progress(self, data: Any) -> None:
         """Tell whoever watches how far this call is. The last thing told is kept as partial data if time runs out."""

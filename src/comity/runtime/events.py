@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from comity.core.envelope import Request
 from comity.core.limits import EVENTS_KEPT_MAX
 
 
@@ -34,6 +35,7 @@ class Event(Struct, frozen=True, kw_only=True):
     target: str
     capability: str
     data: Any = None
+    text: str = ""  # what a user may be told about it
 
 
 class EventLog:
@@ -47,7 +49,7 @@ class EventLog:
         self._watchers: list[asyncio.Future[None]] = []
         self._is_closed = False
 
-    def add(self, kind: Kind, at_ms: int, request: Any, data: Any = None) -> None:
+    def add(self, kind: Kind, at_ms: int, request: Request, data: Any = None, text: str = "") -> None:
         """Append an event and wake who watches."""
         self._seq += 1
         self._events.append(
@@ -60,6 +62,7 @@ class EventLog:
                 target=request.target,
                 capability=request.capability,
                 data=data,
+                text=text,
             )
         )
         self._wake()

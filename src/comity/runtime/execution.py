@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -24,15 +24,29 @@ log = logging.getLogger("comity")
 
 NO_USAGE = Usage()
 
+
+class Hide(Protocol):
+    """Hides personal data in what an agent answers."""
+
+    def data(self, call: Call, raw: bytes) -> bytes:
+        """Return the data without what it must not show."""
+        ...
+
+    def words(self, call: Call, reply: Reply) -> Reply:
+        """Return the reply with its texts without it."""
+        ...
+
+
 RunInProcess = Callable[[Callable[..., Any], dict[str, Any]], Awaitable[Any]]
 
 
 class Execution:
     """How calls are run; one per node."""
 
-    __slots__ = ("_clock", "_ids", "_run_in_process")
+    __slots__ = ("_clock", "_hide", "_ids", "_run_in_process")
 
-    def __init__(self, clock: Clock, ids: Ids, run_in_process: RunInProcess) -> None:
+    def __init__(self, clock: Clock, ids: Ids, run_in_process: RunInProcess, hide: Hide | None) -> None:
+        self._hide = hide
         self._clock = clock
         self._ids = ids
         self._run_in_process = run_in_process
@@ -46,7 +60,7 @@ class Execution:
             failures = 0
             while True:
                 try:
-                    reply = read_result(call, await self._invoke(call, ctx, implementation), self._clock.now_ns())
+                    reply = read_result(call, await self._invoke(call, ctx, implementation), self._clock.now_ns(), self._hide)
                     return reply if index == 0 else _degraded(reply, call, implementation)
                 except Exception as raised:  # noqa: BLE001  the task boundary: an agent's failure is a value to its caller
                     error = _classify(raised, call)
@@ -85,13 +99,14 @@ async def _plain(function: Callable[..., Any], ctx: Any, arguments: dict[str, An
     return await result if inspect.isawaitable(result) else result
 
 
-def read_result(call: Call, value: Any, now_ns: int) -> Reply:
+def read_result(call: Call, value: Any, now_ns: int, hide: Hide | None) -> Reply:
     """Return what a capability gave back as a reply, its data checked and copied. Raises what is wrong as `PayloadError`."""
     if isinstance(value, Reply):
         if problems := reply_problems(value):
             raise PayloadError("OUTPUT_VALIDATION_FAILED", problems)
-        return complete(value, call, now_ns, data=_read_data(call, value.data, is_result=value.ok))
-    data = _read_data(call, value, is_result=True)
+        data = _read_data(call, value.data, hide, is_result=value.ok)
+        return complete(value if hide is None else hide.words(call, value), call, now_ns, data=data)
+    data = _read_data(call, value, hide, is_result=True)
     return complete(None, call, now_ns, data=data)
 
 
@@ -122,7 +137,7 @@ def complete(reply: Reply | None, call: Call, now_ns: int, *, data: Any) -> Repl
     )
 
 
-def _read_data(call: Call, value: Any, *, is_result: bool) -> Any:
+def _read_data(call: Call, value: Any, hide: Hide | None, *, is_result: bool) -> Any:
     outputs = call.capability.outputs if is_result else None
     if value is None and outputs is None:
         return None
@@ -133,7 +148,7 @@ def _read_data(call: Call, value: Any, *, is_result: bool) -> Any:
         raise PayloadError(code, error.problems) from None
     if outputs is not None and (problems := outputs.check(raw).problems):
         raise PayloadError("OUTPUT_VALIDATION_FAILED", problems)
-    return unpack(raw)
+    return unpack(raw if hide is None else hide.data(call, raw))
 
 
 def _classify(raised: Exception, call: Call) -> Error:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Collection, Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
-from comity.core.agent import Agent
+from comity.core.agent import Agent, DeclarationError
 from comity.core.envelope import Background, Priority, Reply, Request
+from comity.core.guardrail import Guardrail
 from comity.core.limits import Limits
 from comity.core.registry import Registry
+from comity.core.session import Session
+from comity.core.tool import EVERYTHING, Tool
+from comity.core.transparency import leak
+from comity.engines.cipher import Cipher, derived, key_for
 from comity.engines.memory import MemoryJournal
 from comity.engines.sqlite import SqliteJournal
 from comity.engines.system import SystemClock, SystemIds
@@ -20,9 +25,13 @@ from comity.ports import Clock, Ids, Journal
 from comity.runtime.arrival import Draft, Identity
 from comity.runtime.audit import Audit
 from comity.runtime.call import Call
+from comity.runtime.doors import receive_document
 from comity.runtime.events import Event, EventLog
-from comity.runtime.execution import Execution
-from comity.runtime.path import CallPath, Span
+from comity.runtime.path import CallPath
+from comity.runtime.privacy import Privacy
+from comity.runtime.sessions import Sessions
+from comity.runtime.settlement import Span
+from comity.runtime.tools import Approval, Toolbox
 from comity.runtime.watchdog import Lag, Watchdog
 from comity.runtime.workers import Workers
 
@@ -42,9 +51,15 @@ class CallHandle:
         """Yield what happens in this call and below it, beginning after sequence number `after`."""
         return self._log.watch(after)
 
+    async def updates(self) -> AsyncIterator[str]:
+        """Yield what the user may be told about the work as it goes on: the capabilities' own words, no codes."""
+        async for event in self._log.watch():
+            if event.text:
+                yield event.text
+
     def cancel(self) -> bool:
         """Withdraw the call and everything below it; return whether it was still under way."""
-        return isinstance(self._opened, Call) and self._path.cancel(self._opened, "its caller cancelled it")
+        return isinstance(self._opened, Call) and self._path.settlement.cancel(self._opened, "its caller cancelled it")
 
     async def reply(self) -> Reply:
         """Wait for the reply."""
@@ -72,6 +87,9 @@ class Node:
         ids: Ids | None = None,
         journal: Journal | None = None,
         lag_ms: int | None = 100,
+        tools: Iterable[Tool] = (),
+        guardrails: Iterable[Guardrail] = (),
+        privacy: Privacy | Literal["default"] | None = "default",
     ) -> None:
         if engine is not None:
             raise ValueError(f"engine {engine!r} is not available; leave it out for the embedded engine")
@@ -82,6 +100,9 @@ class Node:
         self._store = store
         self._journal: Journal | None = journal
         self._lag_ms = lag_ms
+        self._tools = tuple(tools)
+        self._guardrails = tuple(guardrails)
+        self._privacy = Privacy() if privacy == "default" else privacy
         self._workers: Workers
         self._path: CallPath | None = None
         self._sweep: asyncio.TimerHandle | None = None
@@ -106,15 +127,21 @@ class Node:
             self._journal = MemoryJournal(node_id) if self._store is None else SqliteJournal(self._store, node_id)
         self._journal.open()
         self._workers = Workers()
-        execution = Execution(self._clock, self._ids, self._workers.run)
+        self._check_texts()
+        key = key_for(None if self._store is None else Path(self._store))
         self._path = CallPath(
             self.registry,
             self._journal,
             self._clock,
             self._ids,
             self.limits,
-            execution,
             asyncio.get_running_loop(),
+            run_in_process=self._workers.run,
+            sessions=Sessions(self._journal, self._clock, self._ids, Cipher(derived(key, "vault"))),
+            identity_key=derived(key, "identity"),
+            toolbox=Toolbox(self._tools, self._journal, self._clock),
+            privacy=self._privacy,
+            guardrails=self._guardrails,
         )
         if self._lag_ms is not None:
             self._path.watchdog = Watchdog(self._path.calls, threshold_ms=self._lag_ms)
@@ -157,11 +184,13 @@ class Node:
         limits: Limits | None = None,
         tenant_id: str = "default",
         context: Background | None = None,
+        tools: Collection[str] | None = None,
+        history: str | int = "full",
     ) -> Reply:
         """Call an agent for a user and wait for the reply."""
         path = self._running()
-        draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits)
-        opened = path.open_root(draft, Identity(user_id, tenant_id, session_id), request_id)
+        draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits, history)
+        opened = path.open_root(draft, Identity(user_id, tenant_id, session_id), request_id, rights=_rights(tools))
         if isinstance(opened, Call):
             return await path.reply_of(opened)
         await path.durable()
@@ -183,12 +212,14 @@ class Node:
         limits: Limits | None = None,
         tenant_id: str = "default",
         context: Background | None = None,
+        tools: Collection[str] | None = None,
+        history: str | int = "full",
     ) -> CallHandle:
         """Begin a call for a user and return a handle to watch, cancel or await it."""
         path = self._running()
         log = EventLog()
-        draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits)
-        opened = path.open_root(draft, Identity(user_id, tenant_id, session_id), request_id, log=log)
+        draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits, history)
+        opened = path.open_root(draft, Identity(user_id, tenant_id, session_id), request_id, rights=_rights(tools), log=log)
         if isinstance(opened, Call):
             opened.is_detached = True
             if opened.log is None:  # joined a call that nobody watched until now
@@ -196,6 +227,70 @@ class Node:
             return CallHandle(path, opened, opened.log or log, opened.request.request_id)
         log.close()
         return CallHandle(path, opened, log, opened.request_id)
+
+    async def receive(
+        self,
+        document: Any,
+        *,
+        dialect: str,
+        user_id: str,
+        tenant_id: str = "default",
+        session_id: str | None = None,
+        capability: str = "MESSAGE",
+        token: str | None = None,
+    ) -> dict[str, Any]:
+        """Take a request that came as a document in a dialect, and answer in that dialect.
+
+        `user_id` is who really sent it. An agent outside this process shows the `token` it was given in the call it works for.
+        """
+        path = self._running()
+        now_ms = self._clock.now_ns() // 1_000_000
+        unsaid = {"user_id": user_id, "request_id": self._ids.new_request(now_ms)[0], "capability": capability}
+        identity = Identity(user_id, tenant_id, session_id)
+        return await receive_document(
+            path, document, dialect, identity, unsaid, token=token, key=path.identity_key, now_ms=now_ms
+        )
+
+    # --- people's answers ---
+
+    def approvals(self) -> list[Approval]:
+        """Return every question tools have asked, answered or not."""
+        return self._running().toolbox.approvals()
+
+    async def decide(self, approval_id: str, *, granted: bool, by: str) -> Reply | None:
+        """Answer a question and go on with the call that asked it; return its reply, or None if there is no such question."""
+        path = self._running()
+        approval = path.toolbox.approval(approval_id)
+        if approval is None:
+            return None
+        path.toolbox.decide(approval, granted=granted, by=by)
+        await path.durable()
+        call = path.take_up(approval.root_id)
+        if call is not None:
+            return await path.reply_of(call)
+        assert self._journal is not None
+        stored = self._journal.call(approval.root_id)
+        return None if stored is None else stored.reply
+
+    def session(self, session_id: str, *, tenant_id: str = "default") -> Session | None:
+        """Return a session as it is now."""
+        live = self._running().sessions.find(tenant_id, session_id)
+        return None if live is None else live.session
+
+    def resume_session(self, session_id: str, *, tenant_id: str = "default") -> bool:
+        """Wake a session that has expired; return whether there is one."""
+        live = self._running().sessions.find(tenant_id, session_id)
+        if live is not None:
+            self._running().sessions.resume(live)
+        return live is not None
+
+    async def erase_session(self, session_id: str, *, tenant_id: str = "default") -> int:
+        """Remove everything a person said or was told in a session; return how many records. The audit stays whole."""
+        path = self._running()
+        await path.durable()
+        assert self._journal is not None
+        path.sessions.forget(tenant_id, session_id)
+        return self._journal.erase(tenant_id, session_id)
 
     # --- views ---
 
@@ -208,7 +303,7 @@ class Node:
     @property
     def spans(self) -> list[Span]:
         """The newest recorded spans."""
-        return list(self._running().spans)
+        return list(self._running().settlement.spans)
 
     @property
     def lags(self) -> list[Lag]:
@@ -217,6 +312,14 @@ class Node:
         return [] if watchdog is None else list(watchdog.lags)
 
     # --- inside ---
+
+    def _check_texts(self) -> None:
+        """See that nothing a user is told names an agent or a capability."""
+        names = [name for agent in self.registry for name in (agent.id, *agent.aliases, *agent.capabilities)]
+        for agent in self.registry:
+            for capability in agent.capabilities.values():
+                if capability.doing and (name := leak(capability.doing, names)) is not None:
+                    raise DeclarationError(f"{capability.code}: what users are told names {name}; describe the work instead")
 
     def _running(self) -> CallPath:
         if self._path is None:
@@ -239,3 +342,7 @@ class Node:
         shortest = min((agent.idle_ms for agent in self.registry), default=int(IDLE_SWEEP_S_MAX * 1000))
         delay = min(max(shortest / 2000, 0.05), IDLE_SWEEP_S_MAX)
         self._sweep = asyncio.get_running_loop().call_later(delay, self._sweep_idle)
+
+
+def _rights(tools: Collection[str] | None) -> frozenset[str]:
+    return EVERYTHING if tools is None else frozenset(tools)

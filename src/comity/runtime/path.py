@@ -9,46 +9,39 @@ one step too: a call and everything below it end in one journal record.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from functools import partial
 from typing import Any
 
-from msgspec import Struct
+from msgspec.structs import replace
 
-from comity.core import admission
+from comity.core import admission, guardrail
 from comity.core.agent import Agent
-from comity.core.breaker import Breaker
-from comity.core.call import Event, State, advance
+from comity.core.call import Event, State
 from comity.core.envelope import Error, Reply, Request, Status, is_id
-from comity.core.journal import Accepted, Late, Record, Refused, Settled, fingerprint
+from comity.core.guardrail import Guardrail
+from comity.core.journal import PAUSED_AT, Accepted, Refused, fingerprint
 from comity.core.ledger import Account
-from comity.core.limits import SPANS_KEPT_MAX, Limits
-from comity.core.payload import PayloadError
+from comity.core.limits import Limits
+from comity.core.redaction import Vault, restore_value
 from comity.core.registry import Registry
 from comity.core.schema import Checked, SchemaError
+from comity.core.session import EXPIRED_MS, Say
+from comity.core.tool import EVERYTHING, narrow
 from comity.core.waits import loop_closed_by
-from comity.errors import Breaker as Effect
-from comity.errors import breaker_effect
 from comity.ports import Clock, Ids, Journal
 from comity.runtime import events
 from comity.runtime.activation import Activation, Activations
 from comity.runtime.arrival import Arrival, Draft, Identity, read
 from comity.runtime.call import Call
 from comity.runtime.context import Context
-from comity.runtime.deadlines import Deadlines
-from comity.runtime.execution import Execution, complete
+from comity.runtime.execution import Execution, RunInProcess
+from comity.runtime.privacy import Answers, Privacy
+from comity.runtime.sessions import Live, Sessions, SessionView
+from comity.runtime.settlement import Settlement, interrupted
+from comity.runtime.tools import Paused, Toolbox
 from comity.runtime.watchdog import Watchdog
 
 _NOTHING = Checked({})
-
-
-class Span(Struct, frozen=True, gc=False):
-    """What was recorded of one call for tracing; attributes are made from it when somebody reads or exports it."""
-
-    request: Request
-    reply: Reply
-    start_ns: int
-    end_ns: int
 
 
 class CallPath:
@@ -61,40 +54,55 @@ class CallPath:
         clock: Clock,
         ids: Ids,
         limits: Limits,
-        execution: Execution,
         loop: asyncio.AbstractEventLoop,
+        *,
+        run_in_process: RunInProcess,
+        sessions: Sessions,
+        toolbox: Toolbox,
+        identity_key: bytes,
+        privacy: Privacy | None = None,
+        guardrails: tuple[Guardrail, ...] = (),
     ) -> None:
         self.registry = registry
+        self.sessions = sessions
+        self.settlement = Settlement(journal, clock, loop, sessions, guardrails)
+        self.calls = self.settlement.calls
+        self.toolbox = toolbox
+        self.identity_key = identity_key
         self.limits = limits
-        self.calls: dict[str, Call] = {}  # by request id, until the reply has been delivered
         self.activations = Activations(journal, clock, start=self._start, fail=self._fail)
         self.watchdog: Watchdog | None = None
-        self.breakers: dict[tuple[str, str], Breaker] = {}  # only of capabilities that have failed
-        self.spans: deque[Span] = deque(maxlen=SPANS_KEPT_MAX)
         self.is_closed = False
         self._journal = journal
         self._clock = clock
         self._ids = ids
-        self._execution = execution
+        self._privacy = privacy
+        self._guardrails = guardrails
+        self._execution = Execution(clock, ids, run_in_process, None if privacy is None else Answers(self, privacy))
         self._loop = loop
-        self._deadlines = Deadlines(clock, loop, self._expire)
 
     # --- open ---
 
     def open_root(
-        self, draft: Draft, identity: Identity, request_id: str | None, *, log: events.EventLog | None = None
+        self,
+        draft: Draft,
+        identity: Identity,
+        request_id: str | None,
+        *,
+        rights: frozenset[str] = EVERYTHING,
+        log: events.EventLog | None = None,
     ) -> Call | Reply:
         """Open a call by a user: return the call under way, one it joins, or the reply if there is one already."""
         now_ns = self._clock.now_ns()
         if request_id is None:
             new_id, trace_id = self._ids.new_request(now_ns // 1_000_000)
-            return self._enter(self._read(draft, identity, None, new_id, now_ns, trace_id), None, now_ns, log)
+            return self._enter(self._read(draft, identity, None, new_id, now_ns, trace_id), None, now_ns, log, rights=rights)
         if not is_id(request_id):
             arrival = self._read(draft, identity, None, ascii(request_id)[:64], now_ns)
             what = admission.Refused("IDENTITY_INVALID", "request_id must be printable text that is not empty")
-            return self._refuse(arrival.request, what, log)
+            return self.refuse(arrival.request, what, log)
         arrival = self._read(draft, identity, None, request_id, now_ns)
-        return self._seen(arrival.request) or self._enter(arrival, None, now_ns, log)
+        return self._seen(arrival.request) or self._enter(arrival, None, now_ns, log, rights=rights)
 
     async def call_child(self, parent: Call, draft: Draft) -> Reply:
         """Call on behalf of a call under way and return the reply."""
@@ -129,7 +137,7 @@ class CallPath:
             if isinstance(opened, Call):
                 opened.is_detached = True
                 return opened
-        self._journal.append(_interrupted((request, *leftovers.values()), now_ns // 1_000_000))
+        self._journal.append(interrupted((request, *leftovers.values()), now_ns // 1_000_000))
         return None
 
     def _read(
@@ -151,18 +159,18 @@ class CallPath:
         """Return the call or reply already known under this request's id, or a refusal if it was another request."""
         running = self.calls.get(request.request_id)
         if running is not None:
-            return running if _is_same(request, running.request) else self._refuse(request, _reused(request))
+            return running if _is_same(request, running.request) else self.refuse(request, _reused(request))
         stored = self._journal.call(request.request_id)
         if stored is None:
             return None
         owner = (stored.tenant_id, stored.user_id, stored.fingerprint)
         if owner != (request.tenant_id, request.user_id, fingerprint(request)):
-            return self._refuse(request, _reused(request))
-        if stored.reply is not None:
-            return stored.reply
+            return self.refuse(request, _reused(request))
+        if stored.reply is not None and (stored.settled_at is not None or stored.node_id == PAUSED_AT):
+            return stored.reply if request.parent_id else self.settlement.shown(stored.reply, request)
         if stored.node_id != self._journal.node_id:
             what = f"request {request.request_id} is under way on another node"
-            return self._refuse(request, admission.Refused("AGENT_BUSY", what, 1_000))
+            return self.refuse(request, admission.Refused("AGENT_BUSY", what, 1_000))
         return None
 
     # --- admit ---
@@ -175,45 +183,112 @@ class CallPath:
         log: events.EventLog | None,
         *,
         leftovers: dict[str, Request] | None = None,
+        rights: frozenset[str] = EVERYTHING,
     ) -> Call | Reply:
         """Admit the call and give it its place, or refuse it. Nothing is awaited in between."""
         request, agent, capability = arrival.request, arrival.agent, arrival.capability
         now_ms = now_ns // 1_000_000
         watcher = log if parent is None else parent.log
         if self.is_closed:
-            return self._refuse(request, admission.Refused("NODE_CLOSED", "this node is closing"), watcher)
+            return self.refuse(request, admission.Refused("NODE_CLOSED", "this node is closing"), watcher)
         checked = _NOTHING
         if capability is not None and not arrival.problems:
             try:
                 checked = capability.inputs.check(arrival.body)
             except SchemaError as error:
-                return self._refuse(request, admission.Refused("TARGET_MISCONFIGURED", str(error)), watcher)
+                return self.refuse(request, admission.Refused("TARGET_MISCONFIGURED", str(error)), watcher)
+        live = parent.live if parent is not None else self._bind(request, now_ms)
         seat = None if agent is None else self.activations.seat(agent, request.target)
         account = Account(request.limits) if parent is None else parent.account.narrowed(request.limits)
-        breaker = self.breakers.get((agent.id, request.capability)) if self.breakers and agent is not None else None
+        breaker = (
+            self.settlement.breakers.get((agent.id, request.capability))
+            if self.settlement.breakers and agent is not None
+            else None
+        )
         wait_ms = None if breaker is None else breaker.retry_after_ms(now_ms)
         has_fallback = wait_ms is not None and capability is not None and len(capability.implementations) > 1
-        world = self._snapshot(arrival, parent, checked, seat, account, None if has_fallback else wait_ms)
+        world = self._snapshot(arrival, parent, live, checked, seat, account, None if has_fallback else wait_ms, now_ms)
         refusal = admission.admit(request, world, now_ms=now_ms)
         if refusal is not None:
-            return self._refuse(request, refusal, watcher)
+            return self.refuse(request, refusal, watcher)
         assert agent is not None and capability is not None and seat is not None  # noqa: PT018  what `known` proved
-        call = Call(request, parent, agent, capability, checked.value, seat, account, now_ns, watcher)
+        held = narrow(rights if parent is None else parent.rights, agent.tools_allowed)
+        call = Call(request, parent, agent, capability, checked.value, seat, account, now_ns, live, held, watcher)
+        note = ""
+        if self._guardrails and (stopped := self._pass_guardrails(call)) is not None:
+            return self.refuse(request, admission.Refused(stopped.code, stopped.message), watcher)
+        if self._privacy is not None and self._privacy.concerns(request, arrival.body, capability.clear):
+            outcome = self._hide(call, arrival.body, self._privacy)
+            if isinstance(outcome, admission.Refused):
+                return self.refuse(request, outcome, watcher)
+            note = outcome
         if has_fallback:
             call.skips_primary = True
         elif breaker is not None:
             call.is_probe = breaker.enter(now_ms)
-        self._accept(call, now_ms, leftovers)
+        self._accept(call, now_ms, leftovers, note)
         return call
+
+    def _bind(self, request: Request, now_ms: int) -> Live | None:
+        """Return the session a root names, new if there is none; a call that names none has none until it needs one."""
+        if request.session_id == request.request_id:
+            return None
+        live = self.sessions.find(request.tenant_id, request.session_id)
+        return live or self.sessions.begin(request.tenant_id, request.user_id, request.session_id, now_ms)
+
+    def live_of(self, call: Call) -> Live:
+        """Return the session of a call, made now if it has none."""
+        top = call.top
+        if top.live is None:
+            request = top.request
+            top.live = self.sessions.begin(request.tenant_id, request.user_id, request.session_id, request.created_at)
+        call.live = top.live
+        return top.live
+
+    def session_of(self, call: Call) -> SessionView:
+        """Return a call's view of its session."""
+        return SessionView(self.sessions, self.live_of(call), call.agent.id, call.request.history)
+
+    def vault_of(self, call: Call) -> Vault | None:
+        """Return the vault of a call's session, if anything was hidden in it."""
+        live = call.top.live
+        return None if live is None else live.vault
+
+    def _pass_guardrails(self, call: Call) -> Error | None:
+        passed = guardrail.admit(call.request, self._guardrails)
+        if isinstance(passed, Error):
+            return passed
+        call.request = passed
+        return None
+
+    def _hide(self, call: Call, body: bytes, privacy: Privacy) -> str | admission.Refused:
+        """Hide personal data from the callee; return a note for the audit, or why the call cannot be made so."""
+        live = self.live_of(call)
+        hidden = privacy.hide(call.request, body, call.capability.clear, lambda: self.sessions.vault(live))
+        if hidden.blocked:
+            return admission.Refused("PRIVACY_BLOCKED", f"policy lets no {', '.join(sorted(hidden.blocked))} pass")
+        if hidden.body is not body:
+            checked = call.capability.inputs.check(hidden.body)
+            if checked.problems:
+                first = checked.problems[0]
+                what = f"{first.path} does not fit once personal data is hidden; the capability must declare and be granted it"
+                return admission.Refused("INPUT_VALIDATION_FAILED", what, problems=checked.problems)
+            call.arguments = checked.value
+        call.request = hidden.request
+        if saved := self.sessions.saved_vault(live):
+            self._journal.append(saved)
+        return hidden.note
 
     def _snapshot(
         self,
         arrival: Arrival,
         parent: Call | None,
+        live: Live | None,
         checked: Checked,
         seat: Activation | None,
         account: Account,
         breaker_wait_ms: int | None,
+        now_ms: int,
     ) -> admission.Snapshot:
         request, agent, capability = arrival.request, arrival.agent, arrival.capability
         is_full = seat is not None and seat.is_full
@@ -246,13 +321,16 @@ class CallPath:
             depth_max,
             breaker_wait_ms,
             in_progress,
+            "" if live is None else live.session.user_id,
+            live is not None and parent is None and now_ms - live.used_at >= EXPIRED_MS,
             loop_closed_by(parent, seat) if is_full and seat is not None else (),
             len(seat.mailbox) + 1 if is_full and seat is not None else 0,
             account.calls_left,
             account.tokens_left,
         )
 
-    def _refuse(self, request: Request, refusal: admission.Refused, log: events.EventLog | None = None) -> Reply:
+    def refuse(self, request: Request, refusal: admission.Refused, log: events.EventLog | None = None) -> Reply:
+        """Refuse a request: one audit row, one reply that says what to do instead, and nothing else."""
         error = Error.of(refusal.code, refusal.message, retry_after_ms=refusal.retry_after_ms, problems=refusal.problems)
         reply = Reply(
             status=Status.REFUSED,
@@ -274,7 +352,7 @@ class CallPath:
 
     # --- queue ---
 
-    def _accept(self, call: Call, now_ms: int, leftovers: dict[str, Request] | None) -> None:
+    def _accept(self, call: Call, now_ms: int, leftovers: dict[str, Request] | None, note: str) -> None:
         request, parent = call.request, call.parent
         call.account.spend_call()
         call.leftovers = leftovers
@@ -293,8 +371,12 @@ class CallPath:
                 was_accepted = top.leftovers.pop(request.request_id, None) is not None
         self.calls[request.request_id] = call
         if not was_accepted:
-            self._journal.append((Accepted(request, now_ms, self._journal.node_id),))
-        self._deadlines.add(call, now_ms)
+            self._journal.append((Accepted(request, now_ms, self._journal.node_id, note),))
+        if call.live is not None and parent is None:
+            call.live.used_at = now_ms
+            if request.message:
+                self.sessions.change(call.live, Say("user", request.message), based_on=call.live.session.version)
+        self.settlement.deadlines.add(call, now_ms)
         call.state = State.QUEUED
         if call.log is not None:
             call.log.add(events.Kind.QUEUED, now_ms, request)
@@ -308,7 +390,7 @@ class CallPath:
         call.state = State.RUNNING
         call.seat.holders[call] = None
         if call.log is not None:
-            call.log.add(events.Kind.STARTED, self._clock.now_ns() // 1_000_000, call.request)
+            call.log.add(events.Kind.STARTED, self._clock.now_ns() // 1_000_000, call.request, text=call.capability.doing)
         call.task = self._loop.create_task(self._run(call), name=call.request.request_id)
 
     async def _run(self, call: Call) -> None:
@@ -316,22 +398,26 @@ class CallPath:
             reply = await self._execution.run(call, Context(self, call))
         except asyncio.CancelledError:
             # Settled already by whoever cancelled; if not, the agent cancelled itself.
-            if call.state is not State.SETTLED:
-                self.cancel(call, "the agent's task was cancelled")
+            if call.state is State.RUNNING:
+                self.settlement.cancel(call, "the agent's task was cancelled")
+        except Paused as paused:
+            self.settlement.pause(call.top, paused.approval)
         else:
-            self.settle(call, Event.FINISH, reply)
+            self.settlement.settle(call, Event.FINISH, reply)
         finally:
             self.activations.leave(call, self._clock.now_ns() // 1_000_000)
 
     def _fail(self, call: Call, why: str) -> None:
         """End a call whose agent could not be brought to memory."""
         error = Error.of("TARGET_CRASHED", why)
-        self.settle(call, Event.CANCEL, Reply(status=Status.ERROR, error=error, message=why))
+        self.settlement.settle(call, Event.CANCEL, Reply(status=Status.ERROR, error=error, message=why))
 
     def progress(self, call: Call, data: Any) -> None:
         """Keep the newest partial data and tell who watches."""
         call.partial = data
         if call.log is not None:
+            vault = self.vault_of(call)
+            data = data if vault is None else restore_value(data, vault)
             call.log.add(events.Kind.PROGRESS, self._clock.now_ns() // 1_000_000, call.request, data)
 
     def charge(self, call: Call, prompt_tokens: int, completion_tokens: int) -> bool:
@@ -368,114 +454,20 @@ class CallPath:
             except asyncio.CancelledError:
                 call.waiters.remove(waiter)
                 if not call.waiters and not call.is_detached:
-                    self.cancel(call, "its caller stopped waiting")
+                    self.settlement.cancel(call, "its caller stopped waiting")
                 raise
         assert call.reply is not None
         return call.reply
 
-    # --- settle ---
-
-    def cancel(self, call: Call, why: str) -> bool:
-        """Withdraw a call and everything below it; return whether it was still under way."""
-        error = Error.of("CALL_CANCELLED", f"{call.request.capability} of {call.request.target} was cancelled: {why}")
-        return self.settle(call, Event.CANCEL, Reply(status=Status.CANCELLED, error=error, data=call.partial))
-
-    def _expire(self, call: Call) -> None:
-        self.settle(call, Event.EXPIRE, _timeout(call))
-
-    def settle(self, call: Call, event: Event, reply: Reply) -> bool:
-        """End a call and everything below it, once; a result that comes later is recorded and goes nowhere."""
-        now_ns = self._clock.now_ns()
-        if advance(call.state, event) is None:
-            if event is Event.FINISH:
-                self._journal.append((Late(call.request, reply, now_ns // 1_000_000),))
-            return False
-        records: list[Record] = []
-        ended: list[Call] = []
-        self._close(call, event, reply, now_ns, records, ended)
-        then = partial(self._deliver, call) if call.parent is None else None
-        self._journal.append(records, then)
-        for one in ended:
-            if one is not call or then is None:
-                self._deliver(one, None)
-        return True
-
-    def _close(self, call: Call, event: Event, reply: Reply, now_ns: int, records: list[Record], ended: list[Call]) -> None:
-        """Do everything that the end of a call means, children first; only delivery is left."""
-        now_ms = now_ns // 1_000_000
-        for child in tuple(call.waits_for):
-            if event is Event.EXPIRE and child.request.deadline_at <= now_ms:
-                self._close(child, event, _timeout(child), now_ns, records, ended)
-            else:
-                gone = Error.of("CALL_CANCELLED", f"{call.request.target}, which made this call, has ended")
-                self._close(child, Event.CANCEL, Reply(status=Status.CANCELLED, error=gone), now_ns, records, ended)
-        if call.state is not State.RUNNING:
-            call.seat.mailbox.remove(call, call.request.priority)
-        elif event is not Event.FINISH and call.task is not None:
-            call.task.cancel()
-        if call.uses_state:
-            reply = self._save_state(call, reply, records)
-        call.state = State.SETTLED
-        if reply.request_id != call.request.request_id:
-            reply = complete(reply, call, now_ns, data=reply.data)
-        call.reply = reply
-        parent = call.parent
-        if parent is not None:
-            assert parent.children is not None
-            del parent.children[call]
-            parent.calls_below += 1 + call.calls_below
-            if call.request.objective:
-                _end_objective(call)
-        self._deadlines.discard(call)
-        self._tell_breaker(call, reply, now_ms)
-        records.append(Settled(call.request, reply, now_ms))
-        if call.leftovers:
-            records.extend(_interrupted(tuple(call.leftovers.values()), now_ms))
-        self.spans.append(Span(call.request, reply, call.started_ns, now_ns))
-        ended.append(call)
-        if call.log is not None and parent is not None:
-            call.log.add(events.Kind.SETTLED, now_ms, call.request, _outline(reply))
-
-    def _save_state(self, call: Call, reply: Reply, records: list[Record]) -> Reply:
-        try:
-            records.extend(call.seat.changes())
-        except PayloadError as error:
-            failure = Error.of("OUTPUT_VALIDATION_FAILED", f"the state of {call.request.target} cannot be kept: {error}")
-            return Reply(status=Status.ERROR, error=failure, message=failure.message)
-        return reply
-
-    def _tell_breaker(self, call: Call, reply: Reply, now_ms: int) -> None:
-        if call.skips_primary or (not self.breakers and reply.error is None and not call.primary_code):
-            return
-        code = call.primary_code or (reply.error.code if reply.error is not None else "")
-        key = (call.agent.id, call.capability.code)
-        breaker = self.breakers.get(key) if self.breakers else None
-        effect = breaker_effect(code) if code else None
-        if effect is None:
-            if breaker is not None:
-                breaker.succeeded(probe=call.is_probe)
-        elif effect is Effect.IGNORES:
-            if breaker is not None:
-                breaker.released(probe=call.is_probe)
-        else:
-            if breaker is None:
-                breaker = self.breakers[key] = Breaker(call.capability.breaker)
-            breaker.failed(now_ms, probe=call.is_probe, trips=effect is Effect.TRIPS)
-
-    def _deliver(self, call: Call, error: Exception | None) -> None:
-        """Hand the reply to whoever waits. For a root this comes after the journal has made it durable."""
-        if error is not None:
-            failure = Error.of("STORE_UNAVAILABLE", str(error))
-            call.reply = Reply(status=Status.ERROR, error=failure, request_id=call.request.request_id)
-        call.is_delivered = True
-        self.calls.pop(call.request.request_id, None)
-        for waiter in call.waiters or ():
-            if not waiter.done():
-                waiter.set_result(None)
-        if call.log is not None and call.parent is None:
-            assert call.reply is not None
-            call.log.add(events.Kind.SETTLED, self._clock.now_ns() // 1_000_000, call.request, _outline(call.reply))
-            call.log.close()
+    def take_up(self, root_id: str) -> Call | None:
+        """Go on with a paused tree whose question has been answered; None if there is none, or another node was first."""
+        requests = {call.request_id: call.request for call in self._journal.take_paused(root_id) if call.request is not None}
+        root = requests.pop(root_id, None)
+        if root is None:
+            return None
+        # Waiting for a person does not use up the time the work was given.
+        now_ms = self._clock.now_ns() // 1_000_000
+        return self.resume(replace(root, deadline_at=now_ms + root.deadline_at - root.created_at, created_at=now_ms), requests)
 
     async def durable(self) -> None:
         """Wait until everything recorded so far is durable."""
@@ -488,58 +480,20 @@ class CallPath:
         self.is_closed = True
         tasks = [call.task for call in self.calls.values() if call.task is not None]
         for call in [call for call in self.calls.values() if call.parent is None]:
-            self.cancel(call, "the node is closing")
+            self.settlement.cancel(call, "the node is closing")
         if tasks:
             await asyncio.wait(tasks, timeout=5)
         self.activations.close()
-        self._deadlines.close()
+        self.settlement.deadlines.close()
 
 
 def _is_same(request: Request, other: Request) -> bool:
-    return (request.tenant_id, request.user_id, request.target, request.capability, request.body) == (
-        other.tenant_id,
-        other.user_id,
-        other.target,
-        other.capability,
-        other.body,
-    )
+    return (request.tenant_id, request.user_id, fingerprint(request)) == (other.tenant_id, other.user_id, fingerprint(other))
 
 
 def _reused(request: Request) -> admission.Refused:
     what = f"request_id {request.request_id!r} belongs to another request"
     return admission.Refused("IDENTITY_REQUEST_ID_REUSED", what)
-
-
-def _timeout(call: Call) -> Reply:
-    allowed = call.request.deadline_at - call.request.created_at
-    what = f"{call.request.capability} of {call.request.target} did not end within {allowed} ms"
-    return Reply(status=Status.TIMEOUT, error=Error.of("CALL_TIMEOUT", what), message=what, data=call.partial)
-
-
-def _interrupted(requests: tuple[Request, ...], now_ms: int) -> tuple[Settled, ...]:
-    """Return the ends of calls that an earlier life of the store left open and nobody takes up."""
-    records = []
-    for request in requests:
-        if request.deadline_at <= now_ms:
-            status, error = Status.TIMEOUT, Error.of("CALL_TIMEOUT", "its node stopped, and its deadline has passed since")
-        else:
-            status, error = Status.ERROR, Error.of("CALL_INTERRUPTED", "its node stopped before it ended")
-        reply = Reply(status=status, error=error, request_id=request.request_id, source=request.target)
-        records.append(Settled(request, reply, now_ms))
-    return tuple(records)
-
-
-def _end_objective(call: Call) -> None:
-    objectives = call.top.objectives
-    assert objectives is not None
-    key = (call.request.source, call.request.target, call.request.objective)
-    objectives[key] -= 1
-    if not objectives[key]:
-        del objectives[key]
-
-
-def _outline(reply: Reply) -> dict[str, Any]:
-    return {"status": str(reply.status), "code": reply.error.code if reply.error else None, "ms": reply.duration_ms}
 
 
 def _release(waiter: asyncio.Future[None], error: Exception | None) -> None:

@@ -1,0 +1,88 @@
+"""What is personal is encrypted at rest: AES-256-GCM under a key that lives outside the store."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+from pathlib import Path
+from typing import Final
+
+from Cryptodome.Cipher import AES
+
+from comity.errors import UnavailableError
+
+KEY_BYTES: Final = 32
+_NONCE_BYTES: Final = 12
+_TAG_BYTES: Final = 16
+
+
+class Cipher:
+    """Encrypts small documents; each is bound to the name it is stored under."""
+
+    def __init__(self, key: bytes) -> None:
+        if len(key) != KEY_BYTES:
+            raise ValueError(f"a key has {KEY_BYTES} bytes, not {len(key)}")
+        self._key = key
+
+    def encrypt(self, data: bytes, name: str) -> bytes:
+        """Return nonce, tag and ciphertext."""
+        nonce = os.urandom(_NONCE_BYTES)
+        cipher = AES.new(self._key, AES.MODE_GCM, nonce=nonce, mac_len=_TAG_BYTES)
+        cipher.update(name.encode())
+        sealed, tag = cipher.encrypt_and_digest(data)
+        return nonce + tag + sealed
+
+    def decrypt(self, sealed: bytes, name: str) -> bytes:
+        """Return the data. Raises `UnavailableError` if it was changed, moved, or encrypted under another key."""
+        nonce, tag = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES : _NONCE_BYTES + _TAG_BYTES]
+        cipher = AES.new(self._key, AES.MODE_GCM, nonce=nonce, mac_len=_TAG_BYTES)
+        cipher.update(name.encode())
+        try:
+            data: bytes = cipher.decrypt_and_verify(sealed[_NONCE_BYTES + _TAG_BYTES :], tag)
+        except ValueError:
+            message = f"{name} cannot be decrypted: the key is another one, or the store was changed"
+            raise UnavailableError(message, code="STORE_UNAVAILABLE") from None
+        return data
+
+
+def derived(key: bytes, purpose: str) -> bytes:
+    """Return a key for one purpose; knowing it tells nothing about the others."""
+    return hmac.new(key, purpose.encode(), hashlib.sha256).digest()
+
+
+def key_for(store: Path | None) -> bytes:
+    """Return the key: from COMITY_VAULT_KEY (base64), else from the file beside the store, made if it is not there."""
+    if given := os.environ.get("COMITY_VAULT_KEY"):
+        try:
+            key = base64.b64decode(given, validate=True)
+        except ValueError:
+            raise UnavailableError("COMITY_VAULT_KEY is not base64", code="STORE_UNAVAILABLE") from None
+        if len(key) != KEY_BYTES:
+            raise UnavailableError(f"COMITY_VAULT_KEY has {len(key)} bytes, not {KEY_BYTES}", code="STORE_UNAVAILABLE")
+        return key
+    if store is None:
+        return os.urandom(KEY_BYTES)
+    path = store.with_name(f"{store.name}.key")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return _read(path)
+        with os.fdopen(file, "wb") as out:
+            key = os.urandom(KEY_BYTES)
+            out.write(key)
+            out.flush()
+            os.fsync(out.fileno())
+        return key
+    except OSError as error:
+        raise UnavailableError(f"cannot use the key file {path}: {error}", code="STORE_UNAVAILABLE") from error
+
+
+def _read(path: Path) -> bytes:
+    key = path.read_bytes()
+    if len(key) != KEY_BYTES:
+        raise UnavailableError(f"the key file {path} has {len(key)} bytes, not {KEY_BYTES}", code="STORE_UNAVAILABLE")
+    return key

@@ -1,0 +1,156 @@
+"""Personal data on the call path: hidden before a callee sees it, put back for the session's own user.
+
+Every hop goes through here, the first one and those between agents, requests and replies alike. What is stored holds tokens;
+the values are in the session's vault. A capability that needs a type in clear declares it, and gets it if the node grants it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from comity.core.envelope import Background, Reply, Request, decode_reply, encode
+from comity.core.journal import fingerprint
+from comity.core.redaction import (
+    DEFAULT_POLICY,
+    DEFAULT_SCANNER,
+    Finding,
+    Policy,
+    Scanner,
+    Vault,
+    blocked_types,
+    redact_json,
+    redact_text,
+    restore_json,
+    restore_text,
+)
+
+if TYPE_CHECKING:
+    from comity.runtime.call import Call
+    from comity.runtime.path import CallPath
+
+_NOTHING: Final[frozenset[str]] = frozenset()
+_decode_background = msgspec.json.Decoder(Background).decode
+GetVault = Callable[[], Vault]
+Grants = Mapping[str, frozenset[str]]  # capability code, or "agent/capability", to the types it may see
+
+
+class Hidden(msgspec.Struct, frozen=True, gc=False):
+    """A request as its callee may see it, what was done to it, and the types that policy does not let pass at all."""
+
+    request: Request
+    body: bytes
+    note: str = ""
+    blocked: frozenset[str] = _NOTHING
+
+
+class Privacy:
+    """What is hidden on this node, and who may see it all the same."""
+
+    def __init__(
+        self, *, policy: Policy = DEFAULT_POLICY, scanner: Scanner = DEFAULT_SCANNER, grants: Grants | None = None
+    ) -> None:
+        self._policy = policy
+        self._scanner = scanner
+        self._grants = grants or {}
+
+    def concerns(self, request: Request, body: bytes, clear: frozenset[str]) -> bool:
+        """Return whether a request has to be looked at more closely; most have nothing that could be personal."""
+        return bool(
+            request.message or request.objective or clear or request.context is not None or self._scanner.may_find_in_json(body)
+        )
+
+    def hide(self, request: Request, body: bytes, clear: frozenset[str], vault: GetVault) -> Hidden:
+        """Hide what the callee must not see; `clear` is what its capability declares to need."""
+        found: list[Finding] = []
+        changes: dict[str, Any] = {}
+        if self._scanner.may_find_in_json(body):
+            redaction = redact_json(body, vault(), self._policy, self._scanner)
+            found += redaction.found
+            body = redaction.raw
+        if request.message:
+            changes["message"] = self._hide_text(request.message, vault, found)
+        if request.objective:
+            changes["objective"] = self._hide_text(request.objective, vault, found)
+        if request.context is not None:
+            raw = encode(request.context)
+            if self._scanner.may_find_in_json(raw):
+                redaction = redact_json(raw, vault(), self._policy, self._scanner)
+                found += redaction.found
+                changes["context"] = _decode_background(redaction.raw)
+        granted = clear & self._granted(request) if clear else _NOTHING
+        if granted:
+            body = restore_json(body, vault(), granted)
+            if "message" in changes:
+                changes["message"] = restore_text(changes["message"], vault(), granted)
+        if not found and not granted:
+            return Hidden(request, body)
+        changes["body"] = Raw(body)
+        changes["fingerprint"] = fingerprint(request)
+        return Hidden(replace(request, **changes), body, _note(found, granted), blocked_types(tuple(found)))
+
+    def may_hold(self, raw: bytes) -> bool:
+        """Return whether a document may hold personal data; cheap, and never wrongly no."""
+        return self._scanner.may_find_in_json(raw)
+
+    def hide_data(self, raw: bytes, vault: GetVault) -> bytes:
+        """Hide what stands in the data of a reply."""
+        return redact_json(raw, vault(), self._policy, self._scanner).raw
+
+    def hide_words(self, reply: Reply, vault: GetVault) -> Reply:
+        """Hide what stands in the texts an agent put into its reply."""
+        words = {name: getattr(reply, name) for name in ("message", "summary", "thought", "next_step_hint")}
+        changed = {
+            name: hidden for name, text in words.items() if text and (hidden := self._hide_text(text, vault, [])) != text
+        }
+        warnings = tuple(self._hide_text(text, vault, []) for text in reply.warnings)
+        if warnings != reply.warnings:
+            changed["warnings"] = warnings  # type: ignore[assignment]
+        return replace(reply, **changed) if changed else reply
+
+    def _hide_text(self, text: str, vault: GetVault, found: list[Finding]) -> str:
+        redaction = redact_text(text, vault(), self._policy, self._scanner)
+        found += redaction.found
+        return redaction.text
+
+    def _granted(self, request: Request) -> frozenset[str]:
+        agent = request.target.partition("/")[0]
+        return self._grants.get(f"{agent}/{request.capability}", self._grants.get(request.capability, _NOTHING))
+
+
+class Answers:
+    """Hides personal data in what agents answer, in the vault of their session."""
+
+    def __init__(self, path: CallPath, privacy: Privacy) -> None:
+        self._path = path
+        self._privacy = privacy
+
+    def data(self, call: Call, raw: bytes) -> bytes:
+        """Return the data of an answer without it."""
+        if not self._privacy.may_hold(raw):
+            return raw
+        return self._privacy.hide_data(raw, self._vault(call))
+
+    def words(self, call: Call, reply: Reply) -> Reply:
+        """Return the texts of an answer without it."""
+        return self._privacy.hide_words(reply, self._vault(call))
+
+    def _vault(self, call: Call) -> GetVault:
+        return lambda: self._path.sessions.vault(self._path.live_of(call))
+
+
+def reveal(reply: Reply, vault: Vault) -> Reply:
+    """Return a reply with the vault's values back in their places, nested data included: for the session's user only."""
+    return decode_reply(restore_json(encode(reply), vault))
+
+
+def _note(found: list[Finding], granted: frozenset[str]) -> str:
+    hidden = sorted({finding.type for finding in found} - granted)
+    parts = [f"hidden: {', '.join(hidden)}"] if hidden else []
+    if granted:
+        parts.append(f"in clear: {', '.join(sorted(granted))}")
+    return "; ".join(parts)

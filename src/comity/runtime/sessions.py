@@ -1,0 +1,238 @@
+"""Sessions under way: one true copy each, bound to a tenant and user, saved with what changed it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any, Final
+
+import msgspec
+
+from comity.core import session as core
+from comity.core.envelope import Background
+from comity.core.journal import Document, Saved
+from comity.core.limits import INPUTS_BYTES_MAX
+from comity.core.payload import pack, unpack
+from comity.core.redaction import Vault
+from comity.core.session import Change, Session, Turn
+from comity.engines.cipher import Cipher
+from comity.errors import CallerError
+from comity.ports import Clock, Ids, Journal
+
+LIVE_MAX: Final = 10_000  # sessions kept in memory; older ones are read from the store again
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Session).decode
+
+
+class Live:
+    """A session in memory, with its vault."""
+
+    __slots__ = ("session", "used_at", "vault", "vault_saved", "vault_version")
+
+    def __init__(self, session: Session, vault: Vault | None = None, vault_version: int = 0) -> None:
+        self.session = session
+        self.used_at = session.used_at  # runs ahead of the stored one, which is written with the next change
+        self.vault = vault
+        self.vault_version = vault_version
+        self.vault_saved = 0 if vault is None else len(vault)
+
+    @property
+    def key(self) -> str:
+        """The name it is stored under."""
+        return key_of(self.session.tenant_id, self.session.id)
+
+
+def key_of(tenant_id: str, session_id: str) -> str:
+    """Return the name a session is stored under."""
+    return f"{tenant_id}\x1f{session_id}"
+
+
+class Sessions:
+    """All sessions of a node."""
+
+    def __init__(self, journal: Journal, clock: Clock, ids: Ids, cipher: Cipher) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._ids = ids
+        self._cipher = cipher
+        self._live: OrderedDict[str, Live] = OrderedDict()
+
+    def find(self, tenant_id: str, session_id: str) -> Live | None:
+        """Return a session if there is one, from memory or the store."""
+        key = key_of(tenant_id, session_id)
+        live = self._live.get(key)
+        if live is None and (stored := self._journal.load(Document.SESSION, key)) is not None:
+            live = self._remember(Live(_decode(stored[1]), *self._load_vault(key)))
+        return live
+
+    def begin(self, tenant_id: str, user_id: str, session_id: str, now_ms: int, parent_id: str = "") -> Live:
+        """Make a session and bind it to its user. It is stored once something in it is worth keeping."""
+        session = Session(
+            id=session_id, tenant_id=tenant_id, user_id=user_id, created_at=now_ms, used_at=now_ms, parent_id=parent_id
+        )
+        return self._remember(Live(session))
+
+    def vault(self, live: Live) -> Vault:
+        """Return the vault of a session, new if nothing was hidden in it yet."""
+        if live.vault is None:
+            live.vault = Vault.from_entropy(self._ids.entropy())
+        return live.vault
+
+    def saved_vault(self, live: Live) -> tuple[Saved, ...]:
+        """Return the record of what was hidden since the vault was last saved, if anything was."""
+        if live.vault is None or len(live.vault) == live.vault_saved:
+            return ()
+        live.vault_saved = len(live.vault)
+        live.vault_version += 1
+        data = self._cipher.encrypt(_encode(live.vault.to_data()), f"vault {live.key}")
+        return (Saved(Document.VAULT, live.key, live.vault_version, data), self.saved(live))
+
+    def saved(self, live: Live) -> Saved:
+        """Return the record of a session as it is now."""
+        return Saved(Document.SESSION, live.key, live.session.version + 1, _encode(live.session))
+
+    def change(self, live: Live, change: Change, *, based_on: int) -> None:
+        """Apply a change and save it; a conflict is the caller's to resolve."""
+        outcome = core.apply(live.session, change, based_on=based_on, now_ms=self._clock.now_ns() // 1_000_000)
+        if isinstance(outcome, core.Conflict):
+            message = f"{outcome.what} was written at version {outcome.current}; this change was based on {outcome.based_on}"
+            raise CallerError(message, code="SESSION_CONFLICT", current=outcome.current)
+        live.session = outcome
+        self._journal.append((self.saved(live),))
+
+    def resume(self, live: Live) -> None:
+        """Wake a session, however long it rested."""
+        live.session = core.resume(live.session, self._clock.now_ns() // 1_000_000)
+        live.used_at = live.session.used_at
+        self._journal.append((self.saved(live),))
+
+    def forget(self, tenant_id: str, session_id: str) -> None:
+        """Drop a session from memory; it has been erased."""
+        self._live.pop(key_of(tenant_id, session_id), None)
+
+    def _load_vault(self, key: str) -> tuple[Vault | None, int]:
+        stored = self._journal.load(Document.VAULT, key)
+        if stored is None:
+            return None, 0
+        return Vault.from_data(unpack(self._cipher.decrypt(stored[1], f"vault {key}"))), stored[0]
+
+    def _remember(self, live: Live) -> Live:
+        self._live[live.key] = live
+        while len(self._live) > LIVE_MAX:
+            self._live.popitem(last=False)
+        return live
+
+
+class SessionView:
+    """What an agent sees of its session, and how it adds to it. `ctx.session` is one."""
+
+    __slots__ = ("_agent", "_based_on", "_history", "_live", "_sessions")
+
+    def __init__(self, sessions: Sessions, live: Live, agent: str, history: str | int) -> None:
+        self._sessions = sessions
+        self._live = live
+        self._agent = agent
+        self._history = history
+        self._based_on = live.session.version
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self._live.session.id
+
+    @property
+    def user_id(self) -> str:
+        """Whose session it is."""
+        return self._live.session.user_id
+
+    @property
+    def tenant_id(self) -> str:
+        """The tenant of that user."""
+        return self._live.session.tenant_id
+
+    @property
+    def version(self) -> int:
+        """How often the session has changed."""
+        return self._live.session.version
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What is known, by key."""
+        return {key: fact.value for key, fact in self._live.session.facts.items()}
+
+    @property
+    def decisions(self) -> tuple[str, ...]:
+        """What has been decided."""
+        return self._live.session.decisions
+
+    @property
+    def constraints(self) -> dict[str, Any]:
+        """What has been agreed to hold."""
+        return dict(self._live.session.constraints)
+
+    @property
+    def private(self) -> dict[str, Any]:
+        """This agent's own part of the session; a copy, kept with `keep`."""
+        return dict(self._live.session.private.get(self._agent, {}))
+
+    def history(self) -> tuple[Turn, ...]:
+        """As much of the conversation as the caller's policy lets this agent see."""
+        return core.history(self._live.session, self._history)
+
+    def background(self) -> Background:
+        """The handoff context: what the next agent should know about the work so far."""
+        return core.background(self._live.session, self._history)
+
+    def missing(self, *keys: str) -> tuple[str, ...]:
+        """Return the facts that are not known yet; only these may be asked for."""
+        return core.missing(self._live.session, keys)
+
+    def refresh(self) -> None:
+        """Base further changes on the session as it is now: after a conflict, once it has been looked at."""
+        self._based_on = self._live.session.version
+
+    def say(self, text: str, *, role: str = "") -> None:
+        """Add a turn to the conversation."""
+        self._change(core.Say(role or self._agent, text))
+
+    def learn(self, key: str, value: Any, *, source: str = "", confidence: float = 1.0) -> None:
+        """Note a fact. Raises `CallerError` SESSION_CONFLICT if another agent wrote it since this agent looked."""
+        self._change(core.Learn(key, _plain(value), source or self._agent, confidence))
+
+    def decide(self, text: str) -> None:
+        """Note a decision."""
+        self._change(core.Decide(text))
+
+    def assume(self, text: str) -> None:
+        """Note an assumption."""
+        self._change(core.Assume(text))
+
+    def constrain(self, key: str, value: Any) -> None:
+        """Set a constraint."""
+        self._change(core.Constrain(key, _plain(value)))
+
+    def place(self, position: str) -> None:
+        """Say where in its workflow the work is."""
+        self._change(core.Place(position))
+
+    def produce(self, key: str, value: Any) -> None:
+        """Note an output other agents may build on."""
+        self._change(core.Produce(self._agent, key, _plain(value)))
+
+    def keep(self, data: dict[str, Any]) -> None:
+        """Replace this agent's private part."""
+        self._change(core.Keep(self._agent, _plain(data)))
+
+    def summarise(self, text: str) -> None:
+        """Replace the summary of the conversation."""
+        self._change(core.Summarise(text))
+
+    def _change(self, change: Change) -> None:
+        before = self._live.session.version
+        self._sessions.change(self._live, change, based_on=self._based_on)
+        if self._based_on == before:  # nobody else wrote since, so what this agent saw includes its own change
+            self._based_on = self._live.session.version
+
+
+def _plain(value: Any) -> Any:
+    return unpack(pack(value, path="value", bytes_max=INPUTS_BYTES_MAX))

@@ -1,0 +1,246 @@
+"""The end of a call: once, with everything below it, in one record; then the reply goes to whoever waits for it.
+
+A result that comes after the end is recorded and goes nowhere. For a root, delivery waits until the journal has made the end
+durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from functools import partial
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from comity.core import guardrail
+from comity.core.breaker import Breaker
+from comity.core.call import Event, State, advance
+from comity.core.envelope import Error, Reply, Request, Status
+from comity.core.guardrail import Guardrail
+from comity.core.journal import Late, Record, Settled
+from comity.core.journal import Paused as PausedRecord
+from comity.core.limits import SPANS_KEPT_MAX
+from comity.core.payload import PayloadError
+from comity.core.session import Say
+from comity.errors import Breaker as Effect
+from comity.errors import breaker_effect
+from comity.ports import Clock, Journal
+from comity.runtime import events
+from comity.runtime.call import Call
+from comity.runtime.deadlines import Deadlines
+from comity.runtime.execution import complete
+from comity.runtime.privacy import reveal
+from comity.runtime.sessions import Sessions
+from comity.runtime.tools import Approval
+
+
+class Span(Struct, frozen=True, gc=False):
+    """What was recorded of one call for tracing; attributes are made from it when somebody reads or exports it."""
+
+    request: Request
+    reply: Reply
+    start_ns: int
+    end_ns: int
+
+
+class Settlement:
+    """Ends calls and hands out their replies."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        sessions: Sessions,
+        guardrails: tuple[Guardrail, ...],
+    ) -> None:
+        self.calls: dict[str, Call] = {}  # by request id, until the reply has been delivered
+        self.breakers: dict[tuple[str, str], Breaker] = {}  # only of capabilities that have failed
+        self.spans: deque[Span] = deque(maxlen=SPANS_KEPT_MAX)
+        self.deadlines = Deadlines(clock, loop, self._expire)
+        self._journal = journal
+        self._clock = clock
+        self._sessions = sessions
+        self._guardrails = guardrails
+
+    def cancel(self, call: Call, why: str) -> bool:
+        """Withdraw a call and everything below it; return whether it was still under way."""
+        error = Error.of("CALL_CANCELLED", f"{call.request.capability} of {call.request.target} was cancelled: {why}")
+        return self.settle(call, Event.CANCEL, Reply(status=Status.CANCELLED, error=error, data=call.partial))
+
+    def _expire(self, call: Call) -> None:
+        self.settle(call, Event.EXPIRE, _timeout(call))
+
+    def settle(self, call: Call, event: Event, reply: Reply) -> bool:
+        """End a call and everything below it, once; a result that comes later is recorded and goes nowhere."""
+        now_ns = self._clock.now_ns()
+        if advance(call.state, event) is None:
+            if event is Event.FINISH:
+                self._journal.append((Late(call.request, reply, now_ns // 1_000_000),))
+            return False
+        records: list[Record] = []
+        ended: list[Call] = []
+        self._close(call, event, reply, now_ns, records, ended)
+        then = partial(self._deliver, call) if call.parent is None else None
+        self._journal.append(records, then)
+        for one in ended:
+            if one is not call or then is None:
+                self._deliver(one, None)
+        return True
+
+    def _close(self, call: Call, event: Event, reply: Reply, now_ns: int, records: list[Record], ended: list[Call]) -> None:
+        """Do everything that the end of a call means, children first; only delivery is left."""
+        now_ms = now_ns // 1_000_000
+        for child in tuple(call.waits_for):
+            if event is Event.EXPIRE and child.request.deadline_at <= now_ms:
+                self._close(child, event, _timeout(child), now_ns, records, ended)
+            else:
+                gone = Error.of("CALL_CANCELLED", f"{call.request.target}, which made this call, has ended")
+                self._close(child, Event.CANCEL, Reply(status=Status.CANCELLED, error=gone), now_ns, records, ended)
+        if call.state is not State.RUNNING:
+            call.seat.mailbox.remove(call, call.request.priority)
+        elif event is not Event.FINISH and call.task is not None:
+            call.task.cancel()
+        if call.uses_state:
+            reply = self._save_state(call, reply, records)
+        call.state = State.SETTLED
+        if reply.request_id != call.request.request_id:
+            reply = complete(reply, call, now_ns, data=reply.data)
+        if self._guardrails:
+            reply = complete(guardrail.release(call.request, reply, self._guardrails), call, now_ns, data=reply.data)
+        # What an agent thought is kept for those who must explain it, and shown to nobody.
+        call.reply = replace(reply, thought="") if reply.thought else reply
+        parent = call.parent
+        if parent is not None:
+            assert parent.children is not None
+            del parent.children[call]
+            parent.calls_below += 1 + call.calls_below
+            if call.request.objective:
+                _end_objective(call)
+        self.deadlines.discard(call)
+        self._tell_breaker(call, reply, now_ms)
+        if call.live is not None:
+            records.extend(self._session_records(call, reply))
+        records.append(Settled(call.request, reply, now_ms))
+        if call.leftovers:
+            records.extend(interrupted(tuple(call.leftovers.values()), now_ms))
+        self.spans.append(Span(call.request, reply, call.started_ns, now_ns))
+        ended.append(call)
+        if call.log is not None and parent is not None:
+            call.log.add(events.Kind.SETTLED, now_ms, call.request, _outline(reply))
+
+    def _session_records(self, call: Call, reply: Reply) -> tuple[Record, ...]:
+        """Return what the end of a call adds to its session: what was hidden, and what the user is told."""
+        assert call.live is not None
+        if call.parent is None and reply.message and reply.ok:
+            self._sessions.change(call.live, Say(call.request.target, reply.message), based_on=call.live.session.version)
+        return self._sessions.saved_vault(call.live)
+
+    def pause(self, root: Call, approval: Approval) -> None:
+        """Put a whole tree aside until a person has answered: it stays open in the store and leaves memory."""
+        if root.state is not State.RUNNING:
+            return
+        now_ns = self._clock.now_ns()
+        question = f"May {approval.tool} be used?"
+        about = {"approval_id": approval.id, "tool": approval.tool, "inputs": approval.inputs}
+        reply = complete(Reply.needs_input(question, data=about), root, now_ns, data=about)
+        records: list[Record] = []
+        below = [root]
+        for call in below:
+            below.extend(call.waits_for)
+            if call.state is State.QUEUED:
+                call.seat.mailbox.remove(call, call.request.priority)
+            elif call.task is not None and call.task is not asyncio.current_task():
+                call.task.cancel()
+            call.state = State.PAUSED
+            call.children = None
+            self.deadlines.discard(call)
+            if call is not root:
+                self.calls.pop(call.request.request_id, None)
+            records.append(PausedRecord(call.request, reply, now_ns // 1_000_000))
+        root.reply = reply
+        self._journal.append(records, partial(self._deliver, root))
+
+    def _save_state(self, call: Call, reply: Reply, records: list[Record]) -> Reply:
+        try:
+            records.extend(call.seat.changes())
+        except PayloadError as error:
+            failure = Error.of("OUTPUT_VALIDATION_FAILED", f"the state of {call.request.target} cannot be kept: {error}")
+            return Reply(status=Status.ERROR, error=failure, message=failure.message)
+        return reply
+
+    def _tell_breaker(self, call: Call, reply: Reply, now_ms: int) -> None:
+        if call.skips_primary or (not self.breakers and reply.error is None and not call.primary_code):
+            return
+        code = call.primary_code or (reply.error.code if reply.error is not None else "")
+        key = (call.agent.id, call.capability.code)
+        breaker = self.breakers.get(key) if self.breakers else None
+        effect = breaker_effect(code) if code else None
+        if effect is None:
+            if breaker is not None:
+                breaker.succeeded(probe=call.is_probe)
+        elif effect is Effect.IGNORES:
+            if breaker is not None:
+                breaker.released(probe=call.is_probe)
+        else:
+            if breaker is None:
+                breaker = self.breakers[key] = Breaker(call.capability.breaker)
+            breaker.failed(now_ms, probe=call.is_probe, trips=effect is Effect.TRIPS)
+
+    def _deliver(self, call: Call, error: Exception | None) -> None:
+        """Hand the reply to whoever waits. For a root this comes after the journal has made it durable."""
+        if error is not None:
+            failure = Error.of("STORE_UNAVAILABLE", str(error))
+            call.reply = Reply(status=Status.ERROR, error=failure, request_id=call.request.request_id)
+        elif call.parent is None and call.reply is not None:
+            call.reply = self.shown(call.reply, call.request)
+        call.is_delivered = True
+        self.calls.pop(call.request.request_id, None)
+        for waiter in call.waiters or ():
+            if not waiter.done():
+                waiter.set_result(None)
+        if call.log is not None and call.parent is None:
+            assert call.reply is not None
+            call.log.add(events.Kind.SETTLED, self._clock.now_ns() // 1_000_000, call.request, _outline(call.reply))
+            call.log.close()
+
+    def shown(self, reply: Reply, request: Request) -> Reply:
+        """Return a reply as the session's user may see it: personal data back in its place, no thoughts."""
+        live = self._sessions.find(request.tenant_id, request.session_id)
+        if live is not None and live.vault is not None and live.session.user_id == request.user_id and len(live.vault):
+            reply = reveal(reply, live.vault)
+        return replace(reply, thought="") if reply.thought else reply
+
+
+def _timeout(call: Call) -> Reply:
+    allowed = call.request.deadline_at - call.request.created_at
+    what = f"{call.request.capability} of {call.request.target} did not end within {allowed} ms"
+    return Reply(status=Status.TIMEOUT, error=Error.of("CALL_TIMEOUT", what), message=what, data=call.partial)
+
+
+def _end_objective(call: Call) -> None:
+    objectives = call.top.objectives
+    assert objectives is not None
+    key = (call.request.source, call.request.target, call.request.objective)
+    objectives[key] -= 1
+    if not objectives[key]:
+        del objectives[key]
+
+
+def _outline(reply: Reply) -> dict[str, Any]:
+    return {"status": str(reply.status), "code": reply.error.code if reply.error else None, "ms": reply.duration_ms}
+
+
+def interrupted(requests: tuple[Request, ...], now_ms: int) -> tuple[Settled, ...]:
+    """Return the ends of calls that an earlier life of the store left open and nobody takes up."""
+    records = []
+    for request in requests:
+        if request.deadline_at <= now_ms:
+            status, error = Status.TIMEOUT, Error.of("CALL_TIMEOUT", "its node stopped, and its deadline has passed since")
+        else:
+            status, error = Status.ERROR, Error.of("CALL_INTERRUPTED", "its node stopped before it ended")
+        reply = Reply(status=status, error=error, request_id=request.request_id, source=request.target)
+        records.append(Settled(request, reply, now_ms))
+    return tuple(records)

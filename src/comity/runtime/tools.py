@@ -1,0 +1,182 @@
+"""Using tools: only what the chain of callers and the agent's own profile all allow, written down before it happens.
+
+A tool's intent is durable before its effect, under an id that stays the same when its tree is run again. So an effect whose
+outcome is known is never repeated, and one whose outcome is not known is not risked twice. High risk waits for a person: the
+whole tree is put aside as it would be after a crash, and taken up when the answer is there.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from comity.core import tool as core
+from comity.core.admission import Refused as Refusal
+from comity.core.envelope import Error, Reply, Request, Status
+from comity.core.journal import PAUSED_AT, Accepted, Document, Saved, Settled
+from comity.core.limits import INPUTS_BYTES_MAX, REPLY_BYTES_MAX
+from comity.core.payload import PayloadError, pack, unpack
+from comity.core.redaction import restore_value
+from comity.core.registry import nearest
+from comity.core.tool import Risk, Tool
+from comity.errors import CallerError, RefusedError, TargetError
+from comity.ports import Clock, Journal
+
+if TYPE_CHECKING:
+    from comity.runtime.call import Call
+    from comity.runtime.path import CallPath
+
+
+class Approval(Struct, frozen=True, kw_only=True):
+    """A question to a person: may this tool be used so? `granted` is None until somebody answers."""
+
+    id: str
+    root_id: str
+    tool: str
+    target: str
+    user_id: str
+    tenant_id: str
+    session_id: str
+    inputs: Any
+    asked_at: int
+    granted: bool | None = None
+    decided_by: str = ""
+    decided_at: int | None = None
+
+
+class Paused(BaseException):
+    """Unwinds the tree of a call that waits for a person."""
+
+    def __init__(self, approval: Approval) -> None:
+        self.approval = approval
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Approval).decode
+
+
+class Toolbox:
+    """The tools of a node."""
+
+    def __init__(self, tools: Iterable[Tool], journal: Journal, clock: Clock) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+        self._journal = journal
+        self._clock = clock
+
+    async def use(self, path: CallPath, call: Call, name: str, inputs: dict[str, Any]) -> Any:
+        """Use a tool on behalf of a call and return its result; raises what refused or failed it."""
+        call.tools_used += 1
+        request = self._request(call, name, inputs)
+        refusal = self._refusal(call, name, request)
+        if refusal is not None:
+            reply = path.refuse(request, refusal)
+            return reply.unwrap()
+        tool = self._tools[name]
+        known = self._journal.call(request.request_id) if call.top.leftovers is not None else None
+        if known is not None and known.settled_at is not None and known.reply is not None:
+            return known.reply.unwrap()
+        if known is not None and known.node_id != PAUSED_AT and not tool.idempotent:
+            message = f"{name} was begun as {request.request_id} before its node stopped; nobody knows whether it happened"
+            raise RefusedError(message, code="TOOL_OUTCOME_UNKNOWN")
+        if tool.risk == Risk.HIGH:
+            self._check_approval(call, tool, request)
+        self._journal.append((Accepted(request, self._now_ms(), self._journal.node_id),))
+        await path.durable()  # the intent, before the effect
+        reply = await self._run(tool, request, path.vault_of(call))
+        self._journal.append((Settled(request, reply, self._now_ms()),))
+        return reply.unwrap()
+
+    def approval(self, approval_id: str) -> Approval | None:
+        """Return a question by its id."""
+        stored = self._journal.load(Document.APPROVAL, approval_id)
+        return _decode(stored[1]) if stored is not None else None
+
+    def approvals(self) -> list[Approval]:
+        """Return every question, answered or not."""
+        return [_decode(data) for _, data in self._journal.list_documents(Document.APPROVAL)]
+
+    def decide(self, approval: Approval, *, granted: bool, by: str) -> Approval:
+        """Note a person's answer; the first one stands."""
+        if approval.granted is not None:
+            return approval
+        decided = replace(approval, granted=granted, decided_by=by, decided_at=self._now_ms())
+        self._journal.append((Saved(Document.APPROVAL, approval.id, 2, _encode(decided)),))
+        return decided
+
+    def _request(self, call: Call, name: str, inputs: dict[str, Any]) -> Request:
+        above = call.request
+        try:
+            body = pack(inputs, path="inputs", bytes_max=INPUTS_BYTES_MAX)
+        except PayloadError as error:
+            raise CallerError(str(error), code=error.code, problems=error.problems) from None
+        return replace(
+            above,
+            request_id=f"{above.request_id}#{call.tools_used}",
+            parent_id=above.request_id,
+            source=above.target,
+            target=f"tool:{name}"[:256],
+            capability=str(name)[:128],
+            chain=(*above.chain, above.target),
+            body=Raw(body),
+            message="",
+            objective="",
+            context=None,
+            created_at=self._now_ms(),
+        )
+
+    def _refusal(self, call: Call, name: str, request: Request) -> Refusal | None:
+        if name not in self._tools:
+            close = nearest(str(name), self._tools)
+            hint = f"; did you mean {' or '.join(close)}?" if close else ""
+            return Refusal("TOOL_UNKNOWN", f"no tool {str(name)[:64]!r}{hint}")
+        if not core.may_use(call.rights, name):
+            chain = " → ".join(request.chain)
+            return Refusal("TOOL_NOT_PERMITTED", f"{name} is not allowed to every agent of {chain}")
+        return None
+
+    def _check_approval(self, call: Call, tool: Tool, request: Request) -> None:
+        approval = self.approval(request.request_id)
+        if approval is None:
+            approval = Approval(
+                id=request.request_id,
+                root_id=request.root_id,
+                tool=tool.name,
+                target=call.request.target,
+                user_id=request.user_id,
+                tenant_id=request.tenant_id,
+                session_id=request.session_id,
+                inputs=request.inputs,
+                asked_at=self._now_ms(),
+            )
+            self._journal.append((Saved(Document.APPROVAL, approval.id, 1, _encode(approval)),))
+        if approval.granted is None:
+            raise Paused(approval)
+        if not approval.granted:
+            raise RefusedError(f"{tool.name} was denied by {approval.decided_by}", code="APPROVAL_DENIED")
+
+    async def _run(self, tool: Tool, request: Request, vault: Any) -> Reply:
+        inputs = unpack(request.body)
+        if tool.clear and vault is not None:
+            inputs = restore_value(inputs, vault, tool.clear)
+        if tool.takes_key:
+            inputs["idempotency_key"] = request.request_id
+        try:
+            result = tool.function(**inputs)
+            if inspect.isawaitable(result):
+                result = await result
+            data = unpack(pack(result, path="data", bytes_max=REPLY_BYTES_MAX))
+        except Exception as raised:  # noqa: BLE001  a tool's failure is a value to the agent that used it
+            code = getattr(raised, "code", "TARGET_FAILED")
+            error = Error.of(
+                code if isinstance(raised, (CallerError, TargetError)) else "TARGET_FAILED", f"{tool.name}: {raised}"
+            )
+            return Reply(status=Status.ERROR, error=error, request_id=request.request_id, source=request.target)
+        return Reply.success(data, request_id=request.request_id, source=request.target)
+
+    def _now_ms(self) -> int:
+        return self._clock.now_ns() // 1_000_000

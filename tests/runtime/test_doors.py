@@ -1,0 +1,142 @@
+"""Documents from outside: what they claim about themselves changes nothing, and what is not true is refused and audited."""
+
+from __future__ import annotations
+
+import pytest
+
+from comity import Agent, Context
+from comity.errors import CallerError
+
+
+def team(hold=None) -> list[Agent]:
+    orc, anl = Agent("ORC"), Agent("ANL", aliases=["byte-docs"])
+
+    @orc.capability("WORK")
+    async def work(ctx: Context):
+        return await hold(ctx)
+
+    @anl.capability("ANL_NPV")
+    async def npv(ctx: Context, cash_flows: list[float] = (), discount_rate: float = 0, periods: str = ""):
+        return {"chain": list(ctx.request.chain), "user": ctx.request.user_id, "depth": ctx.request.depth}
+
+    @anl.capability("MESSAGE")
+    async def message(ctx: Context):
+        return {"chain": list(ctx.request.chain), "user": ctx.request.user_id}
+
+    return [orc, anl]
+
+
+KDAP = {
+    "source_agent": "ORC",
+    "target_agent": "ANL",
+    "capability_code": "ANL_NPV",
+    "request_id": "kdap-1",
+    "inputs_json": {"cash_flows": [-100000, 25000], "discount_rate": 0.12, "periods": "annual"},
+    "context": {"session_id": "sess-789", "user_id": "ann"},
+}
+DELEGATION = {
+    "request_id": "550e8400-e29b-41d4-a716-446655440000",
+    "origin_employee": "ORC",
+    "target_employee": "byte-docs",
+    "user_id": "ann",
+    "parent_session_id": "p",
+    "objective": "Extract",
+    "input": "Read it",
+    "constraints": {"max_tokens": 1200, "max_depth": 2, "deadline_ms": 15000},
+    "context_hints": [],
+    "handoff_data": {},
+    "current_depth": 1,
+}
+
+
+async def refused_code(node, document, **more) -> str:
+    reply = await node.receive(document, **{"user_id": "ann", **more})
+    assert "ERROR" in str(reply) or "failed" in str(reply)
+    row = node.audit.rows()[-1]
+    assert (row.kind, row.origin, row.chain) == ("refused", None, "")
+    return row.error_code
+
+
+async def test_without_a_token_nobody_is_an_agent(make_node):
+    async with make_node(team()) as node:
+        assert await refused_code(node, KDAP, dialect="kdap") == "IDENTITY_MISMATCH"
+        assert await refused_code(node, DELEGATION, dialect="delegation") == "IDENTITY_MISMATCH"
+
+
+async def test_a_document_of_another_user_is_refused_under_the_true_one(make_node):
+    async with make_node(team()) as node:
+        assert await refused_code(node, KDAP, dialect="kdap", user_id="mallory") == "IDENTITY_MISMATCH"
+        assert node.audit.rows()[-1].user_id == "mallory"
+
+
+async def test_with_a_token_the_chain_and_user_come_from_the_call_under_way(make_node):
+    seen: list[dict] = []
+
+    async def hold(ctx: Context):
+        seen.append(await node.receive(KDAP, dialect="kdap", user_id="ignored", token=ctx.token))
+        return seen[-1]["result_json"]
+
+    async with make_node(team(hold)) as node:
+        reply = await node.call("ORC", "WORK", user_id="ann", session_id="sess-789")
+        rows = [(row.request_id, row.origin, row.target) for row in node.audit.rows() if row.kind == "admitted"]
+    assert reply.data == {"chain": ["ORC"], "user": "ann", "depth": 1}
+    assert (seen[0]["status"], seen[0]["request_id"]) == ("SUCCESS", "kdap-1")
+    assert rows[1][1:] == ("ORC", "ANL")
+    assert rows[1][0].startswith(rows[0][0])  # it is part of the tree that ORC works in
+
+
+@pytest.mark.parametrize(
+    "forgery",
+    [
+        {"source_agent": "CST"},
+        {"context": {"session_id": "sess-789", "user_id": "mallory"}},
+    ],
+)
+async def test_a_token_does_not_cover_other_claims(make_node, forgery):
+    codes: list[str] = []
+
+    async def hold(ctx: Context):
+        codes.append(await refused_code(node, {**KDAP, **forgery}, dialect="kdap", token=ctx.token))
+
+    async with make_node(team(hold)) as node:
+        await node.call("ORC", "WORK", user_id="ann", session_id="sess-789")
+    assert codes == ["IDENTITY_MISMATCH"]
+
+
+@pytest.mark.parametrize("depth", [0, 2, 5])
+async def test_a_forged_depth_changes_nothing(make_node, depth):
+    codes: list[str] = []
+
+    async def hold(ctx: Context):
+        document = {**DELEGATION, "current_depth": depth}
+        if depth == 0:  # claims to come straight from the user, to win a level
+            reply = await node.receive(document, dialect="delegation", user_id="ann", token=ctx.token)
+            codes.append(reply["status"])
+        else:
+            codes.append(await refused_code(node, document, dialect="delegation", token=ctx.token))
+
+    async with make_node(team(hold)) as node:
+        await node.call("ORC", "WORK", user_id="ann")
+        chains = [row.chain for row in node.audit.rows() if row.target == "ANL" and row.kind == "admitted"]
+    assert codes == (["success"] if depth == 0 else ["IDENTITY_MISMATCH"])
+    assert chains == (["ORC"] if depth == 0 else [])  # where it really stands
+
+
+async def test_a_stolen_old_or_changed_token_is_refused(make_node):
+    tokens: list[str] = []
+
+    async def hold(ctx: Context):
+        tokens.append(ctx.token)
+
+    async with make_node(team(hold)) as node:
+        await node.call("ORC", "WORK", user_id="ann")
+        assert await refused_code(node, KDAP, dialect="kdap", token=tokens[0]) == "CALL_CANCELLED"  # its call has ended
+        assert await refused_code(node, KDAP, dialect="kdap", token=tokens[0][:-2] + "AA") == "IDENTITY_FORGED"
+        assert await refused_code(node, KDAP, dialect="kdap", token="") == "IDENTITY_FORGED"
+
+
+async def test_a_document_that_cannot_be_read_is_a_typed_error_with_its_path(make_node):
+    async with make_node(team()) as node:
+        with pytest.raises(CallerError) as caught:
+            await node.receive({**KDAP, "timeout": 5}, dialect="kdap", user_id="ann")
+    assert caught.value.facts["problems"][0].path == "timeout"

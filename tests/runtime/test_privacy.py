@@ -1,0 +1,168 @@
+"""Personal data: hidden on every hop, back in place for the session's user, in clear only where granted."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+from typing import Annotated
+
+import pytest
+from pydantic import Field
+
+from comity import Agent, Background, Context, Node, Status
+from comity.core.redaction import Action, Policy
+from comity.errors import UnavailableError
+from comity.runtime.privacy import Privacy
+
+Mail = Annotated[str, Field(pattern="^[^@]+@[^@]+$")]
+
+CARD, EMAIL = "4111 1111 1111 1111", "ann.smith@example.com"
+
+
+def relay() -> tuple[list[Agent], list[str]]:
+    """ORC passes what it was told to LEAF; both note what they see."""
+    seen: list[str] = []
+    orc, leaf = Agent("ORC"), Agent("LEAF")
+
+    @orc.capability("ASK")
+    async def ask(ctx: Context, note: dict) -> dict:
+        seen.append(f"{note} {ctx.request.message} {ctx.request.context}")
+        reply = await ctx.call("LEAF", "READ", {"note": note}, message=ctx.request.message)
+        seen.append(f"{reply.data}")
+        return {"echo": reply.data, "mine": note}
+
+    @leaf.capability("READ", clear=["EMAIL"])
+    async def read(ctx: Context, note: dict) -> dict:
+        seen.append(f"{note} {ctx.request.message}")
+        return {"read": note, "found": "call +1 212 555 0147"}
+
+    return [orc, leaf], seen
+
+
+async def call(node: Node, **more):
+    return await node.call(
+        "ORC",
+        "ASK",
+        {"note": {"deep": [{"card": CARD}], "mail": EMAIL}},
+        message=f"write to {EMAIL}",
+        context=Background(facts=(f"card {CARD}",)),
+        **{"user_id": "ann", "session_id": "s", **more},
+    )
+
+
+async def test_agents_see_tokens_on_every_hop_and_the_user_sees_their_own_data(make_node):
+    agents, seen = relay()
+    async with make_node(agents) as node:
+        reply = await call(node)
+        rows = node.audit.rows()
+    told = "\n".join(seen)
+    assert CARD not in told
+    assert EMAIL not in told
+    assert "212 555 0147" not in seen[2]  # what the leaf found is hidden from its caller too
+    assert reply.data["mine"] == {"deep": [{"card": CARD}], "mail": EMAIL}
+    assert reply.data["echo"] == {"read": {"deep": [{"card": CARD}], "mail": EMAIL}, "found": "call +1 212 555 0147"}
+    assert {row.note for row in rows if row.kind == "admitted"} == {"hidden: CARD, EMAIL", ""}
+
+
+async def test_the_same_value_has_the_same_token_everywhere_in_a_session(make_node):
+    agents, seen = relay()
+    async with make_node(agents) as node:
+        await call(node)
+    assert len(set(re.findall(r"\[\[EMAIL_\w+\]\]", "\n".join(seen)))) == 1
+
+
+async def test_a_type_in_clear_needs_the_declaration_and_the_grant_and_the_audit_says_so(make_node):
+    agents, seen = relay()
+    async with make_node(agents, privacy=Privacy(grants={"LEAF/READ": frozenset({"EMAIL", "CARD"})})) as node:
+        reply = await call(node)
+        notes = [row.note for row in node.audit.rows() if row.kind == "admitted"]
+    assert EMAIL in seen[1]  # declared and granted
+    assert CARD not in seen[1]  # granted and not declared
+    assert EMAIL not in seen[0]
+    assert EMAIL not in seen[2]
+    assert notes[1] == "in clear: EMAIL"
+    assert reply.data["mine"]["mail"] == EMAIL
+
+
+async def test_two_users_never_see_each_others_values(make_node):
+    agents, seen = relay()
+    async with make_node(agents) as node:
+        await call(node)
+        token = re.search(r"\[\[EMAIL_\w+\]\]", seen[0]).group()
+        other = await node.call("ORC", "ASK", {"note": {"mail": token}}, user_id="bob", session_id="t")
+        mine = await node.call("ORC", "ASK", {"note": {"mail": token}}, user_id="ann", session_id="s")
+    assert EMAIL not in repr(other)
+    assert mine.data["mine"] == {"mail": EMAIL}
+
+
+async def test_a_blocked_type_refuses_the_call(make_node):
+    agents, seen = relay()
+    async with make_node(agents, privacy=Privacy(policy=Policy({"CARD": Action.BLOCK}))) as node:
+        reply = await call(node)
+    assert (reply.status, reply.error.code) == (Status.REFUSED, "PRIVACY_BLOCKED")
+    assert "CARD" in reply.error.message
+    assert seen == []
+
+
+async def test_inputs_that_no_longer_fit_once_hidden_are_refused_with_what_to_do(make_node):
+    agent = Agent("A")
+
+    @agent.capability("SEND", clear=["EMAIL"])
+    async def send(to: Mail) -> str:
+        return to
+
+    async with make_node([agent]) as node:
+        refused = await node.call("A", "SEND", {"to": EMAIL}, user_id="ann")
+    async with make_node([agent], privacy=Privacy(grants={"SEND": frozenset({"EMAIL"})})) as node:
+        passed = await node.call("A", "SEND", {"to": EMAIL}, user_id="ann")
+    assert refused.error.code == "INPUT_VALIDATION_FAILED"
+    assert "granted" in refused.error.message
+    assert passed.data == EMAIL
+
+
+def test_nothing_personal_stands_in_the_store_and_it_comes_back_after_a_restart(tmp_path):
+    store = tmp_path / "s.db"
+
+    async def life():
+        agents, seen = relay()
+        async with Node(agents, store=store) as node:
+            return await call(node, request_id="r"), list(seen)
+
+    first, seen = asyncio.run(life())
+    assert seen
+    again, seen_again = asyncio.run(life())
+    assert seen_again == []  # answered from the store
+    assert again.data == first.data == {**first.data, "mine": {"deep": [{"card": CARD}], "mail": EMAIL}}
+    for path in tmp_path.iterdir():
+        content = path.read_bytes()
+        assert EMAIL.encode() not in content, path.name
+        assert CARD.encode() not in content, path.name
+
+
+def test_a_store_opened_with_another_key_says_so(tmp_path, monkeypatch):
+    store = tmp_path / "s.db"
+
+    async def life():
+        agents, _ = relay()
+        async with Node(agents, store=store) as node:
+            return await call(node)
+
+    asyncio.run(life())
+    monkeypatch.setenv("COMITY_VAULT_KEY", base64.b64encode(b"k" * 32).decode())
+    with pytest.raises(UnavailableError, match="another one"):
+        asyncio.run(life())
+
+
+async def test_progress_reaches_the_user_with_their_own_data(make_node):
+    agent = Agent("A")
+
+    @agent.capability("GO")
+    async def go(ctx: Context, mail: str):
+        assert EMAIL not in mail
+        ctx.progress({"writing to": mail})
+
+    async with make_node([agent]) as node:
+        handle = node.start_call("A", "GO", {"mail": EMAIL}, user_id="ann")
+        told = [event.data async for event in handle.events() if event.kind == "progress"]
+    assert told == [{"writing to": EMAIL}]

@@ -1,0 +1,185 @@
+"""Sessions: bound to their user, changed by compare-and-set, kept over a restart, erased for good."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from comity import Agent, Context, Node, Status
+from comity.core.session import EXPIRED_MS
+from comity.errors import CallerError
+
+notes = Agent("notes")
+
+
+@notes.capability("LEARN")
+async def learn(ctx: Context, key: str, value: str) -> int:
+    ctx.session.learn(key, value, source="user", confidence=0.9)
+    return ctx.session.version
+
+
+@notes.capability("KNOWN")
+async def known(ctx: Context, keys: list[str]) -> dict:
+    return {"facts": ctx.session.facts, "missing": list(ctx.session.missing(*keys))}
+
+
+@notes.capability("HISTORY")
+async def history(ctx: Context) -> list:
+    return [[turn.role, turn.text] for turn in ctx.session.history()]
+
+
+async def test_a_session_remembers_what_it_was_told_and_asks_for_the_rest_only(make_node):
+    async with make_node([notes]) as node:
+        await node.call("notes", "LEARN", {"key": "budget", "value": "two million"}, user_id="ann", session_id="s")
+        reply = await node.call("notes", "KNOWN", {"keys": ["budget", "timeline"]}, user_id="ann", session_id="s")
+        other = await node.call("notes", "KNOWN", {"keys": ["budget"]}, user_id="ann", session_id="t")
+    assert reply.data == {"facts": {"budget": "two million"}, "missing": ["timeline"]}
+    assert other.data == {"facts": {}, "missing": ["budget"]}
+
+
+async def test_a_session_of_another_user_is_refused_and_audited_and_shows_nothing(make_node):
+    async with make_node([notes]) as node:
+        await node.call("notes", "LEARN", {"key": "secret", "value": "x"}, user_id="ann", session_id="s")
+        stolen = await node.call("notes", "KNOWN", {"keys": []}, user_id="bob", session_id="s")
+        elsewhere = await node.call("notes", "KNOWN", {"keys": []}, user_id="bob", tenant_id="other", session_id="s")
+        refused = [(row.user_id, row.error_code) for row in node.audit.rows() if row.kind == "refused"]
+    assert (stolen.status, stolen.error.code, stolen.data) == (Status.REFUSED, "IDENTITY_MISMATCH", None)
+    assert elsewhere.data["facts"] == {}  # the same id under another tenant is another session
+    assert refused == [("bob", "IDENTITY_MISMATCH")]
+
+
+async def test_two_agents_cannot_overwrite_each_other_silently(make_node):
+    slow, quick, boss = Agent("slow"), Agent("quick"), Agent("boss")
+    outcome: list[str] = []
+
+    @slow.capability("GO")
+    async def go_slow(ctx: Context):
+        session = ctx.session  # looks at the session first
+        await asyncio.sleep(2)
+        try:
+            session.learn("year", 2024)
+        except CallerError as error:
+            outcome.append(error.code)
+            session.refresh()
+            session.learn("year", 2025)
+        session.decide("ship it")  # additions never conflict
+        session.decide("ship it")
+
+    @quick.capability("GO")
+    async def go_quick(ctx: Context):
+        await asyncio.sleep(1)
+        ctx.session.learn("year", 2023)
+
+    @boss.capability("BOTH")
+    async def both(ctx: Context):
+        await ctx.gather(ctx.call("slow", "GO"), ctx.call("quick", "GO"))
+        return [ctx.session.facts["year"], list(ctx.session.decisions)]
+
+    async with make_node([slow, quick, boss]) as node:
+        reply = await node.call("boss", "BOTH", user_id="ann", session_id="s")
+    assert outcome == ["SESSION_CONFLICT"]
+    assert reply.data == [2025, ["ship it"]]
+
+
+@pytest.mark.parametrize(
+    ("policy", "seen"),
+    [
+        ("none", []),
+        ("full", [["user", "Hello there. How are you?"], ["user", "Second thing"]]),
+        (1, [["user", "Second thing"]]),
+        (0, []),
+        ("summary", [["summary", "user: Hello there\nuser: Second thing"]]),
+    ],
+)
+async def test_a_call_shows_as_much_of_the_conversation_as_its_policy_says(make_node, policy, seen):
+    async with make_node([notes]) as node:
+        for message in ("Hello there. How are you?", "Second thing"):
+            await node.call("notes", "KNOWN", {"keys": []}, user_id="ann", session_id="s", message=message)
+        reply = await node.call("notes", "HISTORY", user_id="ann", session_id="s", history=policy)
+    assert reply.data == seen
+
+
+async def test_an_expired_session_is_refused_until_somebody_resumes_it(make_node):
+    async with make_node([notes]) as node:
+        await node.call("notes", "LEARN", {"key": "a", "value": "b"}, user_id="ann", session_id="s")
+        await asyncio.sleep(EXPIRED_MS / 1000)
+        late = await node.call("notes", "KNOWN", {"keys": []}, user_id="ann", session_id="s")
+        assert late.error.code == "SESSION_EXPIRED"
+        assert node.resume_session("s")
+        back = await node.call("notes", "KNOWN", {"keys": []}, user_id="ann", session_id="s")
+    assert back.data["facts"] == {"a": "b"}
+
+
+def test_a_session_survives_a_restart_and_is_gone_for_good_once_erased(tmp_path):
+    store = tmp_path / "s.db"
+    secret = "wintergreen-4711"
+
+    async def tell():
+        async with Node([notes], store=store) as node:
+            await node.call("notes", "LEARN", {"key": "word", "value": secret}, user_id="ann", session_id="s", message=secret)
+
+    async def look():
+        async with Node([notes], store=store) as node:
+            return (await node.call("notes", "KNOWN", {"keys": ["word"]}, user_id="ann", session_id="s")).data
+
+    async def erase():
+        async with Node([notes], store=store) as node:
+            return await node.erase_session("s"), node.audit.verify(), node.session("s")
+
+    asyncio.run(tell())
+    assert asyncio.run(look())["facts"] == {"word": secret}
+    gone, verdict, session = asyncio.run(erase())
+    assert gone >= 3
+    assert verdict.ok
+    assert session is None
+    assert all(secret.encode() not in path.read_bytes() for path in tmp_path.iterdir())
+    assert asyncio.run(look())["facts"] == {}
+
+
+async def test_the_handoff_context_tells_the_next_agent_everything_but_the_conversation(make_node):
+    agent = Agent("orc")
+
+    @agent.capability("FRAME")
+    async def frame(ctx: Context):
+        session = ctx.session
+        session.place("Step 3 of 5 (Financial Analysis)")
+        session.produce("cst_scenarios", ["conservative", "base", "aggressive"])
+        session.constrain("timeline", "18_months")
+        session.decide("enter in spring")
+        session.assume("no price war")
+
+    @agent.capability("LOOK")
+    async def look(ctx: Context):
+        told = ctx.session.background()
+        return [
+            told.original_request, told.workflow_position, list(told.prior_agents), told.prior_outputs, told.constraints,
+            list(told.decisions), list(told.assumptions),
+        ]  # fmt: skip
+
+    async with make_node([agent]) as node:
+        await node.call("orc", "FRAME", user_id="ann", session_id="s", message="Help me build a business case")
+        reply = await node.call("orc", "LOOK", user_id="ann", session_id="s")
+    assert reply.data == [
+        "Help me build a business case", "Step 3 of 5 (Financial Analysis)", ["orc"],
+        {"cst_scenarios": ["conservative", "base", "aggressive"]}, {"timeline": "18_months"}, ["enter in spring"],
+        ["no price war"],
+    ]  # fmt: skip
+
+
+async def test_each_agent_has_a_private_part_that_others_do_not_see(make_node):
+    first, second = Agent("first"), Agent("second")
+    for agent in (first, second):
+
+        @agent.capability("KEEP")
+        async def keep(ctx: Context, note: str):
+            ctx.session.keep({"note": note})
+
+        @agent.capability("READ")
+        async def read(ctx: Context):
+            return ctx.session.private
+
+    async with make_node([first, second]) as node:
+        await node.call("first", "KEEP", {"note": "mine"}, user_id="ann", session_id="s")
+        replies = [(await node.call(name, "READ", user_id="ann", session_id="s")).data for name in ("first", "second")]
+    assert replies == [{"note": "mine"}, {}]

@@ -1,0 +1,192 @@
+"""Tools: rights narrow down the chain, high risk waits for a person, an effect happens once."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from death import die
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from comity import Agent, Context, Node, Status
+from comity.core.tool import Risk, Tool
+from comity.testing import VirtualClock, run_virtual
+
+
+def chain(grants: list[set[str]], tool: str = "pay") -> list[Agent]:
+    """A0 → A1 → …; the last one uses the tool."""
+    agents = []
+    for index, allowed in enumerate(grants):
+        agent = Agent(f"A{index}", tools_allowed=allowed)
+
+        @agent.capability("GO")
+        async def go(ctx: Context, _next: str = f"A{index + 1}", _last: bool = index == len(grants) - 1):
+            if _last:
+                return await ctx.use_tool(tool, amount=5)
+            return (await ctx.call(_next, "GO")).unwrap()
+
+        agents.append(agent)
+    return agents
+
+
+async def test_a_tool_runs_for_an_agent_that_may_use_it(make_node):
+    paid: list[int] = []
+    async with make_node(
+        chain([{"pay"}]), tools=[Tool(name="pay", function=lambda amount: paid.append(amount) or "done")]
+    ) as node:
+        reply = await node.call("A0", "GO", user_id="ann")
+    assert (reply.data, paid) == ("done", [5])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    grants=st.lists(st.sets(st.sampled_from(["pay", "read", "*"])), min_size=1, max_size=4),
+    user=st.none() | st.sets(st.sampled_from(["pay", "read"])),
+)
+def test_no_order_of_grants_lets_a_chain_use_what_one_of_it_may_not(grants, user):
+    paid: list[int] = []
+
+    async def go():
+        tool = Tool(name="pay", function=lambda amount: paid.append(amount) or "done")
+        async with Node(chain(grants), tools=[tool], clock=VirtualClock(), lag_ms=None) as node:
+            return await node.call("A0", "GO", user_id="ann", tools=user)
+
+    reply = run_virtual(go())
+    allowed = all("pay" in grant or "*" in grant for grant in grants) and (user is None or "pay" in user)
+    assert bool(paid) == allowed == reply.ok
+    if not allowed:
+        assert reply.error.code == "TOOL_NOT_PERMITTED"
+
+
+async def test_a_refused_or_unknown_tool_is_audited_and_names_the_nearest(make_node):
+    async with make_node(chain([{"*"}], tool="pai"), tools=[Tool(name="pay", function=lambda amount: None)]) as node:
+        unknown = await node.call("A0", "GO", user_id="ann")
+        rows = [(row.kind, row.target, row.error_code) for row in node.audit.rows() if row.target.startswith("tool:")]
+    assert (unknown.error.code, "did you mean pay?" in unknown.error.message) == ("TOOL_UNKNOWN", True)
+    assert rows == [("refused", "tool:pai", "TOOL_UNKNOWN")]
+
+
+def test_the_intent_of_an_effect_is_on_disk_before_the_effect(tmp_path):
+    from comity.engines.sqlite import connect, read_rows
+
+    found: list[list[str]] = []
+
+    def look(amount: int) -> str:
+        connection = connect(tmp_path / "s.db", read_only=True)
+        found.append([f"{row.kind} {row.target}" for row in read_rows(connection)])
+        connection.close()
+        return "done"
+
+    async def go():
+        async with Node(chain([{"pay"}]), store=tmp_path / "s.db", tools=[Tool(name="pay", function=look)]) as node:
+            return await node.call("A0", "GO", user_id="ann")
+
+    assert asyncio.run(go()).ok
+    assert found == [["admitted A0", "admitted tool:pay"]]
+
+
+def risky(paid: list[str]) -> Tool:
+    return Tool(
+        name="pay",
+        function=lambda amount, idempotency_key: paid.append(idempotency_key) or "paid",
+        risk=Risk.HIGH,
+        takes_key=True,
+    )
+
+
+async def test_high_risk_pauses_the_whole_tree_and_goes_on_when_granted(make_node):
+    paid: list[str] = []
+    async with make_node(chain([{"pay"}] * 3), tools=[risky(paid)]) as node:
+        asked = await node.call("A0", "GO", user_id="ann", request_id="r")
+        assert (asked.status, paid) == (Status.NEEDS_INPUT, [])
+        assert len(asyncio.all_tasks()) == 1
+        again = await node.call("A0", "GO", user_id="ann", request_id="r")
+        assert again.data == asked.data
+        await asyncio.sleep(3600)  # people are slow; the work's own time does not run meanwhile
+        reply = await node.decide(asked.data["approval_id"], granted=True, by="boss")
+        once_more = await node.call("A0", "GO", user_id="ann", request_id="r")
+    assert (reply.status, reply.data) == (Status.SUCCESS, "paid")
+    assert once_more.data == "paid"
+    assert paid == ["r.1.1#1"]
+
+
+async def test_a_denied_tool_is_a_refusal_the_agent_can_read(make_node):
+    paid: list[str] = []
+    async with make_node(chain([{"pay"}]), tools=[risky(paid)]) as node:
+        asked = await node.call("A0", "GO", user_id="ann", request_id="r")
+        reply = await node.decide(asked.data["approval_id"], granted=False, by="boss")
+        changed_mind = await node.decide(asked.data["approval_id"], granted=True, by="boss")
+    assert reply.error.code == "APPROVAL_DENIED"
+    assert changed_mind.error.code == "APPROVAL_DENIED"  # the first answer stands
+    assert paid == []
+
+
+async def test_a_question_nobody_asked_cannot_be_answered(make_node):
+    async with make_node([]) as node:
+        assert await node.decide("nothing", granted=True, by="boss") is None
+
+
+def test_an_approval_three_levels_deep_is_granted_after_a_restart_and_the_tool_runs_once(tmp_path):
+    store, paid = tmp_path / "s.db", []
+
+    async def ask():
+        async with Node(chain([{"pay"}] * 3), store=store, tools=[risky(paid)]) as node:
+            return await node.call("A0", "GO", user_id="ann", request_id="r", session_id="s")
+
+    async def grant():
+        async with Node(chain([{"pay"}] * 3), store=store, tools=[risky(paid)]) as node:
+            (approval,) = node.approvals()
+            reply = await node.decide(approval.id, granted=True, by="boss")
+            await node._path.durable()
+            return reply, node.audit.verify(), [(r.request_id, r.kind) for r in node.audit.rows()]
+
+    assert asyncio.run(ask()).status is Status.NEEDS_INPUT
+    reply, verdict, rows = asyncio.run(grant())
+    assert reply.data == "paid"
+    assert paid == ["r.1.1#1"]
+    assert verdict.ok
+    assert len(rows) == len(set(rows))
+
+
+def test_an_effect_whose_outcome_is_unknown_is_not_risked_again(tmp_path):
+    """The node died between the intent and the end of the effect."""
+    store, began = tmp_path / "s.db", []
+
+    def agents() -> tuple[list[Agent], list[Tool]]:
+        async def hang(amount: int) -> str:
+            began.append(amount)
+            await asyncio.sleep(3600)
+            return "never"
+
+        return chain([{"pay"}]), [Tool(name="pay", function=hang)]
+
+    async def first():
+        team, tools = agents()
+        node = Node(team, store=store, tools=tools)
+        await node.start()
+        node.start_call("A0", "GO", user_id="ann", request_id="r", timeout_ms=300_000)
+        while not began:
+            await asyncio.sleep(0)
+        await die(node)
+
+    async def second():
+        team, tools = agents()
+        async with Node(team, store=store, tools=tools) as node:
+            return await node.call("A0", "GO", user_id="ann", request_id="r")
+
+    asyncio.run(first())
+    assert asyncio.run(second()).error.code == "TOOL_OUTCOME_UNKNOWN"
+    assert began == [5]
+
+
+@pytest.mark.parametrize("inputs", [{"amount": float("nan")}, {"amount": "\x00"}])
+async def test_bad_input_to_a_tool_is_the_agents_error(make_node, inputs):
+    agent = Agent("A", tools_allowed=["pay"])
+
+    @agent.capability("GO")
+    async def go(ctx: Context):
+        return await ctx.use_tool("pay", **inputs)
+
+    async with make_node([agent], tools=[Tool(name="pay", function=lambda amount: None)]) as node:
+        assert (await node.call("A", "GO", user_id="ann")).error.code == "INPUT_VALIDATION_FAILED"
