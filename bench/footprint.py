@@ -1,4 +1,4 @@
-"""What Comity weighs: import time, memory per registered agent, memory per session that made a call. Each in its own process."""
+"""What Comity weighs: import time, memory per registered agent, memory per session. Each measured in its own process."""
 
 from __future__ import annotations
 

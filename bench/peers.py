@@ -42,7 +42,7 @@ def main() -> None:
     jobs = [
         ("comity, governed", sys.executable, "comity_call", 6400, ()),
         ("comity, governed and durable", sys.executable, "comity_call", 6400, ("durable",)),
-        *((PEERS[name], environment(name, requirement), name, 1280, ()) for name, requirement in PEERS.items()),
+        *((requirement, environment(name, requirement), name, 1280, ()) for name, requirement in PEERS.items()),
     ]
     runs: dict[str, list[float]] = {}
     for _ in range(options.rounds):

@@ -145,7 +145,8 @@ def measure(count: int, folder: Path) -> None:
     p50, p99 = times_ms[len(times_ms) // 2], times_ms[int(len(times_ms) * 0.99)]
     print(
         f"{count:>9,} spans  ingest {rate:>7,.0f}/s ({rate / bare:.2f} of bare rows; {cpu_rate:,.0f} per CPU s)  "
-        f"insight query p50 {p50:6.2f} p99 {p99:6.2f} ms  scan equality {scanned['equality']:5.2f} nothing {scanned['nothing']:5.2f} range {scanned['range']:5.2f} s  "
+        f"insight query p50 {p50:6.2f} p99 {p99:6.2f} ms  "
+        f"scan equality {scanned['equality']:5.2f} nothing {scanned['nothing']:5.2f} range {scanned['range']:5.2f} s  "
         f"metric {metric_s:5.2f} s  {size_mb:,.0f} MB",
         flush=True,
     )

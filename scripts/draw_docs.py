@@ -1,4 +1,4 @@
-"""Draw what the docs show of the code: state machines from their tables, the code table from `errors`. `--check` only compares."""
+"""Draw what the docs show of the code: machines from their tables, codes from `errors`. `--check` only compares."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from comity.core import activation, breaker, call, session
 from comity.errors import CODES
 
 DOCS = Path(__file__).parent.parent / "docs"
-MACHINES: tuple[tuple[str, ModuleType], ...] = (("Call", call), ("Activation", activation), ("Breaker", breaker), ("Session", session))
+MACHINES: tuple[tuple[str, ModuleType], ...] = (
+    ("Call", call),
+    ("Activation", activation),
+    ("Breaker", breaker),
+    ("Session", session),
+)
 
 
 def machine(name: str, module: ModuleType) -> str:
@@ -46,7 +51,7 @@ def errors() -> str:
     lines = [
         "# Error codes",
         "",
-        "Every code the library uses; agents may add their own. *Breaker* says what the outcome means to the capability's breaker.",
+        "Every code the library uses; agents may add their own. *Breaker* says what the outcome means to the breaker.",
         "",
         "| code | who must act | retry can help | breaker | what to do |",
         "|---|---|---|---|---|",

@@ -16,9 +16,12 @@ DOC = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8"
 def sections():
     """Return the text of each `### comity …` section by its command."""
     parts = re.split(r"^### `comity ([^`]+)`$", DOC, flags=re.MULTILINE)
-    return {
-        name.split(" [")[0].split(" A")[0].split(" R")[0]: text for name, text in zip(parts[1::2], parts[2::2], strict=True)
-    }
+    return {command_of(name): text for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def command_of(heading):
+    """Return the words of a heading before its arguments."""
+    return re.split(r" \[| [A-Z]", heading)[0]
 
 
 def test_every_command_has_a_section_and_every_section_a_command():
@@ -50,7 +53,7 @@ def test_every_argument_is_named_in_the_heading_of_its_command():
     headings = {line.removeprefix("### `comity ").rstrip("`") for line in DOC.splitlines() if line.startswith("### `comity ")}
     for leaf in leaves(build_parser()):
         name = leaf.prog.removeprefix("comity ")
-        (heading,) = (one for one in headings if one.split(" [")[0].split(" A")[0].split(" R")[0] == name)
+        (heading,) = (one for one in headings if command_of(one) == name)
         for action in leaf._actions:
             if not action.option_strings and not isinstance(action, argparse._SubParsersAction):
                 assert str(action.metavar) in heading

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comity.core import admission
@@ -69,6 +69,8 @@ def world(**fields) -> Snapshot:
         "depth_max": 5,
         "breaker_retry_after_ms": None,
         "objective_in_progress": False,
+        "owner": "",
+        "is_expired": False,
         "loop": (),
         "place": 0,
         "calls_left": 1,
@@ -150,6 +152,7 @@ def test_what_breaks_two_rules_is_refused_by_the_earlier(earlier, later):
     assert refusal.code == BY_RULE[earlier][2]
 
 
+@settings(deadline=None)
 @given(st.sets(st.sampled_from(RULES), min_size=1))
 def test_of_any_broken_rules_the_first_one_refuses(broken):
     request: dict = {}
@@ -162,6 +165,7 @@ def test_of_any_broken_rules_the_first_one_refuses(broken):
     assert refusal.code == BY_RULE[min(broken, key=RULES.index)][2]
 
 
+@settings(deadline=None)
 @given(st.sets(st.sampled_from(RULES)))
 def test_deciding_twice_gives_the_same_and_changes_nothing(broken):
     request: dict = {}
@@ -199,6 +203,21 @@ def test_a_call_stays_with_the_user_tenant_and_session_of_its_caller(field):
     assert refusal is not None
     assert refusal.code == "IDENTITY_MISMATCH"
     assert decide({field: "another"}, {"caller": None}) is None
+
+
+@pytest.mark.parametrize("by", [caller(), None])
+def test_a_session_stays_with_its_user_whoever_calls(by):
+    assert decide(snapshot={"owner": "u", "caller": by}) is None
+    refusal = decide(snapshot={"owner": "somebody", "caller": by})
+    assert refusal is not None
+    assert refusal.code == "IDENTITY_MISMATCH"
+    assert "somebody" not in refusal.message
+
+
+def test_an_expired_session_takes_no_calls():
+    refusal = decide(snapshot={"owner": "u", "is_expired": True})
+    assert refusal is not None
+    assert refusal.code == "SESSION_EXPIRED"
 
 
 @pytest.mark.parametrize(

@@ -8,18 +8,22 @@ import pytest
 
 from comity.core.call import TRANSITIONS, Event, State, advance
 
-# DESIGN §6: admitted → queued → running → settled, cancel and expiry from any but settled.
+# DESIGN §6: admitted → queued → running → settled, cancel and expiry from any of these but settled. A tree that waits for a
+# person is in no node's memory, so nothing happens to it but that it is taken up again.
 WAYS = {
     (State.ADMITTED, Event.QUEUE): State.QUEUED,
     (State.QUEUED, Event.START): State.RUNNING,
+    (State.QUEUED, Event.PAUSE): State.PAUSED,
     (State.RUNNING, Event.FINISH): State.SETTLED,
+    (State.RUNNING, Event.PAUSE): State.PAUSED,
+    (State.PAUSED, Event.QUEUE): State.QUEUED,
 }
 
 
 @pytest.mark.parametrize(("state", "event"), list(product(State, Event)))
 def test_every_event_in_every_state_does_what_the_design_says(state, event):
     if event in {Event.CANCEL, Event.EXPIRE}:
-        expected = None if state is State.SETTLED else State.SETTLED
+        expected = None if state in {State.SETTLED, State.PAUSED} else State.SETTLED
     else:
         expected = WAYS.get((state, event))
     assert advance(state, event) is expected
@@ -42,4 +46,4 @@ def test_every_state_can_still_settle_or_has(state):
 
 
 def test_the_words_are_those_of_the_wire():
-    assert [str(state) for state in State] == ["admitted", "queued", "running", "settled"]
+    assert [str(state) for state in State] == ["admitted", "queued", "running", "paused", "settled"]

@@ -102,6 +102,8 @@ requests = st.builds(
     trace_id=ids,
     span_id=ids,
     parent_span_id=ids,
+    history=st.sampled_from(["none", "summary", "full"]) | st.integers(0),
+    fingerprint=st.none() | st.integers(0, 2**32 - 1),
     metadata=mappings,
 )
 errors = st.builds(

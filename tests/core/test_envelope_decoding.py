@@ -122,6 +122,10 @@ def test_an_unknown_field_of_a_reply_is_named_with_its_path(changed, path):
         ({"inputs": [1]}, "inputs"),
         ({"inputs": "text"}, "inputs"),
         ({"inputs": 7}, "inputs"),
+        ({"history": "all"}, "history"),
+        ({"history": -1}, "history"),
+        ({"history": True}, "history"),
+        ({"fingerprint": "7"}, "fingerprint"),
     ],
 )
 def test_a_field_of_the_wrong_type_is_named_with_its_path(changed, path):
@@ -433,7 +437,7 @@ PIECES = [
 ]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(
     st.sampled_from(FULL), st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 6), st.sampled_from(PIECES)), max_size=3)
 )

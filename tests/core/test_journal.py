@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
 from comity.core.audit import ENTRY_FIELDS, GENESIS, digest, row, seal
 from comity.core.envelope import Error, Reply, Request, Status, Usage
-from comity.core.journal import Accepted, Late, Refused, Settled, StoredCall, entry, fingerprint, stored
+from comity.core.journal import (
+    PAUSED_AT,
+    Accepted,
+    Late,
+    Paused,
+    Refused,
+    Settled,
+    StoredCall,
+    entry,
+    fingerprint,
+    stored,
+)
 from comity.core.limits import Limits
 
 
@@ -64,7 +75,13 @@ def test_an_admission_says_who_asked_whom_for_what_and_nothing_of_an_outcome():
         "error_code": None,
         "duration_ms": None,
         "tokens": None,
+        "note": "",
     }
+
+
+def test_an_admission_says_what_was_hidden_from_the_callee():
+    assert told(Accepted(request(), 5, "n1", "hidden: 2 email"))["note"] == "hidden: 2 email"
+    assert told(Settled(request(), DONE, 7))["note"] == ""
 
 
 def test_a_settlement_says_how_it_ended_and_what_it_took():
@@ -80,7 +97,7 @@ def test_a_settlement_says_how_it_ended_and_what_it_took():
     }
 
 
-@pytest.mark.parametrize(("record", "kind"), [(Refused, "refused"), (Late, "late"), (Settled, "settled")])
+@pytest.mark.parametrize(("record", "kind"), [(Refused, "refused"), (Late, "late"), (Settled, "settled"), (Paused, "paused")])
 def test_a_failure_is_no_success_and_says_its_code(record, kind):
     end = told(record(request(), FAILED, 7))
     assert (end["kind"], end["success"], end["status"], end["error_code"]) == (kind, 0, "error", "TARGET_CRASHED")
@@ -158,6 +175,12 @@ def test_a_settled_call_is_kept_with_its_reply_and_without_its_request():
     assert (kept.request, kept.reply, kept.settled_at) == (None, DONE, 7)
 
 
+def test_a_call_that_waits_for_a_person_is_kept_whole_and_belongs_to_no_node():
+    call, question = request(), Reply.needs_input("may I?", request_id="r1")
+    kept = stored(Paused(call, question, 7), "n1")
+    assert (kept.request, kept.reply, kept.settled_at, kept.node_id) == (call, question, None, PAUSED_AT)
+
+
 @pytest.mark.parametrize("record", [Accepted(request(), 5, "n"), Settled(request(), DONE, 7), Settled(request(), FAILED, 8)])
 def test_what_is_kept_reads_back_the_same(record):
     kept = stored(record, "n1")
@@ -166,9 +189,15 @@ def test_what_is_kept_reads_back_the_same(record):
     assert read.reply == kept.reply
 
 
+@settings(deadline=None)
 @given(st.binary(min_size=1, max_size=20))
 def test_the_same_request_has_the_same_fingerprint(body):
     assert fingerprint(request(body=Raw(body))) == fingerprint(request(body=Raw(body), request_id="other", deadline_at=1))
+
+
+def test_a_request_whose_inputs_were_changed_on_the_way_keeps_the_fingerprint_it_came_with():
+    assert fingerprint(request(body=Raw(b'{"n":"[EMAIL_1]"}'), fingerprint=7)) == 7
+    assert fingerprint(request(fingerprint=0)) == 0
 
 
 def test_another_target_capability_or_input_has_another_fingerprint():

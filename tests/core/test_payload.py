@@ -101,7 +101,7 @@ def same(one: Any, other: Any) -> bool:
 # --- what JSON can say --------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=300)
+@settings(max_examples=150, deadline=None)
 @given(json_values)
 @example([None, True, 0, -0.0, "", [], {}, "null", "NaN", "\\u0000", "\U0001f600", "\u2028", "a\tb\r\nc"])
 def test_everything_json_can_say_comes_back_the_same(value):
@@ -110,11 +110,13 @@ def test_everything_json_can_say_comes_back_the_same(value):
     assert same(json.loads(raw), value)
 
 
+@settings(deadline=None)
 @given(json_values)
 def test_what_was_packed_is_valid_for_whoever_gets_it(value):
     check(packed(value), path="inputs", bytes_max=BYTES_MAX)
 
 
+@settings(deadline=None)
 @given(json_values)
 def test_packing_copies(value):
     before = packed(value)
@@ -304,7 +306,7 @@ wild = st.recursive(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=200, deadline=None)
 @given(wild)
 def test_any_value_is_either_packed_or_refused_with_paths(value):
     try:
@@ -316,6 +318,7 @@ def test_any_value_is_either_packed_or_refused_with_paths(value):
         check(raw, path="inputs", bytes_max=BYTES_MAX)
 
 
+@settings(deadline=None)
 @given(wild)
 def test_no_number_is_ever_lost(value):
     """What was written has a null for every None of the value, and for nothing else."""

@@ -77,8 +77,9 @@ def test_the_call_context_is_the_chain_of_callers():
     assert (request.source, request.chain, request.depth) == ("B", ("A", "B"), 2)
 
 
-def test_a_depth_that_is_not_the_number_of_callers_is_malformed():
-    assert problems_of(call_agent.decode_call_context, {"call_depth": 1, "call_chain": ["A", "B"]}) == {"call_depth"}
+@pytest.mark.parametrize("depth", [0, 1, 3])
+def test_a_depth_that_is_not_the_number_of_callers_is_malformed(depth):
+    assert problems_of(call_agent.decode_call_context, {"call_depth": depth, "call_chain": ["A", "B"]}) == {"call_depth"}
 
 
 def test_a_model_cannot_write_its_own_call_context():

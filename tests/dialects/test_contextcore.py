@@ -110,6 +110,7 @@ def test_an_end_without_a_reason_has_the_usual_one(state, status, code):
     reply = contextcore.decode_reply({"id": "h", "status": state})
     assert (reply.status, reply.error.code) == (status, code)
     assert contextcore.encode_reply(reply) == {"id": "h", "status": state}
+    assert contextcore.encode_reply(replace(reply, metadata={}))["reason"] == reply.error.message
     told = replace(reply, error=Error.of(code, "because"))
     assert contextcore.encode_reply(told) == {"id": "h", "status": state, "reason": "because"}
 

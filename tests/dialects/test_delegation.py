@@ -138,6 +138,12 @@ def test_data_is_the_first_artifact_labelled_so():
     assert delegation.decode_reply(document | {"artifacts": document["artifacts"][::-1]}).data is None
 
 
+def test_a_table_labelled_data_stays_an_artifact():
+    table = {"type": "table", "value": [[1]], "label": "data"}
+    reply = delegation.decode_reply(FAILED | {"artifacts": [table]})
+    assert (reply.data, reply.artifacts) == (None, (Artifact(type="table", value=[[1]], label="data"),))
+
+
 def test_what_is_missing_from_a_partial_reply_stands_in_its_error():
     reply = delegation.decode_reply(document_of("delegation", "reply_partial"))
     assert (reply.status, reply.warnings, reply.confidence) == (Status.PARTIAL, ("No data for June", "No data for July"), 0.6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dialect_documents as documents
 import dialect_strategies as generated
 import pytest
 from dialect_strategies import NOW_MS
@@ -38,7 +39,7 @@ def check(strategy, comes_back):
 
 
 def test_ten_thousand_envelopes_are_generated():
-    tables = (generated.REQUESTS, generated.REPLIES, generated.DOCUMENT_REQUESTS, generated.DOCUMENT_REPLIES)
+    tables = (generated.REQUESTS, generated.REPLIES, documents.REQUESTS, documents.REPLIES)
     assert all(table.keys() <= DIALECTS.keys() for table in tables)
     assert EXAMPLES * sum(map(len, tables)) >= 10_000
 
@@ -64,7 +65,7 @@ def test_a_reply_comes_back_from_every_dialect_as_it_was(name):
     check(generated.REPLIES[name], comes_back)
 
 
-@pytest.mark.parametrize("name", generated.DOCUMENT_REQUESTS)
+@pytest.mark.parametrize("name", documents.REQUESTS)
 def test_a_request_document_is_written_as_it_was_read(name):
     dialect = DIALECTS[name]
 
@@ -72,14 +73,14 @@ def test_a_request_document_is_written_as_it_was_read(name):
         request = dialect.decode_request(document, now_ms=NOW_MS, **arguments(dialect))
         assert dialect.encode_request(request, now_ms=NOW_MS) == document
 
-    check(generated.DOCUMENT_REQUESTS[name], comes_back)
+    check(documents.REQUESTS[name], comes_back)
 
 
-@pytest.mark.parametrize("name", generated.DOCUMENT_REPLIES)
+@pytest.mark.parametrize("name", documents.REPLIES)
 def test_a_reply_document_is_written_as_it_was_read(name):
     dialect = DIALECTS[name]
 
     def comes_back(document):
         assert dialect.encode_reply(dialect.decode_reply(document)) == document
 
-    check(generated.DOCUMENT_REPLIES[name], comes_back)
+    check(documents.REPLIES[name], comes_back)

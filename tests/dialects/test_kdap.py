@@ -73,6 +73,13 @@ def test_the_context_feeds_the_fields_that_have_its_words():
     )
 
 
+def test_a_word_of_ours_is_left_alone_where_our_field_would_change_it():
+    context = {"references": [{"source_id": "d-1", "relevance": None}], "user_id": "u-1"}
+    request = read(MINIMAL | {"context": context})
+    assert request.context == Background(extra={"kdap.references": context["references"]})
+    assert kdap.encode_request(request, now_ms=NOW_MS)["context"] == context
+
+
 def test_a_user_is_taken_from_the_context_first():
     assert read(MINIMAL | {"context": {"user_id": "u-2"}}, user_id="u-1").user_id == "u-2"
     assert read(MINIMAL, user_id="u-1").user_id == "u-1"

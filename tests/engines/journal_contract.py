@@ -12,7 +12,7 @@ import pytest
 from msgspec import Raw
 
 from comity.core.envelope import Error, Reply, Request, Status
-from comity.core.journal import Accepted, Late, Record, Refused, Settled, StateSaved
+from comity.core.journal import PAUSED_AT, Accepted, Document, Late, Paused, Record, Refused, Saved, Settled
 from comity.core.limits import Limits
 from comity.ports import Journal
 
@@ -20,7 +20,14 @@ LIMITS = Limits()
 PATIENCE_S = 30  # a test that waits for this has failed
 
 
-def request(request_id: str, *, parent_id: str | None = None, created_at: int = 1_000, inputs: bytes = b"{}") -> Request:
+def request(
+    request_id: str,
+    *,
+    parent_id: str | None = None,
+    created_at: int = 1_000,
+    inputs: bytes = b"{}",
+    session_id: str = "s-1",
+) -> Request:
     root_id = request_id if parent_id is None else parent_id.split(".")[0]
     return Request(
         request_id,
@@ -33,7 +40,7 @@ def request(request_id: str, *, parent_id: str | None = None, created_at: int = 
         body=Raw(inputs),
         root_id=root_id,
         parent_id=parent_id,
-        session_id="s-1",
+        session_id=session_id,
     )
 
 
@@ -56,6 +63,10 @@ def late(request_id: str, data: Any = None, **more: Any) -> Late:
     return Late(
         request(request_id, **more), Reply(status=Status.SUCCESS, data=data, confidence=1.0, request_id=request_id), 9_000
     )
+
+
+def paused(request_id: str, **more: Any) -> Paused:
+    return Paused(request(request_id, **more), Reply(status=Status.NEEDS_INPUT, message="may I?", request_id=request_id), 2_700)
 
 
 async def written(journal: Journal, *records: Record) -> None:
@@ -129,7 +140,7 @@ class JournalContract:
         async def scenario(journal: Journal) -> None:
             journal.append((accepted("a"),))
             async with asyncio.timeout(PATIENCE_S):
-                while not journal.rows():  # noqa: ASYNC110  nobody is told, so there is nothing to wait on
+                while not journal.rows():
                     await asyncio.sleep(0)
 
         run(journal, scenario)
@@ -209,19 +220,96 @@ class JournalContract:
 
         run(journal, scenario)
 
-    # --- states ---
+    # --- paused calls ---
+
+    def test_a_paused_call_belongs_to_nobody_until_somebody_takes_the_tree(self, journal: Journal) -> None:
+        async def scenario(journal: Journal) -> None:
+            await written(journal, accepted("a"), accepted("a.1", parent_id="a"), accepted("b"))
+            await written(journal, paused("a.1", parent_id="a"), paused("a"), paused("b"))
+            waiting = journal.call("a")
+            assert waiting is not None
+            assert waiting.reply is not None
+            assert (waiting.node_id, waiting.settled_at, waiting.reply.status) == (PAUSED_AT, None, Status.NEEDS_INPUT)
+            assert waiting.request is not None
+            assert journal.abandoned() == []
+
+            assert sorted(call.request_id for call in journal.take_paused("a")) == ["a", "a.1"]
+            assert journal.take_paused("a") == []  # the first has it
+            taken = journal.call("a")
+            assert taken is not None
+            assert (taken.node_id, taken.reply) == ("node", None)
+            assert taken.request == waiting.request
+            await written(journal, settled("a", "done"))
+            ended = journal.call("a")
+            assert ended is not None
+            assert ended.reply is not None
+            assert ended.reply.data == "done"
+            assert [call.request_id for call in journal.take_paused("b")] == ["b"]
+
+        run(journal, scenario)
+
+    # --- documents ---
 
     @pytest.mark.parametrize("together", [True, False], ids=["in one append", "in appends of their own"])
-    def test_versions_of_a_state_only_go_up(self, journal: Journal, together: bool) -> None:
+    def test_versions_of_a_document_only_go_up(self, journal: Journal, together: bool) -> None:
         async def scenario(journal: Journal) -> None:
-            saved = [StateSaved("CART/7", version, b"%d" % index) for index, version in enumerate((2, 1, 5, 4, 5))]
+            saved = [Saved(Document.STATE, "CART/7", version, b"%d" % index) for index, version in enumerate((2, 1, 5, 4, 5))]
             for batch in [saved] if together else [[one] for one in saved]:
                 await written(journal, *batch)
-            await written(journal, StateSaved("CART/8", 1, b"other"))
-            assert journal.state("CART/7") == (5, b"2")
-            assert journal.state("CART/8") == (1, b"other")
-            assert journal.state("CART") is None
-            assert journal.rows() == []  # a state is no decision
+            await written(journal, Saved(Document.STATE, "CART/8", 1, b"other"), Saved(Document.SESSION, "CART/7", 9, b"{}"))
+            assert journal.load(Document.STATE, "CART/7") == (5, b"2")
+            assert journal.load(Document.STATE, "CART/8") == (1, b"other")
+            assert journal.load(Document.STATE, "CART") is None
+            assert journal.load(Document.VAULT, "CART/7") is None
+            assert journal.list_documents(Document.STATE) == [("CART/7", b"2"), ("CART/8", b"other")]
+            assert journal.list_documents(Document.VAULT) == []
+            assert journal.rows() == []  # a document is no decision
+
+        run(journal, scenario)
+
+    def test_a_document_is_found_as_soon_as_it_was_saved(self, journal: Journal) -> None:
+        """Who puts it away and takes it out again at once must not work on from an older one."""
+
+        async def scenario(journal: Journal) -> None:
+            for version in range(1, 30):
+                journal.append((Saved(Document.STATE, "X", version, b"%d" % version),), lambda _: None)
+                assert journal.load(Document.STATE, "X") == (version, b"%d" % version)
+                assert journal.list_documents(Document.STATE) == [("X", b"%d" % version)]
+                if version % 3 == 0:
+                    await asyncio.sleep(0)
+            journal.append((Saved(Document.STATE, "X", 7, b"old"),))
+            assert journal.load(Document.STATE, "X") == (29, b"29")
+            await written(journal)
+            assert journal.load(Document.STATE, "X") == (29, b"29")
+
+        run(journal, scenario)
+
+    def test_erasing_a_session_takes_all_of_it_and_nothing_else(self, journal: Journal) -> None:
+        async def scenario(journal: Journal) -> None:
+            asked = b'{"tenant_id":"default","session_id":"%s"}'
+            await written(
+                journal,
+                accepted("mine"),
+                settled("mine", "private"),
+                accepted("mine.1", parent_id="mine"),
+                accepted("theirs", session_id="s-2"),
+                settled("says s-1", '"s-1"', session_id="s-2"),
+                Saved(Document.SESSION, "default\x1fs-1", 1, b"{}"),
+                Saved(Document.VAULT, "default\x1fs-1", 1, b"{}"),
+                Saved(Document.VAULT, "other\x1fs-1", 1, b"{}"),
+                Saved(Document.STATE, "default\x1fs-1", 1, b"{}"),
+                Saved(Document.APPROVAL, "mine#1", 1, asked % b"s-1"),
+                Saved(Document.APPROVAL, "theirs#1", 1, asked % b"s-2"),
+            )
+            assert journal.erase("default", "s-1") == 5
+            names = ("mine", "mine.1", "theirs", "says s-1")
+            assert [name for name in names if journal.call(name) is not None] == ["theirs", "says s-1"]
+            assert journal.list_documents(Document.SESSION) == []
+            assert [key for key, _ in journal.list_documents(Document.VAULT)] == ["other\x1fs-1"]
+            assert [key for key, _ in journal.list_documents(Document.STATE)] == ["default\x1fs-1"]
+            assert [key for key, _ in journal.list_documents(Document.APPROVAL)] == ["theirs#1"]
+            assert journal.verify() == (True, 5, None, "")
+            assert journal.erase("default", "s-1") == 0
 
         run(journal, scenario)
 

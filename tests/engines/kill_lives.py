@@ -20,6 +20,7 @@ import hashlib
 import json
 import os
 import random
+import signal
 import socket
 import sys
 import traceback
@@ -30,6 +31,7 @@ import msgspec
 from comity import Agent, Context, Node
 
 IN_FLIGHT = 64
+LONGEST_LIFE_S = 120
 
 
 class Life:
@@ -80,9 +82,9 @@ class Life:
             else:
                 await asyncio.gather(*(self._again(node, *one) for one in self._order["again"]))
                 await self._drain(node)
+                self.say("drained")
                 if self._order["stays"]:
                     await asyncio.Event().wait()
-        self.say("drained")
 
     async def _lane(self, node: Node) -> None:
         while True:
@@ -121,6 +123,7 @@ def begin(order: dict[str, Any], pipe: int) -> int:
     pid = os.fork()
     if pid:
         return pid
+    signal.alarm(LONGEST_LIFE_S)  # nothing is left behind where the test itself was killed
     try:
         asyncio.run(Life(order, pipe).run())
     except BaseException:  # noqa: BLE001  the end of the process

@@ -13,7 +13,8 @@ import pytest
 from journal_contract import accepted, refused, settled, written
 
 from comity.core.audit import ENTRY_FIELDS, GENESIS
-from comity.engines.sqlite import SqliteJournal, connect, read_rows, verify_chain
+from comity.engines.sqlite import SqliteJournal
+from comity.engines.tables import connect, read_rows, verify_chain
 from comity.errors import UnavailableError
 
 ROWS = 12

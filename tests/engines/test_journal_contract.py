@@ -8,9 +8,9 @@ from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from journal_contract import JournalContract, accepted, late, refused, settled, written
+from journal_contract import JournalContract, accepted, late, paused, refused, settled, written
 
-from comity.core.journal import StateSaved
+from comity.core.journal import Document, Saved
 from comity.core.limits import MEMORY_AUDIT_ROWS_MAX, SETTLED_KEPT_MAX
 from comity.engines.memory import MemoryJournal
 from comity.engines.sqlite import SqliteJournal
@@ -51,8 +51,10 @@ class TestSqlite(JournalContract):
         async def life(node_id: str) -> tuple:
             journal = SqliteJournal(tmp_path / "store.db", node_id)
             journal.open()
-            await written(journal, accepted(f"{node_id}-a"), settled(f"{node_id}-a", 1), StateSaved("X", len(node_id), b"{}"))
-            seen = (journal.rows(), journal.calls(limit=9), journal.state("X"), journal.verify())
+            await written(
+                journal, accepted(f"{node_id}-a"), settled(f"{node_id}-a", 1), Saved(Document.STATE, "X", len(node_id), b"{}")
+            )
+            seen = (journal.rows(), journal.calls(limit=9), journal.load(Document.STATE, "X"), journal.verify())
             await journal.close()
             return seen
 
@@ -77,13 +79,17 @@ def _record(kind: str, name: str, data: int):
             return settled(name, data, parent_id=parent_id, created_at=created_at)
         case "refused":
             return refused(name, parent_id=parent_id, created_at=created_at)
+        case "paused":
+            return paused(name, parent_id=parent_id, created_at=created_at)
         case "late":
             return late(name, data, parent_id=parent_id, created_at=created_at)
         case _:
-            return StateSaved(name, data // 2, b"%d" % data)
+            return Saved(Document.STATE, name, data // 2, b"%d" % data)
 
 
-_RECORDS = st.builds(_record, st.sampled_from(["accepted", "settled", "refused", "late", "state"]), _NAMES, st.integers(0, 5))
+_RECORDS = st.builds(
+    _record, st.sampled_from(["accepted", "settled", "refused", "late", "paused", "state"]), _NAMES, st.integers(0, 5)
+)
 _APPENDS = st.lists(st.tuples(st.lists(_RECORDS, max_size=6), st.booleans()), max_size=12)
 
 
@@ -103,9 +109,10 @@ def test_no_sequence_of_records_tells_the_two_apart(appends) -> None:
             await written(journal)
             return (
                 journal.rows(),
+                sorted(call.request_id for call in journal.take_paused("a")),
                 [journal.call(name) for name in ("a", "b", "a.1", "a.1.1", "b.1")],
                 sorted(call.request_id for call in journal.calls(limit=9)),
-                [journal.state(name) for name in ("a", "b", "a.1", "a.1.1", "b.1")],
+                [journal.load(Document.STATE, name) for name in ("a", "b", "a.1", "a.1.1", "b.1")],
                 journal.verify(),
             )
         finally:

@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from comity.engines.sqlite import connect, read_rows, verify_chain
+from comity.engines.tables import connect, read_rows, verify_chain
 
 HERE = Path(__file__).parent
 KILLS = int(os.environ.get("COMITY_KILLS", "25"))
@@ -68,7 +68,9 @@ class Witness:
             rows = read_rows(connection)
             opened = {name for (name,) in connection.execute("SELECT request_id FROM calls WHERE open_at IS NOT NULL")}
             stored = dict(connection.execute("SELECT request_id, open_at IS NULL FROM calls"))
-            state = connection.execute("SELECT json_extract(CAST(data AS TEXT), '$.n') FROM agent_state").fetchone()
+            state = connection.execute(
+                "SELECT json_extract(CAST(data AS TEXT), '$.n') FROM documents WHERE kind = 'state'"
+            ).fetchone()
             assert connection.execute("PRAGMA quick_check").fetchone() == ("ok",)
         times = Counter((row.request_id, row.kind) for row in rows)
         assert max(times.values(), default=1) == 1, [key for key, count in times.items() if count > 1]
@@ -98,19 +100,25 @@ class Lives:
         command = [sys.executable, HERE / "kill_lives.py", str(theirs.fileno())]
         self._process = subprocess.Popen(command, env=environment, pass_fds=[theirs.fileno()])
         theirs.close()
+        self._life = 0  # process id, while it lives
 
     def begin(self, **order: object) -> tuple[int, int]:
         """Begin a life; return its process id and the pipe it talks through."""
         ours, theirs = os.pipe()
         socket.send_fds(self._channel, [json.dumps(order).encode()], [theirs])
         os.close(theirs)
-        return int(self._answer("pid")), ours
+        self._life = int(self._answer("pid"))
+        return self._life, ours
 
     def end(self) -> int:
         """Wait for the end of the life and return its exit code."""
-        return int(self._answer("ended"))
+        code = int(self._answer("ended"))
+        self._life = 0
+        return code
 
     def close(self) -> None:
+        if self._life:  # the test has failed
+            os.kill(self._life, signal.SIGKILL)
         self._channel.close()
         self._process.wait(PATIENCE_MS / 1000)
 
@@ -145,7 +153,7 @@ def live_until_killed(lives: Lives, witness: Witness, chance: random.Random, *, 
     for line in lines(pipe):
         word = witness.hear(line)
         left -= word == "seen"
-        if left <= 0 and is_alive and (word == "seen" or chance.random() < 0.2):
+        if left <= 0 and is_alive and (word in {"seen", "drained"} or chance.random() < 0.2):
             select.select([], [], [], chance.random() * KILL_WITHIN_S)
             os.kill(pid, signal.SIGKILL)
             is_alive = False

@@ -17,9 +17,8 @@ import apsw
 from journal_contract import accepted, late, refused, settled
 from power import Disk, Op, Recorder
 
-from comity.core.journal import Record, StateSaved
-from comity.engines import sqlite
-from comity.engines.sqlite import PRAGMAS, connect, verify_chain, write_batch
+from comity.core.journal import Document, Record, Saved
+from comity.engines.tables import PRAGMAS, connect, prepare, verify_chain, write_batch
 
 CUTS = int(os.environ.get("COMITY_CUTS", "1200"))
 RUNS = 6
@@ -51,7 +50,7 @@ def record(folder: Path, seed: int, *, weakened: bool) -> Run:
         if weakened:
             connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {chance.choice((10, 30, 1_000))}")
-        sqlite._prepare(connection)
+        prepare(connection)
         for number in range(1, COMMITS + 1):
             records = batch(number, chance)
             write_batch(connection, records, "node")
@@ -65,7 +64,7 @@ def record(folder: Path, seed: int, *, weakened: bool) -> Run:
 
 
 def batch(number: int, chance: random.Random) -> list[Record]:
-    records: list[Record] = [StateSaved("COUNT", number, b"x" * chance.randrange(200))]
+    records: list[Record] = [Saved(Document.STATE, "COUNT", number, b"x" * chance.randrange(200))]
     for index in range(chance.randrange(1, 6)):
         name = f"r{number}-{index}"
         inputs = b'{"text":"%s"}' % (b"y" * chance.choice((0, 100, 20_000)))
@@ -113,7 +112,7 @@ def recover(run: Run, store: Path, safe_commits: int) -> int:
     """Open what is left as the next node would, check that it is whole, write on, and return how many commits it holds."""
     with contextlib.closing(connect(store)) as connection:
         connection.execute("PRAGMA synchronous = OFF")  # there is no second cut
-        sqlite._prepare(connection)
+        prepare(connection)
         verdict = verify_chain(connection)
         assert verdict.ok, verdict
         commits = run.rows.index(verdict.rows)  # a commit is there as a whole or not at all
@@ -121,7 +120,7 @@ def recover(run: Run, store: Path, safe_commits: int) -> int:
         assert commits == 0 or head == run.hashes[commits]
         found = {name for (name,) in connection.execute("SELECT request_id FROM calls WHERE open_at IS NULL")}
         assert found == run.settled[commits]
-        (version,) = connection.execute("SELECT version FROM agent_state").fetchone() or (0,)
+        (version,) = connection.execute("SELECT version FROM documents WHERE kind = 'state'").fetchone() or (0,)
         assert version == run.versions[commits]
         write_batch(connection, [accepted("afterwards")], "next")
         assert verify_chain(connection) == (True, verdict.rows + 1, None, "")

@@ -24,7 +24,8 @@ from journal_contract import PATIENCE_S, accepted, run, settled, told_by, writte
 
 from comity import Agent, Context, Node, Status
 from comity.core.journal import Settled
-from comity.engines.sqlite import SCHEMA_VERSION, WAL_BYTES_KEPT, SqliteJournal, connect, verify_chain
+from comity.engines.sqlite import SqliteJournal
+from comity.engines.tables import SCHEMA_VERSION, WAL_BYTES_KEPT, connect, verify_chain
 from comity.errors import UnavailableError
 
 HERE = Path(__file__).parent

@@ -19,7 +19,7 @@ def team(hold=None) -> list[Agent]:
     async def npv(ctx: Context, cash_flows: list[float] = (), discount_rate: float = 0, periods: str = ""):
         return {"chain": list(ctx.request.chain), "user": ctx.request.user_id, "depth": ctx.request.depth}
 
-    @anl.capability("MESSAGE")
+    @anl.capability("message")
     async def message(ctx: Context):
         return {"chain": list(ctx.request.chain), "user": ctx.request.user_id}
 
@@ -120,6 +120,23 @@ async def test_a_forged_depth_changes_nothing(make_node, depth):
         chains = [row.chain for row in node.audit.rows() if row.target == "ANL" and row.kind == "admitted"]
     assert codes == (["success"] if depth == 0 else ["IDENTITY_MISMATCH"])
     assert chains == (["ORC"] if depth == 0 else [])  # where it really stands
+
+
+async def test_a_dialect_that_knows_only_the_last_agent_is_believed_at_any_depth(make_node):
+    seen: list[dict] = []
+
+    async def hold(ctx: Context):
+        seen.append(await node.receive(KDAP, dialect="kdap", user_id="ann", token=ctx.token))
+
+    top = Agent("TOP")
+
+    @top.capability("GO")
+    async def go(ctx: Context):
+        return (await ctx.call("ORC", "WORK")).status
+
+    async with make_node([top, *team(hold)]) as node:
+        await node.call("TOP", "GO", user_id="ann", session_id="sess-789")
+    assert seen[0]["result_json"] == {"chain": ["TOP", "ORC"], "user": "ann", "depth": 2}
 
 
 async def test_a_stolen_old_or_changed_token_is_refused(make_node):

@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, out: Output) -> Exit:
     """List the agents, or describe one."""
-    agents = app.load(args)
+    agents = list(app.load(args).registry)
     if args.agent is not None:
         return _run_one(args, agents, out)
     if out.is_json:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-from collections.abc import Iterable
 from pathlib import Path
 
-from comity import Agent, Node
+from comity import Node
 from comity.cli.exits import CliError, Exit
 from comity.cli.store import DEFAULT
 from comity.core.journal import StoredCall
@@ -18,13 +17,13 @@ from comity.engines.system import SystemIds
 NO_APP = "Name them with --app module:attribute or --app registry.yaml, or set COMITY_APP. To try: --app comity.demo:agents"
 
 
-def load(args: argparse.Namespace) -> list[Agent]:
-    """Return the agents that --app names."""
+def load(args: argparse.Namespace) -> Node:
+    """Return a node, not running, with the agents that --app names."""
     if not args.app:
         raise CliError(Exit.USAGE, "no agents are configured", hint=NO_APP)
-    from comity.runtime.manifest import load_app
+    from comity.runtime.manifest import load_node
 
-    return load_app(args.app)
+    return load_node(args.app)
 
 
 def store_option(store: str) -> str:
@@ -40,6 +39,6 @@ class Visit(SqliteJournal):
         return []
 
 
-def open_node(agents: Iterable[Agent], store: str) -> Node:
-    """Return a node on the store, to be used with `async with`."""
-    return Node(agents, journal=Visit(Path(store), SystemIds().span_id()))
+def open_node(node: Node, store: str) -> Node:
+    """Return the node on the store, to be used with `async with`."""
+    return node.elsewhere(store, Visit(Path(store), SystemIds().span_id()))

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from comity import Agent, Reply
+from comity import Node, Reply
 from comity.cli import app
 from comity.cli.exits import CliError, Exit
 from comity.cli.live import follow
@@ -40,10 +40,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, out: Output) -> Exit:
     """Make the call and show its reply."""
     inputs = read_inputs(args.inputs, args.inputs_document)
-    agents = app.load(args)
+    team = app.load(args)
     made: list[str] = []
     try:
-        reply = asyncio.run(_call(agents, args, inputs, out, made))
+        reply = asyncio.run(_call(team, args, inputs, out, made))
     except KeyboardInterrupt:
         hint = f"comity show {shlex.quote(made[0])}{app.store_option(args.store)}" if made else ""
         raise CliError(Exit.INTERRUPTED, "interrupted; the call was cancelled", hint=hint) from None
@@ -61,8 +61,8 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
     return code
 
 
-async def _call(agents: list[Agent], args: argparse.Namespace, inputs: dict[str, Any], out: Output, made: list[str]) -> Reply:
-    async with app.open_node(agents, args.store) as node:
+async def _call(team: Node, args: argparse.Namespace, inputs: dict[str, Any], out: Output, made: list[str]) -> Reply:
+    async with app.open_node(team, args.store) as node:
         handle = node.start_call(
             args.agent,
             args.capability,

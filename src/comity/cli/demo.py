@@ -56,7 +56,7 @@ async def _perform(args: argparse.Namespace, out: Output) -> Acts:
     from comity.demo import agents
     from comity.demo.team import REQUEST
 
-    async with app.open_node(agents, args.store) as node:
+    async with app.open_node(Node(agents), args.store) as node:
         stage = _Stage(node, args, out)
         stage.say(f"Four agents (ORC, CST, ANL, DOC) and one request: “{REQUEST}”.\n", style="bold")
         inputs = {"request": REQUEST, "seed": args.seed, "out": args.out}

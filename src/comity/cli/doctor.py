@@ -178,7 +178,7 @@ def _app(args: argparse.Namespace) -> Iterator[Check]:
         yield Check("agents", "warning", f"none are configured. {app.NO_APP}")
         return
     try:
-        agents = app.load(args)
+        agents = list(app.load(args).registry)
     except DeclarationError as error:
         yield Check("agents", "failed", str(error), Exit.USAGE)
         return

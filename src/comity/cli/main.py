@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
 from comity import __version__
-from comity.cli import agents, audit, call, calls, demo, doctor, show
+from comity.cli import agents, approvals, audit, call, calls, convert, demo, doctor, sessions, show
 from comity.cli.exits import MEANINGS, CliError, Exit
 from comity.cli.output import Output
 from comity.cli.store import DEFAULT as DEFAULT_STORE
@@ -29,6 +29,9 @@ COMMANDS: Final[dict[str, Any]] = {
     "calls": calls,
     "show": show,
     "audit": audit,
+    "sessions": sessions,
+    "approvals": approvals,
+    "convert": convert,
     "doctor": doctor,
 }
 

@@ -13,8 +13,10 @@ import msgspec
 
 from comity.cli.exits import CliError, Exit
 from comity.core.audit import Row, Verdict
-from comity.core.journal import StoredCall
+from comity.core.journal import Document, StoredCall
+from comity.core.session import Session
 from comity.engines.sqlite import SCHEMA_VERSION, connect, read_rows, verify_chain
+from comity.runtime.tools import Approval
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -25,6 +27,8 @@ DEFAULT: Final = "comity.db"
 _PAGE_ROWS: Final = 2_000
 _NAME_IT: Final = "Name the store with --store or COMITY_STORE."
 _decode_call = msgspec.json.Decoder(StoredCall).decode
+_decode_session = msgspec.json.Decoder(Session).decode
+_decode_approval = msgspec.json.Decoder(Approval).decode
 
 
 class Store:
@@ -115,6 +119,21 @@ class Store:
             query = "SELECT root_id FROM audit_rows WHERE request_id = ? LIMIT 1"
             row = self._connection.execute(query, (request_id,)).fetchone()
         return str(row[0]) if row else None
+
+    # --- documents ---
+
+    def sessions(self) -> list[Session]:
+        """Return every session that is remembered."""
+        return [_decode_session(data) for data in self._documents(Document.SESSION)]
+
+    def approvals(self) -> list[Approval]:
+        """Return every question a tool has asked, in order of asking."""
+        return sorted((_decode_approval(data) for data in self._documents(Document.APPROVAL)), key=lambda one: one.asked_at)
+
+    def _documents(self, kind: Document) -> list[bytes]:
+        with self._reading():
+            found = self._connection.execute("SELECT data FROM documents WHERE kind = ?", (kind.value,)).fetchall()
+        return [bytes(data) for (data,) in found]
 
     # --- inside ---
 

@@ -441,6 +441,8 @@ def request_problems(request: Request) -> tuple[Problem, ...]:
     problems += _texts(("objective", request.objective, OBJECTIVE_CHARS_MAX), ("message", request.message, MESSAGE_BYTES_MAX))
     if len(request.chain) > CHAIN_MAX:
         problems.append(Problem("chain", f"has {len(request.chain)} agents; at most {CHAIN_MAX} are allowed"))
+    if request.history not in {"none", "summary", "full"} and not (type(request.history) is int and request.history >= 0):
+        problems.append(Problem("history", "must be none, summary, full or a number of turns"))
     if request.context is not None:
         problems += context_problems(request.context)
     problems += _document_problems(request.expected_output, "expected_output")

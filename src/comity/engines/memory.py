@@ -6,6 +6,8 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from itertools import islice
 
+import msgspec
+
 from comity.core.audit import GENESIS, Row, Stored, Verdict, row, seal, verify
 from comity.core.journal import (
     Accepted,
@@ -98,12 +100,9 @@ class MemoryJournal:
     def erase(self, tenant_id: str, session_id: str) -> int:
         """Forget a session's documents, calls and replies."""
         before = len(self._documents) + len(self._settled) + len(self._open)
-        key = f"{tenant_id}\x1f{session_id}"
-        self._documents = {
-            place: held
-            for place, held in self._documents.items()
-            if place not in {(Document.SESSION, key), (Document.VAULT, key)}
-        }
+        for place, (_, data) in list(self._documents.items()):
+            if _is_of_session(*place, data, tenant_id, session_id):
+                del self._documents[place]
         for calls in (self._settled, self._open):
             for request_id, record in list(calls.items()):
                 if (record.request.tenant_id, record.request.session_id) == (tenant_id, session_id):
@@ -147,3 +146,14 @@ class MemoryJournal:
         while len(self._rows) > MEMORY_AUDIT_ROWS_MAX:
             dropped = self._rows.popleft()
             self._floor = (dropped[0] + 1, dropped[3])
+
+
+def _is_of_session(kind: Document, key: str, data: bytes, tenant_id: str, session_id: str) -> bool:
+    match kind:
+        case Document.STATE:
+            return False
+        case Document.SESSION | Document.VAULT:
+            return key == f"{tenant_id}\x1f{session_id}"
+        case Document.APPROVAL:
+            asked = msgspec.json.decode(data)
+            return (asked["tenant_id"], asked["session_id"]) == (tenant_id, session_id)

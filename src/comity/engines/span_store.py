@@ -48,6 +48,7 @@ _INSERT_RESOURCE = "INSERT INTO span_resources (body) VALUES (?) ON CONFLICT (bo
 _INSERT_SPAN = "INSERT INTO span_spans VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _INSERT_KEY = "INSERT OR IGNORE INTO span_keys VALUES (?, ?, ?, ?)"
 _KNOWN_SPAN = "SELECT 1 FROM span_spans WHERE trace = ? AND span_id = ? AND kind = ?"
+_ALSO_UNDER = "EXISTS (SELECT 1 FROM span_keys AS x WHERE x.key = ? AND x.value = ? AND x.trace = k.trace AND x.span = k.span)"
 _SPAN_COLUMNS = "s.span_id, s.kind, s.status, s.name, s.resource, s.body"
 _BY_TRACE = f"SELECT {_SPAN_COLUMNS} FROM span_spans AS s WHERE s.trace = ? ORDER BY s.id"  # noqa: S608
 
@@ -215,7 +216,8 @@ class SpanStore:
             lookup, _ = self._best(connection, span)
             test = test_of(span)
             if lookup is not None:
-                lists += [_from_index(connection, pair, test) for pair in lookup]
+                others = [other for other in lookups(span) if other != lookup]
+                lists += [_from_index(connection, pair, others, test) for pair in lookup]
             elif (few := _from_range(connection, test, start_ns, end_ns)) is not None:
                 lists.append(few)
             else:
@@ -312,17 +314,18 @@ def _length(connection: sqlite3.Connection, pair: Pair) -> int:
     return found
 
 
-def _from_index(connection: sqlite3.Connection, pair: Pair, test: Test) -> Iterator[int]:
+def _from_index(connection: sqlite3.Connection, pair: Pair, others: list[Lookup], test: Test) -> Iterator[int]:
+    """Return the traces of one index entry. The row is only read once the span is found under the other entries too."""
     if pair[0] == KEY_OF_TRACE:
         return _numbers(connection, "SELECT no FROM span_traces WHERE trace_id = ?", (pair[1],))
-    where = "WHERE k.key = ? AND k.value = ?"
-    if test.sql is None:
-        return _numbers(connection, f"SELECT k.trace FROM span_keys AS k {where} ORDER BY k.trace DESC", pair)  # noqa: S608
-    sql = (
-        f"SELECT k.trace FROM span_keys AS k CROSS JOIN span_spans AS s ON s.id = k.span {where} AND {test.sql} "  # noqa: S608
-        "ORDER BY k.trace DESC"
-    )
-    return _numbers(connection, sql, (*pair, *test.parameters))
+    probes = [lookup for lookup in others if all(key != KEY_OF_TRACE for key, _ in lookup)]
+    where = "".join(f" AND ({' OR '.join([_ALSO_UNDER] * len(lookup)) or '0'})" for lookup in probes)
+    parameters = [*pair, *(one for lookup in probes for place in lookup for one in place), *test.parameters]
+    source = "span_keys AS k"
+    if test.sql is not None:
+        source, where = f"{source} CROSS JOIN span_spans AS s ON s.id = k.span", f"{where} AND {test.sql}"
+    sql = f"SELECT k.trace FROM {source} WHERE k.key = ? AND k.value = ?{where} ORDER BY k.trace DESC"  # noqa: S608
+    return _numbers(connection, sql, parameters)
 
 
 def _from_range(connection: sqlite3.Connection, test: Test, start_ns: int | None, end_ns: int | None) -> Iterator[int] | None:

@@ -4,8 +4,8 @@ The event loop gathers records and goes on; the writer is handed what has been g
 reports back once. So a durable write costs a share of an fsync, and the loop never waits for the disk. What is gathered and who
 waits for it belongs to the loop alone; only whole batches and reports cross to the other thread.
 
-Several processes may use one store: the head of the audit chain is read inside the write transaction. Any failure to write is
-the end of this journal: after a lost write nothing later may be acknowledged.
+Several processes may use one store. Any failure to write is the end of this journal: after a lost write nothing later may be
+acknowledged.
 """
 
 from __future__ import annotations
@@ -13,76 +13,31 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final
 
 import msgspec
 
-from comity.core.audit import ENTRY_FIELDS, GENESIS, Row, Stored, Verdict, row, seal, verify
-from comity.core.journal import Accepted, Record, Refused, Settled, StateSaved, StoredCall, entry, stored
-from comity.engines import presence
+from comity.core.audit import Row, Verdict
+from comity.core.journal import PAUSED_AT, Accepted, Document, Paused, Record, Saved, Settled, StoredCall
+from comity.engines import presence, tables
+from comity.engines.tables import BUSY_TIMEOUT_MS, SCHEMA_VERSION, connect, read_rows, verify_chain
 from comity.errors import UnavailableError
 from comity.ports import Then
 
+__all__ = ["SCHEMA_VERSION", "SqliteJournal", "connect", "read_rows", "verify_chain"]
+
 log = logging.getLogger("comity")
 
-SCHEMA_VERSION: Final = 1
-BUSY_TIMEOUT_MS: Final = 10_000
 # How long records are gathered before they are written: while somebody waits for them, and while nobody does.
 GATHER_S: Final = 0.002
 FLUSH_S: Final = 0.02
-WAL_BYTES_KEPT: Final = 32 * 1024 * 1024
-PRAGMAS: Final = (
-    # A batch fills several pages; larger ones cost fewer system calls. Beyond this, pages that are not full cost more.
-    "page_size = 8192",
-    "journal_mode = WAL",
-    # NORMAL loses acknowledged commits when the power fails; FULL does not, where fsync does what it says.
-    "synchronous = FULL",
-    "fullfsync = ON",
-    # The write-ahead log is copied into the main file when it has this many pages.
-    "wal_autocheckpoint = 2000",
-    # One that a long reader let grow shrinks to this when the reader has gone.
-    f"journal_size_limit = {WAL_BYTES_KEPT}",
-)
 
-# What a row says is stored once, as the very bytes its hash covers; the view shows it field by field.
-_FIELDS = ", ".join(f"json_extract(CAST(body AS TEXT), '$[{index}]') AS {name}" for index, name in enumerate(ENTRY_FIELDS))
-_PREVIOUS = f"coalesce((SELECT before.hash FROM audit AS before WHERE before.id = audit.id - 1), '{GENESIS}')"  # noqa: S608
-_SCHEMA = f"""
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-INSERT INTO meta VALUES ('schema_version', '{SCHEMA_VERSION}');
-CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), id INTEGER NOT NULL, hash TEXT NOT NULL);
-INSERT INTO head VALUES (1, 0, '{GENESIS}');
-CREATE TABLE audit (id INTEGER PRIMARY KEY, body BLOB NOT NULL, hash TEXT NOT NULL);
-CREATE VIEW audit_rows AS SELECT id, {_FIELDS}, {_PREVIOUS} AS previous_hash, hash FROM audit;
-CREATE TABLE calls (request_id TEXT NOT NULL, is_root INTEGER NOT NULL, open_at TEXT, body BLOB NOT NULL);
-CREATE UNIQUE INDEX calls_id ON calls (request_id);
-CREATE INDEX calls_open ON calls (open_at) WHERE open_at IS NOT NULL;
-CREATE TABLE agent_state (address TEXT PRIMARY KEY, version INTEGER NOT NULL, data BLOB NOT NULL) WITHOUT ROWID;
-"""  # noqa: S608
-_READ_HEAD = "SELECT id, hash FROM head"
-_MOVE_HEAD = "UPDATE head SET id = ?, hash = ?"
-_INSERT_ROWS = "INSERT INTO audit VALUES "
-_INSERT_CALLS = "INSERT INTO calls VALUES "
-# `open_at` names the node a call is open at. What has settled never changes.
-_ON_KNOWN_CALL = (
-    " ON CONFLICT (request_id) DO UPDATE SET open_at = excluded.open_at, body = excluded.body WHERE calls.open_at IS NOT NULL"
-)
-_UPSERT_STATE = (
-    "INSERT INTO agent_state VALUES (?, ?, ?) ON CONFLICT (address) DO UPDATE SET "
-    "version = excluded.version, data = excluded.data WHERE excluded.version > agent_state.version"
-)
-_READ_ROWS = f"SELECT id, CAST(body AS BLOB), {_PREVIOUS}, hash FROM audit"  # noqa: S608
-_ROOT = f"json_extract(CAST(body AS TEXT), '$[{ENTRY_FIELDS.index('root_id')}]')"
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(StoredCall).decode
-_CHUNKS: Final = (128, 64, 32, 16, 8, 4, 2, 1)
+_Documents = dict[tuple[Document, str], Saved]
 _Batch = tuple[list[Record], list[Then]]
 
 
@@ -103,6 +58,8 @@ class SqliteJournal:
         # The rest belongs to the event loop.
         self._records: list[Record] = []
         self._thens: list[Then] = []
+        self._gathered: _Documents = {}  # in the batch to come, and in the one being written: not to be found in the file yet
+        self._in_writing: _Documents = {}
         self._open = 0  # calls that may settle any moment, as far as this journal saw them accepted
         self._is_writing = False  # the writer has a batch and will report
         self._reported_at = 0.0
@@ -114,9 +71,9 @@ class SqliteJournal:
         """Create or check the file and start the writer."""
         with contextlib.ExitStack() as undo:
             try:
-                _make_file(self.path)
+                tables.make_file(self.path)
                 writer = undo.enter_context(contextlib.closing(connect(self.path, busy_timeout_ms=self._busy_timeout_ms)))
-                _prepare(writer)
+                tables.prepare(writer)
                 reader = connect(self.path, read_only=True, busy_timeout_ms=self._busy_timeout_ms)
                 undo.callback(reader.close)
                 lock_file = presence.enter(self._lock_path)
@@ -166,7 +123,9 @@ class SqliteJournal:
             kind = type(record)
             if kind is Accepted:
                 self._open += 1
-            elif kind is Settled and self._open:  # calls taken over from another life were never counted
+            elif kind is Saved:
+                _keep(self._gathered, record)  # type: ignore[arg-type]
+            elif (kind is Settled or kind is Paused) and self._open:  # what another life accepted was never counted
                 self._open -= 1
         if then is not None:
             self._thens.append(then)
@@ -198,12 +157,14 @@ class SqliteJournal:
             self._timer = None
         batch = self._records, self._thens
         self._records, self._thens = [], []
+        self._in_writing, self._gathered = self._gathered, {}
         self._is_writing = True
         self._batches.put(batch)
 
     def _reported(self, thens: list[Then], error: Exception | None) -> None:
         """Tell everybody who waited for a batch, in order; what came meanwhile is the next one."""
         self._is_writing = False
+        self._in_writing = {}
         self._reported_at = self._loop.time()
         if error is not None and error is not self.failure:
             log.error("%s; nothing more is accepted", error)
@@ -237,7 +198,7 @@ class SqliteJournal:
 
     def _commit(self, connection: sqlite3.Connection, records: list[Record]) -> Exception | None:
         try:
-            write_batch(connection, records, self.node_id, self._check_files)
+            tables.write_batch(connection, records, self.node_id, self._check_files)
         except Exception as error:  # noqa: BLE001  the task boundary: a writer that died silently would leave all waiting
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
@@ -260,33 +221,54 @@ class SqliteJournal:
         """Return a call by id, as of the last commit."""
         with self._reading() as connection:
             found = connection.execute("SELECT open_at, body FROM calls WHERE request_id = ?", (request_id,)).fetchone()
-            return _revive(*found) if found else None
+            return tables.revive(*found) if found else None
 
     def calls(self, *, limit: int) -> list[StoredCall]:
         """Return calls by users, newest first."""
         with self._reading() as connection:
             query = "SELECT open_at, body FROM calls WHERE is_root ORDER BY rowid DESC LIMIT ?"
-            return [_revive(*found) for found in connection.execute(query, (limit,))]
+            return [tables.revive(*found) for found in connection.execute(query, (limit,))]
 
     def abandoned(self) -> list[StoredCall]:
         """Return open calls whose node is gone, and make them this node's own."""
         with self._reading() as connection:
             owners = connection.execute("SELECT DISTINCT open_at FROM calls WHERE open_at IS NOT NULL").fetchall()
-            gone = [owner for (owner,) in owners if owner != self.node_id and not self._is_alive(owner)]
+            gone = [one for (one,) in owners if one not in {self.node_id, PAUSED_AT} and not self._is_alive(one)]
             if not gone:
                 return []
-            query = "UPDATE calls SET open_at = ? WHERE open_at = ? RETURNING open_at, body"
-            with contextlib.closing(connect(self.path, busy_timeout_ms=self._busy_timeout_ms)) as writer:
-                writer.execute("BEGIN IMMEDIATE")  # of two nodes that start together, one gets the calls
-                taken = [_revive(*found) for one in gone for found in writer.execute(query, (self.node_id, one)).fetchall()]
-                writer.execute("COMMIT")
-        return sorted(taken, key=lambda call: call.created_at)
+            with self._aside() as writer:
+                return tables.take_over(writer, gone, self.node_id)
 
-    def state(self, address: str) -> tuple[int, bytes] | None:
-        """Return version and data of an agent's state."""
+    def take_paused(self, root_id: str) -> list[StoredCall]:
+        """Return the open calls of a paused tree and make them this node's own; nothing if another node was first."""
+        with self._reading(), self._aside() as writer:
+            return tables.take_paused(writer, root_id, self.node_id)
+
+    def load(self, kind: Document, key: str) -> tuple[int, bytes] | None:
+        """Return version and data of a document, written or on its way."""
         with self._reading() as connection:
-            found = connection.execute("SELECT version, data FROM agent_state WHERE address = ?", (address,)).fetchone()
-            return (found[0], bytes(found[1])) if found else None
+            query = "SELECT version, data FROM documents WHERE kind = ? AND key = ?"
+            found = connection.execute(query, (kind.value, key)).fetchone()
+        newest: tuple[int, bytes] | None = found
+        for unwritten in (self._in_writing, self._gathered):
+            saved = unwritten.get((kind, key))
+            if saved is not None and (newest is None or saved.version > newest[0]):
+                newest = (saved.version, saved.data)
+        return newest
+
+    def list_documents(self, kind: Document) -> list[tuple[str, bytes]]:
+        """Return every document of a kind with its key, in order of keys."""
+        with self._reading() as connection:
+            written = connection.execute("SELECT key FROM documents WHERE kind = ?", (kind.value,)).fetchall()
+        keys = {key for (key,) in written}
+        keys |= {key for unwritten in (self._in_writing, self._gathered) for one, key in unwritten if one is kind}
+        found = ((key, self.load(kind, key)) for key in sorted(keys))
+        return [(key, newest[1]) for key, newest in found if newest is not None]
+
+    def erase(self, tenant_id: str, session_id: str) -> int:
+        """Remove a session's documents, calls and replies for good; the audit, which holds nothing personal, stays whole."""
+        with self._reading(), self._aside() as writer:
+            return tables.erase_session(writer, tenant_id, session_id)
 
     def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:
         """Return audit rows in order."""
@@ -301,6 +283,10 @@ class SqliteJournal:
     def _is_alive(self, node_id: str) -> bool:
         return presence.is_held(presence.lock_path(self.path, node_id))
 
+    def _aside(self) -> contextlib.closing[sqlite3.Connection]:
+        """A connection for what must be known at once, and so cannot go through the writer."""
+        return contextlib.closing(connect(self.path, busy_timeout_ms=self._busy_timeout_ms))
+
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
         if self._reader is None:
@@ -308,188 +294,18 @@ class SqliteJournal:
         try:
             yield self._reader
         except (sqlite3.Error, OSError, ValueError, msgspec.DecodeError) as error:
-            raise _unavailable(f"cannot read the store {self.path}: {error}") from error
+            raise _unavailable(f"cannot use the store {self.path}: {error}") from error
 
 
-def connect(path: Path, *, read_only: bool = False, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> sqlite3.Connection:
-    """Open the file; a reader cannot change it."""
-    mode = "ro" if read_only else "rwc"
-    connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
-    )
-    try:
-        connection.execute(f"PRAGMA busy_timeout = {busy_timeout_ms}")
-        if not read_only:
-            _check_owner(connection)
-            for pragma in PRAGMAS:
-                connection.execute(f"PRAGMA {pragma}")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def write_batch(
-    connection: sqlite3.Connection, records: list[Record], node_id: str, check: Callable[[], None] | None = None
-) -> None:
-    """Write records in one transaction, sealing audit entries onto the chain. `check` may still call it off."""
-    execute = connection.execute
-    execute("BEGIN IMMEDIATE")
-    row_id, head_hash = execute(_READ_HEAD).fetchone()
-    rows: list[Any] = []  # id, body and hash of each row, one after the other
-    calls: dict[str, Accepted | Settled] = {}  # most calls settle within the batch that accepts them: one write for both
-    states: list[tuple[str, int, bytes]] = []
-    for record in records:
-        if type(record) is StateSaved:
-            states.append((record.address, record.version, record.data))
-            continue
-        row_id += 1
-        _, body, _, head_hash = seal(row_id, entry(record), head_hash)  # type: ignore[arg-type]
-        rows += (row_id, body, head_hash)
-        if (call := _outcome(record)) is not None:
-            request_id = call.request.request_id
-            if type(calls.get(request_id)) is not Settled:
-                calls[request_id] = call
-    columns = [value for call in calls.values() for value in _columns(call, node_id)]
-    _insert(connection, _INSERT_ROWS, "", 3, rows)
-    _insert(connection, _INSERT_CALLS, _ON_KNOWN_CALL, 4, columns)
-    if states:
-        connection.executemany(_UPSERT_STATE, states)
-    if rows:
-        execute(_MOVE_HEAD, (row_id, head_hash))
-    if check is not None:
-        check()
-    execute("COMMIT")
-
-
-def _outcome(record: Record) -> Accepted | Settled | None:
-    """Return what a record says about where a call stands, if that is to be found again under its id.
-
-    A refusal of a call that an agent made is: an agent that is resumed must be told what it was told the first time. A user who
-    was refused may ask again under the same id.
-    """
-    if type(record) is Settled or type(record) is Accepted:
-        return record
-    if type(record) is Refused and record.request.parent_id is not None:
-        return Settled(record.request, record.reply, record.at_ms)
-    return None
-
-
-def _columns(record: Accepted | Settled, node_id: str) -> tuple[str, bool, str | None, bytes]:
-    request = record.request
-    is_open = type(record) is Accepted
-    return request.request_id, request.parent_id is None, node_id if is_open else None, _encode(stored(record, node_id))
-
-
-def _insert(connection: sqlite3.Connection, head: str, tail: str, width: int, values: list[Any]) -> None:
-    """Insert rows, many to a statement: each run of a statement hands the interpreter lock over and back."""
-    begin = 0
-    for size in _CHUNKS:
-        while len(values) - begin >= size * width:
-            end = begin + size * width
-            connection.execute(_insertion(head, tail, width, size), values[begin:end])
-            begin = end
-
-
-@cache
-def _insertion(head: str, tail: str, width: int, size: int) -> str:
-    marks = f"({','.join('?' * width)})"
-    return f"{head}{','.join((marks,) * size)}{tail}"
-
-
-def _revive(open_at: str | None, body: bytes) -> StoredCall:
-    """Return a stored call as it is now: who holds it is in its column, the body says who first did."""
-    call = _decode(body)
-    return call if open_at is None or open_at == call.node_id else msgspec.structs.replace(call, node_id=open_at)
-
-
-def read_rows(
-    connection: sqlite3.Connection, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None
-) -> list[Row]:
-    """Return audit rows in order."""
-    most = -1 if limit is None else limit
-    if root_id is None:
-        found = connection.execute(f"{_READ_ROWS} WHERE id > ? ORDER BY id LIMIT ?", (after_id, most))
-    else:
-        # Most rows are passed over by their bytes alone, which is many times cheaper than parsing them.
-        query = f"{_READ_ROWS} WHERE id > ? AND instr(body, ?) AND {_ROOT} = ? ORDER BY id LIMIT ?"
-        found = connection.execute(query, (after_id, _encode(root_id), root_id, most))
-    return [row(one) for one in found]
-
-
-def verify_chain(connection: sqlite3.Connection) -> Verdict:
-    """Check every row and that the chain ends where its head says, reading one consistent snapshot."""
-    connection.execute("BEGIN")
-    try:
-        head_id, head_hash = connection.execute("SELECT id, CAST(hash AS BLOB) FROM head").fetchone() or (None, b"")
-        verdict = verify(_links(connection), head=None if head_id is None else str(head_hash, errors="replace"))
-    finally:
-        connection.execute("ROLLBACK")
-    if verdict.ok and head_id != verdict.rows:
-        what = "was removed" if head_id is None else f"is not row {verdict.rows}"
-        return Verdict(False, verdict.rows, verdict.rows, f"the recorded end of the chain {what}")
-    return verdict
-
-
-def _links(connection: sqlite3.Connection) -> Iterator[Stored]:
-    """Yield the rows as they are, whatever somebody made of them."""
-    previous = GENESIS
-    query = "SELECT id, CASE typeof(body) WHEN 'blob' THEN body END, CAST(hash AS BLOB) FROM audit ORDER BY id"
-    for row_id, body, raw in connection.execute(query):
-        sealed = str(raw, errors="replace")
-        yield row_id, body, previous, sealed
-        previous = sealed
-
-
-def _make_file(path: Path) -> None:
-    """Create the file and its folders if they are missing, such that they survive a loss of power.
-
-    Calls carry what users wrote, so the file is its owner's alone; SQLite gives the files it adds the same mode. A file that
-    exists is not touched: closing it here would drop the locks of another journal of this process.
-    """
-    missing = [folder for folder in path.absolute().parents if not folder.exists()]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    for folder in missing:
-        file = os.open(folder.parent, os.O_RDONLY)
-        try:
-            os.fsync(file)
-        finally:
-            os.close(file)
+def _keep(documents: _Documents, saved: Saved) -> None:
+    held = documents.get((saved.kind, saved.key))
+    if held is None or saved.version > held.version:
+        documents[saved.kind, saved.key] = saved
 
 
 def _identity(path: Path) -> tuple[int, int]:
     found = path.stat()
     return found.st_dev, found.st_ino
-
-
-def _check_owner(connection: sqlite3.Connection) -> None:
-    """Leave the database of another program as it is: not even its mode may be changed."""
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    if tables and not tables >= {"meta", "audit", "calls"}:
-        raise sqlite3.DatabaseError("it is the database of another program")
-
-
-def _prepare(connection: sqlite3.Connection) -> None:
-    """Make the tables of a new file, or check that an old one has those this program needs."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        if connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
-            for statement in filter(str.strip, _SCHEMA.split(";")):
-                connection.execute(statement)
-        _check_version(connection)
-        connection.execute("COMMIT")
-    except BaseException:
-        with contextlib.suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise
-
-
-def _check_version(connection: sqlite3.Connection) -> None:
-    (version,) = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone() or ("unknown",)
-    if version != str(SCHEMA_VERSION):
-        raise sqlite3.DatabaseError(f"its schema is version {version}, this program needs version {SCHEMA_VERSION}")
 
 
 def _unavailable(message: str) -> UnavailableError:

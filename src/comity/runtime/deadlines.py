@@ -22,13 +22,13 @@ class Deadlines:
         self._slots: dict[int, dict[Call, None]] = {}
         self._timers: dict[int, asyncio.TimerHandle] = {}
 
-    def add(self, call: Call, now_ms: int) -> None:
+    def add(self, call: Call) -> None:
         """Watch a call's deadline."""
         slot = call.request.deadline_at // SLOT_MS + 1
         calls = self._slots.get(slot)
         if calls is None:
             calls = self._slots[slot] = {}
-            self._arm(slot, now_ms)
+            self._arm(slot)
         calls[call] = None
 
     def discard(self, call: Call) -> None:
@@ -44,13 +44,15 @@ class Deadlines:
         self._timers.clear()
         self._slots.clear()
 
-    def _arm(self, slot: int, now_ms: int) -> None:
+    def _arm(self, slot: int) -> None:
+        # Time is read here: building a validator may have taken a while since the call arrived.
+        now_ms = self._clock.now_ns() // 1_000_000
         self._timers[slot] = self._loop.call_later(max(slot * SLOT_MS - now_ms, 0) / 1000, self._fire, slot)
 
     def _fire(self, slot: int) -> None:
         now_ms = self._clock.now_ns() // 1_000_000
         if now_ms < slot * SLOT_MS:  # the two clocks differ a little; early is never right
-            self._arm(slot, now_ms)
+            self._arm(slot)
             return
         del self._timers[slot]
         for call in list(self._slots.pop(slot)):

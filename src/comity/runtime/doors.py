@@ -16,7 +16,7 @@ from comity.core.envelope import Reply, Request
 from comity.core.identity import Claims, sign, verify
 from comity.dialects import dialect
 from comity.dialects.delegation import UNKNOWN_ANCESTOR
-from comity.errors import RefusedError
+from comity.errors import CallerError, RefusedError
 from comity.runtime.arrival import Draft, Identity
 from comity.runtime.call import Call
 from comity.runtime.path import CallPath
@@ -91,7 +91,10 @@ async def receive_document(
     `unsaid` holds what the dialect's documents may leave out: user, request id, capability.
     """
     spoken = dialect(name)
-    claimed = spoken.read(spoken.load(document), now_ms=now_ms, unsaid=unsaid)
+    if spoken.decode_request is None:
+        raise CallerError(f"{name} has replies only; nothing can be asked in it", code="ENVELOPE_MALFORMED")
+    asked = {key: value for key, value in unsaid.items() if key in spoken.asks}
+    claimed = spoken.decode_request(document, now_ms=now_ms, **asked)
     reply = await receive(path, claimed, identity, token=token, key=key, now_ms=now_ms)
     # Whatever our own ids became on the way, the answer carries the id that was asked with.
     return spoken.encode_reply(replace(reply, request_id=claimed.request_id))
@@ -107,12 +110,15 @@ def _forged(claimed: Request, parent: Call | None, identity: Identity) -> str:
         return "the document names another tenant than the one it came from"
     if claimed.source is not None and claimed.source != source:
         return f"the document claims to come from {claimed.source}; it comes from {source or 'a user'}"
-    if claimed.chain:
-        agrees = len(claimed.chain) == len(chain) and all(
-            said in {UNKNOWN_ANCESTOR, true} for said, true in zip(claimed.chain, chain, strict=True)
+    # Some dialects know the last agent of the chain only. A chain that is too short is a document's loss, not its gain: where
+    # the call stands is not read from it.
+    said, true = reversed(claimed.chain), reversed(chain)
+    if len(claimed.chain) > len(chain) or any(
+        one not in {UNKNOWN_ANCESTOR, other} for one, other in zip(said, true, strict=False)
+    ):
+        return (
+            f"the document claims to come through {' → '.join(claimed.chain)}; it came through {' → '.join(chain) or 'nobody'}"
         )
-        if not agrees:
-            return f"the document claims depth {len(claimed.chain)}; the depth is {len(chain)}"
     if claimed.parent_id and (parent is None or claimed.parent_id != parent.request.request_id):
         return "the document claims to belong to another call"
     return ""

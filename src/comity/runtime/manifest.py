@@ -28,6 +28,7 @@ from comity.core.registry import Registry, nearest
 from comity.core.retry import Retry
 from comity.core.schema import JsonSchema, join
 from comity.runtime.document import SUFFIXES, Lines, Steps, read
+from comity.runtime.node import Node
 
 _REFERENCE: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _EXPECTED: Final = re.compile(r"Expected `([^`]*)`, got `([^`]*)`(?: - at `(?:key` in `)?\$(.*)`)?")
@@ -109,6 +110,8 @@ class CapabilityEntry(Struct, frozen=True, kw_only=True):
     examples: list[dict[str, Any]] | UnsetType = UNSET
     limits: Limits | UnsetType = UNSET
     breaker: breaker.Policy | UnsetType = UNSET
+    clear: list[str] | UnsetType = UNSET
+    doing: str | UnsetType = UNSET
 
 
 class AgentEntry(Struct, frozen=True, kw_only=True):
@@ -148,10 +151,15 @@ def load_agents(path: str | Path) -> list[Agent]:
 def load_app(reference: str) -> list[Agent]:
     """Return the agents named by `package.module:attribute`, or those of a registry file.
 
-    The attribute is an agent, a list of agents, or a function without parameters that returns one of these.
+    The attribute is an agent, a list of agents, a node, or a function without parameters that returns one of these.
     """
+    return list(load_node(reference).registry)
+
+
+def load_node(reference: str) -> Node:
+    """Return a node, not running, of what `package.module:attribute` or a registry file names; a node brings its tools."""
     if reference.lower().endswith(SUFFIXES):
-        return load_agents(reference)
+        return Node(load_agents(reference))
     if not _REFERENCE.fullmatch(reference):
         raise DeclarationError(
             f"{reference!r} names no agents: write package.module:attribute, or the path of a .yaml or .json registry file"
@@ -159,17 +167,18 @@ def load_app(reference: str) -> list[Agent]:
     found = import_object(reference)
     if callable(found):
         found = _call(found, reference)
+    if isinstance(found, Node):
+        return found
     agents = [found] if isinstance(found, Agent) else found
     if not isinstance(agents, Iterable) or isinstance(agents, str | Mapping):
         raise DeclarationError(
-            f"{reference} is {_kind(found)}; it must be an Agent, a list of agents, or a function giving them"
+            f"{reference} is {_kind(found)}; it must be an Agent, a list of agents, a Node, or a function giving them"
         )
     agents = list(agents)
     for index, agent in enumerate(agents):
         if not isinstance(agent, Agent):
             raise DeclarationError(f"{reference}[{index}] is {_kind(agent)}, not an Agent")
-    Registry(agents)  # ids and aliases are unique
-    return agents
+    return Node(agents)
 
 
 def import_object(reference: str) -> Any:

@@ -8,10 +8,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+import msgspec
+
 from comity.core.agent import Agent, DeclarationError
 from comity.core.envelope import Background, Priority, Reply, Request
 from comity.core.guardrail import Guardrail
 from comity.core.limits import Limits
+from comity.core.redaction import restore_value
 from comity.core.registry import Registry
 from comity.core.session import Session
 from comity.core.tool import EVERYTHING, Tool
@@ -25,7 +28,6 @@ from comity.ports import Clock, Ids, Journal
 from comity.runtime.arrival import Draft, Identity
 from comity.runtime.audit import Audit
 from comity.runtime.call import Call
-from comity.runtime.doors import receive_document
 from comity.runtime.events import Event, EventLog
 from comity.runtime.path import CallPath
 from comity.runtime.privacy import Privacy
@@ -162,6 +164,18 @@ class Node:
         await self._journal.close()
         self._path = None
 
+    def elsewhere(self, store: str | Path, journal: Journal | None = None) -> Node:
+        """Return a node with the same agents, tools and rules on another store."""
+        return Node(
+            self.registry,
+            store=store,
+            journal=journal,
+            limits=self.limits,
+            tools=self._tools,
+            guardrails=self._guardrails,
+            privacy=self._privacy,
+        )
+
     def add(self, agent: Agent) -> None:
         """Register a further agent."""
         self.registry.add(agent)
@@ -236,13 +250,15 @@ class Node:
         user_id: str,
         tenant_id: str = "default",
         session_id: str | None = None,
-        capability: str = "MESSAGE",
+        capability: str = "message",
         token: str | None = None,
     ) -> dict[str, Any]:
         """Take a request that came as a document in a dialect, and answer in that dialect.
 
         `user_id` is who really sent it. An agent outside this process shows the `token` it was given in the call it works for.
         """
+        from comity.runtime.doors import receive_document  # noqa: PLC0415  dialects are slow to import and rarely spoken
+
         path = self._running()
         now_ms = self._clock.now_ns() // 1_000_000
         unsaid = {"user_id": user_id, "request_id": self._ids.new_request(now_ms)[0], "capability": capability}
@@ -283,6 +299,15 @@ class Node:
         if live is not None:
             self._running().sessions.resume(live)
         return live is not None
+
+    def export_session(self, session_id: str, *, tenant_id: str = "default") -> dict[str, Any] | None:
+        """Return everything that is kept of a session, with personal data in clear: what its user may ask for."""
+        live = self._running().sessions.find(tenant_id, session_id)
+        if live is None:
+            return None
+        plain = msgspec.to_builtins(live.session)
+        exported: dict[str, Any] = plain if live.vault is None else restore_value(plain, live.vault)
+        return exported
 
     async def erase_session(self, session_id: str, *, tenant_id: str = "default") -> int:
         """Remove everything a person said or was told in a session; return how many records. The audit stays whole."""

@@ -22,7 +22,7 @@ from comity.core.guardrail import Guardrail
 from comity.core.journal import PAUSED_AT, Accepted, Refused, fingerprint
 from comity.core.ledger import Account
 from comity.core.limits import Limits
-from comity.core.redaction import Vault, restore_value
+from comity.core.redaction import Vault, VaultFullError, restore_value
 from comity.core.registry import Registry
 from comity.core.schema import Checked, SchemaError
 from comity.core.session import EXPIRED_MS, Say
@@ -264,7 +264,10 @@ class CallPath:
     def _hide(self, call: Call, body: bytes, privacy: Privacy) -> str | admission.Refused:
         """Hide personal data from the callee; return a note for the audit, or why the call cannot be made so."""
         live = self.live_of(call)
-        hidden = privacy.hide(call.request, body, call.capability.clear, lambda: self.sessions.vault(live))
+        try:
+            hidden = privacy.hide(call.request, body, call.capability.clear, lambda: self.sessions.vault(live))
+        except VaultFullError:
+            return admission.Refused("PRIVACY_BLOCKED", "this session hides as many values as one can; begin a new one")
         if hidden.blocked:
             return admission.Refused("PRIVACY_BLOCKED", f"policy lets no {', '.join(sorted(hidden.blocked))} pass")
         if hidden.body is not body:
@@ -376,7 +379,7 @@ class CallPath:
             call.live.used_at = now_ms
             if request.message:
                 self.sessions.change(call.live, Say("user", request.message), based_on=call.live.session.version)
-        self.settlement.deadlines.add(call, now_ms)
+        self.settlement.deadlines.add(call)
         call.state = State.QUEUED
         if call.log is not None:
             call.log.add(events.Kind.QUEUED, now_ms, request)

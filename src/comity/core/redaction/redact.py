@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -30,8 +29,7 @@ _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """One value found and what was done with it; never the value itself, so that it can be audited."""
 
     type: str
@@ -39,24 +37,21 @@ class Finding:
     path: str = ""  # where in a document, such as `person.emails[0]`; empty for a plain text
 
 
-@dataclass(frozen=True, slots=True)
-class Redaction:
+class Redaction(msgspec.Struct, frozen=True):
     """A text without the personal data that was found in it."""
 
     text: str
     found: tuple[Finding, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ValueRedaction:
+class ValueRedaction(msgspec.Struct, frozen=True):
     """A nested value without the personal data that was found in it."""
 
     value: Any
     found: tuple[Finding, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class JsonRedaction:
+class JsonRedaction(msgspec.Struct, frozen=True):
     """A JSON document without the personal data that was found in it; the same bytes where nothing was."""
 
     raw: bytes

@@ -1,0 +1,73 @@
+"""`comity approvals`: what tools of high risk have asked, and a person's answer, which lets the call go on."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import getpass
+from pathlib import Path
+
+import msgspec
+
+from comity.cli import app
+from comity.cli.calls import when
+from comity.cli.exits import CliError, Exit
+from comity.cli.output import Output, clean
+from comity.cli.reply import document, exit_of, show
+from comity.cli.store import Store
+from comity.runtime.tools import Approval
+
+HELP = "list what waits for a person's approval; grant or deny it"
+EMPTY = "has no approvals. A tool declared with high risk asks for one before it is used."
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    listing = verbs.add_parser("list", help="open questions, or all of them")
+    listing.add_argument("--all", action="store_true", help="answered ones too")
+    for verb, what in (
+        ("grant", "allow it, and go on with the call; --app names the agents and tools"),
+        ("deny", "forbid it, and go on with the call; --app names the agents and tools"),
+    ):
+        one = verbs.add_parser(verb, help=what, description=what)
+        one.add_argument("approval_id", metavar="APPROVAL_ID")
+        one.add_argument("--by", metavar="NAME", default=None, help="who answers (you)")
+
+
+def run(args: argparse.Namespace, out: Output) -> Exit:
+    """Run one verb."""
+    with Store(Path(args.store)) as store, out.busy("reading the store"):
+        approvals = store.approvals()
+    if args.verb == "list":
+        return _list(approvals if args.all else [one for one in approvals if one.granted is None], args, out)
+    if args.approval_id not in {one.id for one in approvals}:
+        raise CliError(Exit.NOT_FOUND, f"no approval {args.approval_id!r}", hint="`comity approvals list` lists them.")
+    return asyncio.run(_decide(args, out))
+
+
+async def _decide(args: argparse.Namespace, out: Output) -> Exit:
+    async with app.open_node(app.load(args), args.store) as node:
+        reply = await node.decide(args.approval_id, granted=args.verb == "grant", by=args.by or getpass.getuser())
+    if reply is None:
+        raise CliError(Exit.NO_RESULT, "the answer is noted; the call is under way on another node", hint="`comity calls`")
+    if out.is_json:
+        out.document(document(reply))
+    else:
+        show(reply, out)
+    return exit_of(reply)
+
+
+def _list(approvals: list[Approval], args: argparse.Namespace, out: Output) -> Exit:
+    if out.is_json:
+        out.document({"approvals": [msgspec.to_builtins(one) for one in approvals]})
+    elif not approvals:
+        out.text(f"The store {args.store} {EMPTY}" if args.all else "Nothing waits for approval. --all shows answered ones.")
+    else:
+        for one in approvals:
+            answer = "open" if one.granted is None else f"{'granted' if one.granted else 'denied'} by {one.decided_by}"
+            out.text(clean(f"{one.id}  {answer}  asked {when(one.asked_at)} by {one.target} for user {one.user_id}"))
+            out.text(clean(f"  {one.tool} {msgspec.json.encode(one.inputs).decode()}"))
+        option = app.store_option(args.store)
+        out.text(f"\n`comity approvals grant APPROVAL_ID --app …{option}` allows one and goes on with its call.", style="dim")
+    return Exit.OK

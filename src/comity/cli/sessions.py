@@ -1,0 +1,167 @@
+"""`comity sessions`: what the store remembers of people's sessions; show, wake, export or erase one."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from comity import Node
+from comity.cli import app
+from comity.cli.calls import when
+from comity.cli.exits import CliError, Exit
+from comity.cli.output import Output, clean
+from comity.cli.store import Store
+from comity.core import session as core
+from comity.core.session import Session
+
+HELP = "list the sessions in the store; show, resume, export or erase one"
+EMPTY = "remembers no session yet. A call that names a session_id and notes something makes one."
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    verbs.add_parser("list", help="all sessions, latest used first")
+    for verb, what in (
+        ("show", "what is known in a session"),
+        ("resume", "wake a session that has expired"),
+        ("export", "everything the store has of a session, as JSON, personal data in clear"),
+        ("erase", "remove everything a person said or was told; the audit stays whole"),
+    ):
+        one = verbs.add_parser(verb, help=what, description=what)
+        one.add_argument("session_id", metavar="SESSION_ID")
+        one.add_argument("--tenant", metavar="ID", default="default", help="the tenant of the session (default)")
+        if verb == "erase":
+            one.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def run(args: argparse.Namespace, out: Output) -> Exit:
+    """Run one verb."""
+    if args.verb == "list":
+        return _list(args, out)
+    with Store(Path(args.store)):
+        pass  # there is a store, and it is one of ours; nothing is made by looking
+    if args.verb == "erase" and not args.yes:
+        raise CliError(Exit.USAGE, "erasing cannot be undone", hint=f"`comity sessions erase {args.session_id} --yes` does it.")
+    work = {"show": _show, "resume": _resume, "export": _export, "erase": _erase}[args.verb]
+    return asyncio.run(_on_node(args, out, work))
+
+
+def _list(args: argparse.Namespace, out: Output) -> Exit:
+    with Store(Path(args.store)) as store, out.busy("reading the store"):
+        sessions = sorted(store.sessions(), key=lambda one: one.used_at, reverse=True)
+    now_ms = _now_ms()
+    if out.is_json:
+        out.document({"store": str(store.path), "sessions": [_line(one, now_ms) for one in sessions]})
+    elif not sessions:
+        out.text(f"The store {store.path} {EMPTY}")
+    else:
+        from rich.table import Table
+
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        for title in ("session", "tenant", "user", "status", "last used", "facts", "turns"):
+            table.add_column(title, justify="right" if title in {"facts", "turns"} else "left")
+        for one in sessions:
+            line = _line(one, now_ms)
+            table.add_row(
+                *(clean(str(line[key])) for key in ("id", "tenant_id", "user_id", "status")),
+                when(one.used_at),
+                str(line["facts"]),
+                str(line["turns"]),
+            )
+        out.text(table)
+    return Exit.OK
+
+
+async def _on_node(
+    args: argparse.Namespace, out: Output, work: Callable[[argparse.Namespace, Output, Node], Awaitable[Exit]]
+) -> Exit:
+    async with app.open_node(Node(), args.store) as node:
+        if node.session(args.session_id, tenant_id=args.tenant) is None and args.verb != "erase":
+            raise CliError(Exit.NOT_FOUND, f"no session {args.session_id!r}", hint="`comity sessions list` lists them.")
+        return await work(args, out, node)
+
+
+async def _show(args: argparse.Namespace, out: Output, node: Node) -> Exit:
+    session = node.session(args.session_id, tenant_id=args.tenant)
+    assert session is not None
+    known = _content(session)
+    if out.is_json:
+        out.document(_line(session, _now_ms()) | known)
+        return Exit.OK
+    line = _line(session, _now_ms())
+    out.text(f"{session.id}  {line['status']}  user {session.user_id}  used {when(session.used_at)}  version {session.version}")
+    for name, value in known.items():
+        if value:
+            out.text(f"\n{name.replace('_', ' ')}", style="bold")
+            lines = value.items() if isinstance(value, dict) else value if isinstance(value, list) else [value]
+            for item in lines:
+                out.text(f"  {item[0]}: {item[1]}" if isinstance(item, tuple) else f"  {item}")
+    return Exit.OK
+
+
+async def _resume(args: argparse.Namespace, out: Output, node: Node) -> Exit:
+    node.resume_session(args.session_id, tenant_id=args.tenant)
+    session = node.session(args.session_id, tenant_id=args.tenant)
+    assert session is not None
+    if out.is_json:
+        out.document(_line(session, _now_ms()))
+    else:
+        out.text(f"Session {session.id} is active again.")
+    return Exit.OK
+
+
+async def _export(args: argparse.Namespace, out: Output, node: Node) -> Exit:
+    out.document(node.export_session(args.session_id, tenant_id=args.tenant))
+    return Exit.OK
+
+
+async def _erase(args: argparse.Namespace, out: Output, node: Node) -> Exit:
+    gone = await node.erase_session(args.session_id, tenant_id=args.tenant)
+    verdict = node.audit.verify()
+    if out.is_json:
+        out.document({"session_id": args.session_id, "erased": gone, "audit_ok": verdict.ok})
+    elif gone:
+        out.text(f"Erased {gone} records of session {args.session_id}. The audit of {verdict.rows} rows is whole.")
+    else:
+        out.text(f"The store has nothing of session {args.session_id}.")
+    return Exit.OK if gone else Exit.NOT_FOUND
+
+
+def _line(session: Session, now_ms: int) -> dict[str, Any]:
+    return {
+        "id": session.id,
+        "tenant_id": session.tenant_id,
+        "user_id": session.user_id,
+        "status": str(core.status(session, now_ms)),
+        "used_at": session.used_at,
+        "version": session.version,
+        "facts": len(session.facts),
+        "turns": len(session.turns),
+    }
+
+
+def _content(session: Session) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(session)
+    return {
+        "original_request": plain["original_request"],
+        "facts": {key: fact["value"] for key, fact in plain["facts"].items()},
+        "decisions": plain["decisions"],
+        "constraints": plain["constraints"],
+        "assumptions": plain["assumptions"],
+        "workflow_position": plain["workflow_position"],
+        "prior_agents": plain["prior_agents"],
+        "prior_outputs": plain["prior_outputs"],
+        "conversation": [f"{turn['role']}: {turn['text']}" for turn in plain["turns"]],
+    }
+
+
+def _now_ms() -> int:
+    from comity.engines.system import SystemClock
+
+    return SystemClock().now_ns() // 1_000_000

@@ -1,0 +1,324 @@
+"""The tables of a store file: how it is opened, and what is written to it and read from it, one transaction at a time.
+
+The file is SQLite in WAL mode with `synchronous=FULL`. The head of the audit chain is read inside each write transaction, so
+any number of processes may write.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from comity.core.audit import ENTRY_FIELDS, GENESIS, Row, Stored, Verdict, row, seal, verify
+from comity.core.journal import (
+    PAUSED_AT,
+    Accepted,
+    Paused,
+    Record,
+    Refused,
+    Saved,
+    Settled,
+    StoredCall,
+    entry,
+    stored,
+)
+
+SCHEMA_VERSION: Final = 1
+BUSY_TIMEOUT_MS: Final = 10_000
+# How long an erasure waits for readers that keep what was erased in the write-ahead log.
+ERASE_WAIT_MS: Final = 1_000
+WAL_BYTES_KEPT: Final = 32 * 1024 * 1024
+PRAGMAS: Final = (
+    # A batch fills several pages; larger ones cost fewer system calls. Beyond this, pages that are not full cost more.
+    "page_size = 8192",
+    "journal_mode = WAL",
+    # NORMAL loses acknowledged commits when the power fails; FULL does not, where fsync does what it says.
+    "synchronous = FULL",
+    "fullfsync = ON",
+    # The write-ahead log is copied into the main file when it has this many pages.
+    "wal_autocheckpoint = 2000",
+    # One that a long reader let grow shrinks to this when the reader has gone.
+    f"journal_size_limit = {WAL_BYTES_KEPT}",
+)
+
+# What a row says is stored once, as the very bytes its hash covers; the view shows it field by field.
+_FIELDS = ", ".join(f"json_extract(CAST(body AS TEXT), '$[{index}]') AS {name}" for index, name in enumerate(ENTRY_FIELDS))
+_PREVIOUS = f"coalesce((SELECT before.hash FROM audit AS before WHERE before.id = audit.id - 1), '{GENESIS}')"  # noqa: S608
+_SCHEMA = f"""
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+INSERT INTO meta VALUES ('schema_version', '{SCHEMA_VERSION}');
+CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), id INTEGER NOT NULL, hash TEXT NOT NULL);
+INSERT INTO head VALUES (1, 0, '{GENESIS}');
+CREATE TABLE audit (id INTEGER PRIMARY KEY, body BLOB NOT NULL, hash TEXT NOT NULL);
+CREATE VIEW audit_rows AS SELECT id, {_FIELDS}, {_PREVIOUS} AS previous_hash, hash FROM audit;
+CREATE TABLE calls (request_id TEXT NOT NULL, is_root INTEGER NOT NULL, open_at TEXT, body BLOB NOT NULL);
+CREATE UNIQUE INDEX calls_id ON calls (request_id);
+CREATE INDEX calls_open ON calls (open_at) WHERE open_at IS NOT NULL;
+CREATE TABLE documents (
+  kind TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (kind, key)
+) WITHOUT ROWID;
+"""  # noqa: S608
+_READ_HEAD = "SELECT id, hash FROM head"
+_MOVE_HEAD = "UPDATE head SET id = ?, hash = ?"
+_INSERT_ROWS = "INSERT INTO audit VALUES "
+_INSERT_CALLS = "INSERT INTO calls VALUES "
+# `open_at` names the node a call is open at. What has settled never changes.
+_ON_KNOWN_CALL = (
+    " ON CONFLICT (request_id) DO UPDATE SET open_at = excluded.open_at, body = excluded.body WHERE calls.open_at IS NOT NULL"
+)
+_UPSERT_DOCUMENT = (
+    "INSERT INTO documents VALUES (?, ?, ?, ?) ON CONFLICT (kind, key) DO UPDATE SET "
+    "version = excluded.version, data = excluded.data WHERE excluded.version > documents.version"
+)
+_READ_ROWS = f"SELECT id, CAST(body AS BLOB), {_PREVIOUS}, hash FROM audit"  # noqa: S608
+_ROOT = f"json_extract(CAST(body AS TEXT), '$[{ENTRY_FIELDS.index('root_id')}]')"
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(StoredCall).decode
+_CHUNKS: Final = (128, 64, 32, 16, 8, 4, 2, 1)
+
+
+# --- the file ---
+
+
+def make_file(path: Path) -> None:
+    """Create the file and its folders if they are missing, such that they survive a loss of power.
+
+    Calls carry what users wrote, so the file is its owner's alone; SQLite gives the files it adds the same mode. A file that
+    exists is not touched: closing it here would drop the locks of another journal of this process.
+    """
+    missing = [folder for folder in path.absolute().parents if not folder.exists()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    for folder in missing:
+        file = os.open(folder.parent, os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+
+def connect(path: Path, *, read_only: bool = False, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> sqlite3.Connection:
+    """Open the file; a reader cannot change it."""
+    mode = "ro" if read_only else "rwc"
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
+    )
+    try:
+        connection.execute(f"PRAGMA busy_timeout = {busy_timeout_ms}")
+        if not read_only:
+            _check_owner(connection)
+            for pragma in PRAGMAS:
+                connection.execute(f"PRAGMA {pragma}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _check_owner(connection: sqlite3.Connection) -> None:
+    """Leave the database of another program as it is: not even its mode may be changed."""
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    if tables and not tables >= {"meta", "audit", "calls"}:
+        raise sqlite3.DatabaseError("it is the database of another program")
+
+
+def prepare(connection: sqlite3.Connection) -> None:
+    """Make the tables of a new file, or check that an old one has those this program needs."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
+            for statement in filter(str.strip, _SCHEMA.split(";")):
+                connection.execute(statement)
+        _check_version(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _check_version(connection: sqlite3.Connection) -> None:
+    (version,) = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone() or ("unknown",)
+    if version != str(SCHEMA_VERSION):
+        raise sqlite3.DatabaseError(f"its schema is version {version}, this program needs version {SCHEMA_VERSION}")
+
+
+# --- records ---
+
+
+def write_batch(
+    connection: sqlite3.Connection, records: list[Record], node_id: str, check: Callable[[], None] | None = None
+) -> None:
+    """Write records in one transaction, sealing audit entries onto the chain. `check` may still call it off."""
+    execute = connection.execute
+    execute("BEGIN IMMEDIATE")
+    row_id, head_hash = execute(_READ_HEAD).fetchone()
+    rows: list[Any] = []  # id, body and hash of each row, one after the other
+    # Most calls settle within the batch that accepts them: one write for both.
+    calls: dict[str, Accepted | Settled | Paused] = {}
+    documents: list[tuple[str, str, int, bytes]] = []
+    for record in records:
+        if type(record) is Saved:
+            documents.append((record.kind.value, record.key, record.version, record.data))
+            continue
+        row_id += 1
+        _, body, _, head_hash = seal(row_id, entry(record), head_hash)  # type: ignore[arg-type]
+        rows += (row_id, body, head_hash)
+        if (call := _outcome(record)) is not None:
+            request_id = call.request.request_id
+            if type(calls.get(request_id)) is not Settled:
+                calls[request_id] = call
+    columns = [value for call in calls.values() for value in _columns(call, node_id)]
+    _insert(connection, _INSERT_ROWS, "", 3, rows)
+    _insert(connection, _INSERT_CALLS, _ON_KNOWN_CALL, 4, columns)
+    if documents:
+        connection.executemany(_UPSERT_DOCUMENT, documents)
+    if rows:
+        execute(_MOVE_HEAD, (row_id, head_hash))
+    if check is not None:
+        check()
+    execute("COMMIT")
+
+
+def _outcome(record: Record) -> Accepted | Settled | Paused | None:
+    """Return what a record says about where a call stands, if that is to be found again under its id.
+
+    A refusal of a call that an agent made is: an agent that is resumed must be told what it was told the first time. A user who
+    was refused may ask again under the same id.
+    """
+    if type(record) is Settled or type(record) is Accepted or type(record) is Paused:
+        return record
+    if type(record) is Refused and record.request.parent_id is not None:
+        return Settled(record.request, record.reply, record.at_ms)
+    return None
+
+
+def _columns(record: Accepted | Settled | Paused, node_id: str) -> tuple[str, bool, str | None, bytes]:
+    request = record.request
+    open_at = node_id if type(record) is Accepted else PAUSED_AT if type(record) is Paused else None
+    return request.request_id, request.parent_id is None, open_at, _encode(stored(record, node_id))
+
+
+def _insert(connection: sqlite3.Connection, head: str, tail: str, width: int, values: list[Any]) -> None:
+    """Insert rows, many to a statement: each run of a statement hands the interpreter lock over and back."""
+    begin = 0
+    for size in _CHUNKS:
+        while len(values) - begin >= size * width:
+            end = begin + size * width
+            connection.execute(_insertion(head, tail, width, size), values[begin:end])
+            begin = end
+
+
+@cache
+def _insertion(head: str, tail: str, width: int, size: int) -> str:
+    marks = f"({','.join('?' * width)})"
+    return f"{head}{','.join((marks,) * size)}{tail}"
+
+
+# --- calls ---
+
+
+def revive(open_at: str | None, body: bytes) -> StoredCall:
+    """Return a stored call as it is now: who holds it is in its column, the body says who first did."""
+    call = _decode(body)
+    return call if open_at is None or open_at == call.node_id else msgspec.structs.replace(call, node_id=open_at)
+
+
+def take_over(connection: sqlite3.Connection, owners: Sequence[str], node_id: str) -> list[StoredCall]:
+    """Return the calls open at nodes that are gone and give them to another, oldest first."""
+    query = "UPDATE calls SET open_at = ? WHERE open_at = ? RETURNING open_at, body"
+    connection.execute("BEGIN IMMEDIATE")  # of two that look at the same moment, one gets the calls
+    taken = [revive(*found) for owner in owners for found in connection.execute(query, (node_id, owner)).fetchall()]
+    connection.execute("COMMIT")
+    return sorted(taken, key=lambda call: call.created_at)
+
+
+def take_paused(connection: sqlite3.Connection, root_id: str, node_id: str) -> list[StoredCall]:
+    """Return the paused calls of a tree, as they were, and give them to a node; nothing if another was first."""
+    connection.execute("BEGIN IMMEDIATE")
+    found = connection.execute("SELECT open_at, body FROM calls WHERE open_at = ?", (PAUSED_AT,)).fetchall()
+    paused = [call for call in (revive(*one) for one in found) if call.root_id == root_id]
+    for call in paused:
+        body = _encode(msgspec.structs.replace(call, node_id=node_id, reply=None))
+        connection.execute("UPDATE calls SET open_at = ?, body = ? WHERE request_id = ?", (node_id, body, call.request_id))
+    connection.execute("COMMIT")
+    return paused
+
+
+def erase_session(connection: sqlite3.Connection, tenant_id: str, session_id: str) -> int:
+    """Remove what a store knows of a session, overwrite the places where it stood, and return how many records that were."""
+    connection.execute("PRAGMA secure_delete = ON")
+    # In a long store looking takes long, and nobody must wait for it. What came meanwhile is looked at when all others wait.
+    (last,) = connection.execute("SELECT coalesce(max(rowid), 0) FROM calls").fetchone()
+    calls = _calls_of_session(connection, tenant_id, session_id, after=0)
+    connection.execute("BEGIN IMMEDIATE")
+    calls |= _calls_of_session(connection, tenant_id, session_id, after=last)
+    documents = [("session", f"{tenant_id}\x1f{session_id}"), ("vault", f"{tenant_id}\x1f{session_id}")]
+    for key, data in connection.execute("SELECT key, data FROM documents WHERE kind = 'approval'"):
+        asked = msgspec.json.decode(data)
+        if (asked["tenant_id"], asked["session_id"]) == (tenant_id, session_id):
+            documents.append(("approval", key))
+    gone = connection.executemany("DELETE FROM calls WHERE request_id = ?", [(one,) for one in sorted(calls)]).rowcount
+    gone += connection.executemany("DELETE FROM documents WHERE kind = ? AND key = ?", documents).rowcount
+    connection.execute("COMMIT")
+    # What was deleted still stands in the write-ahead log until that is emptied. Writers wait while this waits for readers.
+    connection.execute(f"PRAGMA busy_timeout = {ERASE_WAIT_MS}")
+    (is_busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if is_busy:
+        raise sqlite3.OperationalError("the session was erased, but a reader keeps a copy in the log: erase it once more")
+    return gone
+
+
+def _calls_of_session(connection: sqlite3.Connection, tenant_id: str, session_id: str, *, after: int) -> set[str]:
+    query = "SELECT request_id, body FROM calls WHERE rowid > ? AND instr(body, ?)"
+    found = ((request_id, _decode(body)) for request_id, body in connection.execute(query, (after, _encode(session_id))))
+    return {request_id for request_id, call in found if (call.tenant_id, call.session_id) == (tenant_id, session_id)}
+
+
+# --- the audit ---
+
+
+def read_rows(
+    connection: sqlite3.Connection, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None
+) -> list[Row]:
+    """Return audit rows in order."""
+    most = -1 if limit is None else limit
+    if root_id is None:
+        found = connection.execute(f"{_READ_ROWS} WHERE id > ? ORDER BY id LIMIT ?", (after_id, most))
+    else:
+        # Most rows are passed over by their bytes alone, which is many times cheaper than parsing them.
+        query = f"{_READ_ROWS} WHERE id > ? AND instr(body, ?) AND {_ROOT} = ? ORDER BY id LIMIT ?"
+        found = connection.execute(query, (after_id, _encode(root_id), root_id, most))
+    return [row(one) for one in found]
+
+
+def verify_chain(connection: sqlite3.Connection) -> Verdict:
+    """Check every row and that the chain ends where its head says, reading one consistent snapshot."""
+    connection.execute("BEGIN")
+    try:
+        head_id, head_hash = connection.execute("SELECT id, CAST(hash AS BLOB) FROM head").fetchone() or (None, b"")
+        verdict = verify(_links(connection), head=None if head_id is None else str(head_hash, errors="replace"))
+    finally:
+        connection.execute("ROLLBACK")
+    if verdict.ok and head_id != verdict.rows:
+        what = "was removed" if head_id is None else f"is not row {verdict.rows}"
+        return Verdict(False, verdict.rows, verdict.rows, f"the recorded end of the chain {what}")
+    return verdict
+
+
+def _links(connection: sqlite3.Connection) -> Iterator[Stored]:
+    """Yield the rows as they are, whatever somebody made of them."""
+    previous = GENESIS
+    query = "SELECT id, CASE typeof(body) WHEN 'blob' THEN body END, CAST(hash AS BLOB) FROM audit ORDER BY id"
+    for row_id, body, raw in connection.execute(query):
+        sealed = str(raw, errors="replace")
+        yield row_id, body, previous, sealed
+        previous = sealed
