@@ -53,7 +53,10 @@ def test_the_command_runs_as_a_module(module):
     ("arguments", "told"),
     [
         (["agnets"], "'agnets' is no COMMAND; did you mean agents?"),
-        (["qqq"], "'qqq' is no COMMAND; it is one of demo, agents, call, calls, show, audit, sessions, approvals, convert, doctor"),
+        (
+            ["qqq"],
+            "'qqq' is no COMMAND; it is one of demo, agents, call, calls, show, audit, sessions, approvals, convert, doctor",
+        ),
         (["audit", "verfy"], "'verfy' is no ACTION; did you mean verify?"),
         (["audit"], "the following arguments are required: ACTION"),
         (["calls", "--limt", "3"], "'--limt' is not expected here; did you mean --limit"),

@@ -43,10 +43,10 @@ spec:
     preferences:
       - {id: async-preferred, preference: Prefer async patterns, reason: ADR-015}
     questions:
-      - {id: q-low, question: Why?, priority: low}
-      - {id: q-latency-cause, question: What is causing the latency?, priority: critical, context: 200ms to 800ms, status: open}
-      - {id: q-medium, question: How?, priority: medium}
-      - {id: q-done, question: Who?, status: answered}
+      - {id: q-low, question: "Why?", priority: low}
+      - {id: q-latency-cause, question: "What is causing the latency?", priority: critical, context: 200ms to 800ms, status: open}
+      - {id: q-medium, question: "How?", priority: medium}
+      - {id: q-done, question: "Who?", status: answered}
     context:
       - {topic: Recent architecture changes, content: We migrated from sync to async, source: "https://docs.internal/x"}
 """

@@ -278,6 +278,7 @@ FILTERS = {
     "category": ("perf", {"category": "cost"}),
     "applies_to": ("src/b", {"applies_to": ("src/c",)}),
     "insight_id": ("i1", {"id": "i3"}),
+    "is_superseding": (True, {"supersedes": ""}),
 }
 
 
@@ -285,7 +286,7 @@ FILTERS = {
 @pytest.mark.parametrize("name", FILTERS)
 def test_each_filter_finds_what_it_names_and_nothing_else_in_every_mode(name, mode):
     value, other = FILTERS[name]
-    shared = {"session_id": "s-1", "category": "perf", "applies_to": ("src/a", "src/b"), "confidence": 1.0}
+    shared = {"session_id": "s-1", "category": "perf", "applies_to": ("src/a", "src/b"), "confidence": 1.0, "supersedes": "i0"}
     wanted, unwanted = make(1, **shared), make(2, **shared | other)
     assert found(query(**{name: value}), [wanted, unwanted], mode) == {"i1"}
     assert found(query(), [wanted, unwanted], mode) == {"i1", unwanted.id}

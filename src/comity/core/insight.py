@@ -342,8 +342,12 @@ def query(
     category: str | None = None,
     applies_to: str | None = None,
     insight_id: str | None = None,
+    is_superseding: bool = False,
 ) -> Query:
-    """Return the TraceQL query for insights, whatever mode they were emitted in; `str()` of it is its text."""
+    """Return the TraceQL query for insights, whatever mode they were emitted in; `str()` of it is its text.
+
+    `is_superseding` asks for those that supersede another: with them it can be told which of some insights still hold.
+    """
     kinds = [str(kind) for kind in types]
     conditions: list[Expression] = [
         where("span.insight.type", "=", kinds) if kinds else where("span.insight.type", "!=", None),
@@ -355,6 +359,8 @@ def query(
         "span.insight.id": insight_id,
     }
     conditions += [where(name, "=", value) for name, value in equal.items() if value is not None]
+    if is_superseding:
+        conditions.append(where("span.insight.supersedes", "!=", None))
     for field, value in (("agent_id", agent_id), ("session_id", session_id)):
         if value is not None:
             conditions.append(either(*(where(f"span.{names[field]}", "=", value) for names in (_LEGACY_NAMES, _OTEL_NAMES))))

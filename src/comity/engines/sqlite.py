@@ -170,7 +170,7 @@ class SqliteJournal:
             log.error("%s; nothing more is accepted", error)
             self.failure = error
             thens += self._thens
-            self._records, self._thens = [], []
+            self._records, self._thens, self._gathered = [], [], {}
         for then in thens:
             try:
                 then(error)

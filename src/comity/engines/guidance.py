@@ -1,0 +1,204 @@
+"""A project's guidance in a file, read and answered with the calls of the ContextCore protocol.
+
+Each project is one YAML file, `<folder>/<project_id>.yaml`, which people edit. It is read again whenever it has changed. A
+change from here is made under a lock that other processes honour, written beside the file and put in its place in one step:
+a reader sees the old or the new document, never a part. Comments in the file do not survive a change from here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from comity.core import guidance as rules
+from comity.core.guidance import Answer, Constraint, Focus, Guidance, Note, Preference, Priority, Question
+from comity.core.insight import Insight, Mode
+from comity.core.payload import Problem
+from comity.engines.insights import EvidenceGiven, InsightEmitter, evidence_of
+from comity.engines.span_store import SpanStore
+from comity.engines.system import SystemClock
+from comity.errors import CallerError, UnavailableError
+from comity.ports import Clock, Ids
+
+FOLDER_DEFAULT: Final = ".comity"
+DOCUMENT_BYTES_MAX: Final = 1024 * 1024
+_PROJECT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_MS_NS = 10**6
+
+Read = tuple[dict[str, Any], Guidance, tuple[Problem, ...]]
+
+
+class GuidanceFile:
+    """The document of one project."""
+
+    def __init__(self, project_id: str, folder: str | Path = FOLDER_DEFAULT) -> None:
+        if not _PROJECT_ID.fullmatch(project_id):
+            raise CallerError("a project id has letters, digits, dots, dashes and underscores", field="project_id")
+        self.path = Path(folder) / f"{project_id}.yaml"
+        self._seen: tuple[tuple[int, int, int], Read] | None = None
+
+    def read(self) -> Read:
+        """Return the document, its guidance and what is wrong with it; a file that is not there is empty."""
+        try:
+            found = self.path.stat()
+            stamp = (found.st_ino, found.st_mtime_ns, found.st_size)
+            if self._seen is None or self._seen[0] != stamp:
+                self._seen = stamp, self._load(found.st_size)
+        except FileNotFoundError:
+            return {}, Guidance(), ()
+        except OSError as error:
+            raise UnavailableError(f"cannot read {self.path}: {error}", code="STORE_UNAVAILABLE") from error
+        return self._seen[1]
+
+    def _load(self, size_bytes: int) -> Read:
+        if size_bytes > DOCUMENT_BYTES_MAX:
+            raise CallerError(f"{self.path} has {size_bytes:,} bytes; at most {DOCUMENT_BYTES_MAX:,} are read")
+        try:
+            document = yaml.safe_load(self.path.read_text(encoding="utf-8"))
+        except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+            raise CallerError(f"{self.path} is not YAML: {error}") from error
+        guidance, problems = rules.parse(document)
+        return document if isinstance(document, dict) else {}, guidance, problems
+
+    def change(self, how: Callable[[Guidance], Guidance]) -> Guidance:
+        """Apply a change to what the file says now, whoever else changes it at the same time.
+
+        A file with problems is left alone, for what could not be read would be lost.
+        """
+        try:
+            with self._locked():
+                document, before, problems = self.read()
+                if problems:
+                    raise CallerError(f"{self.path} has problems: {'; '.join(f'{p.path} {p.message}' for p in problems)}")
+                after = how(before)
+                if after != before:
+                    self._replace(rules.to_document(after, document))
+                return after
+        except OSError as error:
+            raise UnavailableError(f"cannot write {self.path}: {error}", code="STORE_UNAVAILABLE") from error
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _replace(self, document: dict[str, Any]) -> None:
+        text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=self.path.parent, suffix=".new", delete=False) as new:
+            try:
+                new.write(text)
+                new.flush()
+                os.fsync(new.fileno())
+                Path(new.name).replace(self.path)
+            except BaseException:
+                Path(new.name).unlink(missing_ok=True)
+                raise
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+class GuidanceReader:
+    """What an agent asks before it acts."""
+
+    def __init__(self, project_id: str, *, folder: str | Path = FOLDER_DEFAULT, clock: Clock | None = None) -> None:
+        self._file = GuidanceFile(project_id, folder)
+        self._clock = clock or SystemClock()
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong with the document; constraints that could not be read block."""
+        return self._file.read()[2]
+
+    def get_guidance(self) -> Guidance:
+        """Return all guidance as the file has it now."""
+        return self._file.read()[1]
+
+    def get_focus(self) -> Focus:
+        """Return what to work on; without areas if nothing is set or its time is over."""
+        return rules.focus(self.get_guidance(), now_ms=self._clock.now_ns() // _MS_NS) or Focus()
+
+    def get_constraints(self) -> tuple[Constraint, ...]:
+        """Return every constraint."""
+        return self.get_guidance().constraints
+
+    def get_constraints_for_path(self, path: str) -> list[Constraint]:
+        """Return the constraints on a path, strictest first."""
+        return rules.constraints_for(self.get_guidance(), path)
+
+    def check_blocking_constraints(self, paths: Iterable[str]) -> list[Constraint]:
+        """Return the constraints that forbid an action on these paths."""
+        return rules.blocking(self.get_guidance(), paths)
+
+    def get_preferences(self) -> tuple[Preference, ...]:
+        """Return how people like things done."""
+        return self.get_guidance().preferences
+
+    def get_questions(self) -> tuple[Question, ...]:
+        """Return every question, answered or not."""
+        return self.get_guidance().questions
+
+    def get_open_questions(self) -> list[Question]:
+        """Return the questions nobody has answered, most urgent first."""
+        return rules.open_questions(self.get_guidance())
+
+    def get_critical_questions(self) -> list[Question]:
+        """Return the open questions that cannot wait."""
+        return [question for question in self.get_open_questions() if question.priority is Priority.CRITICAL]
+
+    def get_context(self, topic: str) -> Note | None:
+        """Return the first note whose topic contains a text, or None."""
+        return next(iter(rules.context(self.get_guidance(), topic)), None)
+
+
+class GuidanceResponder:
+    """Answers people's questions: the answer is kept with the question, and told to everybody as an insight."""
+
+    def __init__(
+        self,
+        store: SpanStore,
+        *,
+        project_id: str,
+        agent_id: str,
+        session_id: str = "",
+        folder: str | Path = FOLDER_DEFAULT,
+        mode: Mode | None = None,
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+    ) -> None:
+        self._file = GuidanceFile(project_id, folder)
+        self._clock = clock or SystemClock()
+        self._emitter = InsightEmitter(
+            store, project_id=project_id, agent_id=agent_id, session_id=session_id, mode=mode, clock=self._clock, ids=ids
+        )
+
+    def answer_question(self, question_id: str, *, answer: str, confidence: float, evidence: EvidenceGiven = ()) -> Insight:
+        """Store an answer and emit it as an analysis; raises `CallerError` for a question nobody asked."""
+        given = Answer(
+            agent_id=self._emitter.agent_id,
+            answer=answer,
+            confidence=float(confidence),
+            answered_at=self._clock.now_ns() // _MS_NS,
+            evidence=evidence_of(evidence),
+        )
+        after = self._file.change(lambda guidance: rules.answer(guidance, question_id, given))
+        (question,) = [one for one in after.questions if one.id == question_id]
+        return self._emitter.emit_analysis(
+            summary=f"Answer to: {question.question} {answer}",
+            confidence=confidence,
+            evidence=given.evidence,
+            category="answer",
+            applies_to=(question_id,),
+        )

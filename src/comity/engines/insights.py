@@ -1,0 +1,298 @@
+"""Emitting and querying insights on a span store, with the calls of the ContextCore protocol.
+
+    emitter = InsightEmitter(store, project_id="checkout-service", agent_id="claude-code", session_id="session-abc123")
+    emitter.emit_decision(summary="…", confidence=0.92, audience="both", evidence=[{"type": "adr", "ref": "ADR-015"}])
+    for decision in InsightQuerier(store).query(project_id="checkout-service", insight_type="decision", time_range="24h"):
+        print(decision.summary)
+
+An insight is stored when `emit` returns. Nothing is cached between queries, so what was emitted is found at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+from typing import Any, Final, TypeVar
+
+from comity.core import insight as insights
+from comity.core.audience import View, agent_text, estimate_tokens, parse_settings, render
+from comity.core.insight import Audience, Evidence, Insight, Mode, Support, Type
+from comity.core.query import Query
+from comity.core.query.values import parse_duration
+from comity.engines.span_store import SpanStore
+from comity.engines.system import SystemClock, SystemIds
+from comity.errors import CallerError
+from comity.ports import Clock, Ids
+
+LIMIT_DEFAULT: Final = 100
+TIME_RANGE_DEFAULT: Final = "24h"
+_MS_NS = 10**6
+
+_Word = TypeVar("_Word", bound=StrEnum)
+EvidenceGiven = Iterable[Evidence | Mapping[str, str]]
+
+
+class InsightEmitter:
+    """Writes the insights of one agent in one project."""
+
+    def __init__(
+        self,
+        store: SpanStore,
+        *,
+        project_id: str,
+        agent_id: str,
+        session_id: str = "",
+        provider: str = "",
+        mode: Mode | None = None,
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+    ) -> None:
+        self.store = store
+        self.project_id = project_id
+        self.agent_id = agent_id
+        self.session_id = session_id
+        self.provider = provider
+        self.mode = insights.emission_mode(os.environ) if mode is None else mode
+        self._clock = clock or SystemClock()
+        self._ids = ids or SystemIds()
+        self._resource = {"service.name": agent_id, "project.id": project_id}
+
+    def emit(
+        self,
+        insight_type: Type | str,
+        *,
+        summary: str,
+        confidence: float,
+        audience: Audience | str = Audience.BOTH,
+        rationale: str = "",
+        evidence: EvidenceGiven = (),
+        links: Iterable[Support] = (),
+        supersedes: str = "",
+        expires_at: int | str | None = None,
+        applies_to: Iterable[str] = (),
+        category: str = "",
+        trace_id: str = "",
+        parent_id: str | None = None,
+    ) -> Insight:
+        """Store an insight and return it. Within a trace of yours, give its id and the span it belongs under."""
+        given = Insight(
+            id=f"insight-{self._ids.span_id()[:12]}",
+            type=_word(Type, insight_type, "insight_type"),
+            summary=summary,
+            confidence=float(confidence),
+            project_id=self.project_id,
+            agent_id=self.agent_id,
+            created_at=self._clock.now_ns() // _MS_NS,
+            audience=_word(Audience, audience, "audience"),
+            session_id=self.session_id,
+            provider=self.provider,
+            rationale=rationale,
+            evidence=evidence_of(evidence),
+            links=tuple(links),
+            supersedes=supersedes,
+            expires_at=_time(expires_at),
+            applies_to=tuple(applies_to),
+            category=category,
+            trace_id=trace_id or self._ids.trace_id(),
+            span_id=self._ids.span_id(),
+        )
+        self.store.ingest([insights.to_span(given, mode=self.mode, parent_id=parent_id, resource=self._resource)])
+        return given
+
+    def emit_decision(self, *, summary: str, confidence: float, **fields: Any) -> Insight:
+        """Say what was decided."""
+        return self.emit(Type.DECISION, summary=summary, confidence=confidence, **fields)
+
+    def emit_recommendation(self, *, summary: str, confidence: float, **fields: Any) -> Insight:
+        """Say what should be done."""
+        return self.emit(Type.RECOMMENDATION, summary=summary, confidence=confidence, **fields)
+
+    def emit_blocker(self, *, summary: str, confidence: float = 1.0, **fields: Any) -> Insight:
+        """Say what stops the work, until an insight supersedes this one."""
+        return self.emit(Type.BLOCKER, summary=summary, confidence=confidence, **fields)
+
+    def emit_discovery(self, *, summary: str, confidence: float, **fields: Any) -> Insight:
+        """Say what was found."""
+        return self.emit(Type.DISCOVERY, summary=summary, confidence=confidence, **fields)
+
+    def emit_analysis(self, *, summary: str, confidence: float, **fields: Any) -> Insight:
+        """Say what it means."""
+        return self.emit(Type.ANALYSIS, summary=summary, confidence=confidence, **fields)
+
+    def emit_question(self, *, summary: str, confidence: float = 1.0, **fields: Any) -> Insight:
+        """Say what is not known."""
+        return self.emit(Type.QUESTION, summary=summary, confidence=confidence, **fields)
+
+    def emit_risk(self, *, summary: str, confidence: float, **fields: Any) -> Insight:
+        """Say what may go wrong."""
+        return self.emit(Type.RISK, summary=summary, confidence=confidence, **fields)
+
+    def emit_progress(self, *, summary: str, confidence: float = 1.0, **fields: Any) -> Insight:
+        """Say how far the work is."""
+        return self.emit(Type.PROGRESS, summary=summary, confidence=confidence, **fields)
+
+    def emit_lesson(self, *, summary: str, category: str, confidence: float = 0.9, **fields: Any) -> Insight:
+        """Say what to do differently next time."""
+        return self.emit(Type.LESSON, summary=summary, category=category, confidence=confidence, **fields)
+
+
+class InsightQuerier:
+    """Reads insights, whoever emitted them and in whatever mode. What was superseded or has expired is left out."""
+
+    def __init__(self, store: SpanStore, *, clock: Clock | None = None) -> None:
+        self.store = store
+        self._clock = clock or SystemClock()
+
+    def query(
+        self,
+        *,
+        project_id: str | None = None,
+        insight_type: Type | str | Iterable[Type | str] | None = None,
+        agent_id: str | None = None,
+        session_id: str | None = None,
+        audience: Audience | str | None = None,
+        min_confidence: float | None = None,
+        time_range: str | None = TIME_RANGE_DEFAULT,
+        limit: int = LIMIT_DEFAULT,
+        applies_to: str | None = None,
+        category: str | None = None,
+        is_current: bool = True,
+    ) -> list[Insight]:
+        """Return insights, newest first. `time_range` is a duration such as `24h` or `7d`; None means all times."""
+        now_ms = self._now_ms()
+        asked = insights.query(
+            project_id=project_id,
+            types=_types(insight_type),
+            agent_id=agent_id,
+            session_id=session_id,
+            audience=None if audience is None else _word(Audience, audience, "audience"),
+            min_confidence=min_confidence,
+            category=category,
+            applies_to=applies_to,
+        )
+        since_ms = None if time_range is None else now_ms - range_ms(time_range)
+        found = self._read(asked, since_ms)
+        if is_current and found:
+            # What supersedes one of these may be of another type or agent, so it is looked for apart from them.
+            projects = sorted({one.project_id for one in found})
+            successors = [
+                one for name in projects for one in self._read(insights.query(project_id=name, is_superseding=True), since_ms)
+            ]
+            alive = {(one.project_id, one.id) for one in insights.current([*successors, *found], now_ms=now_ms)}
+            found = [one for one in insights.current(found, now_ms=now_ms) if (one.project_id, one.id) in alive]
+        found = [one for one in found if since_ms is None or one.created_at >= since_ms]
+        return sorted(found, key=lambda one: (-one.created_at, one.id))[: limit or None]
+
+    def get_blockers(self, project_id: str) -> list[Insight]:
+        """Return what still blocks the project, however old."""
+        return self.query(project_id=project_id, insight_type=Type.BLOCKER, time_range=None, limit=0)
+
+    def get_recent_decisions(self, project_id: str, *, time_range: str = "7d", min_confidence: float = 0.8) -> list[Insight]:
+        """Return the decisions of the last time one can rely on."""
+        return self.query(
+            project_id=project_id, insight_type=Type.DECISION, time_range=time_range, min_confidence=min_confidence
+        )
+
+    def get_lessons(self, project_id: str, *, time_range: str = "30d", category: str | None = None) -> list[Insight]:
+        """Return what was learned."""
+        return self.query(project_id=project_id, insight_type=Type.LESSON, time_range=time_range, category=category)
+
+    def _read(self, asked: Query, since_ms: int | None) -> list[Insight]:
+        start_ns = None if since_ms is None else since_ms * _MS_NS
+        result = self.store.search(asked, start_ns=start_ns, limit=0, spss=0)
+        spans = [match.span for trace in result.traces for spanset in trace.spansets for match in spanset.spans]
+        return insights.read_spans(spans)[0]
+
+    def _now_ms(self) -> int:
+        return self._clock.now_ns() // _MS_NS
+
+
+class PersonalizedQuerier:
+    """The insights of a project as its audiences like to see them."""
+
+    def __init__(
+        self,
+        store: SpanStore,
+        *,
+        project_id: str,
+        document: Mapping[str, Any] | None = None,
+        facts: Mapping[str, Any] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.project_id = project_id
+        self.facts = facts or {}
+        self.settings, self.problems = parse_settings(document or {})
+        self._clock = clock or SystemClock()
+        self._querier = InsightQuerier(store, clock=self._clock)
+
+    def get_insights(self, *, audience: View | str, time_range: str = TIME_RANGE_DEFAULT) -> dict[str, Any]:
+        """Return an audience's view as a document."""
+        view = _word(View, audience, "audience")
+        return render(
+            view,
+            self._all(time_range),
+            settings=self.settings[view],
+            now_ms=self._clock.now_ns() // _MS_NS,
+            window_ms=range_ms(time_range),
+            facts=self.facts,
+        )
+
+    def get_agent_text(
+        self, *, time_range: str = TIME_RANGE_DEFAULT, count_tokens: Callable[[str], int] = estimate_tokens
+    ) -> str:
+        """Return the agent's view as YAML under its token cap."""
+        return agent_text(
+            self._all(time_range),
+            settings=self.settings[View.AGENT],
+            now_ms=self._clock.now_ns() // _MS_NS,
+            window_ms=range_ms(time_range),
+            count_tokens=count_tokens,
+        )
+
+    def _all(self, time_range: str) -> list[Insight]:
+        recent = self._querier.query(project_id=self.project_id, time_range=time_range, limit=0)
+        return [*recent, *self._querier.get_blockers(self.project_id)]
+
+
+def evidence_of(given: EvidenceGiven) -> tuple[Evidence, ...]:
+    """Return evidence from values or from mappings with `type`, `ref` and optionally `description` and `query`."""
+    found = []
+    for item in given:
+        if isinstance(item, Evidence):
+            found.append(item)
+            continue
+        unknown = item.keys() - set(Evidence.__struct_fields__)
+        if unknown or "type" not in item or "ref" not in item:
+            raise CallerError("evidence has a type, a ref, and may have a description and a query", field="evidence")
+        found.append(Evidence(**item))
+    return tuple(found)
+
+
+def range_ms(text: str) -> int:
+    """Return a time range such as `2h` or `7d` in milliseconds."""
+    found = parse_duration(text.strip())
+    if found is None or found <= 0:
+        raise CallerError(f"{text!r} is not a time range; write 2h, 24h or 7d", field="time_range")
+    return int(found) // _MS_NS
+
+
+def _types(given: Type | str | Iterable[Type | str] | None) -> list[Type]:
+    if given is None:
+        return []
+    several = [given] if isinstance(given, str) else given
+    return [_word(Type, one, "insight_type") for one in several]
+
+
+def _word(words: type[_Word], given: str, field: str) -> _Word:
+    if given not in tuple(words):
+        raise CallerError(f"{field} is {given!r}; use one of {', '.join(words)}", field=field)
+    return words(given)
+
+
+def _time(given: int | str | None) -> int | None:
+    if not isinstance(given, str):
+        return given
+    if (at := insights.parse_time(given)) is None:
+        raise CallerError(f"{given!r} is not a time such as 2024-03-31T00:00:00Z", field="expires_at")
+    return at
