@@ -344,28 +344,30 @@ Init ==
   /\ runs = {} /\ net = {} /\ faults = 0
   /\ world = [r \in Requests |-> 0]
 
+\* The run of c's parent goes on to its next call.
+Call(c, t) == AcceptCall(c, t) \/ RefuseCall(c, t) \/ AnswerCall(c, t) \/ TakeUpCall(c, t)
+
 Step ==
   \/ \E r \in Requests : AcceptRoot(r) \/ RefuseRoot(r) \/ TimeOut(r) \/ Cancel(r) \/ GiveUp(r)
   \/ \E r \in Requests, u \in Users : Repeat(r, u)
   \/ \E r \in Requests, n \in Nodes : Start(r, n)
-  \/ \E e \in runs : \E c \in Kids[e.call] :
-       AcceptCall(c, e.token) \/ RefuseCall(c, e.token) \/ AnswerCall(c, e.token) \/ TakeUpCall(c, e.token)
-  \/ \E x \in runs \cup net :
-       Intend(x.call, x.token) \/ ApplyEffect(x.call, x.token) \/ Settle(x.call, x.token) \/ RecordLate(x.call, x.token)
+  \/ \E r \in Requests, t \in Tokens :
+       \/ Call(r, t)
+       \/ Intend(r, t) \/ ApplyEffect(r, t) \/ Settle(r, t) \/ RecordLate(r, t)
   \/ \E a \in Agents : ExpireLease(a)
   \/ \E n \in Nodes, a \in Agents : TakeLease(n, a)
   \/ \E n \in Nodes : Crash(n)
 
 Next == Step \/ Tick
 
-\* Time passes and whoever watches the deadlines does so. Nothing is asked of agents: they may hang for ever.
+\* Time passes and somebody watches the deadlines. Nothing is asked of agents: they may hang for ever.
 Spec == Init /\ [][Next]_vars /\ WF_vars(Tick) /\ \A r \in Requests : WF_vars(TimeOut(r))
 
-\* Time stands still, so no deadline helps; but agents that can go on do, and what they send arrives.
+\* Time stands still, so that no deadline helps; but agents that can go on do, and what they send arrives.
 AnsweringSpec ==
   /\ Init /\ [][Step]_vars
   /\ \A r \in Requests, n \in Nodes : WF_vars(Start(r, n))
-  /\ \A r \in Requests, t \in Tokens : WF_vars(Settle(r, t)) /\ WF_vars(RecordLate(r, t))
+  /\ \A r \in Requests, t \in Tokens : WF_vars(Call(r, t)) /\ WF_vars(Settle(r, t)) /\ WF_vars(RecordLate(r, t))
   /\ \A a \in Agents : WF_vars(\E n \in Nodes : TakeLease(n, a))
 
 ------------------------------------------------------------------------------

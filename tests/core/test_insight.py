@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from comity.core import insight as subject
 from comity.core.insight import (
+    CREATED_AT_MAX,
     EXPIRES_AT_MAX,
     Audience,
     Evidence,
@@ -38,7 +39,7 @@ INSIGHTS = st.builds(
     confidence=st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1.0])),
     project_id=NAMES,
     agent_id=NAMES,
-    created_at=st.integers(0, EXPIRES_AT_MAX),
+    created_at=st.integers(0, CREATED_AT_MAX),
     audience=st.sampled_from(Audience),
     session_id=TEXTS,
     provider=TEXTS,
@@ -165,6 +166,13 @@ def test_an_insight_needs_its_required_texts(field):
 def test_confidence_lies_between_0_and_1(confidence):
     with pytest.raises(CallerError, match="confidence"):
         make(confidence=confidence)
+
+
+@pytest.mark.parametrize("field", ["created_at", "expires_at"])
+@pytest.mark.parametrize("at", [-1, EXPIRES_AT_MAX + 1])
+def test_a_time_that_no_span_could_hold_is_refused(field, at):
+    with pytest.raises(CallerError, match=field):
+        make(**{field: at})
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +19,7 @@ from span_world import MEASURED, SEARCHES, SECOND_NS, insight_span, span, worlds
 from comity.core.query import QueryError, query_range, search, validate
 from comity.core.query.builder import either, spans, where
 from comity.core.span import Event, Kind, Link, Span, SpanError, Status, decode_spans, group_by_trace
-from comity.engines import span_store
+from comity.engines import span_rows, span_store
 from comity.engines.span_store import SpanStore
 from comity.errors import UnavailableError
 
@@ -165,11 +166,19 @@ def test_a_closed_store_says_so(store):
 # --- what is found ---
 
 
-@given(worlds, st.lists(SEARCHES, min_size=1, max_size=6), st.integers(0, 30), st.integers(0, 30), st.booleans())
-@settings(deadline=None, max_examples=25)
-def test_a_search_finds_what_the_engine_finds_in_memory(world, queries, start_s, length_s, has_range):
+# The names the strategies use: without an index, each with one of its own, and both with the same.
+INDEXES = st.sampled_from([{}, {"x": 20, "y": 21}, {"x": 20, "y": 20}])
+
+
+@given(worlds, st.lists(SEARCHES, min_size=1, max_size=6), st.integers(0, 30), st.integers(0, 30), st.booleans(), INDEXES)
+@settings(deadline=None, max_examples=60)
+def test_a_search_finds_what_the_engine_finds_in_memory(world, queries, start_s, length_s, has_range, indexed):
     bounds = {"start_ns": start_s * SECOND_NS, "end_ns": (start_s + length_s) * SECOND_NS} if has_range else {}
-    with tempfile.TemporaryDirectory() as folder, SpanStore(Path(folder) / "spans.db") as opened:
+    with (
+        patch.dict(span_rows.INDEXED, indexed),
+        tempfile.TemporaryDirectory() as folder,
+        SpanStore(Path(folder) / "spans.db") as opened,
+    ):
         opened.ingest(one for trace in world for one in trace)
         for query in filter(is_valid, queries):
             for limit in (0, 1):
@@ -177,11 +186,15 @@ def test_a_search_finds_what_the_engine_finds_in_memory(world, queries, start_s,
                 assert opened.search(query, limit=limit, spss=0, **bounds).traces == wanted.traces, str(query)
 
 
-@given(worlds, st.lists(MEASURED, min_size=1, max_size=6), st.integers(0, 30), st.integers(0, 30))
-@settings(deadline=None, max_examples=25)
-def test_a_metric_is_what_the_engine_measures_in_memory(world, queries, start_s, length_s):
+@given(worlds, st.lists(MEASURED, min_size=1, max_size=6), st.integers(0, 30), st.integers(0, 30), INDEXES)
+@settings(deadline=None, max_examples=60)
+def test_a_metric_is_what_the_engine_measures_in_memory(world, queries, start_s, length_s, indexed):
     bounds = {"start_ns": start_s * SECOND_NS, "end_ns": (start_s + length_s) * SECOND_NS, "step_ns": 7 * SECOND_NS}
-    with tempfile.TemporaryDirectory() as folder, SpanStore(Path(folder) / "spans.db") as opened:
+    with (
+        patch.dict(span_rows.INDEXED, indexed),
+        tempfile.TemporaryDirectory() as folder,
+        SpanStore(Path(folder) / "spans.db") as opened,
+    ):
         opened.ingest(one for trace in world for one in trace)
         for query in filter(is_valid, queries):
             assert opened.query_range(query, **bounds) == query_range(query, world, **bounds), str(query)
@@ -269,6 +282,26 @@ def test_a_lenient_text_is_rewritten_and_a_strict_one_refused(store):
     assert ids(store.search('{ insight.type = "decision" && agent.id = "x" }')) == [1]
     with pytest.raises(QueryError):
         store.search('{ insight.type = "decision" }', strict=True)
+
+
+@pytest.mark.parametrize("query", ['{ span.a = "\ud800" }', '{ span.insight.type = "\ud800" }', '{ span."\ud800" = 1 }'])
+def test_a_query_that_is_not_valid_unicode_is_refused_as_a_query(store, query):
+    store.ingest([insight_span(1)])
+    with pytest.raises(QueryError, match="surrogate"):
+        store.search(query)
+
+
+def test_numbers_beyond_64_bits_are_compared_rightly(store):
+    vast = span(1, start_ns=0, end_ns=2**64 - 1, attributes={"project.id": 2**64 - 1, "x": 2**63})
+    store.ingest([vast])
+    for query in (
+        "{ duration > 9223372036854775807ns }",
+        "{ span.x > 9223372036854775807 }",
+        "{ duration >= 9223372036854775807ns }",
+    ):
+        assert len(store.search(query).traces) == len(search(query, [[vast]]).traces) == 1, query
+    loose = "{ span.project.id = 18446744073709551616.0 || span.project.id != nil }"
+    assert len(store.search(loose).traces) == len(search(loose, [[vast]]).traces) == 1
 
 
 def test_a_query_with_thousands_of_alternatives_is_still_answered(store):

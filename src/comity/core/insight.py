@@ -19,13 +19,14 @@ from msgspec import Struct
 
 from comity.core.query.ast import Expression, Query
 from comity.core.query.builder import either, spans, where
-from comity.core.span import Attributes, Event, Kind, Link, Span
+from comity.core.span import INT64_MAX, Attributes, Event, Kind, Link, Span
 from comity.errors import CallerError
 
 EVIDENCE_EVENT = "evidence.added"
 OPERATION = "insight.emit"
 EXPIRES_AT_MAX = 253_402_300_799_999  # the last millisecond of the year 9999, the last that can be written
 _MS_NS = 10**6
+CREATED_AT_MAX = INT64_MAX // _MS_NS
 _NO_ATTRIBUTES: Attributes = {}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -106,6 +107,8 @@ class Insight(Struct, frozen=True, kw_only=True):
                 raise CallerError(f"an insight needs a {name}", field=name)
         if not 0.0 <= self.confidence <= 1.0:
             raise CallerError(f"confidence {self.confidence} is not between 0 and 1", field="confidence")
+        if not 0 <= self.created_at <= CREATED_AT_MAX:
+            raise CallerError(f"created_at {self.created_at} is not a time in milliseconds", field="created_at")
         if self.expires_at is not None and not 0 <= self.expires_at <= EXPIRES_AT_MAX:
             raise CallerError(f"expires_at {self.expires_at} is not a time in milliseconds", field="expires_at")
 

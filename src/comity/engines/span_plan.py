@@ -15,13 +15,14 @@ from typing import Any, Final
 from comity.core.query import ast
 from comity.core.query.conditions import ANYTHING, EXISTS, AllOf, AnyOf, Condition, Exists, Leaf
 from comity.core.query.values import NUMERIC, type_of
-from comity.core.span import INT64_MAX, INT64_MIN, Kind, Status
+from comity.core.span import INT64_MIN, Kind, Status
 from comity.engines.span_compare import OPERATORS
 from comity.engines.span_rows import INDEXED, KEY_OF_NAME, KEY_OF_TRACE, KINDS, STATUSES, encode, indexed_value
 
 VALUES_MAX: Final = 50
 LEAVES_MAX: Final = 200
 _TRACE_ID_DIGITS = 32
+_EXACT_MAX = 2**62
 
 Pair = tuple[int, Any]
 Lookup = tuple[Pair, ...]
@@ -130,7 +131,7 @@ def _joined(word: str, parts: list[str]) -> str | None:
 def _intrinsic(found: ast.Intrinsic, op: str, values: tuple[Any, ...], parameters: list[Any]) -> str | None:
     if op == EXISTS or len(values) > VALUES_MAX:
         return None
-    if found is ast.Intrinsic.DURATION and all(type_of(value) in NUMERIC and _is_storable(value) for value in values):
+    if found is ast.Intrinsic.DURATION and all(type_of(value) in NUMERIC and _is_exact(value) for value in values):
         parameters += [value if isinstance(value, float) else int(value) for value in values]
         return _joined(" OR ", [f"s.duration_ns {op} ?"] * len(values))
     if op != "=":
@@ -172,7 +173,7 @@ def _in_body(column: str, name: str, op: str, values: tuple[Any, ...], parameter
         needles = list(dict.fromkeys(key + tail for value in values for tail in _encodings(value)))
         parameters += needles
         return f"({' OR '.join([f'instr({column}, ?)'] * len(needles)) or '0'})"
-    if op in OPERATORS and len(values) == 1 and type_of(values[0]) in NUMERIC and _is_storable(values[0]):
+    if op in OPERATORS and len(values) == 1 and type_of(values[0]) in NUMERIC and _is_exact(values[0]):
         bound = values[0] if isinstance(values[0], float) else int(values[0])
         parameters += [key, key, op, bound]
         return f"(instr({column}, ?) AND span_compares({column}, ?, ?, ?))"
@@ -180,8 +181,9 @@ def _in_body(column: str, name: str, op: str, values: tuple[Any, ...], parameter
     return f"instr({column}, ?)"
 
 
-def _is_storable(value: float) -> bool:
-    return isinstance(value, float) or INT64_MIN <= value <= INT64_MAX
+def _is_exact(value: float) -> bool:
+    """Return whether SQLite compares the number rightly with any stored one, of which the largest were clamped."""
+    return abs(value) <= _EXACT_MAX
 
 
 def _encodings(value: Any) -> Iterator[bytes]:

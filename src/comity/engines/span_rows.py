@@ -8,6 +8,7 @@ of a resource are stored once. `span_keys` is the index over the attributes that
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -38,7 +39,6 @@ INDEXED: Final[Mapping[str, int]] = {
     "handoff.id": 8,
     "gen_ai.tool.call.id": 8,
 }
-_INDEXED_NAMES = frozenset(INDEXED)
 
 _SCHEMA: Final = f"""
 CREATE TABLE span_meta (version INTEGER NOT NULL);
@@ -63,6 +63,7 @@ _PRAGMAS: Final = (
     "page_size = 8192",
     "journal_mode = WAL",
     "synchronous = FULL",
+    "fullfsync = ON",
     "wal_autocheckpoint = 4000",
 )
 
@@ -216,7 +217,7 @@ def _elements(bags: Iterable[Attributes]) -> list[dict[str, Any]] | None:
 
 def keys_of(attributes: Attributes) -> Iterator[tuple[int, str | int | float]]:
     """Yield what the index holds of some attributes; the same thing under two names comes twice."""
-    for name in _INDEXED_NAMES.intersection(attributes):
+    for name in INDEXED.keys() & attributes.keys():
         value = attributes[name]
         for one in value if isinstance(value, tuple | list) else (value,):
             if (stored := indexed_value(one)) is not None:
@@ -230,7 +231,9 @@ def indexed_value(value: Any) -> str | int | float | None:
     if isinstance(value, int):
         return clamp(value)
     # SQLite would store a NaN as NULL; nothing equals it.
-    return value if isinstance(value, float) and value == value else None  # noqa: PLR0124
+    if not isinstance(value, float) or math.isnan(value):
+        return None
+    return value if INT64_MIN <= value <= INT64_MAX else INT64_MAX if value > 0 else INT64_MIN
 
 
 # a row as a span

@@ -19,7 +19,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from comity.core.query import Prefilter, Query, SearchResult, Series, prefilter, prepare, rewrite
+from comity.core.query import Fault, Prefilter, Query, QueryError, SearchResult, Series, prefilter, prepare, rewrite
 from comity.core.query import query_range as run_range
 from comity.core.query import search as run_search
 from comity.core.query.conditions import Condition
@@ -246,6 +246,10 @@ class SpanStore:
                 yield connection
             finally:
                 connection.execute("ROLLBACK")
+        except UnicodeEncodeError:
+            raise QueryError(
+                "the query holds half of a surrogate pair", fault=Fault.INVALID, expected="valid Unicode"
+            ) from None
         except (sqlite3.Error, msgspec.DecodeError) as error:
             raise _unavailable(f"cannot read the span store {self.path}: {error}") from error
 

@@ -23,16 +23,19 @@ class SystemClock:
 class SystemIds:
     """Time-ordered UUIDs (version 7) and W3C trace ids. They must be unique, not secret."""
 
-    __slots__ = ("_bits", "_random")
+    __slots__ = ("_bits", "_ms", "_prefix", "_random")
 
     def __init__(self) -> None:
         self._random = random.Random()  # noqa: S311  seeded by the system; ids are no secrets
         self._bits = self._random.getrandbits
+        self._ms = 0  # and how it is written: many ids are made within one millisecond
+        self._prefix = ""
 
     def new_request(self, now_ms: int) -> tuple[str, str]:
         """Return a UUID whose first 48 bits are the time, and its digits as trace id, so that one leads to the other."""
-        bits = self._bits(74)
-        digits = f"{now_ms << 80 | 7 << 76 | (bits >> 62) << 64 | 2 << 62 | bits & 0x3FFFFFFFFFFFFFFF:032x}"
+        if now_ms != self._ms:
+            self._ms, self._prefix = now_ms, f"{now_ms:012x}7"
+        digits = f"{self._prefix}{self._bits(12):03x}{self._bits(62) | 0x8000000000000000:016x}"
         return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}", digits
 
     def trace_id(self) -> str:

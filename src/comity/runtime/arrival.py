@@ -108,6 +108,7 @@ def read(
     if above is None:
         source, root_id, parent_id, correlation_id = None, request_id, None, request_id
         trace_id, parent_span_id, priority = trace_id or ids.trace_id(), "", Priority.NORMAL
+        span_id = trace_id[16:]  # as random as any
     else:
         source, chain, root_id, parent_id = above.target, (*above.chain, above.target), above.root_id, above.request_id
         correlation_id, trace_id, parent_span_id, priority = (
@@ -117,6 +118,7 @@ def read(
             above.priority,
         )
         deadline_at = min(deadline_at, above.deadline_at)
+        span_id = ids.span_id()
     request = Request(  # by position: naming two dozen fields costs as much as all the rules together
         request_id,
         target,
@@ -141,7 +143,7 @@ def read(
         draft.context,
         None,
         trace_id,
-        ids.span_id(),
+        span_id,
         parent_span_id,
         draft.history if isinstance(draft.history, (str, int)) else "none",
     )

@@ -18,8 +18,11 @@ from comity.runtime.events import EventLog
 from comity.runtime.sessions import Live
 
 
-class Call(Struct, eq=False):
-    """Everything the runtime knows about one call; equal only to itself."""
+class Call(Struct, eq=False, gc=False):
+    """Everything the runtime knows about one call; equal only to itself.
+
+    Its cycles (task, children, seat) are undone when it ends, so the garbage collector need not look for them.
+    """
 
     request: Request
     parent: Call | None

@@ -408,6 +408,7 @@ class CallPath:
         else:
             self.settlement.settle(call, Event.FINISH, reply)
         finally:
+            call.task = None
             self.activations.leave(call, self._clock.now_ns() // 1_000_000)
 
     def _fail(self, call: Call, why: str) -> None:

@@ -81,24 +81,31 @@ class Settlement:
                 self._journal.append((Late(call.request, reply, now_ns // 1_000_000),))
             return False
         records: list[Record] = []
-        ended: list[Call] = []
-        self._close(call, event, reply, now_ns, records, ended)
-        then = partial(self._deliver, call) if call.parent is None else None
-        self._journal.append(records, then)
-        for one in ended:
-            if one is not call or then is None:
-                self._deliver(one, None)
+        below: list[Call] | None = [] if call.children else None
+        self._close(call, event, reply, now_ns, records, below)
+        if call.parent is None:
+            self._journal.append(records, partial(self._deliver, call))
+        else:
+            self._journal.append(records)
+            self._deliver(call, None)
+        for one in below or ():
+            self._deliver(one, None)
         return True
 
-    def _close(self, call: Call, event: Event, reply: Reply, now_ns: int, records: list[Record], ended: list[Call]) -> None:
+    def _close(
+        self, call: Call, event: Event, reply: Reply, now_ns: int, records: list[Record], below: list[Call] | None
+    ) -> None:
         """Do everything that the end of a call means, children first; only delivery is left."""
         now_ms = now_ns // 1_000_000
-        for child in tuple(call.waits_for):
-            if event is Event.EXPIRE and child.request.deadline_at <= now_ms:
-                self._close(child, event, _timeout(child), now_ns, records, ended)
-            else:
-                gone = Error.of("CALL_CANCELLED", f"{call.request.target}, which made this call, has ended")
-                self._close(child, Event.CANCEL, Reply(status=Status.CANCELLED, error=gone), now_ns, records, ended)
+        if call.children:
+            assert below is not None
+            for child in tuple(call.children):
+                if event is Event.EXPIRE and child.request.deadline_at <= now_ms:
+                    self._close(child, event, _timeout(child), now_ns, records, below)
+                else:
+                    gone = Error.of("CALL_CANCELLED", f"{call.request.target}, which made this call, has ended")
+                    self._close(child, Event.CANCEL, Reply(status=Status.CANCELLED, error=gone), now_ns, records, below)
+                below.append(child)
         if call.state is not State.RUNNING:
             call.seat.mailbox.remove(call, call.request.priority)
         elif event is not Event.FINISH and call.task is not None:
@@ -127,7 +134,6 @@ class Settlement:
         if call.leftovers:
             records.extend(interrupted(tuple(call.leftovers.values()), now_ms))
         self.spans.append(Span(call.request, reply, call.started_ns, now_ns))
-        ended.append(call)
         if call.log is not None and parent is not None:
             call.log.add(events.Kind.SETTLED, now_ms, call.request, _outline(reply))
 
@@ -194,7 +200,7 @@ class Settlement:
         if error is not None:
             failure = Error.of("STORE_UNAVAILABLE", str(error))
             call.reply = Reply(status=Status.ERROR, error=failure, request_id=call.request.request_id)
-        elif call.parent is None and call.reply is not None:
+        elif call.parent is None and call.live is not None and call.live.vault is not None and call.reply is not None:
             call.reply = self.shown(call.reply, call.request)
         call.is_delivered = True
         self.calls.pop(call.request.request_id, None)

@@ -1,0 +1,231 @@
+"""Emitting and querying insights with the calls of the protocol, on a real store."""
+
+import random
+
+import pytest
+import yaml
+
+from comity.core.audience import estimate_tokens
+from comity.core.insight import Audience, Mode, Support, Type
+from comity.engines.insights import InsightEmitter, InsightQuerier, PersonalizedQuerier, range_ms
+from comity.engines.span_store import SpanStore
+from comity.errors import CallerError
+
+HOUR_NS = 3600 * 10**9
+
+
+class Clock:
+    """Time that moves when told."""
+
+    def __init__(self):
+        self.at_ns = 1_700_000_000 * 10**9
+
+    def now_ns(self):
+        return self.at_ns
+
+    def pass_hours(self, hours):
+        self.at_ns += int(hours * HOUR_NS)
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def store(tmp_path):
+    with SpanStore(tmp_path / "spans.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def querier(store, clock):
+    return InsightQuerier(store, clock=clock)
+
+
+@pytest.fixture
+def emitter(store, clock):
+    return InsightEmitter(
+        store, project_id="checkout-service", agent_id="claude-code", session_id="session-abc123", mode=Mode.DUAL, clock=clock
+    )
+
+
+def test_the_seeds_example_runs_from_emitting_to_reading_evidence_back(emitter, querier):
+    emitter.emit_decision(
+        summary="Selected event-driven architecture for payment processing",
+        confidence=0.92,
+        audience="both",
+        rationale="Lower coupling, better scaling, aligns with ADR-015",
+        evidence=[
+            {"type": "adr", "ref": "ADR-015-event-driven"},
+            {"type": "trace", "ref": "trace-xyz", "description": "Current sync latency 200ms"},
+        ],
+    )
+    (decision,) = querier.query(
+        project_id="checkout-service", insight_type="decision", min_confidence=0.8, time_range="24h", limit=10
+    )
+    assert decision.summary == "Selected event-driven architecture for payment processing"
+    assert [(item.type, item.ref, item.description) for item in decision.evidence] == [
+        ("adr", "ADR-015-event-driven", ""),
+        ("trace", "trace-xyz", "Current sync latency 200ms"),
+    ]
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_what_is_emitted_is_what_is_read_in_every_mode(store, clock, mode):
+    emitter = InsightEmitter(store, project_id="p", agent_id="a", session_id="s", provider="anthropic", mode=mode, clock=clock)
+    given = emitter.emit(
+        "lesson",
+        summary="x",
+        confidence=1,
+        audience="agent",
+        rationale="r",
+        links=[Support(trace_id="a" * 32, span_id="b" * 16)],
+        supersedes="insight-old",
+        expires_at="2033-01-01T00:00:00Z",
+        applies_to=["src/a", "src/b"],
+        category="testing",
+    )
+    found = InsightQuerier(store, clock=clock).query(agent_id="a", session_id="s", applies_to="src/b", category="testing")
+    assert found == [given]
+
+
+def test_the_protocols_own_queries_find_an_emitted_insight(store, emitter):
+    emitter.emit_blocker(summary="no access", audience="agent")
+    for text in (
+        '{ insight.type = "blocker" && insight.audience =~ "agent|both" }',
+        '{ agent.id = "claude-code" && project.id = "checkout-service" }',
+        '{ span.gen_ai.agent.id = "claude-code" && span.project.id = "checkout-service" }',
+        '{ span.gen_ai.conversation.id = "session-abc123" && span.insight.type = "blocker" }',
+    ):
+        assert len(store.search(text).traces) == 1, text
+
+
+@pytest.mark.parametrize("kind", Type)
+def test_every_type_has_a_call_of_its_own(emitter, querier, kind):
+    extra = {"category": "c"} if kind is Type.LESSON else {}
+    given = getattr(emitter, f"emit_{kind}")(summary="s", confidence=0.5, **extra)
+    assert given.type is kind
+    assert querier.query(insight_type=kind) == [given]
+
+
+def test_an_insight_can_be_part_of_a_trace_that_exists(store, emitter):
+    given = emitter.emit_progress(summary="half done", trace_id="c" * 32, parent_id="d" * 16)
+    (span,) = store.trace("c" * 32)
+    assert (span.parent_id, span.attributes["insight.id"]) == ("d" * 16, given.id)
+
+
+def test_a_blocker_is_gone_once_another_agents_insight_supersedes_it(store, emitter, querier, clock):
+    first, second = emitter.emit_blocker(summary="no access"), emitter.emit_blocker(summary="no budget")
+    assert {one.id for one in querier.get_blockers("checkout-service")} == {first.id, second.id}
+    clock.pass_hours(100)
+    other = InsightEmitter(store, project_id="checkout-service", agent_id="o11y", clock=clock)
+    other.emit_progress(summary="access granted", supersedes=first.id)
+    assert [one.id for one in querier.get_blockers("checkout-service")] == [second.id]
+    assert len(querier.query(insight_type="blocker", time_range=None, is_current=False)) == 2
+
+
+def test_an_expired_insight_is_hidden(emitter, querier, clock):
+    emitter.emit_risk(summary="r", confidence=0.5, expires_at=clock.now_ns() // 10**6 + 1000)
+    assert len(querier.query(insight_type="risk")) == 1
+    clock.at_ns += 1000 * 10**6
+    assert querier.query(insight_type="risk") == []
+    assert len(querier.query(insight_type="risk", is_current=False)) == 1
+
+
+def test_the_time_range_the_limit_and_the_order_are_kept(emitter, querier, clock):
+    given = []
+    for _ in range(5):
+        given.append(emitter.emit_discovery(summary="d", confidence=0.5))
+        clock.pass_hours(1)
+    assert querier.query(time_range="3h") == [given[4], given[3], given[2]]
+    assert querier.query(time_range=None, limit=2) == [given[4], given[3]]
+    assert len(querier.query(time_range=None, limit=0)) == 5
+
+
+def test_what_is_for_both_is_found_for_agents_and_for_humans(emitter, querier):
+    for one in Audience:
+        emitter.emit_discovery(summary=one, confidence=0.5, audience=one)
+    assert {one.audience for one in querier.query(audience="agent")} == {Audience.AGENT, Audience.BOTH}
+    assert {one.audience for one in querier.query(audience="human")} == {Audience.HUMAN, Audience.BOTH}
+
+
+def test_recent_decisions_and_lessons_use_their_own_windows(emitter, querier, clock):
+    emitter.emit_decision(summary="weak", confidence=0.7)
+    strong = emitter.emit_decision(summary="strong", confidence=0.8)
+    lesson = emitter.emit_lesson(summary="test first", category="testing")
+    clock.pass_hours(6 * 24)
+    assert querier.get_recent_decisions("checkout-service") == [strong]
+    clock.pass_hours(10 * 24)
+    assert querier.get_recent_decisions("checkout-service") == []
+    assert querier.get_lessons("checkout-service", category="testing") == [lesson]
+    assert querier.get_lessons("checkout-service", category="other") == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({"insight_type": "rumour"}, "insight_type"),
+        ({"audience": "cats"}, "audience"),
+        ({"confidence": 2}, "confidence"),
+        ({"summary": ""}, "summary"),
+        ({"evidence": [{"type": "x"}]}, "evidence"),
+        ({"evidence": [{"type": "x", "ref": "y", "colour": "z"}]}, "evidence"),
+        ({"expires_at": "soon"}, "expires_at"),
+    ],
+)
+def test_a_wrong_field_is_refused_by_name_and_nothing_is_stored(emitter, store, fields, name):
+    good = {"insight_type": "risk", "summary": "s", "confidence": 0.5}
+    with pytest.raises(CallerError) as caught:
+        emitter.emit(**good | fields)
+    assert caught.value.facts["field"] == name
+    assert store.count() == 0
+
+
+@pytest.mark.parametrize(("text", "expected"), [("2h", 7_200_000), ("7d", 604_800_000), ("90m", 5_400_000)])
+def test_a_time_range_is_a_duration(text, expected):
+    assert range_ms(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-1h", "0s", "5"])
+def test_what_is_no_time_range_is_refused(querier, text):
+    with pytest.raises(CallerError, match="time range"):
+        querier.query(time_range=text)
+
+
+def test_the_mode_comes_from_the_environment(store, monkeypatch):
+    monkeypatch.setenv("CONTEXTCORE_EMIT_MODE", "otel")
+    assert InsightEmitter(store, project_id="p", agent_id="a").mode is Mode.OTEL
+
+
+def test_one_set_of_insights_is_seen_by_five_audiences(store, emitter, clock):
+    emitter.emit_decision(summary="d", confidence=0.9)
+    blocker = emitter.emit_blocker(summary="b")
+    clock.pass_hours(200)
+    emitter.emit_risk(summary="r", confidence=0.5)
+    document = {"spec": {"personalization": {"executive": {"alertThreshold": "critical_high", "summaryFields": ["value"]}}}}
+    views = PersonalizedQuerier(
+        store, project_id="checkout-service", document=document, facts={"value": "revenue"}, clock=clock
+    )
+    executive = views.get_insights(audience="executive", time_range="7d")
+    assert (executive["total"], executive["unresolved_blockers"], executive["summary"]) == (1, 1, {"value": "revenue"})
+    assert [one["type"] for one in executive["alerts"]] == ["blocker", "risk"]
+    assert views.get_insights(audience="manager", time_range="7d")["agents_active"] == 1
+    assert [one["type"] for one in views.get_insights(audience="developer")["insights"]] == ["risk", "blocker"]
+    assert len(views.get_insights(audience="operator")["risks"]) == 1
+    agent = yaml.safe_load(views.get_agent_text(time_range="2h"))
+    assert agent["insights"][0]["id"] == blocker.id
+    with pytest.raises(CallerError, match="audience"):
+        views.get_insights(audience="cats")
+
+
+def test_the_agents_text_of_many_stored_insights_keeps_its_cap_and_every_blocker(store, emitter, clock):
+    chance = random.Random(3)
+    blockers = {emitter.emit_blocker(summary=f"blocked {number} " * 5).id for number in range(10)}
+    for number in range(90):
+        emitter.emit(
+            chance.choice(["decision", "risk", "lesson"]), summary=f"finding {number} " * 8, confidence=0.5, rationale="r " * 50
+        )
+    text = PersonalizedQuerier(store, project_id="checkout-service", clock=clock).get_agent_text()
+    assert estimate_tokens(text) <= 2000
+    assert blockers <= {one["id"] for one in yaml.safe_load(text)["insights"]}

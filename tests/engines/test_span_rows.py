@@ -1,0 +1,57 @@
+"""What the index holds of a span, and how the tables are made."""
+
+import sqlite3
+
+import pytest
+
+from comity.core.span import INT64_MAX, INT64_MIN
+from comity.engines.span_rows import INDEXED, clamp, connect, decode_resource, encode_resource, indexed_value, keys_of, prepare
+
+
+def test_two_names_of_one_thing_share_an_index_entry():
+    for old, new in (("agent.id", "gen_ai.agent.id"), ("agent.session_id", "gen_ai.conversation.id")):
+        assert INDEXED[old] == INDEXED[new]
+    assert set(keys_of({"agent.id": "a", "gen_ai.agent.id": "a", "other": "x"})) == {(INDEXED["agent.id"], "a")}
+
+
+def test_every_element_of_an_array_is_indexed_and_what_nothing_equals_is_not():
+    number = INDEXED["project.id"]
+    assert list(keys_of({"project.id": ("a", 1, None, b"x", float("nan"))})) == [(number, "a"), (number, 1)]
+    assert list(keys_of({"project.id": {"a": 1}})) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "stored"),
+    [
+        ("x" * 200, "x" * 128),
+        (2**64 - 1, INT64_MAX),
+        (1e300, INT64_MAX),
+        (-1e300, INT64_MIN),
+        (2.5, 2.5),
+        (b"x", None),
+    ],
+)
+def test_a_value_is_indexed_as_sqlite_can_hold_it(value, stored):
+    assert indexed_value(value) == stored
+
+
+def test_times_beyond_64_signed_bits_are_clamped():
+    assert [clamp(number) for number in (5, 2**63, -(2**70))] == [5, INT64_MAX, INT64_MIN]
+
+
+def test_a_resource_is_read_back_with_its_arrays_as_tuples():
+    attributes = {"service.name": "s", "list": (1, (2,)), "map": {"a": (1,)}}
+    assert decode_resource(encode_resource(attributes)) == attributes
+
+
+def test_preparing_twice_changes_nothing_and_a_reader_cannot_write(tmp_path):
+    path = tmp_path / "spans.db"
+    for _ in range(2):
+        connection = connect(path)
+        prepare(connection)
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        connection.close()
+    reader = connect(path, read_only=True)
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        reader.execute("DELETE FROM span_meta")
+    reader.close()
