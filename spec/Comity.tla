@@ -211,8 +211,10 @@ AnswerCall(c, t) ==
 TakeUpCall(c, t) ==
   /\ IsNext(c, t) /\ IsOpen(c)
   /\ Fenced(Parent(c), t)
-  /\ Asked(c, t, WhyNot(c, Run(Parent(c), t), Target(c)) # "")
-  /\ UNCHANGED <<now, ofJournal, ofLeases, net, world, faults, told>>
+  /\ LET isDenied == WhyNot(c, Run(Parent(c), t), Target(c)) # ""
+     IN  /\ Asked(c, t, isDenied)
+         /\ journal' = IF isDenied THEN journal ELSE [journal EXCEPT ![c].deadline = Deadline(c)]
+  /\ UNCHANGED <<now, late, ends, tardy, ofLeases, net, world, faults, told>>
 
 ------------------------------------------------------------------------------
 (* Running calls *)
@@ -281,8 +283,9 @@ TimeOut(r) ==
   /\ EndTree(r, "timeout")
   /\ UNCHANGED <<now, late, tardy, ofLeases, net, world, faults, stale, told>>
 
+\* By its user, or by a caller that stops waiting.
 Cancel(r) ==
-  /\ IsRoot(r) /\ IsOpen(r) /\ Ask[r].cancel
+  /\ IsOpen(r) /\ Ask[r].cancel
   /\ EndTree(r, "cancelled")
   /\ UNCHANGED <<now, late, tardy, ofLeases, net, world, faults, stale, told>>
 

@@ -21,9 +21,9 @@ Wide ==
      (<<1>>       :> [To({"a"}) EXCEPT !.calls = 4])
   @@ (<<1, 1>>    :> [To({"b"}) EXCEPT !.user = "u2", !.depth = 1])
   @@ (<<1, 1, 1>> :> To({"c"}))
-  @@ (<<1, 2>>    :> [To({"c"}) EXCEPT !.calls = 9])
+  @@ (<<1, 2>>    :> [To({"c"}) EXCEPT !.calls = 9, !.cancel = TRUE])
   @@ (<<1, 2, 1>> :> To({"b"}))
-  @@ (<<1, 3>>    :> To({"a", "b"}))
+  @@ (<<1, 3>>    :> To({"a", "c"}))
   @@ (<<2>>       :> [To({"c"}) EXCEPT !.user = "u2"])
 
 \* The crossing alone.
