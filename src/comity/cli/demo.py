@@ -46,7 +46,7 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
         out.document(_document(acts, args, seconds))
         return exit_of(acts.case)
     if not acts.case.ok:
-        assert acts.case.error is not None  # noqa: S101  a reply without a result carries one
+        assert acts.case.error is not None
         raise CliError(exit_of(acts.case), acts.case.error.message, hint=acts.case.error.advice)
     _show_next(acts, args, seconds, out)
     return Exit.OK
@@ -114,7 +114,7 @@ def _show_case(reply: Reply, stage: _Stage) -> None:
 
 def _show_breaker(failures: int, turned_away: Reply, degraded: Reply, stage: _Stage) -> None:
     error = turned_away.error
-    assert error is not None  # noqa: S101  what a refusal carries
+    assert error is not None
     stage.say(f"  ANL ANL_MARKET_PRICE failed {failures} times in a row; its breaker opened. The next call:")
     stage.say(f"  refused  {error.code}  retry_after_ms={error.retry_after_ms}", style="red")
     stage.say("  ANL ANL_MARKET_SIZE depends on the same feed, but has a fallback:")

@@ -20,6 +20,7 @@ from comity.core.audit import ENTRY_FIELDS, GENESIS, Row, Stored, Verdict, row, 
 from comity.core.journal import (
     PAUSED_AT,
     Accepted,
+    Document,
     Paused,
     Record,
     Refused,
@@ -33,7 +34,7 @@ from comity.core.journal import (
 SCHEMA_VERSION: Final = 1
 BUSY_TIMEOUT_MS: Final = 10_000
 # How long an erasure waits for readers that keep what was erased in the write-ahead log.
-ERASE_WAIT_MS: Final = 1_000
+ERASE_WAIT_MS: Final = 250
 WAL_BYTES_KEPT: Final = 32 * 1024 * 1024
 PRAGMAS: Final = (
     # A batch fills several pages; larger ones cost fewer system calls. Beyond this, pages that are not full cost more.
@@ -42,6 +43,8 @@ PRAGMAS: Final = (
     # NORMAL loses acknowledged commits when the power fails; FULL does not, where fsync does what it says.
     "synchronous = FULL",
     "fullfsync = ON",
+    # A request is replaced by its reply, a document by its next version: without this, the old bytes would outlive an erasure.
+    "secure_delete = ON",
     # The write-ahead log is copied into the main file when it has this many pages.
     "wal_autocheckpoint = 2000",
     # One that a long reader let grow shrinks to this when the reader has gone.
@@ -164,10 +167,12 @@ def write_batch(
     rows: list[Any] = []  # id, body and hash of each row, one after the other
     # Most calls settle within the batch that accepts them: one write for both.
     calls: dict[str, Accepted | Settled | Paused] = {}
-    documents: list[tuple[str, str, int, bytes]] = []
+    documents: dict[tuple[Document, str], Saved] = {}  # of several versions only the last is written
     for record in records:
         if type(record) is Saved:
-            documents.append((record.kind.value, record.key, record.version, record.data))
+            held = documents.get((record.kind, record.key))
+            if held is None or record.version > held.version:
+                documents[record.kind, record.key] = record
             continue
         row_id += 1
         _, body, _, head_hash = seal(row_id, entry(record), head_hash)  # type: ignore[arg-type]
@@ -180,7 +185,8 @@ def write_batch(
     _insert(connection, _INSERT_ROWS, "", 3, rows)
     _insert(connection, _INSERT_CALLS, _ON_KNOWN_CALL, 4, columns)
     if documents:
-        connection.executemany(_UPSERT_DOCUMENT, documents)
+        values = [(one.kind.value, one.key, one.version, one.data) for one in documents.values()]
+        connection.executemany(_UPSERT_DOCUMENT, values)
     if rows:
         execute(_MOVE_HEAD, (row_id, head_hash))
     if check is not None:
@@ -254,8 +260,7 @@ def take_paused(connection: sqlite3.Connection, root_id: str, node_id: str) -> l
 
 
 def erase_session(connection: sqlite3.Connection, tenant_id: str, session_id: str) -> int:
-    """Remove what a store knows of a session, overwrite the places where it stood, and return how many records that were."""
-    connection.execute("PRAGMA secure_delete = ON")
+    """Remove what a store knows of a session, also from the log, and return how many records that were."""
     # In a long store looking takes long, and nobody must wait for it. What came meanwhile is looked at when all others wait.
     (last,) = connection.execute("SELECT coalesce(max(rowid), 0) FROM calls").fetchone()
     calls = _calls_of_session(connection, tenant_id, session_id, after=0)
