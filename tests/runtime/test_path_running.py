@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from comity import Agent, Context, Limits, Reply, Retry, Status
+from comity import Agent, Background, Context, Limits, Reply, Retry, Status
 from comity.core import breaker
 from comity.errors import UnavailableError
 
@@ -369,6 +369,22 @@ async def test_caller_and_callee_never_share_an_object(make_node):
     reply.data["items"].append(5)
     assert mine == {"items": [1, 2]}
     assert kept == [{"items": [1, 2, 99]}]
+
+
+async def test_a_background_is_copied_when_it_is_sent(make_node):
+    seen: list[dict] = []
+    agent = Agent("A")
+
+    @agent.capability("LOOK")
+    async def look(ctx: Context):
+        seen.append(ctx.request.context.prior_outputs)
+
+    told = {"scenarios": ["base"]}
+    async with make_node([agent]) as node:
+        handle = node.start_call("A", "LOOK", user_id="u", context=Background(prior_outputs=told))
+        told["scenarios"].append("later")
+        await handle.reply()
+    assert seen == [{"scenarios": ["base"]}]
 
 
 async def test_urgent_calls_go_first_and_low_ones_are_not_starved(make_node):

@@ -1,7 +1,8 @@
 """The life of one call. This file owns its state machine; `docs/machines.md` is drawn from the table.
 
-A call is admitted, waits for its place, runs, and settles once. Cancel and expiry settle it from any state but settled; nothing
-leaves settled, so a late result finds no way to change the outcome. A call that waits for a person is paused with its tree.
+A call is admitted, waits for its place, runs, and settles once. Cancel and expiry settle it while it waits or runs; nothing
+leaves settled, so a late result finds no way to change the outcome. A call that waits for a person is paused with its tree, and
+goes on when there is an answer.
 """
 
 from __future__ import annotations

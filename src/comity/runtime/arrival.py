@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, json
 
 from comity.core.agent import Agent, Capability
-from comity.core.envelope import VERSION, Background, Priority, Request, context_problems, is_id
+from comity.core.envelope import VERSION, Background, Priority, Request, context_problems, encode, is_id
 from comity.core.limits import (
     ID_CHARS_MAX,
     INPUTS_BYTES_MAX,
@@ -20,6 +20,7 @@ from comity.core.payload import PayloadError, Problem, pack, text_problem
 from comity.core.registry import Registry
 from comity.ports import Ids
 
+_decode_background = json.Decoder(Background).decode
 _EMPTY: Final = b"{}"
 _EMPTY_BODY: Final = Raw(_EMPTY)
 _PRIORITIES: Final = {str(priority): priority for priority in Priority}
@@ -101,6 +102,9 @@ def read(
             body = Raw(raw)
         except PayloadError as error:
             problems, code = error.problems, error.code
+    context = draft.context
+    if context is not None and not problems:
+        context = _decode_background(encode(context))  # a copy: what the caller holds may change, what was sent may not
     if problems or capability is None:  # something is not known to be sound, so nothing is recorded as it came
         target, called = _name(target), _name(called)
         identity = Identity(_name(identity.user_id), _name(identity.tenant_id), _name(identity.session_id))
@@ -140,7 +144,7 @@ def read(
         identity.tenant_id,
         request_id if identity.session_id is None else identity.session_id,
         None,
-        draft.context,
+        context,
         None,
         trace_id,
         span_id,
