@@ -243,6 +243,11 @@ def test_insights_that_supersede_each_other_leave_the_newest_word():
     assert names(current(circle, now_ms=9)) == ["i3"]
 
 
+def test_a_third_insight_does_not_undo_the_newest_word_of_two_that_disagree():
+    insights = [make(1, supersedes="i2"), make(2, supersedes="i1"), make(3, supersedes="i1")]
+    assert names(current(insights, now_ms=9)) == ["i3", "i2"]
+
+
 def test_of_an_insight_sent_twice_the_newest_counts():
     found = current([make(1, summary="old"), make(1, summary="new", created_at=5)], now_ms=9)
     assert [insight.summary for insight in found] == ["new"]

@@ -2,11 +2,12 @@
 
 import concurrent.futures
 import multiprocessing
+import threading
 
 import pytest
 import yaml
 
-from comity.core.guidance import Guidance, QuestionStatus, Severity
+from comity.core.guidance import Answer, Guidance, QuestionStatus, Severity, answer
 from comity.core.insight import Type
 from comity.engines.guidance import DOCUMENT_BYTES_MAX, GuidanceFile, GuidanceReader, GuidanceResponder
 from comity.engines.insights import InsightQuerier
@@ -172,6 +173,23 @@ def test_a_document_with_problems_is_not_written_over(folder, store):
     with pytest.raises(CallerError, match="severity"):
         respond(store, folder).answer_question("q-later", answer="x", confidence=0.5)
     assert path.read_text() == before
+
+
+def test_a_change_waits_for_the_one_before_it_and_builds_on_it(folder):
+    def add(number):
+        given = Answer(agent_id=f"agent-{number}", answer="x", confidence=0.5, answered_at=number)
+        return lambda guidance: answer(guidance, "q-later", given)
+
+    def slowly(guidance):
+        second.start()
+        second.join(timeout=0.2)
+        return add(1)(guidance)
+
+    second = threading.Thread(target=lambda: GuidanceFile(PROJECT, folder).change(add(2)))
+    GuidanceFile(PROJECT, folder).change(slowly)
+    second.join()
+    answers = GuidanceReader(PROJECT, folder=folder).get_questions()[1].answers
+    assert [one.agent_id for one in answers] == ["agent-1", "agent-2"]
 
 
 def answer_from_a_process(folder, number):

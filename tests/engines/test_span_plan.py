@@ -5,12 +5,10 @@ import pytest
 from comity.core.query import parse, prefilter
 from comity.core.query.builder import either, spans, where
 from comity.core.query.conditions import ANYTHING
-from comity.engines.span_plan import LEAVES_MAX, VALUES_MAX, choose, lookups, test_of
+from comity.engines.span_plan import LEAVES_MAX, VALUES_MAX, choose, lookups, row_condition
 from comity.engines.span_rows import INDEXED, KEY_OF_NAME, KEY_OF_TRACE
 
 TYPE, PROJECT, AGENT = INDEXED["insight.type"], INDEXED["project.id"], INDEXED["agent.id"]
-
-test_of.__test__ = False
 
 
 def span_condition(text):
@@ -59,14 +57,14 @@ def test_the_cheapest_of_several_spansets_is_chosen_and_every_alternative_is_kep
 
 def test_a_test_has_one_parameter_for_each_mark_and_no_value_in_its_text():
     query = """{ span.a = "x'y" && resource.b = 1 && (.c = 2.5 || duration > 1s) && kind = client && span.d > 3 && span.e != "z" }"""
-    test = test_of(span_condition(query))
+    test = row_condition(span_condition(query))
     assert test.sql.count("?") == len(test.parameters)
     assert "x'y" not in test.sql
     assert "z" not in test.sql
 
 
 def test_an_alternative_sql_cannot_answer_lets_every_row_through():
-    test = test_of(span_condition("{ span.a = 1 || span.b + span.c = 2 }"))
+    test = row_condition(span_condition("{ span.a = 1 || span.b + span.c = 2 }"))
     assert test.sql is None
     assert test.parameters == []
 
@@ -74,4 +72,4 @@ def test_an_alternative_sql_cannot_answer_lets_every_row_through():
 def test_a_condition_too_large_for_one_statement_lets_every_row_through():
     for count in (LEAVES_MAX, LEAVES_MAX + 1):
         leaves = [where(f"span.x{number}", "=", 1) for number in range(count)]
-        assert (test_of(prefilter(spans(either(*leaves)).build()).span).sql is None) is (count > LEAVES_MAX)
+        assert (row_condition(prefilter(spans(either(*leaves)).build()).span).sql is None) is (count > LEAVES_MAX)

@@ -89,7 +89,7 @@ def removed(path: Path) -> Iterator[None]:
 
 
 FAULTS = {
-    "the disk is full": lambda store, _: full_disk(wal_bytes(store) + 20_000),
+    "the disk is full": lambda store, _: full_disk(wal_bytes(store) + 1_000),
     "another program holds the lock": lambda store, _: locked_by_another(store),
     "the file is gone": lambda store, _: removed(store),
     "the write-ahead log is gone": lambda store, _: removed(Path(f"{store}-wal")),
@@ -156,7 +156,7 @@ def test_the_caller_of_a_node_reads_that_the_store_failed_and_finds_the_rest_aft
         async with Node([agent], journal=SqliteJournal(store, "node")) as node:
             first = await node.call("A", "GO", {"text": "x"}, user_id="u", request_id="first")
             assert first.ok
-            with full_disk(wal_bytes(store) + 20_000):
+            with full_disk(wal_bytes(store) + 1_000):
                 calls = [node.call("A", "GO", {"text": "x" * 50_000}, user_id="u", request_id=f"lost{n}") for n in range(5)]
                 replies = await asyncio.wait_for(asyncio.gather(*calls), PATIENCE_S)
             replies.append(await node.call("A", "GO", {"text": "x"}, user_id="u", request_id="later"))

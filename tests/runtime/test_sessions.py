@@ -49,6 +49,16 @@ async def test_a_session_of_another_user_is_refused_and_audited_and_shows_nothin
     assert refused == [("bob", "IDENTITY_MISMATCH")]
 
 
+async def test_a_child_session_links_to_its_parent_and_not_to_somebody_elses(make_node):
+    async with make_node([notes]) as node:
+        await node.call("notes", "LEARN", {"key": "a", "value": "b"}, user_id="ann", session_id="s")
+        asked = {"inputs": {"keys": []}, "session_id": "s.1", "parent_session_id": "s"}
+        stolen = await node.call("notes", "KNOWN", user_id="bob", **asked)
+        mine = await node.call("notes", "KNOWN", user_id="ann", **asked)
+        linked = node.session("s.1").parent_id
+    assert (stolen.error.code, mine.data["facts"], linked) == ("IDENTITY_MISMATCH", {}, "s")
+
+
 async def test_two_agents_cannot_overwrite_each_other_silently(make_node):
     slow, quick, boss = Agent("slow"), Agent("quick"), Agent("boss")
     outcome: list[str] = []

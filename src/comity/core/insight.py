@@ -289,20 +289,25 @@ def parse_time(text: str) -> int | None:
 
 # which still hold
 
+_Key = tuple[str, str]
+
 
 def current(insights: Iterable[Insight], *, now_ms: int) -> list[Insight]:
     """Return the insights that are neither superseded nor expired, newest first; of one sent twice the newest.
 
     Only an insight of the same project supersedes. Where some supersede each other in a circle the newest word counts.
     """
-    newest: dict[tuple[str, str], Insight] = {}
+    newest: dict[_Key, Insight] = {}
     for insight in sorted(insights, key=lambda one: (-one.created_at, one.id)):
         newest.setdefault((insight.project_id, insight.id), insight)
-    superseded_by: dict[tuple[str, str], tuple[str, str]] = {}
+    superseded_by: dict[_Key, list[_Key]] = {}
+    judged: set[_Key] = set()
     for key, insight in newest.items():
+        judged.add(key)
         target = (insight.project_id, insight.supersedes)
-        if insight.supersedes and target not in superseded_by and not _leads_to(key, target, superseded_by):
-            superseded_by[target] = key
+        # Only a newer insight can have been superseding already, so only then can this close a circle.
+        if insight.supersedes and not (target in judged and _leads_to(key, target, superseded_by)):
+            superseded_by.setdefault(target, []).append(key)
     return [
         insight
         for key, insight in newest.items()
@@ -310,11 +315,15 @@ def current(insights: Iterable[Insight], *, now_ms: int) -> list[Insight]:
     ]
 
 
-def _leads_to(start: tuple[str, str], end: tuple[str, str], steps: Mapping[tuple[str, str], tuple[str, str]]) -> bool:
-    at: tuple[str, str] | None = start
-    while at is not None and at != end:
-        at = steps.get(at)
-    return at == end
+def _leads_to(start: _Key, end: _Key, steps: Mapping[_Key, list[_Key]]) -> bool:
+    todo, seen = [start], {start}
+    while todo:
+        at = todo.pop()
+        if at == end:
+            return True
+        todo += (further := [one for one in steps.get(at, ()) if one not in seen])
+        seen.update(further)
+    return False
 
 
 def for_audience(insights: Iterable[Insight], audience: Audience) -> list[Insight]:

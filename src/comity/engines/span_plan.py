@@ -30,7 +30,7 @@ Lookup = tuple[Pair, ...]
 
 
 @dataclass(slots=True)
-class Test:
+class RowCondition:
     """A SQL condition over a row `s` of the spans; `sql` is None if any row passes."""
 
     sql: str | None = None
@@ -88,11 +88,11 @@ def choose(condition: Condition, cost: Callable[[Condition], float]) -> list[Con
 # tests
 
 
-def test_of(condition: Condition) -> Test:
+def row_condition(condition: Condition) -> RowCondition:
     """Return the SQL condition that every row passes on which the condition holds."""
     if sum(1 for _ in _leaves(condition)) > LEAVES_MAX:
-        return Test()  # beyond what SQLite takes in one statement
-    test = Test()
+        return RowCondition()  # beyond what SQLite takes in one statement
+    test = RowCondition()
     test.sql = _sql(condition, test.parameters)
     return test
 

@@ -26,7 +26,7 @@ from comity.core.query.conditions import Condition
 from comity.core.query.search import LIMIT_DEFAULT, SPANS_PER_SPANSET_DEFAULT
 from comity.core.span import Attributes, Span, SpanError
 from comity.engines import span_rows
-from comity.engines.span_plan import Lookup, Pair, Test, choose, lookups, test_of
+from comity.engines.span_plan import Lookup, Pair, RowCondition, choose, lookups, row_condition
 from comity.engines.span_rows import KEY_OF_NAME, KEY_OF_TRACE, clamp
 from comity.errors import UnavailableError
 
@@ -181,7 +181,7 @@ class SpanStore:
             return
         # Nothing but these spans is looked at, so their traces are not read.
         start = _start_of_scan(connection, self._best(connection, wanted.span)[0], clamp(start_ns), clamp(end_ns))
-        test = test_of(wanted.span)
+        test = row_condition(wanted.span)
         sql = f"SELECT t.trace_id, {_SPAN_COLUMNS} FROM {start.sql} AND {test.sql or '1'}"  # noqa: S608
         for trace_id, *row in connection.execute(sql, (*start.parameters, *test.parameters)):
             yield (self._span(connection, trace_id, row),)
@@ -214,7 +214,7 @@ class SpanStore:
         lists: list[Iterable[int]] = []
         for span in chosen:
             lookup, _ = self._best(connection, span)
-            test = test_of(span)
+            test = row_condition(span)
             if lookup is not None:
                 others = [other for other in lookups(span) if other != lookup]
                 lists += [_from_index(connection, pair, others, test) for pair in lookup]
@@ -318,7 +318,7 @@ def _length(connection: sqlite3.Connection, pair: Pair) -> int:
     return found
 
 
-def _from_index(connection: sqlite3.Connection, pair: Pair, others: list[Lookup], test: Test) -> Iterator[int]:
+def _from_index(connection: sqlite3.Connection, pair: Pair, others: list[Lookup], test: RowCondition) -> Iterator[int]:
     """Return the traces of one index entry. The row is only read once the span is found under the other entries too."""
     if pair[0] == KEY_OF_TRACE:
         return _numbers(connection, "SELECT no FROM span_traces WHERE trace_id = ?", (pair[1],))
@@ -332,7 +332,9 @@ def _from_index(connection: sqlite3.Connection, pair: Pair, others: list[Lookup]
     return _numbers(connection, sql, parameters)
 
 
-def _from_range(connection: sqlite3.Connection, test: Test, start_ns: int | None, end_ns: int | None) -> Iterator[int] | None:
+def _from_range(
+    connection: sqlite3.Connection, test: RowCondition, start_ns: int | None, end_ns: int | None
+) -> Iterator[int] | None:
     """Return the traces of a time range that has few, or None."""
     if start_ns is None:
         return None
@@ -346,7 +348,7 @@ def _from_range(connection: sqlite3.Connection, test: Test, start_ns: int | None
     return iter(sorted(_numbers(connection, sql, (bounds[0], *test.parameters, *bounds[1:])), reverse=True))
 
 
-def _from_scan(connection: sqlite3.Connection, test: Test) -> Iterator[int]:
+def _from_scan(connection: sqlite3.Connection, test: RowCondition) -> Iterator[int]:
     if test.sql is None:
         yield from _numbers(connection, "SELECT no FROM span_traces ORDER BY no DESC", ())
         return
@@ -358,7 +360,7 @@ def _from_scan(connection: sqlite3.Connection, test: Test) -> Iterator[int]:
     yield from sorted(set(_numbers(connection, sql, (newest - PROBED_TRACES, *test.parameters))), reverse=True)
 
 
-def _having(test: Test) -> str:
+def _having(test: RowCondition) -> str:
     if test.sql is None:
         return ""
     return f" AND EXISTS (SELECT 1 FROM span_spans AS s WHERE s.trace = t.no AND {test.sql})"  # noqa: S608
@@ -368,7 +370,7 @@ def _numbers(connection: sqlite3.Connection, sql: str, parameters: Iterable[Any]
     return (number for (number,) in connection.execute(sql, tuple(parameters)))
 
 
-def _start_of_scan(connection: sqlite3.Connection, lookup: Lookup | None, start_ns: int, end_ns: int) -> Test:
+def _start_of_scan(connection: sqlite3.Connection, lookup: Lookup | None, start_ns: int, end_ns: int) -> RowCondition:
     """Return from where and how the spans of a time range are read one by one."""
     traced = "JOIN span_traces AS t ON t.no = s.trace WHERE"
     if lookup is not None:
@@ -384,11 +386,11 @@ def _start_of_scan(connection: sqlite3.Connection, lookup: Lookup | None, start_
         ]
         where = f"({' OR '.join(places) or '0'}) AND +s.start_ns BETWEEN ? AND ?"
         parameters = [one for values in (*traces, *keys) for one in values]
-        return Test(f"span_spans AS s {traced} {where}", [*parameters, start_ns, end_ns])
+        return RowCondition(f"span_spans AS s {traced} {where}", [*parameters, start_ns, end_ns])
     counted = "SELECT count(*) FROM (SELECT 1 FROM span_spans WHERE start_ns BETWEEN ? AND ? LIMIT ?)"
     few = connection.execute(counted, (start_ns, end_ns, RANGE_SPANS_MAX)).fetchone()[0] < RANGE_SPANS_MAX
     way = "INDEXED BY span_start" if few else "NOT INDEXED"
-    return Test(f"span_spans AS s {way} {traced} s.start_ns BETWEEN ? AND ?", [start_ns, end_ns])
+    return RowCondition(f"span_spans AS s {way} {traced} s.start_ns BETWEEN ? AND ?", [start_ns, end_ns])
 
 
 def _prepared(query: str | Query, *, strict: bool) -> Query:

@@ -36,6 +36,8 @@ log = logging.getLogger("comity")
 # How long records are gathered before they are written: while somebody waits for them, and while nobody does.
 GATHER_S: Final = 0.002
 FLUSH_S: Final = 0.02
+# How often the write-ahead log is copied into the main file. A short log is overwritten in place, which syncs faster.
+CHECKPOINT_COMMITS: Final = 64
 
 _Documents = dict[tuple[Document, str], Saved]
 _Batch = tuple[list[Record], list[Then]]
@@ -186,13 +188,15 @@ class SqliteJournal:
     # --- writing, in the writer's thread ---
 
     def _write(self, connection: sqlite3.Connection) -> None:
-        error: Exception | None = None
+        failure: Exception | None = None
         try:
             with contextlib.closing(connection):
-                while (batch := self._batches.get()) is not None:
-                    records, thens = batch
-                    error = error or self._commit(connection, records)
-                    self._post(self._reported, thens, error)
+                for number, (records, thens) in enumerate(iter(self._batches.get, None), 1):
+                    failure = failure or self._commit(connection, records)
+                    self._post(self._reported, thens, failure)
+                    if number % CHECKPOINT_COMMITS == 0:  # after the report: nobody waits for it
+                        with contextlib.suppress(sqlite3.Error):  # what could not be copied stays in the log until the next
+                            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
         finally:
             self._post(self._ended.set)
 

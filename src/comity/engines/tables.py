@@ -37,16 +37,14 @@ BUSY_TIMEOUT_MS: Final = 10_000
 ERASE_WAIT_MS: Final = 250
 WAL_BYTES_KEPT: Final = 32 * 1024 * 1024
 PRAGMAS: Final = (
-    # A batch fills several pages; larger ones cost fewer system calls. Beyond this, pages that are not full cost more.
-    "page_size = 8192",
     "journal_mode = WAL",
     # NORMAL loses acknowledged commits when the power fails; FULL does not, where fsync does what it says.
     "synchronous = FULL",
     "fullfsync = ON",
     # A request is replaced by its reply, a document by its next version: without this, the old bytes would outlive an erasure.
     "secure_delete = ON",
-    # The write-ahead log is copied into the main file when it has this many pages.
-    "wal_autocheckpoint = 2000",
+    # The write-ahead log is copied into the main file when it has this many pages, if the writer did not do it before.
+    "wal_autocheckpoint = 4000",
     # One that a long reader let grow shrinks to this when the reader has gone.
     f"journal_size_limit = {WAL_BYTES_KEPT}",
 )

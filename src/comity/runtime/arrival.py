@@ -47,6 +47,7 @@ class Identity(Struct, frozen=True, gc=False):
     user_id: Any
     tenant_id: Any
     session_id: Any
+    parent_session_id: Any = None
 
 
 class Arrival(Struct, frozen=True, gc=False):
@@ -107,7 +108,9 @@ def read(
         context = _decode_background(encode(context))  # a copy: what the caller holds may change, what was sent may not
     if problems or capability is None:  # something is not known to be sound, so nothing is recorded as it came
         target, called = _name(target), _name(called)
-        identity = Identity(_name(identity.user_id), _name(identity.tenant_id), _name(identity.session_id))
+        identity = Identity(
+            _name(identity.user_id), _name(identity.tenant_id), _name(identity.session_id), identity.parent_session_id
+        )
     chain: tuple[str, ...] = ()
     if above is None:
         source, root_id, parent_id, correlation_id = None, request_id, None, request_id
@@ -143,7 +146,7 @@ def read(
         correlation_id,
         identity.tenant_id,
         request_id if identity.session_id is None else identity.session_id,
-        None,
+        identity.parent_session_id if isinstance(identity.parent_session_id, str) else None,
         context,
         None,
         trace_id,

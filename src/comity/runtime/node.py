@@ -197,6 +197,7 @@ class Node:
         priority: Priority | str = "normal",
         limits: Limits | None = None,
         tenant_id: str = "default",
+        parent_session_id: str | None = None,
         context: Background | None = None,
         tools: Collection[str] | None = None,
         history: str | int = "full",
@@ -204,7 +205,9 @@ class Node:
         """Call an agent for a user and wait for the reply."""
         path = self._running()
         draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits, history)
-        opened = path.open_root(draft, Identity(user_id, tenant_id, session_id), request_id, rights=_rights(tools))
+        opened = path.open_root(
+            draft, Identity(user_id, tenant_id, session_id, parent_session_id), request_id, rights=_rights(tools)
+        )
         if isinstance(opened, Call):
             return await path.reply_of(opened)
         await path.durable()
@@ -225,6 +228,7 @@ class Node:
         priority: Priority | str = "normal",
         limits: Limits | None = None,
         tenant_id: str = "default",
+        parent_session_id: str | None = None,
         context: Background | None = None,
         tools: Collection[str] | None = None,
         history: str | int = "full",
@@ -233,7 +237,9 @@ class Node:
         path = self._running()
         log = EventLog()
         draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits, history)
-        opened = path.open_root(draft, Identity(user_id, tenant_id, session_id), request_id, rights=_rights(tools), log=log)
+        opened = path.open_root(
+            draft, Identity(user_id, tenant_id, session_id, parent_session_id), request_id, rights=_rights(tools), log=log
+        )
         if isinstance(opened, Call):
             opened.is_detached = True
             if opened.log is None:  # joined a call that nobody watched until now

@@ -234,7 +234,15 @@ class CallPath:
         if request.session_id == request.request_id:
             return None
         live = self.sessions.find(request.tenant_id, request.session_id)
-        return live or self.sessions.begin(request.tenant_id, request.user_id, request.session_id, now_ms)
+        if live is not None:
+            return live
+        if request.parent_session_id:
+            above = self.sessions.find(request.tenant_id, request.parent_session_id)
+            if above is not None and above.session.user_id != request.user_id:
+                return above  # a link to somebody else's session: admission refuses it as theirs
+        return self.sessions.begin(
+            request.tenant_id, request.user_id, request.session_id, now_ms, request.parent_session_id or ""
+        )
 
     def live_of(self, call: Call) -> Live:
         """Return the session of a call, made now if it has none."""
