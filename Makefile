@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 RUN := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs format bench bench-peers kill lock clean
+.PHONY: help demo test check docs format bench bench-peers kill spec lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -49,10 +49,16 @@ bench-peers: $(READY) ## the same job in other frameworks, each in its own envir
 kill: $(READY) ## kill -9 a node under load 100 times and check that nothing acknowledged is lost
 	COMITY_KILLS=100 $(RUN) -m pytest tests/engines/test_kill.py
 
+spec: $(READY) ## check the TLA+ specification with TLC; SPEC_ARGS=--large for the large configuration
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/spec.lock
+	$(RUN) scripts/check_spec.py $(SPEC_ARGS)
+
 lock: $(READY) ## pin every dependency again
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
 		--python-version 3.11 --group dev pyproject.toml --output-file requirements/dev.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
+		--python-version 3.11 --group spec --output-file requirements/spec.lock
 
 clean: ## remove everything that make made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -211,7 +211,7 @@ AnswerCall(c, t) ==
 TakeUpCall(c, t) ==
   /\ IsNext(c, t) /\ IsOpen(c)
   /\ Fenced(Parent(c), t)
-  /\ LET isDenied == WhyNot(c, Run(Parent(c), t), Target(c)) # ""
+  /\ LET isDenied == Refuses("take_up", WhyNot(c, Run(Parent(c), t), Target(c)) # "")
      IN  /\ Asked(c, t, isDenied)
          /\ journal' = IF isDenied THEN journal ELSE [journal EXCEPT ![c].deadline = Deadline(c)]
   /\ UNCHANGED <<now, late, ends, tardy, ofLeases, net, world, faults, told>>

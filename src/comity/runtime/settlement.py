@@ -116,7 +116,9 @@ class Settlement:
         if reply.request_id != call.request.request_id:
             reply = complete(reply, call, now_ns, data=reply.data)
         if self._guardrails:
-            reply = complete(guardrail.release(call.request, reply, self._guardrails), call, now_ns, data=reply.data)
+            released = guardrail.release(call.request, reply, self._guardrails)
+            if released is not reply:
+                reply = complete(released, call, now_ns, data=released.data)
         # What an agent thought is kept for those who must explain it, and shown to nobody.
         call.reply = replace(reply, thought="") if reply.thought else reply
         parent = call.parent
