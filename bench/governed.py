@@ -86,27 +86,25 @@ class Lap:
         return sorted(self.latencies)[int(share * (len(self.latencies) - 1))] * 1e6
 
 
-# About 1 KB of what business requests hold: dates, amounts, ids, prose; nothing personal.
-NOTES = [
-    {
-        "id": "ord-20417",
-        "booked": "2026-03-14",
-        "amount": 1249.5,
-        "currency": "USD",
-        "text": "Second delivery, pallets checked",
-    },
-    {"id": "ord-20418", "booked": "2026-03-15", "amount": 87.25, "currency": "USD", "text": "Spare parts for line three"},
-    {"id": "ord-20419", "booked": "2026-03-15", "amount": 310.0, "currency": "EUR", "text": "Returned by the branch in June"},
-    {"id": "ord-20420", "booked": "2026-03-16", "amount": 9950.0, "currency": "USD", "text": "Annual licence, version 10.4.1"},
-    {"id": "ord-20421", "booked": "2026-03-17", "amount": 42.0, "currency": "USD", "text": "Paper and toner"},
-    {"id": "ord-20422", "booked": "2026-03-18", "amount": 118.6, "currency": "USD", "text": "Catering for the kick-off"},
-    {"id": "ord-20423", "booked": "2026-03-19", "amount": 5120.75, "currency": "USD", "text": "Consulting, phase two of four"},
-    {"id": "ord-20424", "booked": "2026-03-20", "amount": 64.9, "currency": "EUR", "text": "Courier, three parcels"},
-]
+# About 1 KB as agents write it: a brief in prose, figures, dates and ids; nothing personal.
+BRIEF = {
+    "brief": (
+        "Review the second phase of the market entry. The branch booked 1249.50 on 2026-03-14 under ord-20417 for pallets that "
+        "arrived two weeks late, and the annual licence, version 10.4.1, was renewed at 9950.00 before the new price list came "
+        "out. Compare both with the plan of last autumn, say which of the three scenarios still holds, and name what would have "
+        "to be true for the aggressive one. Assume that the exchange rate stays within four percent and that no further store "
+        "opens before the summer. Keep the answer to one page: first the decision, then the figures it rests on, then what is "
+        "not known. Where two sources disagree, take the later one and say so. Numbers in thousands, one decimal."
+    ),
+    "cash_flows": [-100000, 25000, 35000, 45000, 55000],
+    "discount_rate": 0.12,
+    "reference": "ord-20417",
+    "due": "2026-04-02",
+}
 
 
 @analyst.capability("ANL_REVIEW", timeout_ms=15_000)
-async def review(ctx: Context, notes: list[dict], currency: str) -> dict:
+async def review(ctx: Context, brief: str, cash_flows: list[float], discount_rate: float, reference: str, due: str) -> dict:
     return RESULT
 
 
@@ -194,13 +192,12 @@ def main() -> None:
     options = parser.parse_args()
     passing = Guardrail(name="pass", inbound=lambda request: Allow(), outbound=lambda request, reply: Allow())
     small = report(asyncio.run(measure(options.rounds, options.calls, "ANL_NPV", INPUTS, ())))
-    inputs = {"notes": NOTES, "currency": "USD"}
-    large = report(asyncio.run(measure(options.rounds // 2, options.calls, "ANL_REVIEW", inputs, (passing,))))
+    large = report(asyncio.run(measure(options.rounds, options.calls, "ANL_REVIEW", BRIEF, (passing,))))
     if options.json:
         print(json.dumps({"small": small, "1 KB": large}, indent=1))
         return
     show(f"{len(msgspec.json.encode(INPUTS))} B of inputs", small)
-    show(f"{len(msgspec.json.encode(inputs))} B of inputs, a guardrail on every hop", large)
+    show(f"{len(msgspec.json.encode(BRIEF))} B of inputs, a guardrail on every hop", large)
 
 
 def show(title: str, rows: list[dict[str, Any]]) -> None:

@@ -116,7 +116,7 @@ def situation(step: str) -> dict[str, str]:
         if fields["status"] != "none":
             where = f" at {fields['to']}" if "to" in fields else f" for {fields['why']}"
             found[call.replace(", ", ".")] = fields["status"] + where
-    for one in re.findall(r"\[call [^\]]*\]", values.get("runs", "")):
+    for one in re.findall(r"\[\s*call [^\]]*\]", values.get("runs", "")):
         call, node = re.search(r"<<([\d, ]+)>>", one), re.search(r'node \|-> "(\w+)"', one)
         if call and node:
             found[call[1].replace(", ", ".")] += f", runs on {node[1]}"

@@ -35,8 +35,8 @@ VARIABLES
   lapsed,       \* agents whose lease ran out under a holder that does not know
   belief,       \* [node -> [agent -> token it thinks it holds; 0 for none]]
   down,         \* nodes that crashed; what is started again has a new name
-  runs,         \* executions: call, node, token, number of calls asked, those of them denied on being asked again
-  net,          \* messages to the journal and to the world; they stay, so each may arrive late, twice or never
+  runs,         \* executions: call, node, token, number of calls asked, those of them denied when asked again, has it acted
+  net,          \* messages on their way; results stay, so each may arrive late, twice or never
   world,        \* [request id -> how often its effect took place]
   faults,       \* how many there were
   ends,         \* history: [request id -> how often it was ended]
@@ -140,7 +140,7 @@ WhyNot(c, e, a) ==
         [] OTHER                                                                              -> ""
 
 Record(c, a) ==
-  [status |-> "open", to |-> a, user |-> User(c), limits |-> Narrowed(c), deadline |-> Deadline(c), intent |-> FALSE]
+  [status |-> "open", to |-> a, user |-> User(c), limits |-> Narrowed(c), deadline |-> Deadline(c), intent |-> 0]
 
 \* Every durable write names the token of its writer, and takes effect only if that is the newest.
 Fenced(r, t) ==
@@ -184,7 +184,7 @@ Asked(c, t, isDenied) ==
   IN  runs' = (runs \ {e}) \cup {[e EXCEPT !.asked = @ + 1, !.denied = IF isDenied THEN @ \cup {Last(c)} ELSE @]}
 
 AcceptCall(c, t) ==
-  /\ IsNext(c, t) /\ ~IsAccepted(c)
+  /\ IsNext(c, t) /\ journal[c].status = "none"
   /\ Fenced(Parent(c), t)
   /\ \E a \in Ask[c].to :
        /\ WhyNot(c, Run(Parent(c), t), a) = ""
@@ -193,7 +193,7 @@ AcceptCall(c, t) ==
   /\ UNCHANGED <<now, late, ends, tardy, ofLeases, net, world, faults, told>>
 
 RefuseCall(c, t) ==
-  /\ IsNext(c, t) /\ ~IsAccepted(c)
+  /\ IsNext(c, t) /\ journal[c].status = "none"
   /\ Fenced(Parent(c), t)
   /\ \E a \in Ask[c].to :
        /\ WhyNot(c, Run(Parent(c), t), a) # ""
@@ -201,9 +201,9 @@ RefuseCall(c, t) ==
   /\ Asked(c, t, FALSE)
   /\ UNCHANGED <<now, late, ends, tardy, ofLeases, net, world, faults, told>>
 
-\* An earlier life made this call and it ended: the journal has the reply.
+\* An earlier life made this call, and it ended or was refused: the journal has the reply.
 AnswerCall(c, t) ==
-  /\ IsNext(c, t) /\ IsEnded(c)
+  /\ IsNext(c, t) /\ (IsEnded(c) \/ journal[c].status = "refused")
   /\ Asked(c, t, FALSE)
   /\ UNCHANGED <<now, ofJournal, ofLeases, net, world, faults, stale, told>>
 
@@ -224,26 +224,31 @@ Start(r, n) ==
   /\ LET t == belief[n][Target(r)]
      IN  /\ IsCurrent(r, t) /\ ~HasRun(r, t)
          /\ Cardinality({e \in runs : e.token = t /\ Target(e.call) = Target(r)}) < Places
-         /\ runs' = runs \cup {[call |-> r, node |-> n, token |-> t, asked |-> 0, denied |-> {}]}
+         /\ runs' = runs \cup {[call |-> r, node |-> n, token |-> t, asked |-> 0, denied |-> {}, acted |-> FALSE]}
   /\ UNCHANGED <<now, ofJournal, ofLeases, net, world, faults, stale, told>>
 
-\* The intent is durable before anything is done.
+\* The intent is durable before anything is done, and names the run that will do it.
 Intend(r, t) ==
-  /\ HasRun(r, t) /\ IsOpen(r) /\ Ask[r].effect /\ ~journal[r].intent
+  /\ HasRun(r, t) /\ IsOpen(r) /\ Ask[r].effect /\ journal[r].intent = 0
   /\ Fenced(r, t)
-  /\ journal' = [journal EXCEPT ![r].intent = TRUE]
+  /\ journal' = [journal EXCEPT ![r].intent = t]
   /\ UNCHANGED <<now, late, ends, tardy, ofLeases, runs, net, world, faults, told>>
 
-\* The world is told by the run, or again by a message of one; the idempotency key is the request id.
+\* The run acts, or what a run that is gone had sent arrives. Only the run that wrote the intent may: a later one cannot know
+\* whether it happened, and does not risk it twice.
 ApplyEffect(r, t) ==
   /\ Ask[r].effect /\ IsOpen(r)
-  /\ HasRun(r, t) \/ Effect(r, t) \in net
-  /\ Holds("intent", journal[r].intent)
-  /\ Holds("key", world[r] = 0) /\ world[r] < 2
+  /\ \/ /\ HasRun(r, t) /\ ~Run(r, t).acted
+        /\ runs' = (runs \ {Run(r, t)}) \cup {[Run(r, t) EXCEPT !.acted = TRUE]}
+        /\ UNCHANGED net
+     \/ /\ Effect(r, t) \in net
+        /\ net' = net \ {Effect(r, t)}
+        /\ UNCHANGED runs
+  /\ Holds("intent", journal[r].intent # 0)
+  /\ Holds("repeat", journal[r].intent \in {0, t})
   /\ Fenced(r, t)
-  /\ world' = [world EXCEPT ![r] = @ + 1]
-  /\ net' = net \cup {Effect(r, t)}
-  /\ UNCHANGED <<now, ofJournal, ofLeases, runs, faults, told>>
+  /\ world' = [world EXCEPT ![r] = Min(@ + 1, 2)]
+  /\ UNCHANGED <<now, ofJournal, ofLeases, faults, told>>
 
 ------------------------------------------------------------------------------
 (* Ending calls: a call and everything below it end in one append *)
@@ -326,7 +331,7 @@ TakeLease(n, a) ==
 Crash(n) ==
   LET lost == {e \in runs : e.node = n}
       sent == {Result(e.call, e.token) : e \in {x \in lost : IsDone(x)}}
-                \cup {Effect(e.call, e.token) : e \in {x \in lost : journal[x.call].intent}}
+                \cup {Effect(e.call, e.token) : e \in {x \in lost : journal[x.call].intent = x.token /\ ~x.acted}}
   IN  /\ faults < FaultsMax /\ n \in Mortal \ down /\ Nodes # down \cup {n}
       /\ down' = down \cup {n}
       /\ runs' = runs \ lost
@@ -414,7 +419,7 @@ NoLateSuccess == tardy = {} /\ \A r \in late : journal[r].status # "success"
 
 EffectAtMostOnce == \A r \in Requests : world[r] <= 1
 
-AuditPrecedesEffect == \A r \in Requests : world[r] > 0 => journal[r].intent
+AuditPrecedesEffect == \A r \in Requests : world[r] > 0 => journal[r].intent # 0
 
 \* Whatever runs is on record, and an ended call has nothing open below it.
 AuditComplete ==

@@ -34,7 +34,7 @@ __all__ = ["SCHEMA_VERSION", "SqliteJournal", "connect", "read_rows", "verify_ch
 log = logging.getLogger("comity")
 
 # How long records are gathered before they are written: while somebody waits for them, and while nobody does.
-GATHER_S: Final = 0.002
+GATHER_S: Final = 0.005
 FLUSH_S: Final = 0.02
 # How often the write-ahead log is copied into the main file. A short log is overwritten in place, which syncs faster.
 CHECKPOINT_COMMITS: Final = 64

@@ -416,7 +416,8 @@ class CallPath:
         else:
             self.settlement.settle(call, Event.FINISH, reply)
         finally:
-            call.task = None
+            # What the call no longer needs goes at once: it may wait a while for the disk, and the collector would look at it.
+            call.task = call.arguments = None
             self.activations.leave(call, self._clock.now_ns() // 1_000_000)
 
     def _fail(self, call: Call, why: str) -> None:
