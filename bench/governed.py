@@ -91,7 +91,7 @@ BRIEF = {
     "brief": (
         "Review the second phase of the market entry. The branch booked 1249.50 on 2026-03-14 under ord-20417 for pallets that "
         "arrived two weeks late, and the annual licence, version 10.4.1, was renewed at 9950.00 before the new price list came "
-        "out. Compare both with the plan of last autumn, say which of the three scenarios still holds, and name what would have "
+        "out. Compare both with the plan of last autumn, say which scenario still holds, and name what would have "
         "to be true for the aggressive one. Assume that the exchange rate stays within four percent and that no further store "
         "opens before the summer. Keep the answer to one page: first the decision, then the figures it rests on, then what is "
         "not known. Where two sources disagree, take the later one and say so. Numbers in thousands, one decimal."

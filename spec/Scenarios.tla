@@ -26,12 +26,19 @@ Wide ==
   @@ (<<1, 3>>    :> To({"a", "c"}))
   @@ (<<2>>       :> [To({"c"}) EXCEPT !.user = "u2"])
 
-\* The crossing alone.
+\* The crossing alone; everything may be cancelled.
 Crossing ==
+     (<<1>>    :> [To({"a"}) EXCEPT !.cancel = TRUE])
+  @@ (<<1, 1>> :> [To({"b"}) EXCEPT !.cancel = TRUE])
+  @@ (<<2>>    :> [To({"b"}) EXCEPT !.cancel = TRUE])
+  @@ (<<2, 1>> :> [To({"a"}) EXCEPT !.cancel = TRUE])
+
+\* The crossing one hop deeper; nothing is cancelled, so that it is the answers that end it.
+Answering ==
      (<<1>>       :> To({"a"}))
   @@ (<<1, 1>>    :> To({"b"}))
   @@ (<<1, 1, 1>> :> To({"c"}))
-  @@ (<<2>>       :> [To({"b"}) EXCEPT !.cancel = TRUE])
+  @@ (<<2>>       :> To({"b"}))
   @@ (<<2, 1>>    :> To({"a"}))
 
 \* Deep, with a parallel call.

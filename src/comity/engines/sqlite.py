@@ -126,7 +126,7 @@ class SqliteJournal:
             if kind is Accepted:
                 self._open += 1
             elif kind is Saved:
-                _keep(self._gathered, record)  # type: ignore[arg-type]
+                tables.keep_newest(self._gathered, record)  # type: ignore[arg-type]
             elif (kind is Settled or kind is Paused) and self._open:  # what another life accepted was never counted
                 self._open -= 1
         if then is not None:
@@ -181,9 +181,13 @@ class SqliteJournal:
         if self._is_writing:  # a listener wrote, and handed over
             return
         if self._thens:
-            self._arm_gathering() if self._open else self._hand_over()
+            self._loop.call_soon(self._go_on)  # not at once: who was just told may have the next call ready
         elif self._records:
             self._arm(FLUSH_S)
+
+    def _go_on(self) -> None:
+        if self._thens and not self._is_writing:
+            self._arm_gathering() if self._open else self._hand_over()
 
     # --- writing, in the writer's thread ---
 
@@ -299,12 +303,6 @@ class SqliteJournal:
             yield self._reader
         except (sqlite3.Error, OSError, ValueError, msgspec.DecodeError) as error:
             raise _unavailable(f"cannot use the store {self.path}: {error}") from error
-
-
-def _keep(documents: _Documents, saved: Saved) -> None:
-    held = documents.get((saved.kind, saved.key))
-    if held is None or saved.version > held.version:
-        documents[saved.kind, saved.key] = saved
 
 
 def _identity(path: Path) -> tuple[int, int]:

@@ -82,6 +82,7 @@ _READ_ROWS = f"SELECT id, CAST(body AS BLOB), {_PREVIOUS}, hash FROM audit"  # n
 _ROOT = f"json_extract(CAST(body AS TEXT), '$[{ENTRY_FIELDS.index('root_id')}]')"
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(StoredCall).decode
+_STANDINGS: Final = frozenset({Accepted, Settled, Paused})  # what says where a call stands
 _CHUNKS: Final = (128, 64, 32, 16, 8, 4, 2, 1)
 
 
@@ -167,19 +168,23 @@ def write_batch(
     calls: dict[str, Accepted | Settled | Paused] = {}
     documents: dict[tuple[Document, str], Saved] = {}  # of several versions only the last is written
     for record in records:
-        if type(record) is Saved:
-            held = documents.get((record.kind, record.key))
-            if held is None or record.version > held.version:
-                documents[record.kind, record.key] = record
+        kind = type(record)
+        if kind is Saved:
+            keep_newest(documents, record)  # type: ignore[arg-type]
             continue
         row_id += 1
         _, body, _, head_hash = seal(row_id, entry(record), head_hash)  # type: ignore[arg-type]
         rows += (row_id, body, head_hash)
-        if (call := _outcome(record)) is not None:
-            request_id = call.request.request_id
+        call = record if kind in _STANDINGS else _told_refusal(record)
+        if call is not None:
+            request_id = call.request.request_id  # type: ignore[union-attr]
             if type(calls.get(request_id)) is not Settled:
-                calls[request_id] = call
-    columns = [value for call in calls.values() for value in _columns(call, node_id)]
+                calls[request_id] = call  # type: ignore[assignment]
+    columns: list[Any] = []  # of each call, one after the other
+    for call in calls.values():
+        kind, request = type(call), call.request
+        open_at = None if kind is Settled else PAUSED_AT if kind is Paused else node_id
+        columns += (request.request_id, request.parent_id is None, open_at, _encode(stored(call, node_id)))
     _insert(connection, _INSERT_ROWS, "", 3, rows)
     _insert(connection, _INSERT_CALLS, _ON_KNOWN_CALL, 4, columns)
     if documents:
@@ -192,23 +197,21 @@ def write_batch(
     execute("COMMIT")
 
 
-def _outcome(record: Record) -> Accepted | Settled | Paused | None:
-    """Return what a record says about where a call stands, if that is to be found again under its id.
+def keep_newest(documents: dict[tuple[Document, str], Saved], saved: Saved) -> None:
+    """Note a document, unless a higher version of it is there."""
+    held = documents.get((saved.kind, saved.key))
+    if held is None or saved.version > held.version:
+        documents[saved.kind, saved.key] = saved
 
-    A refusal of a call that an agent made is: an agent that is resumed must be told what it was told the first time. A user who
-    was refused may ask again under the same id.
+
+def _told_refusal(record: Record) -> Settled | None:
+    """Return a refusal that is to be found again: an agent that is resumed must be told what it was told the first time.
+
+    A user who was refused may ask again under the same id.
     """
-    if type(record) is Settled or type(record) is Accepted or type(record) is Paused:
-        return record
     if type(record) is Refused and record.request.parent_id is not None:
         return Settled(record.request, record.reply, record.at_ms)
     return None
-
-
-def _columns(record: Accepted | Settled | Paused, node_id: str) -> tuple[str, bool, str | None, bytes]:
-    request = record.request
-    open_at = node_id if type(record) is Accepted else PAUSED_AT if type(record) is Paused else None
-    return request.request_id, request.parent_id is None, open_at, _encode(stored(record, node_id))
 
 
 def _insert(connection: sqlite3.Connection, head: str, tail: str, width: int, values: list[Any]) -> None:
