@@ -149,10 +149,8 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="configurations, such as small or broken/NoCycle; without, all but large")
     parser.add_argument("--large", action="store_true", help="run the large configuration")
     options = parser.parse_args()
-    if options.large:
-        names = ["large"]
-    else:
-        names = options.names or [*HOLD, *configurations("broken"), *configurations("reach")]
+    every = [*HOLD, *configurations("broken"), *configurations("reach")]
+    names = ["large"] if options.large else options.names or every
     return 0 if check(names) else 1
 
 
