@@ -15,23 +15,22 @@ Deep ==
   @@ (<<2>>          :> [To({"b"}) EXCEPT !.user = "u2"])
   @@ (<<2, 1>>       :> [To({"a"}) EXCEPT !.user = "u2"])
 
-\* Root 1 asks several agents at once and more than it may: too many in parallel, too many in all, too deep, in a circle, wider
-\* than its own limits and in another user's name. Root 2 competes for one of its agents.
+\* One root asks several agents at once and more than it may: too many in parallel, too many in all, too deep, in a circle, wider
+\* than its own limits, longer than its own time and in another user's name.
 Wide ==
-     (<<1>>       :> [To({"a"}) EXCEPT !.calls = 4])
+     (<<1>>       :> [To({"a"}) EXCEPT !.calls = 4, !.ms = 2])
   @@ (<<1, 1>>    :> [To({"b"}) EXCEPT !.user = "u2", !.depth = 1])
   @@ (<<1, 1, 1>> :> To({"c"}))
-  @@ (<<1, 2>>    :> [To({"c"}) EXCEPT !.calls = 9])
+  @@ (<<1, 2>>    :> [To({"c"}) EXCEPT !.calls = 9, !.ms = 9])
   @@ (<<1, 2, 1>> :> To({"b"}))
-  @@ (<<1, 3>>    :> To({"a", "c"}))
-  @@ (<<2>>       :> [To({"c"}) EXCEPT !.user = "u2"])
+  @@ (<<1, 3>>    :> To({"a", "b"}))
 
-\* The crossing alone; everything may be cancelled.
+\* The crossing alone; a caller may stop waiting, and a user may cancel.
 Crossing ==
-     (<<1>>    :> [To({"a"}) EXCEPT !.cancel = TRUE])
+     (<<1>>    :> To({"a"}))
   @@ (<<1, 1>> :> [To({"b"}) EXCEPT !.cancel = TRUE])
   @@ (<<2>>    :> [To({"b"}) EXCEPT !.cancel = TRUE])
-  @@ (<<2, 1>> :> [To({"a"}) EXCEPT !.cancel = TRUE])
+  @@ (<<2, 1>> :> To({"a"}))
 
 \* The crossing one hop deeper; nothing is cancelled, so that it is the answers that end it.
 Answering ==

@@ -59,6 +59,11 @@ class Journal(Protocol):
         """Name of this holder of the journal, new each time it is opened."""
         ...
 
+    @property
+    def failure(self) -> Exception | None:
+        """Why nothing is accepted any more, once that is so."""
+        ...
+
     def open(self) -> None:
         """Make ready. Raises `UnavailableError` if the store cannot be used."""
         ...

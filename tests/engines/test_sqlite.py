@@ -159,9 +159,10 @@ def test_the_caller_of_a_node_reads_that_the_store_failed_and_finds_the_rest_aft
             with full_disk(wal_bytes(store) + 1_000):
                 calls = [node.call("A", "GO", {"text": "x" * 50_000}, user_id="u", request_id=f"lost{n}") for n in range(5)]
                 replies = await asyncio.wait_for(asyncio.gather(*calls), PATIENCE_S)
-            replies.append(await node.call("A", "GO", {"text": "x"}, user_id="u", request_id="later"))
             for reply in replies:
                 assert (reply.status, reply.error.code) == (Status.ERROR, "STORE_UNAVAILABLE")
+            later = await node.call("A", "GO", {"text": "x"}, user_id="u", request_id="later")
+            assert (later.status, later.error.code) == (Status.REFUSED, "STORE_UNAVAILABLE")  # not even begun
 
     asyncio.run(scenario())
     assert reopened(store) == {"first": True}

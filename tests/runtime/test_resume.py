@@ -9,6 +9,7 @@ from death import die
 
 from comity import Agent, Context, Node, Status
 from comity.engines.sqlite import SqliteJournal
+from comity.errors import UnavailableError
 
 
 def agents(runs: list[str], gate: asyncio.Event) -> list[Agent]:
@@ -162,3 +163,25 @@ def test_a_node_leaves_no_lock_file_behind(tmp_path):
     assert not list(tmp_path.glob("*.lock"))
     with contextlib.suppress(FileNotFoundError):
         assert SqliteJournal(tmp_path / "s.db", "x").path.exists()
+
+
+def test_a_node_whose_store_has_failed_runs_nothing_and_says_so(tmp_path):
+    ran: list[int] = []
+    agent = Agent("A")
+
+    @agent.capability("GO")
+    async def go() -> None:
+        ran.append(1)
+
+    async def life():
+        async with Node([agent], store=tmp_path / "s.db") as node:
+            node._journal.failure = UnavailableError("the disk is full", code="STORE_UNAVAILABLE")
+            refused = await node.call("A", "GO", user_id="u")
+            unknown = await node.call("NOBODY", "GO", user_id="u")
+            node._journal.failure = None
+            return refused, unknown
+
+    refused, unknown = asyncio.run(life())
+    assert (refused.status, refused.error.code, refused.error.retryable) == (Status.REFUSED, "STORE_UNAVAILABLE", True)
+    assert unknown.status is Status.REFUSED
+    assert ran == []

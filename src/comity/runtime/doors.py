@@ -71,7 +71,7 @@ async def receive(path: CallPath, claimed: Request, identity: Identity, *, token
     opened = path.open_root(draft, identity, claimed.request_id)
     if isinstance(opened, Call):
         return await path.reply_of(opened)
-    await path.durable()
+    await path.recorded()
     return opened
 
 
@@ -137,5 +137,5 @@ async def _refuse(path: CallPath, claimed: Request, identity: Identity, refusal:
         root_id=claimed.request_id,
     )
     reply = path.refuse(true, refusal)
-    await path.durable()
+    await path.recorded()
     return reply

@@ -67,7 +67,7 @@ class CallHandle:
         """Wait for the reply."""
         if isinstance(self._opened, Call):
             return await self._path.reply_of(self._opened)
-        await self._path.durable()
+        await self._path.recorded()
         return self._opened
 
 
@@ -210,7 +210,7 @@ class Node:
         )
         if isinstance(opened, Call):
             return await path.reply_of(opened)
-        await path.durable()
+        await path.recorded()
         return opened
 
     def start_call(

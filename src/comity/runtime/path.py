@@ -9,6 +9,7 @@ one step too: a call and everything below it end in one journal record.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from functools import partial
 from typing import Any
 
@@ -28,6 +29,7 @@ from comity.core.schema import Checked, SchemaError
 from comity.core.session import EXPIRED_MS, Say
 from comity.core.tool import EVERYTHING, narrow
 from comity.core.waits import loop_closed_by
+from comity.errors import UnavailableError
 from comity.ports import Clock, Ids, Journal
 from comity.runtime import events
 from comity.runtime.activation import Activation, Activations
@@ -191,6 +193,8 @@ class CallPath:
         watcher = log if parent is None else parent.log
         if self.is_closed:
             return self.refuse(request, admission.Refused("NODE_CLOSED", "this node is closing"), watcher)
+        if self._journal.failure is not None:  # what cannot be recorded must not be begun
+            return self.refuse(request, admission.Refused("STORE_UNAVAILABLE", str(self._journal.failure)), watcher)
         checked = _NOTHING
         if capability is not None and not arrival.problems:
             try:
@@ -487,6 +491,11 @@ class CallPath:
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._journal.append((), partial(_release, waiter))
         await waiter
+
+    async def recorded(self) -> None:
+        """Wait until a refusal is on disk; a store that failed can record none, which is what the refusal says then."""
+        with contextlib.suppress(UnavailableError):
+            await self.durable()
 
     async def close(self) -> None:
         """Cancel what runs, wait for its tasks, and drop the timers."""
