@@ -40,9 +40,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     jobs = [
-        ("comity, governed", sys.executable, "comity_call", 6400, ()),
-        ("comity, governed and durable", sys.executable, "comity_call", 6400, ("durable",)),
-        *((requirement, environment(name, requirement), name, 1280, ()) for name, requirement in PEERS.items()),
+        ("comity, governed", sys.executable, "comity_call", 12_800, ()),
+        ("comity, governed and durable", sys.executable, "comity_call", 12_800, ("durable",)),
+        *((requirement, environment(name, requirement), name, 2_560, ()) for name, requirement in PEERS.items()),
     ]
     runs: dict[str, list[float]] = {}
     for _ in range(options.rounds):

@@ -59,7 +59,7 @@ async def main(calls: int, lanes: int) -> None:
         for _ in range(share):
             await runtime.send_message(Request(**REQUEST), target)
 
-    await lane(20)
+    await asyncio.gather(*(lane(10) for _ in range(lanes)))  # warm up
     cpu = time.process_time()
     await asyncio.gather(*(lane(calls // lanes) for _ in range(lanes)))
     print((time.process_time() - cpu) / (calls // lanes * lanes) * 1e6)

@@ -125,7 +125,7 @@ def entry(record: CallRecord) -> Entry:
         request.tenant_id,
         pseudonym(request.user_id),
         session_id if session_id == request.root_id else pseudonym(session_id),
-        digest(request.objective),
+        digest(request.objective) if request.objective else "",
         chain,
         *outcome,
     )
