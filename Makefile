@@ -22,7 +22,7 @@ demo: $(READY) ## run the main job: a business case by four agents, under every 
 	$(BIN)/comity demo
 
 test: $(READY) ## run the test suite
-	$(RUN) -m pytest -n 2
+	$(RUN) -m pytest -n 2 --dist worksteal
 
 check: $(READY) ## formatting, lint, types, layer rule, doc tests
 	$(BIN)/ruff format --check .
