@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -116,13 +117,26 @@ def connect(path: Path, *, read_only: bool = False, busy_timeout_ms: int = BUSY_
     try:
         connection.execute(f"PRAGMA busy_timeout = {busy_timeout_ms}")
         if not read_only:
-            _check_owner(connection)
+            _patiently(lambda: _check_owner(connection), busy_timeout_ms)
             for pragma in PRAGMAS:
-                connection.execute(f"PRAGMA {pragma}")
+                _patiently(lambda pragma=pragma: connection.execute(f"PRAGMA {pragma}"), busy_timeout_ms)  # type: ignore[misc]
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _patiently(step: Callable[[], object], patience_ms: int) -> None:
+    """Try a step again while another process makes the file: SQLite does not wait by itself when the mode changes."""
+    give_up = time.monotonic() + patience_ms / 1000
+    while True:
+        try:
+            step()
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > give_up:
+                raise
+        time.sleep(0.01)
 
 
 def _check_owner(connection: sqlite3.Connection) -> None:
