@@ -74,7 +74,8 @@ def run(name: str) -> Outcome:
         ]  # fmt: skip
         began = time.monotonic()
         ran = subprocess.run(command, cwd=SPEC, capture_output=True, text=True, check=False, timeout=RUN_S_MAX)
-    return read(ran.stdout + ran.stderr, config, time.monotonic() - began)
+    text = f"{ran.stdout}{ran.stderr}\nexit code {ran.returncode}"  # negative if something killed it
+    return read(text, config, time.monotonic() - began)
 
 
 def read(text: str, config: str, seconds: float) -> Outcome:
@@ -136,7 +137,9 @@ def check(names: list[str]) -> bool:
             f"{outcome.depth:>6}{outcome.seconds:>9.1f}{'' if outcome.verdict == expected(name) else '  SURPRISE'}",
             flush=True,
         )
-        if name in TRACED:
+        if outcome.verdict != expected(name):
+            stories += [f"\n{name}, the end of what TLC said:", *outcome.text.splitlines()[-20:]]
+        elif name in TRACED:
             stories += [f"\n{name}: {outcome.verdict} fails", *story(outcome.text)]
     print("\n".join(stories))
     print(f"\nspecification: {len(names)} configurations, {surprises} surprises")

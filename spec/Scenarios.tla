@@ -15,8 +15,8 @@ Deep ==
   @@ (<<2>>          :> [To({"b"}) EXCEPT !.user = "u2"])
   @@ (<<2, 1>>       :> [To({"a"}) EXCEPT !.user = "u2"])
 
-\* One root asks several agents at once and more than it may: too many in parallel, too many in all, too deep, in a circle, wider
-\* than its own limits, longer than its own time and in another user's name.
+\* One root asks several agents at once and more than it may: too many in parallel, too many in all, too deep, in a circle,
+\* wider than its own limits, longer than its own time and in another user's name.
 Wide ==
      (<<1>>       :> [To({"a"}) EXCEPT !.calls = 4, !.ms = 2])
   @@ (<<1, 1>>    :> [To({"b"}) EXCEPT !.user = "u2", !.depth = 1])

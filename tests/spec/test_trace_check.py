@@ -3,213 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import copy
-import importlib.util
 import shutil
-import sys
-from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from spec_world import (
+    RecordingStore,
+    acting,
+    crossing,
+    nested,
+    overrun,
+    parallel,
+    queued,
+    refused,
+    seats_of,
+    trace_check,
+)
 
-from comity import Agent, Context, Limits, Node
+from comity import Agent, Context, Node
 from comity.core import admission
-from comity.core.tool import Tool
-from comity.engines.memory import MemoryJournal
-from comity.engines.sqlite import SqliteJournal
-from comity.errors import TargetError
 from comity.testing import VirtualClock, run_virtual
 
-SPEC = Path(__file__).parents[2] / "spec"
-
-
-def load(name: str):
-    """Import a file of the specification's folder, which is no package."""
-    found = importlib.util.spec_from_file_location(name, SPEC / f"{name}.py")
-    module = importlib.util.module_from_spec(found)
-    sys.modules[name] = module
-    found.loader.exec_module(module)
-    return module
-
-
-trace_check = load("trace_check")
-check, Seat = trace_check.check, trace_check.Seat
-
-
-class RecordingJournal(MemoryJournal):
-    """The real journal, which also remembers what was appended together."""
-
-    def __init__(self):
-        super().__init__()
-        self.appends = []
-
-    def append(self, records, then=None):
-        self.appends.append(tuple(records))
-        super().append(records, then)
-
-
-class RecordingStore(SqliteJournal):
-    """The real store, which also remembers what was appended together."""
-
-    def __init__(self, path, node_id):
-        super().__init__(path, node_id)
-        self.appends = []
-
-    def append(self, records, then=None):
-        self.appends.append(tuple(records))
-        super().append(records, then)
-
-
-def record(agents, work, **more) -> list[dict]:
-    """Run some work on a node in virtual time and return the trace."""
-    journal = RecordingJournal()
-
-    async def main():
-        async with Node(agents, journal=journal, clock=VirtualClock(), lag_ms=None, **more) as node:
-            await work(node)
-
-    run_virtual(main())
-    return trace_check.of_appends(journal.appends)
+check = trace_check.check
 
 
 def kinds(trace) -> list[tuple[str, str]]:
     return [(one["request_id"], one["kind"]) for one in trace]
-
-
-# --- scenarios ---
-
-
-def nested(**limits) -> list[dict]:
-    """A0 → A1 → A2 → A3, three hops below the root; each uses ten tokens."""
-    agents = []
-    for index in range(4):
-        agent = Agent(f"A{index}")
-
-        @agent.capability("GO")
-        async def go(ctx: Context, _next: str = f"A{index + 1}", _is_last: bool = index == 3):
-            ctx.report_usage(prompt_tokens=10)
-            return 1 if _is_last else (await ctx.call(_next, "GO")).data
-
-        agents.append(agent)
-    return record(agents, lambda node: node.call("A0", "GO", user_id="u", request_id="r", limits=Limits(**limits)))
-
-
-def parallel() -> list[dict]:
-    """BOSS asks HELP three times at once and may do so twice."""
-    boss, helper = Agent("BOSS"), Agent("HELP")
-
-    @helper.capability("WORK")
-    async def work():
-        await asyncio.sleep(1)
-
-    @boss.capability("SPREAD")
-    async def spread(ctx: Context):
-        await ctx.gather(*(ctx.call("HELP", "WORK") for _ in range(3)))
-
-    limits = Limits(fan_out_max=2)
-    return record([boss, helper], lambda node: node.call("BOSS", "SPREAD", user_id="u", request_id="r", limits=limits))
-
-
-def crossing() -> list[dict]:
-    """Two roots hold a serial agent each and ask for the other's."""
-    agents = []
-    barrier = asyncio.Barrier(2)
-    for me, other in (("A", "B"), ("B", "A")):
-        agent = Agent(me, concurrency=1, pending_max=5)
-
-        @agent.capability("ASK")
-        async def ask(ctx: Context, _other: str = other):
-            await barrier.wait()
-            await ctx.call(_other, "ANSWER")
-
-        @agent.capability("ANSWER")
-        async def answer():
-            return 1
-
-        agents.append(agent)
-
-    async def work(node):
-        await asyncio.gather(*(node.call(one, "ASK", user_id="u", request_id=f"r{one}") for one in "AB"))
-
-    return record(agents, work)
-
-
-def overrun() -> list[dict]:
-    """BOSS waits for SLOW, which does not stop when it is told to: both time out, and SLOW's result comes late."""
-    boss, slow = Agent("BOSS"), Agent("SLOW")
-
-    @slow.capability("WAIT")
-    async def wait():
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.sleep(60)
-        return "too late"
-
-    @boss.capability("PLAN")
-    async def plan(ctx: Context):
-        return (await ctx.call("SLOW", "WAIT")).data
-
-    async def work(node):
-        await node.call("BOSS", "PLAN", user_id="u", request_id="r", timeout_ms=5_000)
-        await asyncio.sleep(1)
-
-    return record([boss, slow], work)
-
-
-def queued() -> list[dict]:
-    """Three users want an agent that runs one call and lets one wait."""
-    agent = Agent("A", concurrency=1, pending_max=1)
-
-    @agent.capability("GO")
-    async def go():
-        await asyncio.sleep(1)
-
-    async def work(node):
-        await asyncio.gather(*(node.call("A", "GO", user_id=f"u{n}", request_id=f"r{n}") for n in range(3)))
-
-    return record([agent], work)
-
-
-def refused() -> list[dict]:
-    """An agent that asks itself, asks once too often, and asks too deep."""
-    first, second, third = Agent("A"), Agent("B"), Agent("C")
-
-    @first.capability("GO")
-    async def go(ctx: Context):
-        for target in "ABBB":
-            await ctx.call(target, "GO")
-
-    @second.capability("GO")
-    async def go_on(ctx: Context):
-        await ctx.call("C", "GO")
-
-    @third.capability("GO")
-    async def arrive():
-        return 1
-
-    limits = Limits(depth_max=1, calls_max=3)
-    return record([first, second, third], lambda node: node.call("A", "GO", user_id="u", request_id="r", limits=limits))
-
-
-def acting() -> list[dict]:
-    """An agent that uses a tool."""
-    agent = Agent("A", tools_allowed=["pay"])
-
-    @agent.capability("GO")
-    async def go(ctx: Context):
-        return await ctx.use_tool("pay", amount=5)
-
-    async def pay(amount: int) -> int:
-        return amount
-
-    tools = [Tool(name="pay", function=pay)]
-    return record([agent], lambda node: node.call("A", "GO", user_id="u", request_id="r"), tools=tools)
-
-
-def seats_of(scenario):
-    """Return the seats of the agents, where the scenario is about them."""
-    return {queued: {"A": Seat(1, 1)}, crossing: {"A": Seat(1, 5), "B": Seat(1, 5)}}.get(scenario)
 
 
 # --- what a node does is allowed ---
@@ -492,110 +311,3 @@ def test_a_tree_that_waits_for_a_person_is_put_aside_as_a_whole():
     assert check([*trace, *pause[:2]], is_complete=True).rule == "AuditComplete"
     ended = {**at(nested(), "r.1.1.1", "settled"), "batch": 1000}
     assert check([*trace, *pause, ended, {**pause[3], "batch": 1001}]).rule == "SettledOnce"
-
-
-# --- any work at all ---
-
-AGENTS = ("serial", "narrow", "broad", "other")
-SEATS = {"serial": Seat(1, 1), "narrow": Seat(2, 0), "broad": Seat(8, 1), "other": Seat(1, 3)}
-
-
-def workers() -> list[Agent]:
-    """Agents that do as they are told: wait, then make calls one after the other or at once, and answer or fail."""
-    agents = []
-    for name, seat in SEATS.items():
-        agent = Agent(name, concurrency=seat.places, pending_max=seat.pending_max)
-
-        @agent.capability("DO")
-        async def do(ctx: Context, plan: dict) -> int:
-            await asyncio.sleep(plan["ms"] / 1000)
-            ctx.report_usage(completion_tokens=plan["tokens"])
-
-            def ask(one):
-                inputs, objective = {"plan": one["plan"]}, one["objective"]
-                return ctx.call(one["to"], "DO", inputs, timeout_ms=one["timeout_ms"], objective=objective)
-
-            if plan["at_once"]:
-                await ctx.gather(*map(ask, plan["calls"]))
-            else:
-                for one in plan["calls"]:
-                    await ask(one)
-            if plan["fails"]:
-                raise TargetError("as told")
-            return len(plan["calls"])
-
-        agents.append(agent)
-    return agents
-
-
-def plans(depth: int):
-    """What an agent is told to do, calls included, down to a depth."""
-    calls = st.just([])
-    if depth:
-        call = {
-            "to": st.sampled_from(AGENTS),
-            "plan": plans(depth - 1),
-            "timeout_ms": st.sampled_from([20, 200, 2_000]),
-            "objective": st.sampled_from(["", "this"]),
-        }
-        calls = st.lists(st.fixed_dictionaries(call), max_size=3)
-    plan = {
-        "ms": st.sampled_from([0, 0, 10, 100]),
-        "tokens": st.sampled_from([0, 0, 7]),
-        "at_once": st.booleans(),
-        "fails": st.sampled_from([False, False, False, True]),
-        "calls": calls,
-    }
-    return st.fixed_dictionaries(plan)
-
-
-ROOTS = st.lists(
-    st.fixed_dictionaries(
-        {
-            "to": st.sampled_from(AGENTS),
-            "plan": plans(3),
-            "after_ms": st.sampled_from([0, 0, 10, 50]),
-            "timeout_ms": st.sampled_from([100, 1_000]),
-            "limits": st.builds(
-                Limits,
-                depth_max=st.integers(1, 4),
-                fan_out_max=st.integers(1, 3),
-                calls_max=st.integers(2, 12),
-                tokens_max=st.sampled_from([None, 20]),
-            ),
-        }
-    ),
-    min_size=1,
-    max_size=4,
-)
-
-
-def do_all(roots) -> list[dict]:
-    async def one(node, number, root):
-        await asyncio.sleep(root["after_ms"] / 1000)
-        user = f"u{number % 2}"
-        await node.call(
-            root["to"], "DO", {"plan": root["plan"]},
-            user_id=user, request_id=f"r{number}", timeout_ms=root["timeout_ms"], limits=root["limits"],
-        )  # fmt: skip
-
-    async def work(node):
-        await asyncio.gather(*(one(node, number, root) for number, root in enumerate(roots)))
-
-    return record(workers(), work, privacy=None)
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(ROOTS)
-def test_whatever_agents_do_the_trace_is_a_behaviour_of_the_specification(roots):
-    assert check(do_all(roots), seats=SEATS, is_complete=True) is None
-
-
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(ROOTS, st.data())
-def test_a_lost_or_repeated_record_never_goes_unnoticed(roots, data):
-    trace = do_all(roots)
-    chosen = data.draw(st.sampled_from([one for one in trace if one["kind"] in {"admitted", "settled"}]))
-    assert check([one for one in trace if one is not chosen], seats=SEATS, is_complete=True) is not None
-    again = {**chosen, "at_ms": trace[-1]["at_ms"], "batch": len(trace)}
-    assert check([*trace, again], seats=SEATS, is_complete=True).rule == "SettledOnce"
