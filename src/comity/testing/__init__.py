@@ -1,5 +1,22 @@
-"""For tests of agents: virtual time, so that a test of a 30 s timeout takes milliseconds."""
+"""For tests of agents: virtual time, so that a test of a 30 s timeout takes milliseconds, and a model provider on a real socket
+that answers by script and fails on demand.
+"""
 
+from comity.testing.model_server import Broken, Cut, Failure, Garbage, ModelServer, Received, Rule, Step
+from comity.testing.model_wire import Answer, ToolUse
 from comity.testing.virtual import VirtualClock, run_virtual
 
-__all__ = ["VirtualClock", "run_virtual"]
+__all__ = [
+    "Answer",
+    "Broken",
+    "Cut",
+    "Failure",
+    "Garbage",
+    "ModelServer",
+    "Received",
+    "Rule",
+    "Step",
+    "ToolUse",
+    "VirtualClock",
+    "run_virtual",
+]
