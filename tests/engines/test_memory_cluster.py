@@ -1,0 +1,47 @@
+"""The leases and the network in memory keep the contracts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from cluster_contract import LeasesContract, TransportContract
+
+from comity.core.lease import LEASE_MS
+from comity.engines.memory_cluster import MemoryLeases, MemoryNetwork
+from comity.ports import Leases, Transport
+from comity.testing import VirtualClock, run_virtual
+
+
+class TestMemoryLeases(LeasesContract):
+    def check(self, case: Callable[[Leases], Awaitable[None]]) -> None:
+        async def main() -> None:
+            await case(MemoryLeases(VirtualClock()))
+
+        run_virtual(main())
+
+    async def wait_out(self) -> None:
+        await asyncio.sleep(LEASE_MS / 1000)
+
+    def test_an_expired_lease_is_free_and_its_holder_learns_it_when_it_renews(self) -> None:
+        async def case(leases: Leases) -> None:
+            assert isinstance(leases, MemoryLeases)
+            first = await leases.acquire("A", "n1")
+            leases.expire("A")
+            leases.expire("never held")
+            assert await leases.renew(first) is None
+            assert (await leases.acquire("A", "n2")).token == first.token + 1
+
+        self.check(case)
+
+
+class TestMemoryTransport(TransportContract):
+    def check(self, case: Callable[[Transport, Transport], Awaitable[None]]) -> None:
+        async def main() -> None:
+            network = MemoryNetwork()
+            await case(network.transport(), network.transport())
+
+        run_virtual(main())
+
+    async def settle(self) -> None:
+        await asyncio.sleep(0.001)
