@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from comity.testing import Answer, Broken, Cut, Failure, Garbage, ModelServer, ToolUse
+from comity.testing import Broken, Cut, Failure, Garbage, ModelServer
+from comity.testing.model_wire import Answer, ToolUse
 
 CHAT = "/v1/chat/completions"
 MESSAGES = "/v1/messages"

@@ -2,21 +2,16 @@
 that answers by script and fails on demand.
 """
 
-from comity.testing.model_server import Broken, Cut, Failure, Garbage, ModelServer, Received, Rule, Step
-from comity.testing.model_wire import Answer, ToolUse
+from comity.testing.model_server import Broken, Cut, Failure, Garbage, ModelServer, Received
 from comity.testing.virtual import VirtualClock, run_virtual
 
 __all__ = [
-    "Answer",
     "Broken",
     "Cut",
     "Failure",
     "Garbage",
     "ModelServer",
     "Received",
-    "Rule",
-    "Step",
-    "ToolUse",
     "VirtualClock",
     "run_virtual",
 ]
