@@ -149,6 +149,14 @@ CODES: dict[str, Meaning] = {
     "TARGET_MISCONFIGURED": Meaning(TargetError, False, _TRIPS, "Fix the agent's configuration."),
     "OUTPUT_VALIDATION_FAILED": Meaning(TargetError, False, _COUNTS, "The agent's answer does not fit its own schema."),
     "OUTPUT_TOO_LARGE": Meaning(TargetError, False, _COUNTS, "The agent must answer with less, or with a reference."),
+    # what can happen between an agent and its model
+    "MODEL_RATE_LIMITED": Meaning(UnavailableError, True, _COUNTS, "Try after retry_after_ms; the provider limits how often."),
+    "MODEL_OVERLOADED": Meaning(UnavailableError, True, _COUNTS, "Try again shortly; the provider has too much to do."),
+    "MODEL_TIMEOUT": Meaning(UnavailableError, True, _COUNTS, "Try again; the provider did not answer in time."),
+    "MODEL_FAILED": Meaning(TargetError, False, _COUNTS, "The provider failed; its message says why."),
+    "MODEL_REFUSED": Meaning(TargetError, False, _IGNORES, "Ask in another way; the model or its provider declined."),
+    "MODEL_CONTEXT_TOO_LONG": Meaning(CallerError, False, _IGNORES, "Send less; the model cannot read so much at once."),
+    "MODEL_MISCONFIGURED": Meaning(TargetError, False, _TRIPS, "Fix the model's name, key or address."),
 }
 
 

@@ -6,12 +6,13 @@ differ from run to run comes in through here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Protocol
 
 from comity.core.audit import Row, Verdict
 from comity.core.journal import Document, Record, StoredCall
 from comity.core.lease import Lease
+from comity.core.model import Completion, Prompt
 
 Then = Callable[[Exception | None], None]
 Receive = Callable[[str, bytes], None]  # the sender's node id, and what it sent
@@ -157,4 +158,23 @@ class Transport(Protocol):
 
     def peers(self) -> Sequence[str]:
         """Return the other nodes that take part, sorted, as far as is known: some may be gone."""
+        ...
+
+
+class Model(Protocol):
+    """A language model. Everything an agent needs of one is this.
+
+    `stream` yields pieces of the text as they come, then the whole answer, once, and ends. A model that cannot stream yields
+    the answer alone. Closing the generator, or cancelling who reads it, closes the connection. What goes wrong is raised as
+    `core.model.model_error`; a stream that breaks off without an answer is `MODEL_FAILED`. Nothing is retried here: who asks
+    knows the deadline.
+    """
+
+    @property
+    def name(self) -> str:
+        """How the model is named to people, such as `openai:gpt-5`."""
+        ...
+
+    def stream(self, prompt: Prompt) -> AsyncGenerator[str | Completion, None]:
+        """Ask, and yield pieces of the answer's text and last the whole answer."""
         ...
