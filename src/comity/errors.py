@@ -127,6 +127,9 @@ CODES: dict[str, Meaning] = {
     "APPROVAL_DENIED": Meaning(RefusedError, False, _IGNORES, "Do without; a person said no."),
     "PRIVACY_BLOCKED": Meaning(CallerError, False, _IGNORES, "Leave out the personal data that policy blocks."),
     "GUARDRAIL_STOPPED": Meaning(RefusedError, False, _IGNORES, "Say it in a way the guardrail allows."),
+    "GUIDANCE_BLOCKED": Meaning(
+        RefusedError, False, _IGNORES, "Do it without touching that, or ask the people who set the constraint to lift it."
+    ),
     # what it may cost
     "LIMIT_DEPTH_EXCEEDED": Meaning(RefusedError, False, _IGNORES, "Do the work yourself and return to your caller."),
     "LIMIT_FAN_OUT_EXCEEDED": Meaning(RefusedError, True, _IGNORES, "Wait for a parallel call to end, then ask again."),

@@ -7,12 +7,16 @@ differ from run to run comes in through here.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from comity.core.audit import Row, Verdict
 from comity.core.journal import Document, Record, StoredCall
 from comity.core.lease import Lease
 from comity.core.model import Completion, Prompt
+
+if TYPE_CHECKING:  # loaded where guidance is used
+    from comity.core.guidance import Guidance
+    from comity.core.payload import Problem
 
 Then = Callable[[Exception | None], None]
 Receive = Callable[[str, bytes], None]  # the sender's node id, and what it sent
@@ -177,4 +181,19 @@ class Model(Protocol):
 
     def stream(self, prompt: Prompt) -> AsyncGenerator[str | Completion, None]:
         """Ask, and yield pieces of the answer's text and last the whole answer."""
+
+
+class GuidanceSource(Protocol):
+    """Where people keep a project's guidance, and agents answer."""
+
+    def read(self) -> tuple[dict[str, Any], Guidance, tuple[Problem, ...]]:
+        """Return the document, its guidance and what is wrong with it. Raises `ComityError` if it cannot be read at all."""
+        ...
+
+    def change(self, how: Callable[[Guidance], Guidance]) -> Guidance:
+        """Apply a change to what the document says now, whoever else changes it at the same time, and return the result."""
+        ...
+
+    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Call `changed` from another thread whenever the document may have changed; return what ends that."""
         ...

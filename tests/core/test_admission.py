@@ -13,6 +13,7 @@ from comity.core import admission
 from comity.core.admission import RULES, Caller, Refused, Snapshot, admit
 from comity.core.agent import Agent, Capability, Status
 from comity.core.envelope import Request
+from comity.core.guidance import Constraint, Finding, Severity
 from comity.core.limits import Limits
 from comity.core.payload import Problem
 from comity.core.schema import Checked
@@ -79,6 +80,11 @@ def world(**fields) -> Snapshot:
     return Snapshot(**usual | fields)
 
 
+def finding(constraint_id: str, severity: Severity = Severity.BLOCKING) -> Finding:
+    rule = Constraint(id=constraint_id, rule="Leave it alone", severity=severity, reason="clients depend on it")
+    return Finding(rule, "src/api/x.py")
+
+
 def decide(request: dict | None = None, snapshot: dict | None = None) -> Refused | None:
     return admit(call(**request or {}), world(**snapshot or {}), now_ms=NOW_MS)
 
@@ -90,6 +96,7 @@ REFUSALS = [
     (admission.known, {}, {"capability": None}, "ROUTING_UNKNOWN_CAPABILITY"),
     (admission.permitted, {}, {"permitted": False}, "ROUTING_NOT_PERMITTED"),
     (admission.inputs, {}, {"checked": Checked(None, (PROBLEM,))}, "INPUT_VALIDATION_FAILED"),
+    (admission.guidance, {}, {"findings": (finding("a"),)}, "GUIDANCE_BLOCKED"),
     (admission.breaker, {}, {"breaker_retry_after_ms": 500}, "CAPABILITY_UNAVAILABLE"),
     (admission.depth, {"chain": ("1", "2", "3", "4", "5", "ORC")}, {}, "LIMIT_DEPTH_EXCEEDED"),
     (admission.cycle, {}, {"objective_in_progress": True}, "ROUTING_OBJECTIVE_IN_PROGRESS"),
@@ -115,6 +122,7 @@ def test_the_rules_stand_in_the_order_of_the_design():
         "known",
         "permitted",
         "inputs",
+        "guidance",
         "breaker",
         "depth",
         "cycle",
@@ -253,6 +261,19 @@ def test_a_caller_hears_whom_it_may_call():
     refusal = decide(snapshot={"permitted": False, "caller": caller(agent=Agent("ALONE", can_call=[]))})
     assert refusal is not None
     assert refusal.message == "ALONE may call nobody, not ANL"
+
+
+def test_a_blocking_constraint_is_named_with_its_rule_and_reason():
+    refusal = decide(snapshot={"findings": (finding("a"), finding("b"), finding("c", Severity.WARNING))})
+    assert refusal is not None
+    assert refusal.message == (
+        "constraint a forbids touching src/api/x.py: Leave it alone (clients depend on it); and 1 more forbid it"
+    )
+    assert refusal.note == "guidance: blocking a, blocking b"
+
+
+def test_constraints_that_only_warn_refuse_nothing():
+    assert decide(snapshot={"findings": (finding("c", Severity.WARNING), finding("d", Severity.ADVISORY))}) is None
 
 
 def test_every_problem_of_the_inputs_is_named():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comity.core.glob import ALTERNATIVES_MAX, GlobError, compile_scope, covers, normalize
+from comity.core.glob import ALTERNATIVES_MAX, GlobError, compile_scope, concerns, covers, normalize
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,11 @@ def test_a_scope_covers_what_its_marks_say(scope, inside, outside):
         "src//api/./x.py",
         "src\\api\\x.py",
         "/home/me/project/src/api/x.py",
+        "~/project/src/api/x.py",
+        "../project/src/api/x.py",
+        "src/../../project/src/api/x.py",
+        "C:\\project\\src\\api\\x.py",
+        "file:///home/me/project/src/api/x.py",
     ],
 )
 def test_no_way_of_writing_a_path_escapes_a_scope(path):
@@ -90,4 +95,42 @@ def test_a_scope_agrees_with_the_regular_expression_it_means(pattern, names):
 def test_a_hostile_scope_costs_little():
     started = time.perf_counter()
     assert not covers("/".join(["**", "*a*a*a*a*b"] * 40), "/".join(["a" * 60] * 40))
+    assert time.perf_counter() - started < 5
+
+
+# --- what an action concerns ---
+
+
+@pytest.mark.parametrize(
+    ("scope", "touched", "untouched"),
+    [
+        ("src/api/**", ["src/api/x.py", "src", "src/", ".", "", "src/**", "**/*.py", "src/{api,web}/x", "s*/api", "/repo/src", "/repo/s?c/**", "/"], ["srcx", "src/web/", "/repo/web/x"]),
+        ("src/*.py", ["src", "src/[ab].py", "src/?.py"], ["src/a/", "src/*.txt"]),
+        ("**/test_?.py", ["tests/", "**/test_[ab].py", "**"], ["README.md", "docs", "**/*.txt"]),
+        ("app/*/page", ["app/[id]/page", "app/[id/page"], ["app/[id/x", "app/[id"]),
+        ("", ["x", "topic:payments", "**"], []),
+        ("**", ["x", "topic:payments"], []),
+        ("topic:payments", ["topic:payments", "topic:Payments", "topic: payments"], ["payments", "topic:pay", "src/**"]),
+        ("topic:pay*", ["topic:payments"], ["topic:refunds"]),
+        ("src/**", ["src/x"], ["topic:src", "topic:src/x"]),
+    ],
+)  # fmt: skip
+def test_an_action_concerns_a_scope_if_it_may_touch_what_lies_in_it(scope, touched, untouched):
+    assert [one for one in touched if not concerns(scope, one)] == []
+    assert [one for one in untouched if concerns(scope, one)] == []
+
+
+@given(
+    st.lists(PATTERN_NAMES, min_size=1, max_size=3).map("/".join),
+    st.lists(PATTERN_NAMES, min_size=1, max_size=3).map("/".join),
+    st.lists(NAMES, min_size=1, max_size=4).map("/".join),
+)
+def test_two_patterns_that_cover_one_path_concern_each_other(scope, touched, path):
+    if any(mark in touched for mark in "*?") and covers(scope, path) and covers(touched, path):
+        assert concerns(scope, touched)
+
+
+def test_a_hostile_pattern_costs_little():
+    started = time.perf_counter()
+    concerns("/".join(["**", "*a*a*a*a*b"] * 40), "/".join(["**", "*a*a*c*a*a"] * 40))
     assert time.perf_counter() - started < 5

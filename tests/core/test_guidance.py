@@ -20,6 +20,7 @@ from comity.core.guidance import (
     blocking,
     constraints_for,
     context,
+    findings,
     focus,
     open_questions,
     parse,
@@ -91,6 +92,22 @@ def test_only_blocking_constraints_on_a_touched_path_block(guidance):
         "auth-approval",
     ]
     assert blocking(guidance, []) == []
+
+
+def test_a_finding_names_the_constraint_what_it_is_about_and_why(guidance):
+    (first, *others) = findings(guidance, ["docs/x.md", "src/api/checkout.py"])
+    assert str(first) == (
+        "constraint no-breaking-changes forbids touching src/api/checkout.py: Do not modify public API signatures (External clients)"
+    )
+    assert [(one.constraint.id, one.is_blocking) for one in others] == [("tests", False), ("style", False)]
+    assert str(others[0]) == "constraint tests applies to touching src/api/checkout.py: Add tests"
+
+
+def test_an_action_that_touches_nothing_concerns_no_constraint():
+    everywhere = Guidance(constraints=(Constraint(id="freeze", rule="Change nothing"),))
+    assert findings(everywhere, []) == ()
+    assert ids(blocking(everywhere, ["x"])) == ["freeze"]
+    assert findings(everywhere, [""])[0].touched == "."
 
 
 def test_open_questions_come_most_urgent_first(guidance):

@@ -83,7 +83,7 @@ def test_an_expired_focus_is_ignored(folder):
 def test_an_action_on_a_constrained_path_is_forbidden_until_the_constraint_is_removed(folder, reader):
     assert [one.id for one in reader.check_blocking_constraints(["README.md", "src/api/x.py"])] == ["no-breaking-changes"]
     assert reader.check_blocking_constraints(["README.md"]) == []
-    GuidanceFile(PROJECT, folder).change(lambda _: Guidance())
+    GuidanceFile.of_project(PROJECT, folder).change(lambda _: Guidance())
     assert reader.check_blocking_constraints(["src/api/x.py"]) == []
 
 
@@ -101,7 +101,7 @@ def test_a_project_without_a_file_has_no_guidance(tmp_path):
 @pytest.mark.parametrize("project_id", ["", "../x", "a/b", ".hidden", "x" * 129])
 def test_a_project_id_cannot_leave_its_folder(tmp_path, project_id):
     with pytest.raises(CallerError, match="project id"):
-        GuidanceFile(project_id, tmp_path)
+        GuidanceFile.of_project(project_id, tmp_path)
 
 
 @pytest.mark.parametrize("text", ["spec: [", "a: !!python/object/apply:os.getcwd []", "\x00"])
@@ -109,6 +109,19 @@ def test_a_file_that_is_no_yaml_is_refused_not_taken_as_empty(folder, reader, te
     (folder / f"{PROJECT}.yaml").write_text(text)
     with pytest.raises(CallerError, match="YAML"):
         reader.check_blocking_constraints(["src/api/x.py"])
+
+
+def test_an_empty_file_is_refused_not_taken_as_no_guidance(folder, reader):
+    (folder / f"{PROJECT}.yaml").write_text("")
+    with pytest.raises(CallerError, match="empty"):
+        reader.get_constraints()
+
+
+def test_a_file_that_has_gone_is_refused_not_taken_as_no_guidance(folder, reader):
+    reader.get_constraints()
+    (folder / f"{PROJECT}.yaml").unlink()
+    with pytest.raises(CallerError, match="gone"):
+        reader.get_constraints()
 
 
 def test_a_file_too_large_to_be_guidance_is_refused(folder, reader):
@@ -185,8 +198,8 @@ def test_a_change_waits_for_the_one_before_it_and_builds_on_it(folder):
         second.join(timeout=0.2)
         return add(1)(guidance)
 
-    second = threading.Thread(target=lambda: GuidanceFile(PROJECT, folder).change(add(2)))
-    GuidanceFile(PROJECT, folder).change(slowly)
+    second = threading.Thread(target=lambda: GuidanceFile.of_project(PROJECT, folder).change(add(2)))
+    GuidanceFile.of_project(PROJECT, folder).change(slowly)
     second.join()
     answers = GuidanceReader(PROJECT, folder=folder).get_questions()[1].answers
     assert [one.agent_id for one in answers] == ["agent-1", "agent-2"]
@@ -214,7 +227,7 @@ def test_a_write_that_fails_leaves_the_old_document_and_no_litter(folder, store,
     before = (folder / f"{PROJECT}.yaml").read_text()
     monkeypatch.setattr("os.fsync", fails)
     with pytest.raises(UnavailableError, match="disk"):
-        GuidanceFile(PROJECT, folder).change(lambda _: Guidance())
+        GuidanceFile.of_project(PROJECT, folder).change(lambda _: Guidance())
     assert (folder / f"{PROJECT}.yaml").read_text() == before
     assert list(folder.glob("*.new")) == []
 

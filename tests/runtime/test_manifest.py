@@ -40,6 +40,7 @@ agents:
         limits: {calls_max: 5}
         clear: [EMAIL]
         doing: Adding up
+        touches: [sums/**, $.path]
         breaker: {failures_max: 3, open_ms: 100, probes: 1}
         input_schema: {type: object, properties: {values: {type: array}}, required: [values]}
         output_schema: {type: number}
@@ -109,6 +110,7 @@ def test_every_field_of_the_file_reaches_the_agent(tmp_path):
     assert (capability.timeout_ms, capability.active, capability.examples) == (15_000, False, ({"values": [1, 2]},))
     assert (capability.limits, capability.breaker) == (Limits(calls_max=5), Policy(failures_max=3, open_ms=100, probes=1))
     assert (capability.clear, capability.doing) == ({"EMAIL"}, "Adding up")
+    assert (capability.touching.fixed, capability.touching.fields) == (("sums/**",), (("path",),))
     first, second = capability.implementations
     assert (first.name, first.priority, first.run_in) == ("Adder.add", 10, "process")
     assert first.retry == Retry(attempts=4, delay_ms=10, multiplier=3, delay_ms_max=50, jitter=0)

@@ -7,7 +7,7 @@ have all agreed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -15,6 +15,9 @@ from comity.core.agent import Agent, Capability, Status
 from comity.core.envelope import Request
 from comity.core.payload import Problem
 from comity.core.schema import Checked
+
+if TYPE_CHECKING:  # most nodes have no guidance and need not load it
+    from comity.core.guidance import Finding
 
 
 class Refused(Struct, frozen=True, gc=False):
@@ -24,6 +27,7 @@ class Refused(Struct, frozen=True, gc=False):
     message: str
     retry_after_ms: int | None = None
     problems: tuple[Problem, ...] = ()
+    note: str = ""  # for the audit
 
 
 class Caller(Struct, frozen=True, gc=False):
@@ -57,6 +61,7 @@ class Snapshot(Struct, frozen=True, gc=False):
     place: int  # in the callee's queue; 0 if it can start at once
     calls_left: int
     tokens_left: int | None
+    findings: tuple[Finding, ...] = ()  # people's constraints on what the call touches, strictest first
 
 
 Rule = Callable[[Request, Snapshot, int], Refused | None]
@@ -117,6 +122,25 @@ def inputs(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # no
     first = problems[0]
     more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
     return Refused("INPUT_VALIDATION_FAILED", f"{first.path}: {first.message}{more}", problems=problems)
+
+
+def guidance(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001
+    """No constraint people have set forbids what the call touches."""
+    return forbidden(world.findings) if world.findings else None
+
+
+def forbidden(findings: tuple[Finding, ...]) -> Refused | None:
+    """Return the refusal by the constraints among these that block; a tool is judged by it as a call is."""
+    blocking = [found for found in findings if found.is_blocking]
+    if not blocking:
+        return None
+    more = f"; and {len(blocking) - 1} more forbid it" if len(blocking) > 1 else ""
+    return Refused("GUIDANCE_BLOCKED", f"{blocking[0]}{more}", note=told(tuple(blocking)))
+
+
+def told(findings: tuple[Finding, ...]) -> str:
+    """Return what the audit says of the constraints an action concerns."""
+    return f"guidance: {', '.join(f'{found.constraint.severity} {found.constraint.id}' for found in findings)}"
 
 
 def breaker(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001
@@ -194,6 +218,7 @@ RULES: Final[tuple[Rule, ...]] = (
     known,
     permitted,
     inputs,
+    guidance,
     breaker,
     depth,
     cycle,

@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from comity.core import breaker
+from comity.core import breaker, touch
 from comity.core.limits import NAME_CHARS_MAX, TIMEOUT_MS_CEILING, Limits
 from comity.core.retry import Retry
 from comity.core.schema import Checker, JsonSchema, SchemaError, from_return, from_signature
+from comity.core.touch import Touches, Touching
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Hook = Callable[[str, dict[str, Any]], Any]  # address and state; may be async
@@ -70,6 +71,7 @@ class Capability:
         "limits",
         "name",
         "timeout_ms",
+        "touching",
         "version",
         "wants_context",
     )
@@ -109,6 +111,7 @@ class Capability:
         self.breaker = breaker_policy
         self.clear = frozenset(clear)  # types of personal data it needs in clear, if the node grants them
         self.doing = doing  # what a user is told while it works
+        self.touching: Touching | None = None  # what people's constraints are held against
         self.implementations: tuple[Implementation, ...] = ()
         self.wants_context: dict[Callable[..., Any], bool] = {}
         self._input_schema = input_schema
@@ -242,6 +245,7 @@ class Agent:
         output_schema: Mapping[str, Any] | None = None,
         clear: Collection[str] = (),
         doing: str = "",
+        touches: Touches = (),
         retry: Retry | None = None,
         run_in: RunIn | str = RunIn.LOOP,
     ) -> Callable[[Function], Function]:
@@ -268,6 +272,10 @@ class Agent:
         def declare(function: Function) -> Function:
             if not capability.description:
                 capability.description = (function.__doc__ or "").strip().partition("\n")[0]
+            try:
+                capability.touching = touch.declare(touches, function)
+            except ValueError as error:
+                raise DeclarationError(f"{code}: {error}") from None
             self.capabilities[code] = capability
             return self.implementation(code, priority=1, retry=retry, run_in=run_in)(function)
 

@@ -7,18 +7,26 @@ folder touches what is in it. A scope without any of these marks covers the path
 covers everything.
 
 Paths are compared after `.` and `..` have been resolved, so no detour escapes a scope. Where the project lies on the disk is
-not known here, so an absolute path is covered if any of its endings is: rather too much than too little.
+not known here, so a path that begins outside it (`/…`, `~/…`, `../…`, `C:\\…`, `file://…`) is covered if any of its endings is:
+rather too much than too little.
+
+An action concerns a scope if the scope covers what it touches, if it touches a folder the scope lies in, or if it touches a
+pattern that shares a path with the scope. A topic, written `topic:payments`, is no path: only a scope that is a topic or that
+covers everything concerns it, whatever its case.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 ALTERNATIVES_MAX = 64
+TOPIC = "topic:"
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _MARKS = re.compile(r"[*?\[{]")
+_OUTSIDE = re.compile(r"/|~|\.\.(/|$)|[A-Za-z][A-Za-z0-9+.-]*:")
 _EVERYTHING = "**"
 
 
@@ -26,11 +34,75 @@ class GlobError(ValueError):
     """The scope cannot be read."""
 
 
+def concerns(scope: str, touched: str) -> bool:
+    """Return whether an action on a path, a pattern of paths or a topic concerns a scope, or raise `GlobError`."""
+    if touched.startswith(TOPIC) or scope.strip().startswith(TOPIC):
+        return _concerns_topic(scope.strip(), touched)
+    if covers(scope, touched):
+        return True
+    patterns = compile_scope(scope)
+    if any(_head(pattern)[: len(names)] == names for pattern in patterns for names in _places(touched, normalize(touched))):
+        return True  # a folder the scope lies in
+    if not (touched.endswith("/") or _MARKS.search(touched)):
+        return False
+    try:
+        others = [ending for other in compile_scope(touched) for ending in _places(touched, other)]
+    except GlobError:
+        return False  # brackets in the name of a file, and as a name it is not covered
+    return any(_share(one, other) for one in patterns for other in others)
+
+
 def covers(scope: str, path: str) -> bool:
     """Return whether a scope covers a path, or raise `GlobError`."""
-    names = normalize(path)
-    endings = [names[at:] for at in range(max(len(names), 1))] if path.replace("\\", "/").startswith("/") else [names]
-    return any(_matches(pattern, ending, _is_stars, _name_matches) for pattern in compile_scope(scope) for ending in endings)
+    places = _places(path, normalize(path))
+    return any(_matches(pattern, names, _is_stars, _name_matches) for pattern in compile_scope(scope) for names in places)
+
+
+def _places(path: str, names: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return where in the project a path may lie: there, or at any of its endings if it begins outside."""
+    is_outside = _OUTSIDE.match(path.replace("\\", "/")) or names[:1] == ("..",)
+    return [names[at:] for at in range(max(len(names), 1))] if is_outside else [names]
+
+
+def _concerns_topic(scope: str, touched: str) -> bool:
+    if scope in ("", _EVERYTHING):
+        return True
+    if not (scope.startswith(TOPIC) and touched.startswith(TOPIC)):
+        return False
+    return covers(scope.removeprefix(TOPIC).strip().casefold(), touched.removeprefix(TOPIC).strip().casefold())
+
+
+def _head(pattern: Sequence[str]) -> tuple[str, ...]:
+    """Return the names a pattern begins with, up to the first that has marks."""
+    return tuple(itertools.takewhile(lambda name: not _MARKS.search(name), pattern))
+
+
+def _share(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Return whether some path fits both patterns."""
+    return _meet(one, other, _is_stars, lambda a, b: _meet(_marks_of(a), _marks_of(b), _is_star, _parts_meet))
+
+
+def _parts_meet(one: str, other: str) -> bool:
+    # Two sets may or may not share a character; that they do is the side on which nothing is missed.
+    return "?" in (one, other) or (len(one) > 1 and len(other) > 1) or _fits(one, other)
+
+
+def _fits(one: str, other: str) -> bool:
+    return _character_matches(one, other) if len(other) == 1 else _character_matches(other, one)
+
+
+def _meet(one: Sequence[str], other: Sequence[str], is_star: Callable[[str], bool], meets: Callable[[str, str], bool]) -> bool:
+    """Return whether some sequence fits both patterns; row by row, so the work is the product of the lengths."""
+    row = [all(map(is_star, other[at:])) for at in range(len(other) + 1)]  # of the rest of `other` and nothing
+    for part in reversed(one):
+        before, row = row, [False] * (len(other) + 1)
+        for at in range(len(other), -1, -1):
+            if is_star(part):
+                row[at] = before[at] or (at < len(other) and row[at + 1])
+            elif at < len(other):
+                star = is_star(other[at])
+                row[at] = (row[at + 1] or before[at]) if star else meets(part, other[at]) and before[at + 1]
+    return row[0]
 
 
 def normalize(path: str) -> tuple[str, ...]:

@@ -15,12 +15,13 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from comity.core.glob import GlobError, compile_scope, covers
+from comity.core.glob import GlobError, compile_scope, concerns
 from comity.core.insight import Evidence, parse_time
 from comity.core.payload import Problem
 from comity.errors import CallerError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TOUCHED_CHARS_MAX = 200
 _Word = TypeVar("_Word", bound=StrEnum)
 
 
@@ -30,6 +31,9 @@ class Severity(StrEnum):
     BLOCKING = "blocking"
     WARNING = "warning"
     ADVISORY = "advisory"
+
+
+_SEVERITIES = tuple(Severity)
 
 
 class Priority(StrEnum):
@@ -123,20 +127,46 @@ def focus(guidance: Guidance, *, now_ms: int) -> Focus | None:
     return None if found is None or (found.until is not None and found.until <= now_ms) else found
 
 
+class Finding(Struct, frozen=True):
+    """A constraint that an action concerns, and what the action touches that it is about."""
+
+    constraint: Constraint
+    touched: str
+
+    @property
+    def is_blocking(self) -> bool:
+        """Whether the action must not be done."""
+        return self.constraint.severity is Severity.BLOCKING
+
+    def __str__(self) -> str:
+        one = self.constraint
+        verb = "forbids" if self.is_blocking else "applies to"
+        why = f" ({one.reason})" if one.reason else ""
+        return f"constraint {one.id} {verb} touching {self.touched[:_TOUCHED_CHARS_MAX]}: {one.rule}{why}"
+
+
+def findings(guidance: Guidance, touched: Iterable[str]) -> tuple[Finding, ...]:
+    """Return the constraints on an action that touches these paths and topics, strictest first.
+
+    This is the one place that decides whether a constraint holds for an action; calls, tools and steps are all judged here.
+    """
+    texts = tuple(touched)
+    found = []
+    for one in guidance.constraints:
+        text = next((text for text in texts if concerns(one.scope, text)), None)
+        if text is not None:
+            found.append(Finding(one, text or "."))
+    return tuple(sorted(found, key=lambda one: _SEVERITIES.index(one.constraint.severity)))
+
+
 def constraints_for(guidance: Guidance, path: str) -> list[Constraint]:
     """Return the constraints on a path, strictest first."""
-    found = [constraint for constraint in guidance.constraints if covers(constraint.scope, path)]
-    return sorted(found, key=lambda constraint: list(Severity).index(constraint.severity))
+    return [found.constraint for found in findings(guidance, (path,))]
 
 
 def blocking(guidance: Guidance, paths: Iterable[str]) -> list[Constraint]:
     """Return the constraints that forbid an action on these paths, in the document's order."""
-    touched = list(paths)
-    return [
-        constraint
-        for constraint in guidance.constraints
-        if constraint.severity is Severity.BLOCKING and any(covers(constraint.scope, path) for path in touched)
-    ]
+    return [found.constraint for found in findings(guidance, paths) if found.is_blocking]
 
 
 def open_questions(guidance: Guidance) -> list[Question]:

@@ -21,7 +21,7 @@ class Accepted(Struct, frozen=True, gc=False):
     request: Request
     at_ms: int
     node_id: str
-    note: str = ""  # what was hidden from the callee, and what it was shown in clear
+    note: str = ""  # what was hidden from the callee, what it was shown in clear, and which constraints warned
 
 
 class Refused(Struct, frozen=True, gc=False):
@@ -30,6 +30,7 @@ class Refused(Struct, frozen=True, gc=False):
     request: Request
     reply: Reply
     at_ms: int
+    note: str = ""  # whose rule it was, if not the node's own
 
 
 class Settled(Struct, frozen=True, gc=False):
@@ -107,6 +108,7 @@ def entry(record: CallRecord) -> Entry:
     chain = " ".join(request.chain) if request.chain else ""
     if type(record) is Refused:  # whatever the caller took for a name
         target, capability = _told(target), pseudonym(capability)
+        outcome = (*outcome[:-1], record.note)
     elif "/" in target:  # names are the registry's, keys are anybody's
         target = _told(target)
     if source is not None and "/" in source:

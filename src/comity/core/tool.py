@@ -12,6 +12,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from comity.core import touch
+from comity.core.touch import Touches
+
 EVERYTHING: Final = frozenset({"*"})
 
 
@@ -33,9 +36,11 @@ class Tool(Struct, frozen=True, kw_only=True):
     idempotent: bool = False  # may be run again when nobody knows whether it happened
     takes_key: bool = False  # wants `idempotency_key`, the same for every attempt
     clear: frozenset[str] = frozenset()  # types of personal data it is given in clear
+    touches: Touches = ()  # what people's constraints are held against
 
     def __post_init__(self) -> None:
         Risk(self.risk)  # a word that is no risk must not pass for a low one
+        touch.declare(self.touches, self.function)
 
 
 def narrow(held: frozenset[str], profile: frozenset[str]) -> frozenset[str]:

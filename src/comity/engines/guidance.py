@@ -22,6 +22,7 @@ from comity.core import guidance as rules
 from comity.core.guidance import Answer, Constraint, Focus, Guidance, Note, Preference, Priority, Question
 from comity.core.insight import Insight, Mode
 from comity.core.payload import Problem
+from comity.engines.file_watch import FileWatch, Stamp, stamp
 from comity.engines.insights import EvidenceGiven, InsightEmitter, evidence_of
 from comity.engines.span_store import SpanStore
 from comity.engines.system import SystemClock
@@ -37,30 +38,51 @@ Read = tuple[dict[str, Any], Guidance, tuple[Problem, ...]]
 
 
 class GuidanceFile:
-    """The document of one project."""
+    """A document in a file."""
 
-    def __init__(self, project_id: str, folder: str | Path = FOLDER_DEFAULT) -> None:
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._seen: tuple[Stamp, Read] | None = None
+
+    @classmethod
+    def of_project(cls, project_id: str, folder: str | Path = FOLDER_DEFAULT) -> GuidanceFile:
+        """Return the document of a project by its id."""
         if not _PROJECT_ID.fullmatch(project_id):
             raise CallerError("a project id has letters, digits, dots, dashes and underscores", field="project_id")
-        self.path = Path(folder) / f"{project_id}.yaml"
-        self._seen: tuple[tuple[int, int, int], Read] | None = None
+        return cls(Path(folder) / f"{project_id}.yaml")
 
     def read(self) -> Read:
-        """Return the document, its guidance and what is wrong with it; a file that is not there is empty."""
+        """Return the document, its guidance and what is wrong with it.
+
+        A file that never was there is empty; one that has gone since it was read is an error, for constraints do not lapse
+        because somebody moved a file.
+        """
+        seen = self._seen
         try:
-            found = self.path.stat()
-            stamp = (found.st_ino, found.st_mtime_ns, found.st_size)
-            if self._seen is None or self._seen[0] != stamp:
-                self._seen = stamp, self._load(found.st_size)
-        except FileNotFoundError:
-            return {}, Guidance(), ()
+            now = stamp(self.path)
+            if now is None:
+                if seen is not None:
+                    raise CallerError(f"{self.path} is gone")
+                return {}, Guidance(), ()
+            if seen is None or seen[0] != now:
+                self._seen = seen = now, self._load(now[2])
         except OSError as error:
             raise UnavailableError(f"cannot read {self.path}: {error}", code="STORE_UNAVAILABLE") from error
-        return self._seen[1]
+        return seen[1]
+
+    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Call `changed` from another thread whenever the file changes; return what ends that."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            return FileWatch(self.path, changed).close
+        except OSError as error:
+            raise UnavailableError(f"cannot watch {self.path}: {error}", code="STORE_UNAVAILABLE") from error
 
     def _load(self, size_bytes: int) -> Read:
         if size_bytes > DOCUMENT_BYTES_MAX:
             raise CallerError(f"{self.path} has {size_bytes:,} bytes; at most {DOCUMENT_BYTES_MAX:,} are read")
+        if not size_bytes:  # an editor has just begun to write it, or a disk was full
+            raise CallerError(f"{self.path} is empty; no guidance is `spec: {{}}`")
         try:
             document = yaml.safe_load(self.path.read_text(encoding="utf-8"))
         except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
@@ -114,7 +136,7 @@ class GuidanceReader:
     """What an agent asks before it acts."""
 
     def __init__(self, project_id: str, *, folder: str | Path = FOLDER_DEFAULT, clock: Clock | None = None) -> None:
-        self._file = GuidanceFile(project_id, folder)
+        self._file = GuidanceFile.of_project(project_id, folder)
         self._clock = clock or SystemClock()
 
     @property
@@ -178,7 +200,7 @@ class GuidanceResponder:
         clock: Clock | None = None,
         ids: Ids | None = None,
     ) -> None:
-        self._file = GuidanceFile(project_id, folder)
+        self._file = GuidanceFile.of_project(project_id, folder)
         self._clock = clock or SystemClock()
         self._emitter = InsightEmitter(
             store, project_id=project_id, agent_id=agent_id, session_id=session_id, mode=mode, clock=self._clock, ids=ids

@@ -45,6 +45,7 @@ class Call(Struct, eq=False, gc=False):
     waiters: list[asyncio.Future[None]] | None = None
     reply: Reply | None = None
     partial: Any = None  # the last progress told
+    warnings: tuple[str, ...] = ()  # of people's constraints, for the reply
     primary_code: str = ""  # why the first implementation failed, where another answered instead
     is_delivered: bool = False  # the reply may leave: it is durable where the node promises that
     is_detached: bool = False  # nobody needs to wait for it: a handle holds it, or it was resumed

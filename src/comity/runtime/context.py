@@ -13,6 +13,7 @@ from comity.errors import RefusedError
 from comity.runtime.arrival import Draft
 
 if TYPE_CHECKING:
+    from comity.core.guidance import Guidance
     from comity.runtime.call import Call
     from comity.runtime.path import CallPath
     from comity.runtime.sessions import SessionView
@@ -47,6 +48,13 @@ class Context:
         """The agent's private state at this address. What it holds when the call settles is saved with the settlement."""
         self._call.uses_state = True
         return self._call.seat.data
+
+    @property
+    def guidance(self) -> Guidance:
+        """What people want of this node's agents now; empty if the node has no guidance."""
+        from comity.core.guidance import Guidance  # noqa: PLC0415  most agents never ask
+
+        return Guidance() if self._path.guidance is None else self._path.guidance.current
 
     async def call(
         self,

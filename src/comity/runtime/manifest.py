@@ -112,6 +112,7 @@ class CapabilityEntry(Struct, frozen=True, kw_only=True):
     breaker: breaker.Policy | UnsetType = UNSET
     clear: list[str] | UnsetType = UNSET
     doing: str | UnsetType = UNSET
+    touches: list[str] | UnsetType = UNSET
 
 
 class AgentEntry(Struct, frozen=True, kw_only=True):

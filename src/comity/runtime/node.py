@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Collection, Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import msgspec
 
@@ -24,7 +24,7 @@ from comity.engines.memory import MemoryJournal
 from comity.engines.sqlite import SqliteJournal
 from comity.engines.system import SystemClock, SystemIds
 from comity.errors import UnavailableError
-from comity.ports import Clock, Ids, Journal
+from comity.ports import Clock, GuidanceSource, Ids, Journal
 from comity.runtime.arrival import Draft, Identity
 from comity.runtime.audit import Audit
 from comity.runtime.call import Call
@@ -36,6 +36,10 @@ from comity.runtime.settlement import Span
 from comity.runtime.tools import Approval, Toolbox
 from comity.runtime.watchdog import Lag, Watchdog
 from comity.runtime.workers import Workers
+
+if TYPE_CHECKING:
+    from comity.core.guidance import Guidance
+    from comity.runtime.guidance import LiveGuidance
 
 IDLE_SWEEP_S_MAX = 30.0
 
@@ -92,6 +96,7 @@ class Node:
         tools: Iterable[Tool] = (),
         guardrails: Iterable[Guardrail] = (),
         privacy: Privacy | Literal["default"] | None = "default",
+        guidance: str | Path | Guidance | GuidanceSource | None = None,
     ) -> None:
         if engine is not None:
             raise ValueError(f"engine {engine!r} is not available; leave it out for the embedded engine")
@@ -105,6 +110,8 @@ class Node:
         self._tools = tuple(tools)
         self._guardrails = tuple(guardrails)
         self._privacy = Privacy() if privacy == "default" else privacy
+        self._guidance_given = guidance
+        self._guidance: LiveGuidance | None = None
         self._workers: Workers
         self._path: CallPath | None = None
         self._sweep: asyncio.TimerHandle | None = None
@@ -124,12 +131,14 @@ class Node:
         """Open the store, take up what an earlier life left open, and begin to accept calls."""
         if self._path is not None:
             raise RuntimeError("the node is running already")
+        if self._guidance_given is not None:
+            self._guidance = _live(self._guidance_given)
         if self._journal is None:
             node_id = self._ids.span_id()
             self._journal = MemoryJournal(node_id) if self._store is None else SqliteJournal(self._store, node_id)
         self._journal.open()
-        self._workers = Workers()
         self._check_texts()
+        self._workers = Workers()
         key = key_for(None if self._store is None else Path(self._store))
         self._path = CallPath(
             self.registry,
@@ -144,6 +153,7 @@ class Node:
             toolbox=Toolbox(self._tools, self._journal, self._clock),
             privacy=self._privacy,
             guardrails=self._guardrails,
+            guidance=self._guidance,
         )
         if self._lag_ms is not None:
             self._path.watchdog = Watchdog(self._path.calls, threshold_ms=self._lag_ms)
@@ -157,6 +167,8 @@ class Node:
         if self._sweep is not None:
             self._sweep.cancel()
         await self._path.close()
+        if self._guidance is not None:
+            self._guidance.close()
         self._workers.close()
         if self._path.watchdog is not None:
             self._path.watchdog.close()
@@ -174,6 +186,7 @@ class Node:
             tools=self._tools,
             guardrails=self._guardrails,
             privacy=self._privacy,
+            guidance=self._guidance_given,
         )
 
     def add(self, agent: Agent) -> None:
@@ -337,6 +350,11 @@ class Node:
         return list(self._running().settlement.spans)
 
     @property
+    def guidance(self) -> LiveGuidance | None:
+        """What people want of these agents, as it is in force; None if the node was given none."""
+        return self._guidance
+
+    @property
     def lags(self) -> list[Lag]:
         """The latest times a call blocked the event loop."""
         watchdog = self._running().watchdog
@@ -373,6 +391,12 @@ class Node:
         shortest = min((agent.idle_ms for agent in self.registry), default=int(IDLE_SWEEP_S_MAX * 1000))
         delay = min(max(shortest / 2000, 0.05), IDLE_SWEEP_S_MAX)
         self._sweep = asyncio.get_running_loop().call_later(delay, self._sweep_idle)
+
+
+def _live(given: str | Path | Guidance | GuidanceSource) -> LiveGuidance:
+    from comity.runtime.guidance import LiveGuidance  # noqa: PLC0415  most nodes have no guidance
+
+    return LiveGuidance.of(given)
 
 
 def _rights(tools: Collection[str] | None) -> frozenset[str]:

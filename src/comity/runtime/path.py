@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -23,6 +23,7 @@ from comity.core.guardrail import Guardrail
 from comity.core.journal import PAUSED_AT, Accepted, Refused, fingerprint
 from comity.core.ledger import Account
 from comity.core.limits import Limits
+from comity.core.payload import unpack
 from comity.core.redaction import Vault, VaultFullError, restore_value
 from comity.core.registry import Registry
 from comity.core.schema import Checked, SchemaError
@@ -42,6 +43,9 @@ from comity.runtime.sessions import Live, Sessions, SessionView
 from comity.runtime.settlement import Settlement, interrupted
 from comity.runtime.tools import Paused, Toolbox
 from comity.runtime.watchdog import Watchdog
+
+if TYPE_CHECKING:
+    from comity.runtime.guidance import LiveGuidance
 
 _NOTHING = Checked({})
 
@@ -64,8 +68,10 @@ class CallPath:
         identity_key: bytes,
         privacy: Privacy | None = None,
         guardrails: tuple[Guardrail, ...] = (),
+        guidance: LiveGuidance | None = None,
     ) -> None:
         self.registry = registry
+        self.guidance = guidance
         self.sessions = sessions
         self.settlement = Settlement(journal, clock, loop, sessions, guardrails)
         self.calls = self.settlement.calls
@@ -212,6 +218,8 @@ class CallPath:
         wait_ms = None if breaker is None else breaker.retry_after_ms(now_ms)
         has_fallback = wait_ms is not None and capability is not None and len(capability.implementations) > 1
         world = self._snapshot(arrival, parent, live, checked, seat, account, None if has_fallback else wait_ms, now_ms)
+        if self.guidance is not None and capability is not None and capability.touching is not None and not checked.problems:
+            world = replace(world, findings=self.guidance.findings(capability.touching, unpack(arrival.body)))
         refusal = admission.admit(request, world, now_ms=now_ms)
         if refusal is not None:
             return self.refuse(request, refusal, watcher)
@@ -226,6 +234,9 @@ class CallPath:
             if isinstance(outcome, admission.Refused):
                 return self.refuse(request, outcome, watcher)
             note = outcome
+        if world.findings:
+            call.warnings = tuple(map(str, world.findings))
+            note = "; ".join(filter(None, (note, admission.told(world.findings))))
         if has_fallback:
             call.skips_primary = True
         elif breaker is not None:
@@ -355,7 +366,7 @@ class CallPath:
             source=request.target,
         )
         now_ms = self._clock.now_ns() // 1_000_000
-        self._journal.append((Refused(request, reply, now_ms),))
+        self._journal.append((Refused(request, reply, now_ms, refusal.note),))
         if log is not None:
             log.add(events.Kind.REFUSED, now_ms, request, {"code": error.code, "message": error.message})
         return reply

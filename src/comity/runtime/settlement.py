@@ -21,7 +21,7 @@ from comity.core.envelope import Error, Reply, Request, Status
 from comity.core.guardrail import Guardrail
 from comity.core.journal import Late, Record, Settled
 from comity.core.journal import Paused as PausedRecord
-from comity.core.limits import SPANS_KEPT_MAX
+from comity.core.limits import SPANS_KEPT_MAX, WARNINGS_MAX
 from comity.core.payload import PayloadError
 from comity.core.session import Say
 from comity.errors import Breaker as Effect
@@ -119,6 +119,8 @@ class Settlement:
             released = guardrail.release(call.request, reply, self._guardrails)
             if released is not reply:
                 reply = complete(released, call, now_ns, data=released.data)
+        if call.warnings:
+            reply = replace(reply, warnings=(*reply.warnings, *call.warnings)[:WARNINGS_MAX])
         # What an agent thought is kept for those who must explain it, and shown to nobody.
         call.reply = replace(reply, thought="") if reply.thought else reply
         parent = call.parent

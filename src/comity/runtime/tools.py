@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from comity.core import admission, touch
 from comity.core import tool as core
 from comity.core.admission import Refused as Refusal
 from comity.core.envelope import Error, Reply, Request, Status
@@ -28,6 +29,7 @@ from comity.errors import CallerError, RefusedError, TargetError
 from comity.ports import Clock, Journal
 
 if TYPE_CHECKING:
+    from comity.core.guidance import Finding
     from comity.runtime.call import Call
     from comity.runtime.path import CallPath
 
@@ -65,6 +67,7 @@ class Toolbox:
 
     def __init__(self, tools: Iterable[Tool], journal: Journal, clock: Clock) -> None:
         self._tools = {tool.name: tool for tool in tools}
+        self._touching = {name: touch.declare(tool.touches, tool.function) for name, tool in self._tools.items()}
         self._journal = journal
         self._clock = clock
 
@@ -73,6 +76,10 @@ class Toolbox:
         call.tools_used += 1
         request = self._request(call, name, inputs)
         refusal = self._refusal(call, name, request)
+        findings: tuple[Finding, ...] = ()
+        if refusal is None and path.guidance is not None and (touching := self._touching[name]) is not None:
+            findings = path.guidance.findings(touching, inputs)
+            refusal = admission.forbidden(findings)
         if refusal is not None:
             reply = path.refuse(request, refusal)
             return reply.unwrap()
@@ -85,7 +92,11 @@ class Toolbox:
             raise RefusedError(message, code="TOOL_OUTCOME_UNKNOWN")
         if tool.risk == Risk.HIGH:
             self._check_approval(call, tool, request)
-        self._journal.append((Accepted(request, self._now_ms(), self._journal.node_id),))
+        note = ""
+        if findings:
+            call.warnings = (*call.warnings, *map(str, findings))
+            note = admission.told(findings)
+        self._journal.append((Accepted(request, self._now_ms(), self._journal.node_id, note),))
         await path.durable()  # the intent, before the effect
         reply = await self._run(tool, request, path.vault_of(call))
         self._journal.append((Settled(request, reply, self._now_ms()),))
