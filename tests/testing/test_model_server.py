@@ -6,9 +6,10 @@ import json
 
 import pytest
 
-from comity.testing import Broken, Cut, Failure, Garbage, ModelServer
-from comity.testing.model_wire import Answer, ToolUse
+from comity.core.envelope import Usage
+from comity.testing import Answer, Broken, Cut, Failure, Garbage, ModelServer, tool_call
 
+USED = Usage(prompt_tokens=7, completion_tokens=3)
 CHAT = "/v1/chat/completions"
 MESSAGES = "/v1/messages"
 GENERATE = "/v1beta/models/gem:generateContent"
@@ -38,7 +39,7 @@ def events(raw):
 
 
 def test_a_whole_chat_answer_has_text_tool_calls_and_usage():
-    _, _, raw = asyncio.run(asked([Answer("hi", (ToolUse("add", {"a": 1}, "c1"),), usage=(7, 3))]))
+    _, _, raw = asyncio.run(asked([Answer(text="hi", calls=(tool_call("add", a=1),), usage=USED)]))
     body = json.loads(raw)
     [choice] = body["choices"]
     assert choice["message"]["content"] == "hi"
@@ -48,7 +49,7 @@ def test_a_whole_chat_answer_has_text_tool_calls_and_usage():
 
 
 def test_a_streamed_chat_answer_comes_in_pieces_that_join_to_the_whole():
-    answer = Answer("twelve chars", (ToolUse("add", {"amount": 12345}),), usage=(7, 3), piece_chars=5)
+    answer = Answer(text="twelve chars", calls=(tool_call("add", amount=12345),), usage=USED, piece_chars=5)
     _, headers, raw = asyncio.run(asked([answer], stream=True))
     chunks = events(raw)
     deltas = [chunk["choices"][0]["delta"] for chunk in chunks if chunk["choices"]]
@@ -70,12 +71,12 @@ def test_a_streamed_chat_answer_comes_in_pieces_that_join_to_the_whole():
     ],
 )
 def test_other_providers_are_answered_in_their_own_words(path, body, text):
-    _, _, raw = asyncio.run(asked([Answer("hello")], path, **body))
+    _, _, raw = asyncio.run(asked(["hello"], path, **body))
     assert text(json.loads(raw)) == "hello"
 
 
 def test_streams_of_other_providers_join_to_the_whole():
-    answer = Answer("hello there", (ToolUse("add", {"a": 1}),))
+    answer = Answer(text="hello there", calls=(tool_call("add", a=1),))
     _, _, raw = asyncio.run(asked([answer], MESSAGES, stream=True))
     deltas = [event["delta"] for event in events(raw) if event["type"] == "content_block_delta"]
     assert "".join(delta.get("text", "") for delta in deltas) == "hello there"
@@ -117,7 +118,7 @@ def test_an_answer_breaks_off_as_asked(cut, after, error, stream):
             client.close()
 
     async def main():
-        async with ModelServer([Broken(cut, Answer("a long answer"), after)]) as server:
+        async with ModelServer([Broken(cut, "a long answer", after)]) as server:
             with pytest.raises(error):
                 await asyncio.to_thread(impatient, server)
             await asyncio.wait_for(server.all_closed(), 5)  # the server noticed that the client left
@@ -126,14 +127,14 @@ def test_an_answer_breaks_off_as_asked(cut, after, error, stream):
 
 
 def test_an_answer_may_end_early_in_good_order():
-    _, _, raw = asyncio.run(asked([Broken(Cut.END, Answer("a long answer"), 2)], stream=True))
+    _, _, raw = asyncio.run(asked([Broken(Cut.END, "a long answer", 2)], stream=True))
     assert len(events(raw)) == 2
     assert b"[DONE]" not in raw
 
 
 def test_a_rule_sees_the_request_and_requests_are_kept():
     async def main():
-        async with ModelServer(lambda received: Answer(f"{received.model} {received.streams}")) as server:
+        async with ModelServer(lambda received: f"{received.model} {received.streams}") as server:
             _, _, raw = await asyncio.to_thread(ask, server, GENERATE)
             return raw, server.requests
 
@@ -170,7 +171,7 @@ def test_open_connections_are_counted_and_one_connection_serves_many_requests():
         client.close()
 
     async def main():
-        async with ModelServer([Answer("1"), Answer("2")]) as server:
+        async with ModelServer(["1", "2"]) as server:
             counts: list[int] = []
             await asyncio.to_thread(twice, server, counts)
             await asyncio.wait_for(server.all_closed(), 5)

@@ -7,17 +7,21 @@ the loopback only, checks no key, and keeps what it was asked for the test to lo
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import socket
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
 
-from comity.testing.model_wire import Answer, Wire, wire_of
+from comity.core.tokens import estimate
+from comity.testing.model_wire import Wire, wire_of
+from comity.testing.scripted import Answer, ScriptError, Step, answer_of, completion_of
 
+PIECE_CHARS = 6
 HEAD_BYTES_MAX = 64 * 1024
 BODY_BYTES_MAX = 16 * 1024 * 1024
 OUT_OF_SCRIPT = "the script has no answer left for this request"
@@ -37,7 +41,7 @@ class Broken:
     """An answer that breaks off after some events, or amid a body that is not streamed. 0: before the first byte."""
 
     cut: Cut
-    answer: Answer = field(default_factory=Answer)
+    answer: Step = ""
     after_events: int = 0
 
 
@@ -60,7 +64,8 @@ class Garbage:
     status: int = 200
 
 
-Step = Answer | Broken | Failure | Garbage
+Turn = Step | Broken | Failure | Garbage
+"""What the provider does with one request: a step of a script, or one of the faults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +87,20 @@ class Received:
         return bool(self.body.get("stream")) or self.path.endswith(":streamGenerateContent")
 
 
-Rule = Callable[[Received], Step]
+Rule = Callable[[Received], Turn]
 
 
 class ModelServer:
-    """Serve steps one by one from a list, or what a rule says. Use it as an async context manager."""
+    """Take turns one by one from a list, or as a rule says. Use it as an async context manager.
 
-    def __init__(self, script: Iterable[Step] | Rule) -> None:
+    Steps are those of `ScriptedModel`. Text and arguments of tool calls are streamed in pieces of `piece_chars` characters,
+    6 if the answer does not say. An answer whose usage counts nothing is sent without usage, as some servers do.
+    """
+
+    def __init__(self, script: Iterable[Turn] | Rule) -> None:
         self._rule = script if callable(script) else _take(iter(script))
         self._connections: set[asyncio.Task[None]] = set()
+        self._ids = itertools.count(1)
         self._ended: list[asyncio.Task[None]] = []
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -149,12 +159,9 @@ class ModelServer:
         if wire is None:
             return await _send(writer, 404, json.dumps({"error": {"message": f"nothing at {received.path}"}}).encode())
         match self._rule(received):
-            case Answer() as answer:
-                await asyncio.sleep(answer.delay_s)
-                return await _send_answer(writer, wire, answer, received, None)
-            case Broken(cut=cut, answer=answer, after_events=after):
+            case Broken(cut=cut, answer=step, after_events=after):
                 if after or cut is Cut.END:
-                    await _send_answer(writer, wire, answer, received, after, ends=cut is Cut.END)
+                    await self._say(received, wire, answer_of(step), writer, after, ends=cut is Cut.END)
                 if cut is Cut.STALL:
                     await reader.read()  # returns when the client closes
                 elif cut is Cut.RESET:
@@ -165,6 +172,43 @@ class ModelServer:
                 return await _send(writer, status, json.dumps(wire.error(status, code, message)).encode(), **headers)
             case Garbage(body=body, content_type=content_type, status=status):
                 return await _send(writer, status, body, content_type=content_type)
+            case step:
+                answer = answer_of(step)
+                if answer.stalls or answer.fails:
+                    raise ScriptError("a provider stalls and fails by Broken and Failure")
+                await self._say(received, wire, answer, writer, None)
+                return True
+
+    async def _say(
+        self,
+        received: Received,
+        wire: Wire,
+        answer: Answer,
+        writer: asyncio.StreamWriter,
+        after: int | None,
+        *,
+        ends: bool = True,
+    ) -> None:
+        """Send an answer, or its first events only; `ends` closes the body in good order."""
+        await asyncio.sleep(answer.delay_ms / 1000)
+        said = completion_of(answer, model=received.model, ids=self._ids, count=lambda: estimate(json.dumps(received.body)))
+        if not received.streams:
+            body = json.dumps(wire.whole(said)).encode()
+            part = body if after is None else body[: len(body) // 2]
+            writer.write(_head(200, "application/json", {"Content-Length": str(len(part if ends else body))}) + part)
+            await writer.drain()
+            return
+        size = answer.piece_chars or PIECE_CHARS
+        writer.write(_head(200, "text/event-stream", {"Transfer-Encoding": "chunked"}))
+        events = wire.events(said, lambda text: (text[at : at + size] for at in range(0, len(text), size)))
+        for event in itertools.islice(events, after):
+            data = event.encode()
+            writer.write(b"%x\r\n%b\r\n" % (len(data), data))
+            await writer.drain()
+            await asyncio.sleep(answer.piece_delay_ms / 1000)  # at 0 too: one event, one packet, which helps no client to join
+        if ends:
+            writer.write(b"0\r\n\r\n")
+            await writer.drain()
 
 
 async def _settled(tasks: list[asyncio.Task[None]]) -> list[asyncio.Task[None]]:
@@ -173,8 +217,8 @@ async def _settled(tasks: list[asyncio.Task[None]]) -> list[asyncio.Task[None]]:
     return tasks
 
 
-def _take(steps: Iterator[Step]) -> Rule:
-    return lambda _received: next(steps, Failure(400, OUT_OF_SCRIPT))
+def _take(turns: Iterator[Turn]) -> Rule:
+    return lambda _received: next(turns, Failure(400, OUT_OF_SCRIPT))
 
 
 async def _read(reader: asyncio.StreamReader) -> Received | None:
@@ -204,30 +248,6 @@ async def _send(
     headers["Content-Length"] = str(len(body))
     writer.write(_head(status, content_type, headers) + body)
     await writer.drain()
-    return True
-
-
-async def _send_answer(
-    writer: asyncio.StreamWriter, wire: Wire, answer: Answer, received: Received, after: int | None, *, ends: bool = True
-) -> bool:
-    """Send an answer, or its first events only; `ends` closes the body in good order."""
-    if not received.streams:
-        body = json.dumps(wire.whole(answer, received.model)).encode()
-        part = body if after is None else body[: len(body) // 2]
-        writer.write(_head(200, "application/json", {"Content-Length": str(len(part if ends else body))}) + part)
-        await writer.drain()
-        return True
-    writer.write(_head(200, "text/event-stream", {"Transfer-Encoding": "chunked"}))
-    for count, event in enumerate(wire.events(answer, received.model)):
-        if count == after:
-            break
-        data = event.encode()
-        writer.write(b"%x\r\n%b\r\n" % (len(data), data))
-        await writer.drain()
-        await asyncio.sleep(0)  # one event, one packet: a client that joins them is not helped by us
-    if ends:
-        writer.write(b"0\r\n\r\n")
-        await writer.drain()
     return True
 
 

@@ -5,41 +5,15 @@ servers speak too, Anthropic's messages and Google's generateContent. No more of
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-PIECE_CHARS = 6
+from comity.core.envelope import Usage
+from comity.core.model import Completion, Finish
 
-
-@dataclass(frozen=True, slots=True)
-class ToolUse:
-    """A tool call the model makes. Arguments given as text are sent as they are, broken or not."""
-
-    name: str
-    arguments: dict[str, Any] | str
-    id: str = ""
-
-    @property
-    def text(self) -> str:
-        """The arguments as the wire has them."""
-        return self.arguments if isinstance(self.arguments, str) else json.dumps(self.arguments)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What the model says. Text and arguments are streamed in pieces of `piece_chars`; the first byte comes after `delay_s`."""
-
-    text: str = ""
-    tool_uses: tuple[ToolUse, ...] = ()
-    usage: tuple[int, int] | None = (10, 5)  # prompt and completion tokens; None: the server does not say
-    is_cut: bool = False  # the model ran into its own limit of tokens
-    piece_chars: int = PIECE_CHARS
-    delay_s: float = 0.0
-
-    def pieces(self, text: str) -> Iterator[str]:
-        """Cut a text into what one event carries."""
-        return (text[at : at + self.piece_chars] for at in range(0, len(text), self.piece_chars))
+Pieces = Callable[[str], Iterable[str]]
+"""Cuts a text into what one event carries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +21,8 @@ class Wire:
     """One provider's way to write."""
 
     path: str  # the end of the path under which it is asked
-    whole: Callable[[Answer, str], dict[str, Any]]
-    events: Callable[[Answer, str], Iterator[str]]
+    whole: Callable[[Completion], dict[str, Any]]
+    events: Callable[[Completion, Pieces], Iterator[str]]
     error: Callable[[int, str, str], dict[str, Any]]
 
 
@@ -57,124 +31,128 @@ def _event(data: dict[str, Any] | str, name: str = "") -> str:
     return f"event: {name}\ndata: {text}\n\n" if name else f"data: {text}\n\n"
 
 
-def _chat_finish(answer: Answer) -> str:
-    return "length" if answer.is_cut else "tool_calls" if answer.tool_uses else "stop"
+def _chat_finish(answer: Completion) -> str:
+    return "content_filter" if answer.finish is Finish.REFUSED else str(answer.finish)
 
 
-def _chat_usage(usage: tuple[int, int]) -> dict[str, int]:
-    prompt, completion = usage
-    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+def _chat_usage(usage: Usage) -> dict[str, int]:
+    counts = {"prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens}
+    return counts | {"total_tokens": usage.total_tokens}
 
 
-def _chat_whole(answer: Answer, model: str) -> dict[str, Any]:
+def _chat_whole(answer: Completion) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": answer.text or None}
-    if answer.tool_uses:
+    if answer.calls:
         message["tool_calls"] = [
-            {"id": use.id or f"call_{at}", "type": "function", "function": {"name": use.name, "arguments": use.text}}
-            for at, use in enumerate(answer.tool_uses)
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in answer.calls
         ]
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 1_700_000_000,
-        "model": model,
+        "model": answer.model,
         "choices": [{"index": 0, "message": message, "finish_reason": _chat_finish(answer)}],
-    } | ({"usage": _chat_usage(answer.usage)} if answer.usage else {})
+    } | ({"usage": _chat_usage(answer.usage)} if answer.usage.total_tokens else {})
 
 
-def _chat_deltas(answer: Answer) -> Iterator[dict[str, Any]]:
+def _chat_deltas(answer: Completion, pieces: Pieces) -> Iterator[dict[str, Any]]:
     yield {"role": "assistant", "content": ""}
-    for piece in answer.pieces(answer.text):
+    for piece in pieces(answer.text):
         yield {"content": piece}
-    for at, use in enumerate(answer.tool_uses):
-        start = {"id": use.id or f"call_{at}", "type": "function", "function": {"name": use.name, "arguments": ""}}
+    for at, call in enumerate(answer.calls):
+        start = {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": ""}}
         yield {"tool_calls": [{"index": at, **start}]}
-        for piece in answer.pieces(use.text):
+        for piece in pieces(call.arguments):
             yield {"tool_calls": [{"index": at, "function": {"arguments": piece}}]}
 
 
-def _chat_events(answer: Answer, model: str) -> Iterator[str]:
+def _chat_events(answer: Completion, pieces: Pieces) -> Iterator[str]:
     def chunk(choices: list[dict[str, Any]], **more: Any) -> str:
-        head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": model}
+        head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": answer.model}
         return _event(head | {"choices": choices} | more)
 
-    for delta in _chat_deltas(answer):
+    for delta in _chat_deltas(answer, pieces):
         yield chunk([{"index": 0, "delta": delta, "finish_reason": None}])
     yield chunk([{"index": 0, "delta": {}, "finish_reason": _chat_finish(answer)}])
-    if answer.usage:
+    if answer.usage.total_tokens:
         yield chunk([], usage=_chat_usage(answer.usage))
     yield _event("[DONE]")
 
 
-def _messages_stop(answer: Answer) -> str:
-    return "max_tokens" if answer.is_cut else "tool_use" if answer.tool_uses else "end_turn"
+_MESSAGES_STOP = {
+    Finish.STOP: "end_turn",
+    Finish.TOOL_CALLS: "tool_use",
+    Finish.LENGTH: "max_tokens",
+    Finish.REFUSED: "refusal",
+}
+_GENERATE_FINISH = {Finish.LENGTH: "MAX_TOKENS", Finish.REFUSED: "SAFETY"}
 
 
-def _messages_head(answer: Answer, model: str) -> dict[str, Any]:
-    prompt, completion = answer.usage or (0, 0)  # this provider always says
-    usage = {"input_tokens": prompt, "output_tokens": completion}
-    return {"id": "msg_1", "type": "message", "role": "assistant", "model": model, "stop_sequence": None, "usage": usage}
+def _messages_head(answer: Completion) -> dict[str, Any]:
+    usage = {"input_tokens": answer.usage.prompt_tokens, "output_tokens": answer.usage.completion_tokens}
+    return {"id": "msg_1", "type": "message", "role": "assistant", "model": answer.model, "stop_sequence": None, "usage": usage}
 
 
-def _messages_whole(answer: Answer, model: str) -> dict[str, Any]:
+def _messages_whole(answer: Completion) -> dict[str, Any]:
     content: list[dict[str, Any]] = [{"type": "text", "text": answer.text}] if answer.text else []
     content += [
-        {"type": "tool_use", "id": use.id or f"toolu_{at}", "name": use.name, "input": json.loads(use.text)}
-        for at, use in enumerate(answer.tool_uses)
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": json.loads(call.arguments)} for call in answer.calls
     ]
-    return _messages_head(answer, model) | {"content": content, "stop_reason": _messages_stop(answer)}
+    return _messages_head(answer) | {"content": content, "stop_reason": _MESSAGES_STOP[answer.finish]}
 
 
-def _messages_blocks(answer: Answer) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+def _messages_blocks(answer: Completion, pieces: Pieces) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
     if answer.text:
-        yield {"type": "text", "text": ""}, [{"type": "text_delta", "text": piece} for piece in answer.pieces(answer.text)]
-    for at, use in enumerate(answer.tool_uses):
-        block = {"type": "tool_use", "id": use.id or f"toolu_{at}", "name": use.name, "input": {}}
-        yield block, [{"type": "input_json_delta", "partial_json": piece} for piece in answer.pieces(use.text)]
+        yield {"type": "text", "text": ""}, [{"type": "text_delta", "text": piece} for piece in pieces(answer.text)]
+    for call in answer.calls:
+        block = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
+        yield block, [{"type": "input_json_delta", "partial_json": piece} for piece in pieces(call.arguments)]
 
 
-def _messages_events(answer: Answer, model: str) -> Iterator[str]:
+def _messages_events(answer: Completion, pieces: Pieces) -> Iterator[str]:
     def event(kind: str, **more: Any) -> str:
         return _event({"type": kind} | more, kind)
 
-    head = _messages_head(answer, model)
+    head = _messages_head(answer)
     yield event(
         "message_start", message=head | {"content": [], "stop_reason": None, "usage": head["usage"] | {"output_tokens": 1}}
     )
-    for index, (block, deltas) in enumerate(_messages_blocks(answer)):
+    for index, (block, deltas) in enumerate(_messages_blocks(answer, pieces)):
         yield event("content_block_start", index=index, content_block=block)
         for delta in deltas:
             yield event("content_block_delta", index=index, delta=delta)
         yield event("content_block_stop", index=index)
-    yield event("message_delta", delta={"stop_reason": _messages_stop(answer), "stop_sequence": None}, usage=head["usage"])
+    yield event(
+        "message_delta", delta={"stop_reason": _MESSAGES_STOP[answer.finish], "stop_sequence": None}, usage=head["usage"]
+    )
     yield event("message_stop")
 
 
-def _generate(parts: list[dict[str, Any]], answer: Answer, model: str, *, ends: bool) -> dict[str, Any]:
+def _generate(parts: list[dict[str, Any]], answer: Completion, *, ends: bool) -> dict[str, Any]:
     candidate: dict[str, Any] = {"index": 0, "content": {"role": "model", "parts": parts}}
-    body: dict[str, Any] = {"candidates": [candidate], "modelVersion": model, "responseId": "r1"}
+    body: dict[str, Any] = {"candidates": [candidate], "modelVersion": answer.model, "responseId": "r1"}
     if ends:
-        candidate["finishReason"] = "MAX_TOKENS" if answer.is_cut else "STOP"
-        if answer.usage:
-            prompt, completion = answer.usage
-            counts = {"promptTokenCount": prompt, "candidatesTokenCount": completion}
-            body["usageMetadata"] = counts | {"totalTokenCount": prompt + completion}
+        candidate["finishReason"] = _GENERATE_FINISH.get(answer.finish, "STOP")
+        if answer.usage.total_tokens:
+            counts = {"promptTokenCount": answer.usage.prompt_tokens, "candidatesTokenCount": answer.usage.completion_tokens}
+            body["usageMetadata"] = counts | {"totalTokenCount": answer.usage.total_tokens}
     return body
 
 
-def _generate_calls(answer: Answer) -> list[dict[str, Any]]:
-    return [{"functionCall": {"name": use.name, "args": json.loads(use.text)}} for use in answer.tool_uses]
+def _generate_calls(answer: Completion) -> list[dict[str, Any]]:
+    return [{"functionCall": {"name": call.name, "args": json.loads(call.arguments)}} for call in answer.calls]
 
 
-def _generate_whole(answer: Answer, model: str) -> dict[str, Any]:
+def _generate_whole(answer: Completion) -> dict[str, Any]:
     text = [{"text": answer.text}] if answer.text else []
-    return _generate([*text, *_generate_calls(answer)], answer, model, ends=True)
+    return _generate([*text, *_generate_calls(answer)], answer, ends=True)
 
 
-def _generate_events(answer: Answer, model: str) -> Iterator[str]:
-    for piece in answer.pieces(answer.text):
-        yield _event(_generate([{"text": piece}], answer, model, ends=False))
-    yield _event(_generate(_generate_calls(answer) or [{"text": ""}], answer, model, ends=True))
+def _generate_events(answer: Completion, pieces: Pieces) -> Iterator[str]:
+    for piece in pieces(answer.text):
+        yield _event(_generate([{"text": piece}], answer, ends=False))
+    yield _event(_generate(_generate_calls(answer) or [{"text": ""}], answer, ends=True))
 
 
 def _chat_error(status: int, code: str, message: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -68,7 +68,7 @@ class ScriptedModel:
     async def stream(self, prompt: Prompt) -> AsyncGenerator[str | Completion, None]:
         """Do the next step of the script."""
         self.prompts.append(prompt)
-        answer = _answer(self._next(prompt))
+        answer = answer_of(self._next(prompt))
         self.streams_open += 1
         try:
             if answer.delay_ms:
@@ -81,7 +81,7 @@ class ScriptedModel:
                 await asyncio.get_running_loop().create_future()
             if answer.fails is not None:
                 raise answer.fails
-            yield self._completion(prompt, answer)
+            yield completion_of(answer, model=self._name, ids=self._ids, count=lambda: count_prompt(prompt))
         finally:
             self.streams_open -= 1
 
@@ -100,17 +100,20 @@ class ScriptedModel:
         except StopIteration:
             raise ScriptError(f"{self._name} was asked {len(self.prompts)} times, and its script is shorter") from None
 
-    def _completion(self, prompt: Prompt, answer: Answer) -> Completion:
-        calls = tuple(msgspec.structs.replace(call, id=call.id or f"call_{next(self._ids)}") for call in answer.calls)
-        usage = answer.usage
-        if usage is None:
-            said = estimate(answer.text) + sum(estimate(call.name + call.arguments) for call in calls)
-            usage = Usage(prompt_tokens=count_prompt(prompt), completion_tokens=said)
-        finish = answer.finish or (Finish.TOOL_CALLS if calls else Finish.STOP)
-        return Completion(text=answer.text, calls=calls, usage=usage, finish=finish, model=self._name)
+
+def completion_of(answer: Answer, *, model: str, ids: Iterator[int], count: Callable[[], int]) -> Completion:
+    """Return an answer as the model gives it: with ids, and with its usage, for which `count` counts the prompt if need be."""
+    calls = tuple(msgspec.structs.replace(call, id=call.id or f"call_{next(ids)}") for call in answer.calls)
+    usage = answer.usage
+    if usage is None:
+        said = estimate(answer.text) + sum(estimate(call.name + call.arguments) for call in calls)
+        usage = Usage(prompt_tokens=count(), completion_tokens=said)
+    finish = answer.finish or (Finish.TOOL_CALLS if calls else Finish.STOP)
+    return Completion(text=answer.text, calls=calls, usage=usage, finish=finish, model=model)
 
 
-def _answer(step: Step) -> Answer:
+def answer_of(step: Step) -> Answer:
+    """Return a step of a script as an answer."""
     match step:
         case str():
             return Answer(text=step)
