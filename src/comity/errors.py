@@ -149,6 +149,7 @@ CODES: dict[str, Meaning] = {
     "TARGET_CRASHED": Meaning(TargetError, False, _COUNTS, "The agent's code raised; its log has the traceback."),
     "TARGET_FAILED": Meaning(TargetError, False, _IGNORES, "The agent could not do it; its message says why."),
     "TARGET_TEMPORARY_FAILURE": Meaning(UnavailableError, True, _COUNTS, "Try again shortly."),
+    "TARGET_SENT_BACK": Meaning(CallerError, False, _IGNORES, "Do what the message asks, then call again, once."),
     "TARGET_MISCONFIGURED": Meaning(TargetError, False, _TRIPS, "Fix the agent's configuration."),
     "OUTPUT_VALIDATION_FAILED": Meaning(TargetError, False, _COUNTS, "The agent's answer does not fit its own schema."),
     "OUTPUT_TOO_LARGE": Meaning(TargetError, False, _COUNTS, "The agent must answer with less, or with a reference."),

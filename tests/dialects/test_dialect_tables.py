@@ -36,6 +36,7 @@ READ = {
     ("sacp", "failure"): Status.ERROR,
     ("sacp", "clarification_needed"): Status.NEEDS_INPUT,
     ("sacp", "completed"): Status.SUCCESS,
+    ("sacp", "retry_with_instruction"): Status.ERROR,
 }
 
 # The canonical status → what a document says, and the status that comes back from it.

@@ -32,7 +32,7 @@ def test_the_four_fields_are_required_and_no_others_known():
 
 @pytest.mark.parametrize(
     ("field", "wrong"),
-    [("status", "needs_input"), ("status", "retry_with_instruction"), ("data", [1]), ("data", None), ("thought", None)],
+    [("status", "needs_input"), ("data", [1]), ("data", None), ("thought", None)],
 )
 def test_a_wrong_word_or_type_is_named(field, wrong):
     assert problems_of(REPLY | {field: wrong}) == {field}
@@ -42,6 +42,13 @@ def test_completed_is_a_success_that_stays_completed():
     reply = sacp.decode_reply(REPLY | {"status": "completed"})
     assert (reply.status, reply.metadata) == (Status.SUCCESS, {"sacp.status": "completed"})
     assert sacp.encode_reply(reply)["status"] == "completed"
+
+
+def test_work_sent_back_is_an_error_that_says_what_to_change_and_stays_so():
+    document = REPLY | {"status": "retry_with_instruction", "message": "Give the amounts in euros."}
+    reply = sacp.decode_reply(document)
+    assert (reply.status, reply.error.code, reply.message) == (Status.ERROR, "TARGET_SENT_BACK", "Give the amounts in euros.")
+    assert sacp.encode_reply(reply) == document
 
 
 def test_a_failure_is_an_error_with_its_data():

@@ -6,39 +6,19 @@ and falls back to the object that `fallback` makes.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Any, Final
 
 from comity.core import envelope
-from comity.core.envelope import Error, Reply
+from comity.core.envelope import Reply
 from comity.core.limits import REPLY_BYTES_MAX
-from comity.core.reply import FALLBACK_MESSAGE, FALLBACK_THOUGHT
+from comity.core.reply import FALLBACK_MESSAGE, FALLBACK_THOUGHT, SENT_BACK, Status
+from comity.core.reply.canonical import MEANING as STATUS_READ
+from comity.core.reply.canonical import STATUS, error_of, metadata_of
 from comity.dialects.document import UNSTATED_CONFIDENCE, as_object, load, sound_reply
 from comity.dialects.form import Form, kept, marks_of, plain_of, read, with_marks, write
 
 NAME: Final = "sacp"
 
-_STATUS: Final = "sacp.status"
-_FAILED: Final = "TARGET_FAILED"
-_UNREADABLE: Final = "OUTPUT_VALIDATION_FAILED"
-
-
-class Status(StrEnum):
-    """How a step of a workflow ended."""
-
-    SUCCESS = "success"
-    FAILURE = "failure"
-    CLARIFICATION_NEEDED = "clarification_needed"
-    COMPLETED = "completed"
-
-
-# `completed` is a success that ends the workflow.
-STATUS_READ: Final = {
-    Status.SUCCESS: envelope.Status.SUCCESS,
-    Status.FAILURE: envelope.Status.ERROR,
-    Status.CLARIFICATION_NEEDED: envelope.Status.NEEDS_INPUT,
-    Status.COMPLETED: envelope.Status.SUCCESS,
-}
 # The seed allows `success` only where the task is truly done, so that a partial result is a failure that has data.
 STATUS_WRITTEN: Final = dict.fromkeys(envelope.Status, Status.FAILURE) | {
     envelope.Status.SUCCESS: Status.SUCCESS,
@@ -73,20 +53,16 @@ def decode_reply(raw: Any) -> Reply:
     form = read(plain, ReplyForm)
     status = STATUS_READ[form.status]
     is_fallback = form.status is Status.FAILURE and form.thought == FALLBACK_THOUGHT and "raw_output" in form.data
-    error = None
-    if status is envelope.Status.ERROR:
-        error = Error.of(_UNREADABLE if is_fallback else _FAILED, form.message)
-    metadata = {_STATUS: str(form.status)} if form.status is Status.COMPLETED else {}
     reply = Reply(
         status=status,
         thought=form.thought,
         data=form.data,
         message=form.message,
         confidence=UNSTATED_CONFIDENCE.get(status),
-        error=error,
+        error=error_of(form.status, form.message, is_fallback=is_fallback),
         next_step_hint=form.next_step_hint,
         degraded=is_fallback,
-        metadata=with_marks(metadata, NAME, marks_of(plain, form)),
+        metadata=with_marks(metadata_of(form.status), NAME, marks_of(plain, form)),
     )
     return sound_reply(reply, REPLY_NAMES)
 
@@ -94,8 +70,10 @@ def decode_reply(raw: Any) -> Reply:
 def encode_reply(reply: Reply) -> dict[str, Any]:
     """Return the reply as a document."""
     status = STATUS_WRITTEN[reply.status]
-    if status is Status.SUCCESS and reply.metadata.get(_STATUS) == Status.COMPLETED:
+    if status is Status.SUCCESS and reply.metadata.get(STATUS) == Status.COMPLETED:
         status = Status.COMPLETED
+    elif reply.error is not None and reply.error.code == SENT_BACK:
+        status = Status.RETRY_WITH_INSTRUCTION
     form = ReplyForm(
         thought=reply.thought,
         status=status,

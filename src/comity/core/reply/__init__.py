@@ -1,5 +1,8 @@
-"""Reading what a model replied: `read` turns any text into a `Reading`, which says how far it can be trusted."""
+"""Reading what a model replied: `read` turns any text into a `Reading`, which says how far it can be trusted, and `canonical`
+turns that into a `Reply`.
+"""
 
+from comity.core.reply.canonical import SENT_BACK, canonical
 from comity.core.reply.ladder import (
     FALLBACK_MESSAGE,
     FALLBACK_THOUGHT,
@@ -16,11 +19,13 @@ __all__ = [
     "FALLBACK_MESSAGE",
     "FALLBACK_THOUGHT",
     "LOSSY",
+    "SENT_BACK",
     "TEXT_CHARS_MAX",
     "DataCheck",
     "Reading",
     "Repair",
     "Rung",
     "Status",
+    "canonical",
     "read",
 ]

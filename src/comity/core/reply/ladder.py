@@ -32,7 +32,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from comity.core.limits import ITEMS_MAX, NESTING_MAX
+from comity.core.limits import ITEMS_MAX, NESTING_MAX, REPLY_BYTES_MAX
 from comity.core.payload import Problem
 from comity.core.reply.places import (
     PLACES_MAX,
@@ -52,6 +52,8 @@ TEXT_CHARS_MAX: Final = 1024 * 1024
 # What looking at one more text, and judging one more object, costs beside reading it.
 _TEXT_STEPS: Final = 16
 _OBJECT_STEPS: Final = 10
+# A character outside the first plane as UTF-8; an escaped one has two.
+_BYTES_PER_CHAR_MAX: Final = 4
 # A reply inside a key, an array or a string, and these inside each other.
 WRAPPERS_MAX: Final = 3
 
@@ -210,11 +212,15 @@ def _climb(text: str, check: DataCheck | None, depth_max: int, steps_max: int) -
 
 
 def _fall_back(text: str, problems: tuple[Problem, ...]) -> Reading:
+    # Envelopes refuse control characters and what is too long, and this is the one object that must always get through.
+    data = {"raw_output": without_controls(text)}
+    if len(text) * _BYTES_PER_CHAR_MAX > REPLY_BYTES_MAX:
+        while (size := len(_encode(data))) > REPLY_BYTES_MAX:
+            data["raw_output"] = data["raw_output"][: len(data["raw_output"]) * REPLY_BYTES_MAX // size - 1]
     return Reading(
         status=Status.FAILURE,
         thought=FALLBACK_THOUGHT,
-        # Envelopes refuse control characters, and this is the one object that must always get through.
-        data={"raw_output": without_controls(text)},
+        data=data,
         message=FALLBACK_MESSAGE,
         degraded=True,
         rung=Rung.FALLBACK,
