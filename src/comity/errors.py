@@ -75,6 +75,18 @@ class UnavailableError(ComityError):
     default_code = "TARGET_TEMPORARY_FAILURE"
 
 
+class StaleLeaseError(UnavailableError):
+    """The store refused what was written for an agent that another node has taken over."""
+
+    default_code = "LEASE_STALE"
+
+
+class CallChangedError(UnavailableError):
+    """The store refused what was written about a call that another node has opened or ended meanwhile."""
+
+    default_code = "CALL_CHANGED"
+
+
 class Meaning(NamedTuple):
     """One row of the code table."""
 
@@ -140,6 +152,9 @@ CODES: dict[str, Meaning] = {
     "AGENT_BUSY": Meaning(UnavailableError, True, _IGNORES, "Try later; the agent's queue is full."),
     "CAPABILITY_UNAVAILABLE": Meaning(UnavailableError, True, _IGNORES, "Try after retry_after_ms, or use another way."),
     "NODE_CLOSED": Meaning(UnavailableError, True, _IGNORES, "Send the call to a running node."),
+    "NODE_UNREACHABLE": Meaning(UnavailableError, True, _IGNORES, "Try later; the node that holds the agent does not answer."),
+    "LEASE_STALE": Meaning(UnavailableError, True, _IGNORES, "Ask again; another node has taken the agent over."),
+    "CALL_CHANGED": Meaning(UnavailableError, True, _IGNORES, "Ask again; another node has opened or ended the call."),
     "STORE_UNAVAILABLE": Meaning(UnavailableError, True, _IGNORES, "Check the store's disk; the node stopped accepting."),
     # how it ended
     "CALL_TIMEOUT": Meaning(UnavailableError, True, _COUNTS, "Allow more time, or ask for less."),

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from comity.core.audit import Row, Verdict
+from comity.core.fencing import Terms
 from comity.core.journal import Document, Record, StoredCall
 from comity.core.lease import Lease
 from comity.core.model import Completion, Prompt
@@ -59,6 +60,10 @@ class Journal(Protocol):
 
     `append` never waits. Records of one `append` become durable together or not at all. `then` is called in the event loop once
     they and all before them are durable, or with the error that stopped the journal; after an error nothing is accepted.
+
+    An append on terms is checked against the store, also against what other nodes wrote, in the same step in which it is
+    written. Where they do not hold nothing of it is written, `then` is told `StaleLeaseError` or `CallChangedError`, and the
+    journal goes on. What such an append amounts to, `core.fencing.taken` says.
     """
 
     @property
@@ -79,8 +84,8 @@ class Journal(Protocol):
         """Make everything durable and let go."""
         ...
 
-    def append(self, records: Sequence[Record], then: Then | None = None) -> None:
-        """Write records after all earlier ones."""
+    def append(self, records: Sequence[Record], then: Then | None = None, terms: Terms | None = None) -> None:
+        """Write records after all earlier ones, if the terms hold."""
         ...
 
     def call(self, request_id: str) -> StoredCall | None:
@@ -93,6 +98,10 @@ class Journal(Protocol):
 
     def abandoned(self) -> list[StoredCall]:
         """Return open calls whose node is gone, and make them this node's own."""
+        ...
+
+    def open_roots(self) -> list[StoredCall]:
+        """Return the open calls by users that no person is asked about, whichever node runs them, oldest first."""
         ...
 
     def take_paused(self, root_id: str) -> list[StoredCall]:
@@ -131,6 +140,10 @@ class Leases(Protocol):
     async def acquire(self, address: str, holder: str) -> Lease:
         """Ask for an address. Return who holds it now and for how long: `holder` itself if it was free, had run out or was
         `holder`'s already (its token stays), and otherwise somebody else."""
+        ...
+
+    async def find(self, address: str) -> Lease | None:
+        """Return who holds an address, without asking for it; None if nobody does."""
         ...
 
     async def renew(self, lease: Lease) -> Lease | None:

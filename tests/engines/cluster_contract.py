@@ -26,6 +26,9 @@ class LeasesContract:
             assert (told.holder, told.token) == ("n1", mine.token)
             assert 0 < told.left_ms <= mine.left_ms
             assert (await leases.acquire("B", "n2")).holder == "n2"
+            found = await leases.find("A")
+            assert found is not None
+            assert (found.holder, found.token, 0 < found.left_ms <= mine.left_ms) == ("n1", mine.token, True)
 
         self.check(case)
 
@@ -39,6 +42,7 @@ class LeasesContract:
         async def case(leases: Leases) -> None:
             first = await leases.acquire("A", "n1")
             await self.wait_out()
+            assert await leases.find("A") is None
             second = await leases.acquire("A", "n2")
             assert second.holder == "n2"
             assert second.token > first.token
@@ -71,6 +75,7 @@ class LeasesContract:
         async def case(leases: Leases) -> None:
             first = await leases.acquire("A", "n1")
             await leases.release(first)
+            assert await leases.find("A") is None
             second = await leases.acquire("A", "n2")
             assert (second.holder, second.token > first.token) == ("n2", True)
             await leases.release(first)  # by one who does not know that it is another's now

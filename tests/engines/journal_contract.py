@@ -10,13 +10,17 @@ from typing import Any
 
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 
 from comity.core.envelope import Error, Reply, Request, Status
+from comity.core.fencing import Fence, Terms, claim
 from comity.core.journal import PAUSED_AT, Accepted, Document, Late, Paused, Record, Refused, Saved, Settled
 from comity.core.limits import Limits
+from comity.errors import CallChangedError, StaleLeaseError
 from comity.ports import Journal
 
 LIMITS = Limits()
+NONE = type(None)
 PATIENCE_S = 30  # a test that waits for this has failed
 
 
@@ -69,15 +73,22 @@ def paused(request_id: str, **more: Any) -> Paused:
     return Paused(request(request_id, **more), Reply(status=Status.NEEDS_INPUT, message="may I?", request_id=request_id), 2_700)
 
 
-async def written(journal: Journal, *records: Record) -> None:
+async def written(journal: Journal, *records: Record, terms: Terms | None = None) -> None:
     """Append records together and wait until they are durable; raise what stopped the journal."""
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def then(error: Exception | None) -> None:
         done.set_result(None) if error is None else done.set_exception(error)
 
-    journal.append(records, then)
+    journal.append(records, then, terms)
     await asyncio.wait_for(done, PATIENCE_S)
+
+
+def _status(journal: Journal, request_id: str) -> str | None:
+    """Return how a stored call ended; None while it is open."""
+    stored = journal.call(request_id)
+    assert stored is not None
+    return None if stored.reply is None else str(stored.reply.status)
 
 
 def run(journal: Journal, scenario: Callable[[Journal], Awaitable[None]]) -> None:
@@ -102,6 +113,109 @@ class JournalContract:
     @pytest.fixture
     def journal(self, tmp_path: Path) -> Journal:
         return self.make(tmp_path)
+
+    # --- terms ---
+
+    def test_what_a_former_holder_writes_is_refused_and_the_journal_goes_on(self, journal: Journal) -> None:
+        async def scenario(journal: Journal) -> None:
+            old, new = Fence("ANL", 3), Fence("ANL", 4)
+            await written(journal, claim(old, "n1"), terms=Terms(fences=(old,)))
+            await written(journal, accepted("a"), terms=Terms(fences=(old,)))
+            await written(journal, claim(new, "n2"), terms=Terms(fences=(new,)))
+            with pytest.raises(StaleLeaseError):
+                await written(journal, settled("a"), terms=Terms(fences=(Fence("B", 1), old)))
+            with pytest.raises(StaleLeaseError):
+                await written(journal, claim(old, "n1"), terms=Terms(fences=(old,)))
+            assert [row.kind for row in journal.rows()] == ["admitted"]
+            await written(journal, settled("a"), terms=Terms(fences=(new,)))
+            assert [row.kind for row in journal.rows()] == ["admitted", "settled"]
+            assert journal.failure is None
+
+        run(journal, scenario)
+
+    def test_terms_are_checked_in_order_against_appends_that_were_not_written_yet(self, journal: Journal) -> None:
+        async def scenario(journal: Journal) -> None:
+            old, new = Fence("ANL", 1), Fence("ANL", 2)
+            told: list[Exception | None] = []
+            for records, fence in (
+                ((claim(old, "n1"),), old),
+                ((accepted("a"),), old),
+                ((claim(new, "n2"),), new),
+                ((settled("a"),), old),
+                ((settled("a"),), new),
+                ((late("a"),), old),
+            ):
+                journal.append(
+                    records, told.append, Terms(fences=(fence,), open=("a",) if records[0].__class__ is Settled else ())
+                )
+            await written(journal)
+            assert [type(one) for one in told] == [NONE, NONE, NONE, StaleLeaseError, NONE, StaleLeaseError]
+            assert [row.kind for row in journal.rows()] == ["admitted", "settled"]
+
+        run(journal, scenario)
+
+    def test_a_call_is_opened_by_one_node_and_ended_once(self, journal: Journal) -> None:
+        async def scenario(journal: Journal) -> None:
+            await written(journal, accepted("a"), terms=Terms(unknown="a"))
+            for terms in (Terms(unknown="a"), Terms(open=("b",)), Terms(open=("a", "b"))):
+                with pytest.raises(CallChangedError):
+                    await written(journal, accepted("b"), terms=terms)
+            await written(journal, settled("a", 1), terms=Terms(open=("a",), unsettled="a"))
+            for terms in (Terms(unknown="a"), Terms(unsettled="a"), Terms(open=("a",))):
+                with pytest.raises(CallChangedError):
+                    await written(journal, settled("a", 2), terms=terms)
+            await written(journal, settled("a", 3), terms=Terms())
+            stored = journal.call("a")
+            assert stored is not None
+            assert stored.reply is not None
+            assert stored.reply.data == 1
+            assert [row.kind for row in journal.rows()] == ["admitted", "settled"]
+
+        run(journal, scenario)
+
+    def test_an_open_call_that_is_accepted_again_on_terms_moves_and_is_recorded_once(self, journal: Journal) -> None:
+        async def scenario(journal: Journal) -> None:
+            await written(journal, accepted("a"), accepted("b", created_at=500), accepted("b.1", parent_id="b"))
+            assert [call.request_id for call in journal.open_roots()] == ["b", "a"]
+            moved = Accepted(replace(request("a"), deadline_at=77_000), 2_000, "node")
+            await written(journal, moved, terms=Terms(unsettled="a"))
+            stored = journal.call("a")
+            assert stored is not None
+            assert (stored.deadline_at, stored.node_id) == (77_000, "node")
+            await written(journal, settled("a"), paused("b"))
+            assert journal.open_roots() == []
+            assert [row.kind for row in journal.rows()] == ["admitted"] * 3 + ["settled", "paused"]
+
+        run(journal, scenario)
+
+    def test_ending_a_call_ends_what_is_open_below_it_and_nothing_else(self, journal: Journal) -> None:
+        async def scenario(journal: Journal) -> None:
+            ids = ("r.1", "r.1.1", "r.1#1", "r.1.2", "r.10", "r.2")
+            await written(journal, accepted("r"), *(accepted(one, parent_id=one.rpartition(".")[0]) for one in ids))
+            await written(journal, settled("r.1.2", "kept"))
+            journal.append((accepted("r.1.3", parent_id="r.1"), accepted("r.1.4")))  # the last is a root of that name
+            end = settled("r.1", 1, parent_id="r")
+            await written(journal, end, settled("r.1.1", 2, parent_id="r.1"), terms=Terms(open=("r.1",), ends="r.1"))
+            status = {one: _status(journal, one) for one in ("r", *ids, "r.1.3", "r.1.4")}
+            assert status == {
+                "r": None, "r.1": "success", "r.1.1": "success", "r.1#1": "cancelled", "r.1.2": "success",
+                "r.1.3": "cancelled", "r.1.4": None, "r.10": None, "r.2": None,
+            }  # fmt: skip
+            ended = [row.request_id for row in journal.rows() if row.kind == "settled"]
+            assert sorted(ended) == ["r.1", "r.1#1", "r.1.1", "r.1.2", "r.1.3"]
+            assert journal.verify().ok
+
+        run(journal, scenario)
+
+    def test_a_state_saved_under_a_former_token_is_left_out(self, journal: Journal) -> None:
+        async def scenario(journal: Journal) -> None:
+            await written(journal, claim(Fence("ANL", 1), "n1"), Saved(Document.STATE, "ANL", 1, b"1", 1))
+            await written(journal, claim(Fence("ANL", 2), "n2"), Saved(Document.STATE, "ANL", 2, b"zombie", 1))
+            assert journal.load(Document.STATE, "ANL") == (1, b"1")
+            await written(journal, Saved(Document.STATE, "ANL", 2, b"2", 2))
+            assert journal.load(Document.STATE, "ANL") == (2, b"2")
+
+        run(journal, scenario)
 
     # --- appending ---
 

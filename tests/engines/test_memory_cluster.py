@@ -4,13 +4,34 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from cluster_contract import LeasesContract, TransportContract
+from journal_contract import JournalContract, accepted, paused
 
 from comity.core.lease import LEASE_MS
-from comity.engines.memory_cluster import MemoryLeases, MemoryNetwork
-from comity.ports import Leases, Transport
+from comity.engines.memory import MemoryJournal
+from comity.engines.memory_cluster import MemoryLeases, MemoryNetwork, SharedJournal
+from comity.ports import Journal, Leases, Transport
 from comity.testing import VirtualClock, run_virtual
+
+
+class TestSharedJournal(JournalContract):
+    def make(self, folder: Path) -> Journal:
+        return SharedJournal(MemoryJournal(), "node")
+
+    def test_one_node_sees_what_another_wrote_and_who_runs_it(self) -> None:
+        shared = MemoryJournal()
+        one, other = SharedJournal(shared, "n1"), SharedJournal(shared, "n2")
+        one.append((accepted("a", node_id="n1"),))
+        other.append((paused("b"),))
+        found = other.call("a")
+        assert found is not None
+        assert found.node_id == "n1"
+        assert [call.request_id for call in one.take_paused("b")] == ["b"]
+        taken = other.call("b")
+        assert taken is not None
+        assert taken.node_id == "n1"
 
 
 class TestMemoryLeases(LeasesContract):

@@ -28,5 +28,5 @@ async def die(node: Node) -> None:
 
 
 class _Nowhere:
-    def append(self, records, then=None):
+    def append(self, records, then=None, terms=None):
         pass

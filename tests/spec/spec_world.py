@@ -37,9 +37,9 @@ class RecordingJournal(MemoryJournal):
         super().__init__()
         self.appends = []
 
-    def append(self, records, then=None):
+    def append(self, records, then=None, terms=None):
         self.appends.append(tuple(records))
-        super().append(records, then)
+        super().append(records, then, terms)
 
 
 class RecordingStore(SqliteJournal):
@@ -49,9 +49,9 @@ class RecordingStore(SqliteJournal):
         super().__init__(path, node_id)
         self.appends = []
 
-    def append(self, records, then=None):
+    def append(self, records, then=None, terms=None):
         self.appends.append(tuple(records))
-        super().append(records, then)
+        super().append(records, then, terms)
 
 
 def record(agents, work, **more) -> list[dict]:

@@ -64,19 +64,32 @@ class Document(StrEnum):
     SESSION = "session"  # by tenant and id
     VAULT = "vault"  # of a session, encrypted
     APPROVAL = "approval"  # by id
+    FENCE = "fence"  # by address: its newest token, as the version
 
 
 class Saved(Struct, frozen=True, gc=False):
-    """A document of some kind under a key; a higher version replaces a lower one."""
+    """A document of some kind under a key; a higher version replaces a lower one.
+
+    An agent's state that was saved under a token is left out if the address was claimed under a greater one.
+    """
 
     kind: Document
     key: str
     version: int
     data: bytes
+    token: int = 0
+
+
+class Resumed(Struct, frozen=True, gc=False):
+    """An open call is run by another node from now on. That it was accepted is on record already."""
+
+    request: Request
+    node_id: str
+    at_ms: int
 
 
 CallRecord = Accepted | Refused | Settled | Late | Paused
-Record = CallRecord | Saved
+Record = CallRecord | Saved | Resumed
 PAUSED_AT: Final = "(paused)"  # where a call is open that waits for a person
 
 _KINDS = {
@@ -160,7 +173,7 @@ class StoredCall(Struct, frozen=True, gc=False, array_like=True):
     reply: Reply | None
 
 
-def stored(record: Accepted | Settled | Paused, node_id: str) -> StoredCall:
+def stored(record: Accepted | Settled | Paused | Resumed, node_id: str) -> StoredCall:
     """Return what is kept of a call: the request while it is open, the reply once it is settled."""
     request = record.request
     settled = record if type(record) is Settled else None
@@ -180,7 +193,7 @@ def stored(record: Accepted | Settled | Paused, node_id: str) -> StoredCall:
         None if settled is None else settled.at_ms,
         PAUSED_AT if type(record) is Paused else node_id,
         request if settled is None else None,
-        None if type(record) is Accepted else record.reply,  # type: ignore[union-attr]
+        record.reply if type(record) is Settled or type(record) is Paused else None,
     )
 
 

@@ -9,6 +9,8 @@ from itertools import islice
 import msgspec
 
 from comity.core.audit import GENESIS, Row, Stored, Verdict, row, seal, verify
+from comity.core.envelope import Request
+from comity.core.fencing import Terms, breach, is_below, taken
 from comity.core.journal import (
     Accepted,
     CallRecord,
@@ -16,6 +18,7 @@ from comity.core.journal import (
     Paused,
     Record,
     Refused,
+    Resumed,
     Saved,
     Settled,
     StoredCall,
@@ -37,7 +40,7 @@ class MemoryJournal:
         self._rows: deque[Stored] = deque()
         self._head = GENESIS
         self._floor = (1, GENESIS)  # where the kept part of the chain begins
-        self._open: dict[str, Accepted | Paused] = {}
+        self._open: dict[str, Accepted | Paused | Resumed] = {}
         self._settled: OrderedDict[str, Settled] = OrderedDict()
         self._documents: dict[tuple[Document, str], tuple[int, bytes]] = {}
 
@@ -47,12 +50,22 @@ class MemoryJournal:
     async def close(self) -> None:
         """Nothing to let go."""
 
-    def append(self, records: Sequence[Record], then: Then | None = None) -> None:
+    def append(self, records: Sequence[Record], then: Then | None = None, terms: Terms | None = None) -> None:
         """Take the records at once."""
+        if terms is not None:
+            refusal = breach(terms, self._token_of, self._is_open)
+            if refusal is not None:
+                if then is not None:
+                    then(refusal)
+                return
+            records = taken(records, terms, self._is_open, self._below(terms.ends))
         for record in records:
             kind = type(record)
             if kind is Saved:
                 self._save(record)  # type: ignore[arg-type]
+                continue
+            if kind is Resumed:
+                self._open[record.request.request_id] = record  # type: ignore[union-attr, assignment]
                 continue
             self._unsealed.append(record)  # type: ignore[arg-type]
             self._appended += 1
@@ -70,24 +83,29 @@ class MemoryJournal:
     def call(self, request_id: str) -> StoredCall | None:
         """Return a call that is open or among the newest settled."""
         record = self._settled.get(request_id) or self._open.get(request_id)
-        return None if record is None else stored(record, self.node_id)
+        return None if record is None else self._stored(record)
 
     def calls(self, *, limit: int) -> list[StoredCall]:
         """Return calls by users, newest first."""
-        every: tuple[Accepted | Settled | Paused, ...] = (*self._settled.values(), *self._open.values())
+        every: tuple[Accepted | Settled | Paused | Resumed, ...] = (*self._settled.values(), *self._open.values())
         roots = [one for one in every if one.request.parent_id is None]
         roots.sort(key=lambda one: one.request.created_at, reverse=True)
-        return [stored(one, self.node_id) for one in roots[:limit]]
+        return [self._stored(one) for one in roots[:limit]]
 
     def abandoned(self) -> list[StoredCall]:
         """Nothing outlives the process."""
         return []
 
-    def take_paused(self, root_id: str) -> list[StoredCall]:
+    def open_roots(self) -> list[StoredCall]:
+        """Return the open calls by users that no person is asked about, oldest first."""
+        open_ = (one for one in self._open.values() if one.request.parent_id is None and type(one) is not Paused)
+        return sorted(map(self._stored, open_), key=lambda call: (call.created_at, call.request_id))
+
+    def take_paused(self, root_id: str, node_id: str = "") -> list[StoredCall]:
         """Return the open calls of a paused tree and make them this node's own."""
         paused = [one for one in self._open.values() if type(one) is Paused and one.request.root_id == root_id]
         for one in paused:
-            self._open[one.request.request_id] = Accepted(one.request, one.at_ms, self.node_id)
+            self._open[one.request.request_id] = Accepted(one.request, one.at_ms, node_id or self.node_id)
         return [stored(one, self.node_id) for one in paused]
 
     def load(self, kind: Document, key: str) -> tuple[int, bytes] | None:
@@ -122,7 +140,21 @@ class MemoryJournal:
         first_id, previous_hash = self._floor
         return verify(self._rows, first_id=first_id, previous_hash=previous_hash, head=self._head)
 
+    def _stored(self, record: Accepted | Settled | Paused | Resumed) -> StoredCall:
+        return stored(record, record.node_id if type(record) is Accepted or type(record) is Resumed else self.node_id)
+
+    def _token_of(self, address: str) -> int:
+        return self._documents.get((Document.FENCE, address), (0, b""))[0]
+
+    def _is_open(self, request_id: str) -> bool | None:
+        return False if request_id in self._settled else True if request_id in self._open else None
+
+    def _below(self, above: str) -> list[Request]:
+        return [one.request for one in self._open.values() if is_below(one.request.request_id, above)] if above else []
+
     def _save(self, record: Saved) -> None:
+        if record.token and self._token_of(record.key) > record.token:
+            return
         held = self._documents.get((record.kind, record.key))
         if held is None or record.version > held[0]:
             self._documents[record.kind, record.key] = (record.version, record.data)
@@ -151,7 +183,7 @@ class MemoryJournal:
 
 def _is_of_session(kind: Document, key: str, data: bytes, tenant_id: str, session_id: str) -> bool:
     match kind:
-        case Document.STATE:
+        case Document.STATE | Document.FENCE:
             return False
         case Document.SESSION | Document.VAULT:
             return key == f"{tenant_id}\x1f{session_id}"

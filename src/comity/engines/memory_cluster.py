@@ -1,4 +1,4 @@
-"""What several nodes in one process share: leases and a network in memory. The runtime's tests stand on them."""
+"""What several nodes in one process share: a journal, leases and a network in memory. The runtime's tests stand on them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,71 @@ import asyncio
 from collections.abc import Sequence
 
 from comity.core import lease as core
+from comity.core.audit import Row, Verdict
+from comity.core.fencing import Terms
+from comity.core.journal import Document, Record, StoredCall
 from comity.core.lease import LEASE_MS, Grant, Lease
-from comity.ports import Clock, Receive
+from comity.engines.memory import MemoryJournal
+from comity.ports import Clock, Receive, Then
+
+
+class SharedJournal:
+    """One node's end of a journal in memory that several nodes share."""
+
+    def __init__(self, shared: MemoryJournal, node_id: str) -> None:
+        self.node_id = node_id
+        self.failure: Exception | None = None  # memory does not fail
+        self._shared = shared
+
+    def open(self) -> None:
+        """Nothing to make ready."""
+
+    async def close(self) -> None:
+        """Nothing to let go."""
+
+    def append(self, records: Sequence[Record], then: Then | None = None, terms: Terms | None = None) -> None:
+        """Take the records at once, if the terms hold."""
+        self._shared.append(records, then, terms)
+
+    def call(self, request_id: str) -> StoredCall | None:
+        """Return a call that is open or among the newest settled."""
+        return self._shared.call(request_id)
+
+    def calls(self, *, limit: int) -> list[StoredCall]:
+        """Return calls by users, newest first."""
+        return self._shared.calls(limit=limit)
+
+    def abandoned(self) -> list[StoredCall]:
+        """Nobody here can tell which nodes are gone; leases do."""
+        return []
+
+    def open_roots(self) -> list[StoredCall]:
+        """Return the open calls by users, whichever node runs them."""
+        return self._shared.open_roots()
+
+    def take_paused(self, root_id: str) -> list[StoredCall]:
+        """Return the open calls of a paused tree and make them this node's own."""
+        return self._shared.take_paused(root_id, self.node_id)
+
+    def load(self, kind: Document, key: str) -> tuple[int, bytes] | None:
+        """Return version and data of a document."""
+        return self._shared.load(kind, key)
+
+    def list_documents(self, kind: Document) -> list[tuple[str, bytes]]:
+        """Return every document of a kind with its key."""
+        return self._shared.list_documents(kind)
+
+    def erase(self, tenant_id: str, session_id: str) -> int:
+        """Forget a session's documents, calls and replies."""
+        return self._shared.erase(tenant_id, session_id)
+
+    def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:
+        """Return the kept audit rows in order."""
+        return self._shared.rows(after_id=after_id, limit=limit, root_id=root_id)
+
+    def verify(self) -> Verdict:
+        """Check the kept part of the chain."""
+        return self._shared.verify()
 
 
 class MemoryLeases:
@@ -23,6 +86,14 @@ class MemoryLeases:
         now_ms = self._now_ms()
         grant = core.acquire(self._grants.get(address), holder, now_ms=now_ms, lease_ms=self._lease_ms)
         return self._keep(address, grant, now_ms)
+
+    async def find(self, address: str) -> Lease | None:
+        """Return who holds the address, if anybody does."""
+        now_ms = self._now_ms()
+        held = self._grants.get(address)
+        if held is None or not held.holder or held.expires_at <= now_ms:
+            return None
+        return Lease(address, held.holder, held.token, held.expires_at - now_ms)
 
     async def renew(self, lease: Lease) -> Lease | None:
         """Extend a lease that has not run out."""

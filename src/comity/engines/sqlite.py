@@ -23,6 +23,7 @@ from typing import Any, Final
 import msgspec
 
 from comity.core.audit import Row, Verdict
+from comity.core.fencing import Terms
 from comity.core.journal import PAUSED_AT, Accepted, Document, Paused, Record, Saved, Settled, StoredCall
 from comity.engines import presence, tables
 from comity.engines.tables import BUSY_TIMEOUT_MS, SCHEMA_VERSION, connect, read_rows, verify_chain
@@ -40,7 +41,7 @@ FLUSH_S: Final = 0.02
 CHECKPOINT_COMMITS: Final = 64
 
 _Documents = dict[tuple[Document, str], Saved]
-_Batch = tuple[list[Record], list[Then]]
+_Batch = tuple[list[Record | tables.Conditional], list[Then]]
 
 
 class SqliteJournal:
@@ -58,7 +59,7 @@ class SqliteJournal:
         self._thread: threading.Thread | None = None
         self._batches: SimpleQueue[_Batch | None] = SimpleQueue()
         # The rest belongs to the event loop.
-        self._records: list[Record] = []
+        self._records: list[Record | tables.Conditional] = []
         self._thens: list[Then] = []
         self._gathered: _Documents = {}  # in the batch to come, and in the one being written: not to be found in the file yet
         self._in_writing: _Documents = {}
@@ -114,13 +115,18 @@ class SqliteJournal:
 
     # --- gathering, in the event loop ---
 
-    def append(self, records: Sequence[Record], then: Then | None = None) -> None:
+    def append(self, records: Sequence[Record], then: Then | None = None, terms: Terms | None = None) -> None:
         """Gather records for the writer; they stay together in one transaction."""
         if self.failure is not None:
             if then is not None:
                 then(self.failure)
             return
-        self._records += records
+        if terms is None:
+            self._records += records
+        else:
+            conditional = tables.Conditional(records, terms)
+            self._records.append(conditional)
+            then = None if then is None else conditional.tell(then)
         for record in records:
             kind = type(record)
             if kind is Accepted:
@@ -204,7 +210,7 @@ class SqliteJournal:
         finally:
             self._post(self._ended.set)
 
-    def _commit(self, connection: sqlite3.Connection, records: list[Record]) -> Exception | None:
+    def _commit(self, connection: sqlite3.Connection, records: list[Record | tables.Conditional]) -> Exception | None:
         try:
             tables.write_batch(connection, records, self.node_id, self._check_files)
         except Exception as error:  # noqa: BLE001  the task boundary: a writer that died silently would leave all waiting
@@ -246,6 +252,13 @@ class SqliteJournal:
                 return []
             with self._aside() as writer:
                 return tables.take_over(writer, gone, self.node_id)
+
+    def open_roots(self) -> list[StoredCall]:
+        """Return the open calls by users that no person is asked about, oldest first."""
+        with self._reading() as connection:
+            query = "SELECT open_at, body FROM calls WHERE open_at IS NOT NULL AND open_at != ? AND is_root"
+            found = (tables.revive(*one) for one in connection.execute(query, (PAUSED_AT,)))
+            return sorted(found, key=lambda call: (call.created_at, call.request_id))
 
     def take_paused(self, root_id: str) -> list[StoredCall]:
         """Return the open calls of a paused tree and make them this node's own; nothing if another node was first."""

@@ -18,6 +18,8 @@ from typing import Any, Final
 import msgspec
 
 from comity.core.audit import ENTRY_FIELDS, GENESIS, Row, Stored, Verdict, row, seal, verify
+from comity.core.envelope import Request
+from comity.core.fencing import Terms, breach, is_below, taken
 from comity.core.journal import (
     PAUSED_AT,
     Accepted,
@@ -25,12 +27,14 @@ from comity.core.journal import (
     Paused,
     Record,
     Refused,
+    Resumed,
     Saved,
     Settled,
     StoredCall,
     entry,
     stored,
 )
+from comity.ports import Then
 
 SCHEMA_VERSION: Final = 1
 BUSY_TIMEOUT_MS: Final = 10_000
@@ -83,7 +87,7 @@ _READ_ROWS = f"SELECT id, CAST(body AS BLOB), {_PREVIOUS}, hash FROM audit"  # n
 _ROOT = f"json_extract(CAST(body AS TEXT), '$[{ENTRY_FIELDS.index('root_id')}]')"
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(StoredCall).decode
-_STANDINGS: Final = frozenset({Accepted, Settled, Paused})  # what says where a call stands
+_STANDINGS: Final = frozenset({Accepted, Settled, Paused, Resumed})  # what says where a call stands
 _CHUNKS: Final = (128, 64, 32, 16, 8, 4, 2, 1)
 
 
@@ -170,8 +174,30 @@ def _check_version(connection: sqlite3.Connection) -> None:
 # --- records ---
 
 
+class Conditional:
+    """Records that are written only on terms."""
+
+    __slots__ = ("_refusal", "records", "terms")
+
+    def __init__(self, records: Sequence[Record], terms: Terms) -> None:
+        self.records = records
+        self.terms = terms
+        self._refusal: Exception | None = None
+
+    def refuse(self, why: Exception) -> None:
+        """Note why they were not written."""
+        self._refusal = why
+
+    def tell(self, then: Then) -> Then:
+        """Return a listener that hears of a refusal as of an error."""
+        return lambda error: then(error or self._refusal)
+
+
 def write_batch(
-    connection: sqlite3.Connection, records: list[Record], node_id: str, check: Callable[[], None] | None = None
+    connection: sqlite3.Connection,
+    records: list[Record | Conditional],
+    node_id: str,
+    check: Callable[[], None] | None = None,
 ) -> None:
     """Write records in one transaction, sealing audit entries onto the chain. `check` may still call it off."""
     execute = connection.execute
@@ -179,17 +205,18 @@ def write_batch(
     row_id, head_hash = execute(_READ_HEAD).fetchone()
     rows: list[Any] = []  # id, body and hash of each row, one after the other
     # Most calls settle within the batch that accepts them: one write for both.
-    calls: dict[str, Accepted | Settled | Paused] = {}
+    calls: dict[str, Accepted | Settled | Paused | Resumed] = {}
     documents: dict[tuple[Document, str], Saved] = {}  # of several versions only the last is written
-    for record in records:
+    for record in _on_terms(connection, records, calls, documents) if _has_terms(records) else records:
         kind = type(record)
         if kind is Saved:
             keep_newest(documents, record)  # type: ignore[arg-type]
             continue
-        row_id += 1
-        _, body, _, head_hash = seal(row_id, entry(record), head_hash)  # type: ignore[arg-type]
-        rows += (row_id, body, head_hash)
-        call = record if kind in _STANDINGS else _told_refusal(record)
+        if kind is not Resumed:
+            row_id += 1
+            _, body, _, head_hash = seal(row_id, entry(record), head_hash)  # type: ignore[arg-type]
+            rows += (row_id, body, head_hash)
+        call = record if kind in _STANDINGS else _told_refusal(record)  # type: ignore[arg-type]
         if call is not None:
             request_id = call.request.request_id  # type: ignore[union-attr]
             if type(calls.get(request_id)) is not Settled:
@@ -209,6 +236,53 @@ def write_batch(
     if check is not None:
         check()
     execute("COMMIT")
+
+
+def _has_terms(records: list[Record | Conditional]) -> bool:
+    return any(type(one) is Conditional or (type(one) is Saved and one.token) for one in records)
+
+
+def _on_terms(
+    connection: sqlite3.Connection,
+    records: list[Record | Conditional],
+    calls: dict[str, Accepted | Settled | Paused | Resumed],
+    documents: dict[tuple[Document, str], Saved],
+) -> Iterator[Record]:
+    """Yield what is to be written. `calls` and `documents` are what this batch has brought so far; the file has the rest."""
+
+    def token_of(address: str) -> int:
+        query = "SELECT version FROM documents WHERE kind = 'fence' AND key = ?"
+        (newest,) = connection.execute(query, (address,)).fetchone() or (0,)
+        here = documents.get((Document.FENCE, address))
+        return max(newest, 0 if here is None else here.version)
+
+    def is_open(request_id: str) -> bool | None:
+        here = calls.get(request_id)
+        if here is not None:
+            return type(here) is not Settled
+        found = connection.execute("SELECT open_at IS NOT NULL FROM calls WHERE request_id = ?", (request_id,)).fetchone()
+        return None if found is None else bool(found[0])
+
+    def below(above: str) -> Iterator[Request]:
+        query = "SELECT open_at, body FROM calls WHERE open_at IS NOT NULL AND request_id > ? AND request_id < ?"
+        for first, last in (("#", "$"), (".", "/")) if above else ():  # each with the character after it
+            for found in connection.execute(query, (above + first, above + last)).fetchall():
+                request = revive(*found).request
+                if request is not None and request.request_id not in calls:
+                    yield request
+        yield from (
+            one.request for one in calls.values() if type(one) is not Settled and is_below(one.request.request_id, above)
+        )
+
+    for record in records:
+        if type(record) is Conditional:
+            refusal = breach(record.terms, token_of, is_open)
+            if refusal is None:
+                yield from taken(record.records, record.terms, is_open, list(below(record.terms.ends)))
+            else:
+                record.refuse(refusal)
+        elif type(record) is not Saved or not record.token or token_of(record.key) <= record.token:
+            yield record  # type: ignore[misc]
 
 
 def keep_newest(documents: dict[tuple[Document, str], Saved], saved: Saved) -> None:

@@ -1,0 +1,103 @@
+"""On what terms records are taken: a former holder's are refused, and nothing is opened or ended twice by two nodes.
+
+A store knows, for every address, the newest token under which somebody claimed it. An append may name the tokens it was made
+under and the calls it builds on; the store checks them in the same step in which it writes, so there is no moment in between.
+Ending a call ends every call below it that is still open, whichever node runs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import Struct
+
+from comity.core.envelope import Error, Reply, Request, Status
+from comity.core.journal import Accepted, Document, Record, Resumed, Saved, Settled
+from comity.errors import CallChangedError, ComityError, StaleLeaseError
+
+
+class Fence(Struct, frozen=True, gc=False):
+    """The token under which a node holds an address."""
+
+    address: str
+    token: int
+
+
+class Terms(Struct, frozen=True, kw_only=True, gc=False):
+    """What must be so in the store for an append to take place; otherwise nothing of it does, and `then` is told why."""
+
+    fences: tuple[Fence, ...] = ()  # nobody claimed these addresses under a greater token
+    unknown: str = ""  # a call nobody has accepted
+    unsettled: str = ""  # a call that has not ended, if there is one
+    open: tuple[str, ...] = ()  # calls that were accepted and have not ended
+    ends: str = ""  # a call whose whole tree, on every node, ends with this append
+
+
+def claim(fence: Fence, node_id: str) -> Saved:
+    """Return the record by which a node makes its token the newest of an address: it comes before everything done under it."""
+    return Saved(Document.FENCE, fence.address, fence.token, node_id.encode())
+
+
+def breach(terms: Terms, token_of: Callable[[str], int], is_open: Callable[[str], bool | None]) -> ComityError | None:
+    """Return the first term that does not hold. `token_of` and `is_open` read the store; a call nobody accepted is None."""
+    for fence in terms.fences:
+        newest = token_of(fence.address)
+        if newest > fence.token:
+            what = f"{fence.address} was claimed under token {newest}; this was written under {fence.token}"
+            return StaleLeaseError(what, address=fence.address, token=fence.token, newest=newest)
+    if terms.unknown and is_open(terms.unknown) is not None:
+        return _changed(terms.unknown, "is known already")
+    if terms.unsettled and is_open(terms.unsettled) is False:
+        return _changed(terms.unsettled, "has ended")
+    for request_id in terms.open:
+        if not is_open(request_id):
+            return _changed(request_id, "is not open")
+    return None
+
+
+def _changed(request_id: str, what: str) -> CallChangedError:
+    return CallChangedError(f"the call {request_id} {what}", request_id=request_id)
+
+
+def is_below(request_id: str, above: str) -> bool:
+    """Return whether a call's id says that it was made, over however many hops, by another: `r.1` and `r#1` are below `r`."""
+    return len(request_id) > len(above) and request_id.startswith(above) and request_id[len(above)] in ".#"
+
+
+def taken(
+    records: Sequence[Record], terms: Terms, is_open: Callable[[str], bool | None], below: Iterable[Request]
+) -> list[Record]:
+    """Return what an append whose terms hold amounts to: without ends of what has ended, with ends of what it takes along.
+
+    `below` are the open calls under the one that ends. A call that is accepted once more, because its agent moved, is resumed.
+    """
+    kept: list[Record] = []
+    ending: dict[str, None] = {}
+    end: Settled | None = None
+    for record in records:
+        match record:
+            case Settled(request=request) if is_open(request.request_id) is False:
+                continue
+            case Settled(request=request):
+                ending[request.request_id] = None
+                end = record if request.request_id == terms.ends else end
+                kept.append(record)
+            case Accepted(request=request, node_id=node_id, at_ms=at_ms) if is_open(request.request_id):
+                kept.append(Resumed(request, node_id, at_ms))
+            case _:
+                kept.append(record)
+    if end is not None:
+        root_id = end.request.root_id  # users choose the ids of roots, and `r.1` may be one
+        kept += (
+            ended_with(end, request) for request in below if request.root_id == root_id and request.request_id not in ending
+        )
+    return kept
+
+
+def ended_with(end: Settled, request: Request) -> Settled:
+    """Return the end of a call whose caller has ended."""
+    if end.reply.status is Status.TIMEOUT and request.deadline_at <= end.at_ms:
+        status, error = Status.TIMEOUT, Error.of("CALL_TIMEOUT", "it did not end before its deadline")
+    else:
+        status, error = Status.CANCELLED, Error.of("CALL_CANCELLED", f"{end.request.target}, for which it was made, has ended")
+    return Settled(request, Reply(status=status, error=error, request_id=request.request_id, source=request.target), end.at_ms)

@@ -1,0 +1,57 @@
+"""Terms of an append: which calls stand below which, and how a call ends whose caller has ended."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comity.core.envelope import Error, Reply, Request, Status
+from comity.core.fencing import Fence, Terms, breach, ended_with, is_below
+from comity.core.journal import Settled
+from comity.core.limits import Limits
+from comity.errors import CallChangedError, StaleLeaseError
+
+PARTS = st.lists(st.sampled_from((".1", ".2", ".10", "#1")), max_size=4)
+
+
+@given(PARTS, PARTS)
+def test_a_call_is_below_exactly_those_whose_way_begins_its_own(one: list[str], other: list[str]) -> None:
+    expected = len(one) > len(other) and one[: len(other)] == other
+    assert is_below("r" + "".join(one), "r" + "".join(other)) == expected
+
+
+def _end(status: Status, at_ms: int) -> Settled:
+    return Settled(_request("r", 5_000), Reply(status=status, error=Error.of("CALL_TIMEOUT", "late")), at_ms)
+
+
+def _request(request_id: str, deadline_at: int) -> Request:
+    return Request(request_id, "A", "DO", "u", Limits(), deadline_at, root_id="r")
+
+
+def test_a_call_times_out_with_its_caller_only_if_its_own_time_is_up() -> None:
+    ends = [
+        ended_with(_end(Status.TIMEOUT, 5_000), _request("r.1", 5_000)),
+        ended_with(_end(Status.TIMEOUT, 5_000), _request("r.1", 5_001)),
+        ended_with(_end(Status.CANCELLED, 5_000), _request("r.1", 4_000)),
+    ]
+    assert [str(end.reply.status) for end in ends] == ["timeout", "cancelled", "cancelled"]
+    assert [(end.request.request_id, end.reply.request_id, end.at_ms) for end in ends] == [("r.1", "r.1", 5_000)] * 3
+
+
+TOKENS = {"A": 3}
+STANDINGS = {"open": True, "ended": False}
+
+
+def _breach(**terms: object) -> type | None:
+    found = breach(Terms(**terms), lambda address: TOKENS.get(address, 0), STANDINGS.get)
+    return None if found is None else type(found)
+
+
+def test_each_term_holds_for_the_standings_it_names_and_no_others() -> None:
+    assert [_breach(fences=(Fence("A", token),)) for token in (2, 3, 4)] == [StaleLeaseError, None, None]
+    assert _breach(fences=(Fence("B", 1), Fence("A", 2))) is StaleLeaseError
+    for term, allowed in (("unknown", ("new",)), ("unsettled", ("new", "open"))):
+        for request_id in ("new", "open", "ended"):
+            assert _breach(**{term: request_id}) is (None if request_id in allowed else CallChangedError)
+    for request_ids, expected in ((("open",), None), (("open", "new"), CallChangedError), (("ended",), CallChangedError)):
+        assert _breach(open=request_ids) is expected
