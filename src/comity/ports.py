@@ -194,6 +194,7 @@ class Model(Protocol):
 
     def stream(self, prompt: Prompt) -> AsyncGenerator[str | Completion, None]:
         """Ask, and yield pieces of the answer's text and last the whole answer."""
+        ...
 
 
 class GuidanceSource(Protocol):

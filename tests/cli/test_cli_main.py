@@ -55,7 +55,7 @@ def test_the_command_runs_as_a_module(module):
         (["agnets"], "'agnets' is no COMMAND; did you mean agents?"),
         (
             ["qqq"],
-            "'qqq' is no COMMAND; it is one of demo, agents, call, calls, show, audit, sessions, approvals, convert, doctor",
+            f"'qqq' is no COMMAND; it is one of {', '.join(COMMANDS)}",
         ),
         (["audit", "verfy"], "'verfy' is no ACTION; did you mean verify?"),
         (["audit"], "the following arguments are required: ACTION"),

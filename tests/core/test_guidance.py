@@ -24,6 +24,8 @@ from comity.core.guidance import (
     focus,
     open_questions,
     parse,
+    put,
+    remove,
     to_document,
 )
 from comity.core.insight import EXPIRES_AT_MAX, Evidence, parse_time
@@ -152,6 +154,33 @@ def test_an_answer_without_substance_is_refused(guidance, bad):
     fields = {"agent_id": "a", "answer": "x", "confidence": 0.5, "answered_at": 0}
     with pytest.raises(CallerError):
         answer(guidance, "q-low", Answer(**fields | bad))
+
+
+# --- changing ---
+
+
+@pytest.mark.parametrize(
+    ("item", "place"),
+    [
+        (Constraint(id="style", rule="Keep it short", severity=Severity.WARNING), "constraints"),
+        (Preference(id="async-preferred", preference="Prefer sync"), "preferences"),
+        (Question(id="q-low", question="Why not?"), "questions"),
+        (Note(topic="Recent architecture changes", content="We went back"), "context"),
+    ],
+)
+def test_an_item_takes_the_place_of_the_one_it_replaces_and_can_be_removed(guidance, item, place):
+    before = getattr(guidance, place)
+    after = getattr(put(guidance, item), place)
+    (at,) = (at for at in range(len(before)) if before[at] != after[at])
+    assert (after[at], len(after)) == (item, len(before))
+    removed = remove(guidance, type(item), getattr(item, "id", None) or item.topic)
+    assert getattr(removed, place) == before[:at] + before[at + 1 :]
+    assert getattr(put(removed, item), place)[-1] == item
+
+
+def test_what_is_not_there_cannot_be_removed(guidance):
+    with pytest.raises(CallerError, match="no constraint 'nothing'"):
+        remove(guidance, Constraint, "nothing")
 
 
 # --- reading ---

@@ -7,9 +7,9 @@ import threading
 import pytest
 import yaml
 
-from comity.core.guidance import Answer, Guidance, QuestionStatus, Severity, answer
+from comity.core.guidance import Answer, Constraint, Guidance, QuestionStatus, Severity, answer, put
 from comity.core.insight import Type
-from comity.engines.guidance import DOCUMENT_BYTES_MAX, GuidanceFile, GuidanceReader, GuidanceResponder
+from comity.engines.guidance import DOCUMENT_BYTES_MAX, GuidanceFile, GuidanceReader, GuidanceResponder, project_of
 from comity.engines.insights import InsightQuerier
 from comity.engines.span_store import SpanStore
 from comity.errors import CallerError, UnavailableError
@@ -186,6 +186,21 @@ def test_a_document_with_problems_is_not_written_over(folder, store):
     with pytest.raises(CallerError, match="severity"):
         respond(store, folder).answer_question("q-later", answer="x", confidence=0.5)
     assert path.read_text() == before
+
+
+def test_a_change_that_could_not_be_read_again_is_refused(folder):
+    before = (folder / f"{PROJECT}.yaml").read_text()
+    with pytest.raises(CallerError, match=r"constraints\[1\].scope"):
+        GuidanceFile.of_project(PROJECT, folder).change(lambda now: put(now, Constraint(id="x", rule="r", scope="src/[")))
+    assert (folder / f"{PROJECT}.yaml").read_text() == before
+
+
+def test_the_project_is_the_one_the_environment_names_or_the_only_one_there_is(folder):
+    assert project_of({"COMITY_PROJECT": "a", "CONTEXTCORE_PROJECT": "b"}, folder) == "a"
+    assert project_of({"CONTEXTCORE_PROJECT": "b"}, folder) == "b"
+    assert project_of({}, folder) == PROJECT
+    (folder / "other.yaml").write_text("spec: {}")
+    assert project_of({}, folder) == ""
 
 
 def test_a_change_waits_for_the_one_before_it_and_builds_on_it(folder):

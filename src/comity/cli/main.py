@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
 from comity import __version__
-from comity.cli import agents, approvals, audit, call, calls, convert, demo, doctor, sessions, show
+from comity.cli import agents, approvals, audit, call, calls, convert, demo, doctor, guidance, sessions, show, view
 from comity.cli.exits import MEANINGS, CliError, Exit
 from comity.cli.output import Output
 from comity.cli.store import DEFAULT as DEFAULT_STORE
 from comity.core.agent import DeclarationError
 from comity.core.registry import nearest
-from comity.errors import ComityError
+from comity.errors import CallerError, ComityError
 
 log = logging.getLogger("comity")
 
@@ -31,6 +31,8 @@ COMMANDS: Final[dict[str, Any]] = {
     "audit": audit,
     "sessions": sessions,
     "approvals": approvals,
+    "guidance": guidance,
+    "view": view,
     "convert": convert,
     "doctor": doctor,
 }
@@ -77,7 +79,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         out.error(CliError(Exit.USAGE, str(error), hint=hint, problems=getattr(error, "problems", ())))
         return int(Exit.USAGE)
     except ComityError as error:
-        code = Exit.DAMAGED if error.code == "STORE_UNAVAILABLE" else Exit.NO_RESULT
+        code = Exit.USAGE if isinstance(error, CallerError) else Exit.NO_RESULT
+        code = Exit.DAMAGED if error.code == "STORE_UNAVAILABLE" else code
         out.error(CliError(code, error.message, hint="`comity doctor` checks the store." if code is Exit.DAMAGED else ""))
         return int(code)
     except KeyboardInterrupt:

@@ -16,13 +16,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec import Struct
 
-from comity.core.insight import Audience, Evidence, Insight, Type, current, for_audience
+from comity.core.insight import Audience, Evidence, Insight, Type, current, for_audience, time_text
 from comity.core.payload import Problem
 from comity.core.query.ast import quote
 
@@ -30,7 +29,6 @@ DAY_MS: Final = 86_400_000
 HIGH_CONFIDENCE: Final = 0.9
 SUMMARY_CHARS: Final = 120
 SUMMARY_CHARS_MIN: Final = 40
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Budget(NamedTuple):
@@ -345,7 +343,7 @@ def _counted(types: Iterable[Type]) -> dict[str, int]:
 
 
 def _time_text(at_ms: int) -> str:
-    return (_EPOCH + timedelta(milliseconds=at_ms)).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return time_text(at_ms, "seconds")
 
 
 # the agent's text

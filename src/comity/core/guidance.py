@@ -8,7 +8,7 @@ question are only ever added, so of several agents that answer at once none is l
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -16,11 +16,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from comity.core.glob import GlobError, compile_scope, concerns
-from comity.core.insight import Evidence, parse_time
+from comity.core.insight import Evidence, parse_time, time_text
 from comity.core.payload import Problem
 from comity.errors import CallerError
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TOUCHED_CHARS_MAX = 200
 _Word = TypeVar("_Word", bound=StrEnum)
 
@@ -197,6 +196,37 @@ def answer(guidance: Guidance, question_id: str, given: Answer) -> Guidance:
         for question in guidance.questions
     )
     return replace(guidance, questions=questions)
+
+
+# changing
+
+Item = Constraint | Preference | Question | Note
+_PLACES: dict[type[Item], tuple[str, str]] = {
+    Constraint: ("constraints", "id"),
+    Preference: ("preferences", "id"),
+    Question: ("questions", "id"),
+    Note: ("context", "topic"),
+}
+
+
+def put(guidance: Guidance, item: Item) -> Guidance:
+    """Return the guidance with an item in the place of the one with its id or topic, or at the end."""
+    place, key = _PLACES[type(item)]
+    items: tuple[Item, ...] = getattr(guidance, place)
+    name = getattr(item, key)
+    if any(getattr(one, key) == name for one in items):
+        return replace(guidance, **{place: tuple(item if getattr(one, key) == name else one for one in items)})
+    return replace(guidance, **{place: (*items, item)})
+
+
+def remove(guidance: Guidance, kind: type[Item], name: str) -> Guidance:
+    """Return the guidance without the item of this id or topic; raises `CallerError` if there is none."""
+    place, key = _PLACES[kind]
+    items: tuple[Item, ...] = getattr(guidance, place)
+    kept = tuple(one for one in items if getattr(one, key) != name)
+    if len(kept) == len(items):
+        raise CallerError(f"there is no {kind.__name__.lower()} {name!r}")
+    return replace(guidance, **{place: kept})
 
 
 # reading a document
@@ -401,7 +431,7 @@ def to_document(guidance: Guidance, document: Mapping[str, Any] | None = None) -
     if guidance.focus is not None:
         found = guidance.focus
         encoded["focus"] = _present(
-            areas=list(found.areas), reason=found.reason, until="" if found.until is None else _time_text(found.until)
+            areas=list(found.areas), reason=found.reason, until="" if found.until is None else time_text(found.until)
         )
     encoded["constraints"] = [
         _present(id=one.id, rule=one.rule, scope=one.scope, severity=str(one.severity), reason=one.reason)
@@ -425,7 +455,7 @@ def _question_document(question: Question) -> dict[str, Any]:
             _present(
                 agentId=one.agent_id,
                 answer=one.answer,
-                answeredAt=_time_text(one.answered_at),
+                answeredAt=time_text(one.answered_at),
                 evidence=[
                     _present(type=item.type, ref=item.ref, description=item.description, query=item.query)
                     for item in one.evidence
@@ -439,7 +469,3 @@ def _question_document(question: Question) -> dict[str, Any]:
 
 def _present(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in ("", [])}
-
-
-def _time_text(at_ms: int) -> str:
-    return (_EPOCH + timedelta(milliseconds=at_ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -173,7 +173,7 @@ def _attributes(insight: Insight, mode: Mode) -> dict[str, Any]:
         "project.id": insight.project_id,
         "insight.rationale": insight.rationale,
         "insight.supersedes": insight.supersedes,
-        "insight.expires_at": "" if insight.expires_at is None else _time_text(insight.expires_at),
+        "insight.expires_at": "" if insight.expires_at is None else time_text(insight.expires_at),
         "insight.applies_to": insight.applies_to,
         "insight.category": insight.category,
     }
@@ -261,8 +261,9 @@ def _support(link: Link) -> Support:
     return Support(trace_id=link.trace_id, span_id=link.span_id, relationship=relationship)
 
 
-def _time_text(at_ms: int) -> str:
-    return (_EPOCH + timedelta(milliseconds=at_ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def time_text(at_ms: int, timespec: str = "milliseconds") -> str:
+    """Return milliseconds since the epoch as an ISO 8601 time in UTC; `parse_time` reads it back."""
+    return (_EPOCH + timedelta(milliseconds=at_ms)).isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
 def _time(raw: Any, span: Span) -> int | None:

@@ -12,7 +12,7 @@ import fcntl
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ from comity.engines.insights import EvidenceGiven, InsightEmitter, evidence_of
 from comity.engines.span_store import SpanStore
 from comity.engines.system import SystemClock
 from comity.errors import CallerError, UnavailableError
-from comity.ports import Clock, Ids
+from comity.ports import Clock, GuidanceSource, Ids
 
 FOLDER_DEFAULT: Final = ".comity"
 DOCUMENT_BYTES_MAX: Final = 1024 * 1024
@@ -100,9 +100,9 @@ class GuidanceFile:
                 document, before, problems = self.read()
                 if problems:
                     raise CallerError(f"{self.path} has problems: {'; '.join(f'{p.path} {p.message}' for p in problems)}")
-                after = how(before)
-                if after != before:
-                    self._replace(rules.to_document(after, document))
+                after, changed = changed_document(document, before, how)
+                if changed is not None:
+                    self._replace(changed)
                 return after
         except OSError as error:
             raise UnavailableError(f"cannot write {self.path}: {error}", code="STORE_UNAVAILABLE") from error
@@ -132,21 +132,53 @@ class GuidanceFile:
             os.close(folder)
 
 
+def changed_document(
+    document: dict[str, Any], before: Guidance, how: Callable[[Guidance], Guidance]
+) -> tuple[Guidance, dict[str, Any] | None]:
+    """Return guidance after a change and the document that says so, or None if nothing changes.
+
+    Raises `CallerError` for a change after which the document could not be read as it was meant.
+    """
+    after = how(before)
+    if after == before:
+        return after, None
+    changed = rules.to_document(after, document)
+    read, problems = rules.parse(changed)
+    if problems or read != after:
+        told = tuple(Problem(one.path.removeprefix("spec.agentGuidance."), one.message) for one in problems)
+        raise CallerError("; ".join(f"{one.path} {one.message}" for one in told) or "cannot be written", problems=told)
+    return after, changed
+
+
+def project_of(environ: Mapping[str, str], folder: str | Path = FOLDER_DEFAULT) -> str:
+    """Return the project the environment names, else the only one that has a file in the folder; empty if there is none."""
+    named = environ.get("COMITY_PROJECT") or environ.get("CONTEXTCORE_PROJECT") or ""
+    files = [] if named else sorted(Path(folder).glob("*.yaml"))
+    return files[0].stem if len(files) == 1 else named
+
+
 class GuidanceReader:
     """What an agent asks before it acts."""
 
-    def __init__(self, project_id: str, *, folder: str | Path = FOLDER_DEFAULT, clock: Clock | None = None) -> None:
-        self._file = GuidanceFile.of_project(project_id, folder)
+    def __init__(
+        self,
+        project_id: str,
+        *,
+        folder: str | Path = FOLDER_DEFAULT,
+        source: GuidanceSource | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._source = source or GuidanceFile.of_project(project_id, folder)
         self._clock = clock or SystemClock()
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """What is wrong with the document; constraints that could not be read block."""
-        return self._file.read()[2]
+        return self._source.read()[2]
 
     def get_guidance(self) -> Guidance:
         """Return all guidance as the file has it now."""
-        return self._file.read()[1]
+        return self._source.read()[1]
 
     def get_focus(self) -> Focus:
         """Return what to work on; without areas if nothing is set or its time is over."""
@@ -196,11 +228,12 @@ class GuidanceResponder:
         agent_id: str,
         session_id: str = "",
         folder: str | Path = FOLDER_DEFAULT,
+        source: GuidanceSource | None = None,
         mode: Mode | None = None,
         clock: Clock | None = None,
         ids: Ids | None = None,
     ) -> None:
-        self._file = GuidanceFile.of_project(project_id, folder)
+        self._source = source or GuidanceFile.of_project(project_id, folder)
         self._clock = clock or SystemClock()
         self._emitter = InsightEmitter(
             store, project_id=project_id, agent_id=agent_id, session_id=session_id, mode=mode, clock=self._clock, ids=ids
@@ -215,7 +248,7 @@ class GuidanceResponder:
             answered_at=self._clock.now_ns() // _MS_NS,
             evidence=evidence_of(evidence),
         )
-        after = self._file.change(lambda guidance: rules.answer(guidance, question_id, given))
+        after = self._source.change(lambda guidance: rules.answer(guidance, question_id, given))
         (question,) = [one for one in after.questions if one.id == question_id]
         return self._emitter.emit_analysis(
             summary=f"Answer to: {question.question} {answer}",

@@ -1,0 +1,98 @@
+"""`comity view`: what agents found out, as one of five audiences likes to see it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from comity.cli.exits import CliError, Exit
+from comity.cli.guidance import add_project, open_source
+from comity.cli.output import Output
+
+HELP = "show a project's insights to an audience: executive, manager, developer, operator or agent"
+ELSEWHERE = "--project names another project, --range looks further back."
+AUDIENCES = ("executive", "manager", "developer", "operator", "agent")
+_DETAIL = ("rationale", "evidence", "links", "refs", "applies_to", "supersedes", "expires_at", "trace")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("--audience", metavar="AUDIENCE", choices=AUDIENCES, default="developer", help=" · ".join(AUDIENCES))
+    parser.add_argument("--range", metavar="TIME", default="24h", help="how far back, such as 2h, 24h or 7d (24h)")
+    add_project(parser)
+
+
+def run(args: argparse.Namespace, out: Output) -> Exit:
+    """Show the view."""
+    from comity.engines.insights import PersonalizedQuerier
+    from comity.engines.span_store import SpanStore
+
+    project, where, source = open_source(args)
+    if not Path(args.store).is_file():
+        raise CliError(Exit.NOT_FOUND, f"the store {args.store} does not exist", hint="--store or COMITY_STORE names another.")
+    document, _, _ = source.read()
+    with SpanStore(Path(args.store)) as store, out.busy("reading the store"):
+        querier = PersonalizedQuerier(store, project_id=project, document=document)
+        if querier.problems:
+            raise CliError(Exit.USAGE, f"the settings in {where} have problems", problems=querier.problems)
+        view = querier.get_insights(audience=args.audience, time_range=args.range)
+        text = querier.get_agent_text(time_range=args.range) if args.audience == "agent" else ""
+    if out.is_json:
+        out.document({"project": project} | view | ({"text": text} if text else {}))
+    elif _is_empty(view):
+        out.text(f"No insights of {project} in the last {args.range}. {ELSEWHERE}")
+    elif text:
+        out.text(text.rstrip(), is_copied=True)
+    else:
+        _draw(project, view, out)
+    return Exit.OK
+
+
+def _is_empty(view: dict[str, Any]) -> bool:
+    return not (view["total"] or view.get("alerts") or view.get("insights"))
+
+
+def _draw(project: str, view: dict[str, Any], out: Output) -> None:
+    head = f"{project} for the {view.pop('audience')}, as of {view.pop('as_of')}: {view.pop('total')} insights"
+    out.text(head, style="bold")
+    for name, value in view.items():
+        title = name.replace("_", " ")
+        if isinstance(value, list):
+            if value:
+                out.text(f"\n{title}", style="bold")
+            for one in value:
+                _draw_one(one, out)
+        elif isinstance(value, dict):
+            shown = "  ".join(f"{key} {_plain(inner)}" for key, inner in value.items()) or "none"
+            out.text(f"{title}: {shown}")
+        else:
+            out.text(f"{title}: {_plain(value)}")
+
+
+def _draw_one(one: Any, out: Output) -> None:
+    if not isinstance(one, dict):
+        out.text(f"  {one}")
+        return
+    rest = {
+        name: value for name, value in one.items() if name not in ("type", "summary", "id", "confidence", "agent", *_DETAIL)
+    }
+    if "summary" not in one:  # a reporting period, or a signal to open
+        out.text("  " + "  ".join(f"{name} {_plain(value)}" for name, value in one.items()))
+        return
+    sure = f"  {one['confidence']:.0%}" if "confidence" in one else ""
+    who = f"  by {one['agent']}" if "agent" in one else ""
+    out.text(f"  {one['type']:<14} {one['summary']}{sure}{who}  {one['id']}")
+    for name in _DETAIL:
+        if name in one:
+            out.text(f"      {name.replace('_', ' ')}: {_plain(one[name])}", style="dim")
+    if rest:
+        out.text("      " + "  ".join(f"{name.replace('_', ' ')} {_plain(value)}" for name, value in rest.items()), style="dim")
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_plain(inner)}" for name, inner in value.items()) or "none"
+    if isinstance(value, list):
+        return "; ".join(map(_plain, value)) or "none"
+    return "none" if value is None else str(value)
