@@ -56,7 +56,7 @@ spec: $(READY) ## check the TLA+ specification with TLC; SPEC_ARGS=--large for t
 lock: $(READY) ## pin every dependency again
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
-		--python-version 3.11 --group dev pyproject.toml --output-file requirements/dev.lock
+		--python-version 3.11 --group dev --extra llm pyproject.toml --output-file requirements/dev.lock
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
 		--python-version 3.11 --group spec --output-file requirements/spec.lock
 

@@ -172,6 +172,7 @@ CODES: dict[str, Meaning] = {
     "MODEL_RATE_LIMITED": Meaning(UnavailableError, True, _COUNTS, "Try after retry_after_ms; the provider limits how often."),
     "MODEL_OVERLOADED": Meaning(UnavailableError, True, _COUNTS, "Try again shortly; the provider has too much to do."),
     "MODEL_TIMEOUT": Meaning(UnavailableError, True, _COUNTS, "Try again; the provider did not answer in time."),
+    "MODEL_UNREACHABLE": Meaning(UnavailableError, True, _COUNTS, "Try again; the connection to the provider failed."),
     "MODEL_FAILED": Meaning(TargetError, False, _COUNTS, "The provider failed; its message says why."),
     "MODEL_REFUSED": Meaning(TargetError, False, _IGNORES, "Ask in another way; the model or its provider declined."),
     "MODEL_CONTEXT_TOO_LONG": Meaning(CallerError, False, _IGNORES, "Send less; the model cannot read so much at once."),

@@ -1,0 +1,1 @@
+"""Language models: those of real providers, imported when the first one is asked for."""
