@@ -50,7 +50,7 @@ def test_a_whole_chat_answer_has_text_tool_calls_and_usage():
 
 def test_a_streamed_chat_answer_comes_in_pieces_that_join_to_the_whole():
     answer = Answer(text="twelve chars", calls=(tool_call("add", amount=12345),), usage=USED, piece_chars=5)
-    _, headers, raw = asyncio.run(asked([answer], stream=True))
+    _, headers, raw = asyncio.run(asked([answer], stream=True, stream_options={"include_usage": True}))
     chunks = events(raw)
     deltas = [chunk["choices"][0]["delta"] for chunk in chunks if chunk["choices"]]
     texts = [delta["content"] for delta in deltas if delta.get("content")]
@@ -61,6 +61,11 @@ def test_a_streamed_chat_answer_comes_in_pieces_that_join_to_the_whole():
     assert chunks[-1]["usage"]["total_tokens"] == 10
     assert headers["Content-Type"] == "text/event-stream"
     assert raw.endswith(b"data: [DONE]\n\n")
+
+
+def test_a_chat_stream_counts_tokens_only_for_those_who_ask():
+    _, _, raw = asyncio.run(asked([Answer(text="hi", usage=USED)], stream=True))
+    assert not any("usage" in chunk for chunk in events(raw))
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
 
+from msgspec.structs import replace
+
+from comity.core.envelope import Usage
 from comity.core.tokens import estimate
 from comity.testing.model_wire import Wire, wire_of
 from comity.testing.scripted import Answer, ScriptError, Step, answer_of, completion_of
@@ -85,6 +88,12 @@ class Received:
     def streams(self) -> bool:
         """Whether the answer is to come as a stream of events."""
         return bool(self.body.get("stream")) or self.path.endswith(":streamGenerateContent")
+
+    @property
+    def wants_usage(self) -> bool:
+        """Whether usage is to be sent; a chat stream sends it only to those who ask for it."""
+        is_chat_stream = self.path.endswith("/chat/completions") and self.streams
+        return not is_chat_stream or bool((self.body.get("stream_options") or {}).get("include_usage"))
 
 
 Rule = Callable[[Received], Turn]
@@ -192,6 +201,8 @@ class ModelServer:
         """Send an answer, or its first events only; `ends` closes the body in good order."""
         await asyncio.sleep(answer.delay_ms / 1000)
         said = completion_of(answer, model=received.model, ids=self._ids, count=lambda: estimate(json.dumps(received.body)))
+        if not received.wants_usage:
+            said = replace(said, usage=Usage())
         if not received.streams:
             body = json.dumps(wire.whole(said)).encode()
             part = body if after is None else body[: len(body) // 2]
