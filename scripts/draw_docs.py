@@ -7,12 +7,13 @@ from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
 
-from comity.core import activation, breaker, call, lease, session
+from comity.core import activation, breaker, call, handoff, lease, session
 from comity.errors import CODES
 
 DOCS = Path(__file__).parent.parent / "docs"
 MACHINES: tuple[tuple[str, ModuleType], ...] = (
     ("Call", call),
+    ("Handoff", handoff),
     ("Activation", activation),
     ("Lease", lease),
     ("Breaker", breaker),

@@ -156,6 +156,14 @@ CODES: dict[str, Meaning] = {
     "LEASE_STALE": Meaning(UnavailableError, True, _IGNORES, "Ask again; another node has taken the agent over."),
     "CALL_CHANGED": Meaning(UnavailableError, True, _IGNORES, "Ask again; another node has opened or ended the call."),
     "STORE_UNAVAILABLE": Meaning(UnavailableError, True, _IGNORES, "Check the store's disk; the node stopped accepting."),
+    # work handed to whoever takes it
+    "HANDOFF_UNKNOWN": Meaning(CallerError, False, _IGNORES, "Name a handoff of yours that exists."),
+    "HANDOFF_TAKEN": Meaning(RefusedError, False, _IGNORES, "Leave it; another receiver has it."),
+    "HANDOFF_LEASE_LOST": Meaning(RefusedError, False, _IGNORES, "Stop working on it; another receiver may have it."),
+    "HANDOFF_STATE_CONFLICT": Meaning(CallerError, False, _IGNORES, "Look at its state; this cannot happen from there."),
+    "HANDOFF_ENDED": Meaning(CallerError, False, _IGNORES, "Stop working on it; it has ended."),
+    "HANDOFF_REJECTED": Meaning(RefusedError, False, _IGNORES, "Hand it to somebody else, or ask for something else."),
+    "HANDOFF_UNDELIVERABLE": Meaning(UnavailableError, False, _IGNORES, "Find out why its receivers die of it."),
     # how it ended
     "CALL_TIMEOUT": Meaning(UnavailableError, True, _COUNTS, "Allow more time, or ask for less."),
     "CALL_NEEDS_INPUT": Meaning(CallerError, False, _IGNORES, "Ask the user the question, then call again with the answer."),

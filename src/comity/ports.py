@@ -6,11 +6,13 @@ differ from run to run comes in through here.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from comity.core.audit import Row, Verdict
 from comity.core.fencing import Terms
+from comity.core.handoff import Handoff, State
+from comity.core.handoff_queue import Step
 from comity.core.journal import Document, Record, StoredCall
 from comity.core.lease import Lease
 from comity.core.model import Completion, Prompt
@@ -52,6 +54,61 @@ class Ids(Protocol):
 
     def chance(self) -> float:
         """Return a number from 0 to below 1."""
+        ...
+
+
+class Handoffs(Protocol):
+    """The handoff queue of a journal, as it is read. It is changed by steps, which go through the journal."""
+
+    @property
+    def knows_of_the_dead(self) -> bool:
+        """Whether nodes were found dead whose handoffs nobody has released yet."""
+        ...
+
+    def open(self, heard: Callable[[set[str] | None], None]) -> None:
+        """Make ready and begin to hear: `+lane` has something free, `=id` has changed; None: anything may have happened."""
+        ...
+
+    def close(self) -> None:
+        """Hear no more."""
+        ...
+
+    def get(self, handoff_id: str) -> Handoff | None:
+        """Return a handoff."""
+        ...
+
+    def by_trace(self, trace_id: str) -> list[Handoff]:
+        """Return the handoffs whose result is in a trace, or which are themselves."""
+        ...
+
+    def find(self, *, states: Collection[State] = ..., lane: str | None = None, limit: int = 100) -> list[Handoff]:
+        """Return handoffs, newest first."""
+        ...
+
+    def count_free(self, lane: str) -> int:
+        """Return how many wait in a lane."""
+        ...
+
+    def next_due(self) -> int | None:
+        """Return when somebody has to look at the queue, unless something happens before."""
+        ...
+
+
+class HandoffJournal(Protocol):
+    """A journal that keeps a handoff queue."""
+
+    @property
+    def node_id(self) -> str:
+        """Name of this holder of the journal."""
+        ...
+
+    @property
+    def handoffs(self) -> Handoffs:
+        """The queue."""
+        ...
+
+    def append(self, records: Sequence[Record | Step], then: Then | None = None) -> None:
+        """Write records and do steps, after all earlier ones."""
         ...
 
 

@@ -91,6 +91,7 @@ class Resumed(Struct, frozen=True, gc=False):
 CallRecord = Accepted | Refused | Settled | Late | Paused
 Record = CallRecord | Saved | Resumed
 PAUSED_AT: Final = "(paused)"  # where a call is open that waits for a person
+HANDED_AT: Final = "(handed off)"  # and one that lies in the queue or is being done by a receiver, wherever that is
 
 _KINDS = {
     Accepted: Kind.ADMITTED.value,
@@ -191,10 +192,18 @@ def stored(record: Accepted | Settled | Paused | Resumed, node_id: str) -> Store
         request.created_at,
         request.deadline_at,
         None if settled is None else settled.at_ms,
-        PAUSED_AT if type(record) is Paused else node_id,
+        held_at(record, node_id),
         request if settled is None else None,
         record.reply if type(record) is Settled or type(record) is Paused else None,
     )
+
+
+def held_at(record: Accepted | Settled | Paused | Resumed, node_id: str) -> str:
+    """Return where a call is that this node recorded: here, put aside, or with whoever takes it."""
+    kind = type(record)
+    if kind is Accepted and record.node_id == HANDED_AT:  # type: ignore[union-attr]
+        return HANDED_AT
+    return PAUSED_AT if kind is Paused else node_id
 
 
 def fingerprint(request: Request) -> int:

@@ -40,6 +40,10 @@ CALLS_CEILING: Final = 1_000_000
 SETTLED_KEPT_MAX: Final = 10_000
 # Events kept for one root call that somebody watches.
 EVENTS_KEPT_MAX: Final = 10_000
+# What is kept of one handoff's history, newest; what waits in one of the queue's lanes; one report of progress, as JSON.
+HANDOFF_HISTORY_MAX: Final = 100
+HANDOFF_PENDING_MAX: Final = 100_000
+PROGRESS_BYTES_MAX: Final = 16 * 1024
 # Rows and spans a node without a store keeps; older ones are dropped, newest stay.
 MEMORY_AUDIT_ROWS_MAX: Final = 20_000
 SPANS_KEPT_MAX: Final = 10_000

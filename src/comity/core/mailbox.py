@@ -21,13 +21,18 @@ class Mailbox(Generic[Item]):
 
     __slots__ = ("_lanes", "_length", "_turns")
 
-    def __init__(self) -> None:
+    def __init__(self, turns: dict[Priority, int] = TURNS) -> None:
         self._lanes: dict[Priority, deque[Item]] = {priority: deque() for priority in TURNS}
-        self._turns = dict(TURNS)
+        self._turns = dict(turns)
         self._length = 0
 
     def __len__(self) -> int:
         return self._length
+
+    @property
+    def turns(self) -> dict[Priority, int]:
+        """What is left of this round."""
+        return dict(self._turns)
 
     def offer(self, item: Item, priority: Priority) -> None:
         """Put a call at the end of its lane. The bound is admission's business."""

@@ -11,6 +11,7 @@ import msgspec
 from comity.core.audit import GENESIS, Row, Stored, Verdict, row, seal, verify
 from comity.core.envelope import Request
 from comity.core.fencing import Terms, breach, is_below, taken
+from comity.core.handoff_queue import Step
 from comity.core.journal import (
     Accepted,
     CallRecord,
@@ -23,9 +24,11 @@ from comity.core.journal import (
     Settled,
     StoredCall,
     entry,
+    held_at,
     stored,
 )
 from comity.core.limits import MEMORY_AUDIT_ROWS_MAX, SETTLED_KEPT_MAX
+from comity.engines.handoffs import MemoryHandoffs
 from comity.ports import Then
 
 
@@ -35,6 +38,7 @@ class MemoryJournal:
     def __init__(self, node_id: str = "memory") -> None:
         self.node_id = node_id
         self.failure: Exception | None = None  # memory does not fail
+        self.handoffs = MemoryHandoffs()
         self._unsealed: deque[CallRecord] = deque(maxlen=MEMORY_AUDIT_ROWS_MAX)  # rows are sealed when somebody reads them
         self._appended = 0
         self._rows: deque[Stored] = deque()
@@ -50,7 +54,7 @@ class MemoryJournal:
     async def close(self) -> None:
         """Nothing to let go."""
 
-    def append(self, records: Sequence[Record], then: Then | None = None, terms: Terms | None = None) -> None:
+    def append(self, records: Sequence[Record | Step], then: Then | None = None, terms: Terms | None = None) -> None:
         """Take the records at once."""
         if terms is not None:
             refusal = breach(terms, self._token_of, self._is_open)
@@ -58,9 +62,12 @@ class MemoryJournal:
                 if then is not None:
                     then(refusal)
                 return
-            records = taken(records, terms, self._is_open, self._below(terms.ends))
+            records = taken(records, terms, self._is_open, self._below(terms.ends))  # type: ignore[arg-type]  # no steps
         for record in records:
             kind = type(record)
+            if kind is Step:
+                self.append(self.handoffs.perform(record))  # type: ignore[arg-type]
+                continue
             if kind is Saved:
                 self._save(record)  # type: ignore[arg-type]
                 continue
@@ -98,7 +105,7 @@ class MemoryJournal:
 
     def open_roots(self) -> list[StoredCall]:
         """Return the open calls by users that no person is asked about, oldest first."""
-        open_ = (one for one in self._open.values() if one.request.parent_id is None and type(one) is not Paused)
+        open_ = (one for one in self._open.values() if one.request.parent_id is None and held_at(one, "") == "")
         return sorted(map(self._stored, open_), key=lambda call: (call.created_at, call.request_id))
 
     def take_paused(self, root_id: str, node_id: str = "") -> list[StoredCall]:
@@ -119,14 +126,15 @@ class MemoryJournal:
     def erase(self, tenant_id: str, session_id: str) -> int:
         """Forget a session's documents, calls and replies."""
         before = len(self._documents) + len(self._settled) + len(self._open)
+        handed_off = self.handoffs.erase(tenant_id, session_id)  # what came back has a vault of its own
         for place, (_, data) in list(self._documents.items()):
-            if _is_of_session(*place, data, tenant_id, session_id):
+            if any(_is_of_session(*place, data, tenant_id, one) for one in (session_id, *handed_off)):
                 del self._documents[place]
         for calls in (self._settled, self._open):
             for request_id, record in list(calls.items()):
                 if (record.request.tenant_id, record.request.session_id) == (tenant_id, session_id):
                     del calls[request_id]
-        return before - len(self._documents) - len(self._settled) - len(self._open)
+        return before + len(handed_off) - len(self._documents) - len(self._settled) - len(self._open)
 
     def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:
         """Return the kept audit rows in order."""

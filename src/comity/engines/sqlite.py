@@ -24,8 +24,10 @@ import msgspec
 
 from comity.core.audit import Row, Verdict
 from comity.core.fencing import Terms
-from comity.core.journal import PAUSED_AT, Accepted, Document, Paused, Record, Saved, Settled, StoredCall
+from comity.core.handoff_queue import Step
+from comity.core.journal import HANDED_AT, PAUSED_AT, Accepted, Document, Paused, Record, Saved, Settled, StoredCall
 from comity.engines import presence, tables
+from comity.engines.handoffs import SqliteHandoffs
 from comity.engines.tables import BUSY_TIMEOUT_MS, SCHEMA_VERSION, connect, read_rows, verify_chain
 from comity.errors import UnavailableError
 from comity.ports import Then
@@ -41,7 +43,7 @@ FLUSH_S: Final = 0.02
 CHECKPOINT_COMMITS: Final = 64
 
 _Documents = dict[tuple[Document, str], Saved]
-_Batch = tuple[list[Record | tables.Conditional], list[Then]]
+_Batch = tuple[list[tables.Written], list[Then]]
 
 
 class SqliteJournal:
@@ -54,12 +56,13 @@ class SqliteJournal:
         self._busy_timeout_ms = busy_timeout_ms
         self._lock_path = presence.lock_path(self.path, node_id)
         self._lock_file: int | None = None
+        self.handoffs = SqliteHandoffs(self.path, node_id, self._reading, self._aside, self._is_alive)
         self._files: dict[Path, tuple[int, int]] = {}  # what must stay in its place while this journal is open
         self._reader: sqlite3.Connection | None = None
         self._thread: threading.Thread | None = None
         self._batches: SimpleQueue[_Batch | None] = SimpleQueue()
         # The rest belongs to the event loop.
-        self._records: list[Record | tables.Conditional] = []
+        self._records: list[tables.Written] = []
         self._thens: list[Then] = []
         self._gathered: _Documents = {}  # in the batch to come, and in the one being written: not to be found in the file yet
         self._in_writing: _Documents = {}
@@ -115,7 +118,7 @@ class SqliteJournal:
 
     # --- gathering, in the event loop ---
 
-    def append(self, records: Sequence[Record], then: Then | None = None, terms: Terms | None = None) -> None:
+    def append(self, records: Sequence[Record | Step], then: Then | None = None, terms: Terms | None = None) -> None:
         """Gather records for the writer; they stay together in one transaction."""
         if self.failure is not None:
             if then is not None:
@@ -124,7 +127,7 @@ class SqliteJournal:
         if terms is None:
             self._records += records
         else:
-            conditional = tables.Conditional(records, terms)
+            conditional = tables.Conditional(records, terms)  # type: ignore[arg-type]  # a step has terms of its own
             self._records.append(conditional)
             then = None if then is None else conditional.tell(then)
         for record in records:
@@ -208,15 +211,18 @@ class SqliteJournal:
                         with contextlib.suppress(sqlite3.Error):  # what could not be copied stays in the log until the next
                             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
         finally:
+            self.handoffs.silence()
             self._post(self._ended.set)
 
-    def _commit(self, connection: sqlite3.Connection, records: list[Record | tables.Conditional]) -> Exception | None:
+    def _commit(self, connection: sqlite3.Connection, records: list[tables.Written]) -> Exception | None:
         try:
-            tables.write_batch(connection, records, self.node_id, self._check_files)
+            rings = tables.write_batch(connection, records, self.node_id, self._check_files, self.handoffs.perform)
         except Exception as error:  # noqa: BLE001  the task boundary: a writer that died silently would leave all waiting
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             return _unavailable(f"the store {self.path} could not be written: {error}")
+        if rings and self.handoffs.ring(rings):
+            self._post(self.handoffs.mourn)
         return None
 
     def _check_files(self) -> None:
@@ -247,7 +253,7 @@ class SqliteJournal:
         """Return open calls whose node is gone, and make them this node's own."""
         with self._reading() as connection:
             owners = connection.execute("SELECT DISTINCT open_at FROM calls WHERE open_at IS NOT NULL").fetchall()
-            gone = [one for (one,) in owners if one not in {self.node_id, PAUSED_AT} and not self._is_alive(one)]
+            gone = [one for (one,) in owners if one not in {self.node_id, PAUSED_AT, HANDED_AT} and not self._is_alive(one)]
             if not gone:
                 return []
             with self._aside() as writer:
@@ -256,8 +262,8 @@ class SqliteJournal:
     def open_roots(self) -> list[StoredCall]:
         """Return the open calls by users that no person is asked about, oldest first."""
         with self._reading() as connection:
-            query = "SELECT open_at, body FROM calls WHERE open_at IS NOT NULL AND open_at != ? AND is_root"
-            found = (tables.revive(*one) for one in connection.execute(query, (PAUSED_AT,)))
+            query = "SELECT open_at, body FROM calls WHERE open_at IS NOT NULL AND open_at NOT IN (?, ?) AND is_root"
+            found = (tables.revive(*one) for one in connection.execute(query, (PAUSED_AT, HANDED_AT)))
             return sorted(found, key=lambda call: (call.created_at, call.request_id))
 
     def take_paused(self, root_id: str) -> list[StoredCall]:

@@ -20,6 +20,7 @@ import msgspec
 from comity.core.audit import ENTRY_FIELDS, GENESIS, Row, Stored, Verdict, row, seal, verify
 from comity.core.envelope import Request
 from comity.core.fencing import Terms, breach, is_below, taken
+from comity.core.handoff_queue import Step
 from comity.core.journal import (
     PAUSED_AT,
     Accepted,
@@ -32,8 +33,11 @@ from comity.core.journal import (
     Settled,
     StoredCall,
     entry,
+    held_at,
     stored,
 )
+from comity.engines import handoff_tables
+from comity.engines.bells import Rings
 from comity.ports import Then
 
 SCHEMA_VERSION: Final = 1
@@ -193,15 +197,26 @@ class Conditional:
         return lambda error: then(error or self._refusal)
 
 
+Written = Record | Conditional | Step
+Perform = Callable[[sqlite3.Connection, Sequence[Written]], tuple[Sequence[Written], Rings]]
+
+
 def write_batch(
     connection: sqlite3.Connection,
-    records: list[Record | Conditional],
+    records: Sequence[Written],
     node_id: str,
     check: Callable[[], None] | None = None,
-) -> None:
-    """Write records in one transaction, sealing audit entries onto the chain. `check` may still call it off."""
+    perform: Perform | None = None,
+) -> Rings:
+    """Write records in one transaction, sealing audit entries onto the chain. `check` may still call it off.
+
+    Steps of the handoff queue are done first, and what they add stands in their place. Returns who is to hear of them.
+    """
     execute = connection.execute
     execute("BEGIN IMMEDIATE")
+    rings: Rings = {}
+    if perform is not None and Step in set(map(type, records)):
+        records, rings = perform(connection, records)
     row_id, head_hash = execute(_READ_HEAD).fetchone()
     rows: list[Any] = []  # id, body and hash of each row, one after the other
     # Most calls settle within the batch that accepts them: one write for both.
@@ -224,7 +239,7 @@ def write_batch(
     columns: list[Any] = []  # of each call, one after the other
     for call in calls.values():
         kind, request = type(call), call.request
-        open_at = None if kind is Settled else PAUSED_AT if kind is Paused else node_id
+        open_at = None if kind is Settled else held_at(call, node_id)
         columns += (request.request_id, request.parent_id is None, open_at, _encode(stored(call, node_id)))
     _insert(connection, _INSERT_ROWS, "", 3, rows)
     _insert(connection, _INSERT_CALLS, _ON_KNOWN_CALL, 4, columns)
@@ -236,15 +251,16 @@ def write_batch(
     if check is not None:
         check()
     execute("COMMIT")
+    return rings
 
 
-def _has_terms(records: list[Record | Conditional]) -> bool:
+def _has_terms(records: Sequence[Written]) -> bool:
     return any(type(one) is Conditional or (type(one) is Saved and one.token) for one in records)
 
 
 def _on_terms(
     connection: sqlite3.Connection,
-    records: list[Record | Conditional],
+    records: Sequence[Written],
     calls: dict[str, Accepted | Settled | Paused | Resumed],
     documents: dict[tuple[Document, str], Saved],
 ) -> Iterator[Record]:
@@ -292,7 +308,7 @@ def keep_newest(documents: dict[tuple[Document, str], Saved], saved: Saved) -> N
         documents[saved.kind, saved.key] = saved
 
 
-def _told_refusal(record: Record) -> Settled | None:
+def _told_refusal(record: Record | Step) -> Settled | None:
     """Return a refusal that is to be found again: an agent that is resumed must be told what it was told the first time.
 
     A user who was refused may ask again under the same id.
@@ -355,12 +371,15 @@ def erase_session(connection: sqlite3.Connection, tenant_id: str, session_id: st
     calls = _calls_of_session(connection, tenant_id, session_id, after=0)
     connection.execute("BEGIN IMMEDIATE")
     calls |= _calls_of_session(connection, tenant_id, session_id, after=last)
-    documents = [("session", f"{tenant_id}\x1f{session_id}"), ("vault", f"{tenant_id}\x1f{session_id}")]
+    handed_off = handoff_tables.erase(connection, tenant_id, session_id)  # what came back has a vault of its own
+    names = [f"{tenant_id}\x1f{one}" for one in (session_id, *handed_off)]
+    documents = [(kind, name) for kind in ("session", "vault") for name in names]
     for key, data in connection.execute("SELECT key, data FROM documents WHERE kind = 'approval'"):
         asked = msgspec.json.decode(data)
         if (asked["tenant_id"], asked["session_id"]) == (tenant_id, session_id):
             documents.append(("approval", key))
     gone = connection.executemany("DELETE FROM calls WHERE request_id = ?", [(one,) for one in sorted(calls)]).rowcount
+    gone += len(handed_off)
     gone += connection.executemany("DELETE FROM documents WHERE kind = ? AND key = ?", documents).rowcount
     connection.execute("COMMIT")
     # What was deleted still stands in the write-ahead log until that is emptied. Writers wait while this waits for readers.

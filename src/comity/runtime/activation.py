@@ -48,6 +48,11 @@ class Activation:
         return len(self.holders) >= self.agent.concurrency
 
     @property
+    def place(self) -> int:
+        """The place in the queue of a call that comes now; 0 if it can run."""
+        return len(self.mailbox) + 1 if self.is_full else 0
+
+    @property
     def can_start(self) -> bool:
         """Whether a call can run here now."""
         return self.state is State.ACTIVE and len(self.holders) < self.agent.concurrency
@@ -82,6 +87,31 @@ class Activation:
         self._saved = data
         self._version += 1
         return (Saved(Document.STATE, self.address, self._version, data),)
+
+
+class Lane(Activation):
+    """Where work waits that is done elsewhere: not in memory, and never started here."""
+
+    __slots__ = ("_accept", "_waiting")
+
+    def __init__(self, agent: Agent, address: str, journal: Journal, waiting: int, accept: Callable[[Call, str], None]) -> None:
+        super().__init__(agent, address, journal)
+        self._waiting = waiting
+        self._accept = accept
+
+    @property
+    def is_full(self) -> bool:
+        """Always: who comes waits for somebody to take it."""
+        return True
+
+    @property
+    def place(self) -> int:
+        """The place of the next one."""
+        return self._waiting + 1
+
+    def accept(self, call: Call, note: str) -> None:
+        """Take a call that was admitted, with a note for the audit."""
+        self._accept(call, note)
 
 
 class Activations:

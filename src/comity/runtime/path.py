@@ -33,7 +33,7 @@ from comity.core.waits import loop_closed_by
 from comity.errors import UnavailableError
 from comity.ports import Clock, Ids, Journal
 from comity.runtime import events
-from comity.runtime.activation import Activation, Activations
+from comity.runtime.activation import Activation, Activations, Lane
 from comity.runtime.arrival import Arrival, Draft, Identity, read
 from comity.runtime.call import Call
 from comity.runtime.context import Context
@@ -148,6 +148,10 @@ class CallPath:
         self._journal.append(interrupted((request, *leftovers.values()), now_ns // 1_000_000))
         return None
 
+    def hand_off(self, arrival: Arrival, lane: Lane, now_ns: int) -> Call | Reply:
+        """Admit work for whoever takes it, under the same rules. It gets a place in its lane instead of one in this process."""
+        return self._enter(arrival, None, now_ns, None, lane=lane)
+
     def _read(
         self, draft: Draft, identity: Identity, above: Request | None, request_id: str, now_ns: int, trace_id: str = ""
     ) -> Arrival:
@@ -192,6 +196,7 @@ class CallPath:
         *,
         leftovers: dict[str, Request] | None = None,
         rights: frozenset[str] = EVERYTHING,
+        lane: Lane | None = None,
     ) -> Call | Reply:
         """Admit the call and give it its place, or refuse it. Nothing is awaited in between."""
         request, agent, capability = arrival.request, arrival.agent, arrival.capability
@@ -208,7 +213,7 @@ class CallPath:
             except SchemaError as error:
                 return self.refuse(request, admission.Refused("TARGET_MISCONFIGURED", str(error)), watcher)
         live = parent.live if parent is not None else self._bind(request, now_ms)
-        seat = None if agent is None else self.activations.seat(agent, request.target)
+        seat = None if agent is None else self.activations.seat(agent, request.target) if lane is None else lane
         account = Account(request.limits) if parent is None else parent.account.narrowed(request.limits)
         breaker = (
             self.settlement.breakers.get((agent.id, request.capability))
@@ -237,6 +242,9 @@ class CallPath:
         if world.findings:
             call.warnings = tuple(map(str, world.findings))
             note = "; ".join(filter(None, (note, admission.told(world.findings))))
+        if lane is not None:
+            lane.accept(call, note)
+            return call
         if has_fallback:
             call.skips_primary = True
         elif breaker is not None:
@@ -350,7 +358,7 @@ class CallPath:
             "" if live is None else live.session.user_id,
             live is not None and parent is None and now_ms - live.used_at >= EXPIRED_MS,
             loop_closed_by(parent, seat) if is_full and seat is not None else (),
-            len(seat.mailbox) + 1 if is_full and seat is not None else 0,
+            seat.place if is_full and seat is not None else 0,
             account.calls_left,
             account.tokens_left,
         )

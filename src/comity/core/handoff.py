@@ -1,0 +1,482 @@
+"""The life of one handoff: work that lies in a queue until an agent takes it, wherever that agent runs.
+
+This file owns the machine and every rule about who may move it. An engine reads the stored handoff, asks `apply` what becomes
+of it, and writes the answer in the same transaction; so of two receivers one wins, and one that lost its lease changes nothing.
+A lease has a fencing number, which grows each time somebody gets the handoff. Its deadline belongs to the call, and whoever
+notices that it has passed writes that down.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from comity.core.admission import Refused
+from comity.core.envelope import Error, Reply, Request, Status
+from comity.core.journal import HANDED_AT, Accepted, Late, Record, Saved, Settled, fingerprint
+from comity.core.limits import HANDOFF_HISTORY_MAX
+
+ATTEMPTS_MAX: Final = 5
+LEASE_MS: Final = 15_000
+
+
+class State(StrEnum):
+    """Where a handoff stands."""
+
+    PENDING = "pending"
+    ACCEPTED = "accepted"
+    IN_PROGRESS = "in_progress"
+    INPUT_REQUIRED = "input_required"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    REJECTED = "rejected"
+    CANCELLED = "cancelled"
+    TIMEOUT = "timeout"
+
+
+class Event(StrEnum):
+    """What can happen to it."""
+
+    ACCEPT = "accept"
+    START = "start"
+    ASK = "ask"
+    ANSWER = "answer"
+    COMPLETE = "complete"
+    FAIL = "fail"
+    REJECT = "reject"
+    RELEASE = "release"  # its receiver died, fell silent or gave it back: the next one may take it
+    CANCEL = "cancel"
+    EXPIRE = "expire"
+
+
+TRANSITIONS: dict[State, dict[Event, State]] = {
+    State.PENDING: {
+        Event.ACCEPT: State.ACCEPTED,
+        Event.REJECT: State.REJECTED,
+        Event.CANCEL: State.CANCELLED,
+        Event.EXPIRE: State.TIMEOUT,
+    },
+    State.ACCEPTED: {
+        Event.START: State.IN_PROGRESS,
+        Event.RELEASE: State.PENDING,
+        Event.CANCEL: State.CANCELLED,
+        Event.EXPIRE: State.TIMEOUT,
+    },
+    State.IN_PROGRESS: {
+        Event.ASK: State.INPUT_REQUIRED,
+        Event.COMPLETE: State.COMPLETED,
+        Event.FAIL: State.FAILED,
+        Event.RELEASE: State.PENDING,
+        Event.CANCEL: State.CANCELLED,
+        Event.EXPIRE: State.TIMEOUT,
+    },
+    State.INPUT_REQUIRED: {
+        Event.ANSWER: State.IN_PROGRESS,
+        Event.COMPLETE: State.COMPLETED,
+        Event.FAIL: State.FAILED,
+        Event.RELEASE: State.PENDING,
+        Event.CANCEL: State.CANCELLED,
+        Event.EXPIRE: State.TIMEOUT,
+    },
+    State.COMPLETED: {},
+    State.FAILED: {},
+    State.REJECTED: {},
+    State.CANCELLED: {},
+    State.TIMEOUT: {},
+}
+ENDED: Final = frozenset(state for state, events in TRANSITIONS.items() if not events)
+# Dead letters: ended without a result, and nobody withdrew them.
+DEAD: Final = frozenset({State.FAILED, State.REJECTED, State.TIMEOUT})
+
+
+def advance(state: State, event: Event) -> State | None:
+    """Return the next state, or None where the event cannot happen."""
+    return TRANSITIONS[state].get(event)
+
+
+class Entry(Struct, frozen=True, array_like=True, gc=False):
+    """Something that happened to a handoff; `n` counts from 1, so a watcher can go on from the last it saw."""
+
+    n: int
+    at_ms: int
+    kind: str  # created, a state, progress, redelivered
+    data: Any = None
+
+
+class Question(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What a receiver must know before it can go on."""
+
+    text: str
+    input_type: str = "text"  # text, choice, multi_choice, confirmation, file
+    options: tuple[str, ...] = ()
+    default: Any = None
+    answer: Any = None
+    is_answered: bool = False
+
+
+class Handoff(Struct, frozen=True, kw_only=True):
+    """One handoff: the request, how it stands, and what has happened to it."""
+
+    request: Request
+    lane: str  # where it waits: tenant, and agent or capability
+    made_by: str  # the node that hears of its changes
+    settles: bool = True  # whether its end is the end of its call; else the call is part of a tree, which ends it
+    attempts_max: int = ATTEMPTS_MAX
+    state: State = State.PENDING
+    holder: str = ""  # node and receiver that have it, or for whom it is reserved while it is pending
+    receiver: str = ""  # the agent that has or had it
+    fence: int = 0
+    lease_until: int = 0
+    attempts: int = 0
+    changed_at: int = 0
+    result_trace_id: str = ""
+    question: Question | None = None
+    reply: Reply | None = None
+    history: tuple[Entry, ...] = ()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing can happen to it any more."""
+        return self.state in ENDED
+
+    @property
+    def due_at(self) -> int | None:
+        """When somebody has to look at it unless something happens before: its deadline, or the end of its lease."""
+        if self.has_ended:
+            return None
+        return min(self.request.deadline_at, self.lease_until) if self.holder else self.request.deadline_at
+
+    @property
+    def is_free(self) -> bool:
+        """Whether a receiver may take it."""
+        return self.state is State.PENDING and not self.holder
+
+    # The words of seed 003, for those who use its calls.
+
+    @property
+    def id(self) -> str:
+        """Its id, which is the request's."""
+        return self.request.request_id
+
+    @property
+    def status(self) -> State:
+        """Where it stands."""
+        return self.state
+
+    @property
+    def task(self) -> str:
+        """What is to be done, in words."""
+        return self.request.message
+
+    @property
+    def capability_id(self) -> str:
+        """The capability it is for."""
+        return self.request.capability
+
+    @property
+    def from_agent(self) -> str | None:
+        """Who handed it off; None if it was a user."""
+        return self.request.source
+
+    @property
+    def to_agent(self) -> str:
+        """Whom it is for: an agent, or a capability that any agent may have."""
+        return self.request.target
+
+    @property
+    def inputs(self) -> Any:
+        """The inputs; a fresh copy."""
+        return self.request.inputs
+
+    @property
+    def result(self) -> Any:
+        """What came of it, once it is completed."""
+        return None if self.reply is None else self.reply.data
+
+    @property
+    def reason(self) -> str:
+        """Why it ended without a result, or what its receiver needs to know; empty otherwise."""
+        if self.reply is not None:
+            return self.reply.error.message if self.reply.error is not None else ""
+        return self.question.text if self.question is not None and self.state is State.INPUT_REQUIRED else ""
+
+
+class Holder(Struct, frozen=True):
+    """Who has a handoff, and by which lease."""
+
+    name: str
+    fence: int
+
+
+def holder_name(node_id: str, number: int) -> str:
+    """Return the name of one of a node's receivers."""
+    return f"{node_id}#{number}"
+
+
+def node_of(holder: str) -> str:
+    """Return the node a receiver belongs to."""
+    return holder.partition("#")[0]
+
+
+# --- what can be done -----------------------------------------------------------------------------------------------------
+
+
+class Offer(Struct, frozen=True):
+    """Put an admitted call into the queue."""
+
+    handoff: Handoff
+    note: str = ""  # for the audit
+
+
+class Accept(Struct, frozen=True):
+    """Take it, or with `reserves` only keep it from others until it has been looked at."""
+
+    holder: str
+    receiver: str
+    lease_until: int
+    reserves: bool = False
+
+
+class Renew(Struct, frozen=True):
+    """Say that its receiver is alive."""
+
+    by: Holder
+    lease_until: int
+
+
+class Progress(Struct, frozen=True):
+    """Say how far it is."""
+
+    by: Holder
+    data: Any
+
+
+class Ask(Struct, frozen=True):
+    """Ask whoever handed it off."""
+
+    by: Holder
+    question: Question
+
+
+class Answer(Struct, frozen=True):
+    """Answer the question."""
+
+    answer: Any
+
+
+class Complete(Struct, frozen=True):
+    """End it with a result. `saved` is what must be kept for it, written only if this is the end."""
+
+    by: Holder
+    reply: Reply
+    result_trace_id: str = ""
+    saved: tuple[Saved, ...] = ()
+
+
+class Fail(Struct, frozen=True):
+    """End it without one."""
+
+    by: Holder
+    reply: Reply
+
+
+class Reject(Struct, frozen=True):
+    """Say that it is not for this receiver, before accepting it."""
+
+    by: Holder
+    reason: str
+
+
+class Release(Struct, frozen=True):
+    """Let the next receiver have it; `by` is None if its holder is gone or silent."""
+
+    by: Holder | None
+    reason: str
+
+
+class Cancel(Struct, frozen=True):
+    """Withdraw it."""
+
+    reason: str
+
+
+class Expire(Struct, frozen=True):
+    """Note that its deadline has passed."""
+
+
+Change = (
+    Offer | Accept | Renew | Progress | Ask | Answer | Complete | Fail | Reject | Release | Cancel | Expire
+)  # to one handoff
+
+
+class Outcome(Struct, frozen=True):
+    """What became of a change: the handoff as it is now, why nothing was changed, and what is to be written with it."""
+
+    handoff: Handoff | None
+    refusal: Refused | None = None
+    records: tuple[Record, ...] = ()
+
+
+# --- what becomes of it ---------------------------------------------------------------------------------------------------
+
+
+def apply(handoff: Handoff | None, change: Change, *, now_ms: int) -> Outcome:
+    """Return what a change makes of a handoff. The one place that decides."""
+    if isinstance(change, Offer):
+        return _offer(handoff, change, now_ms)
+    if handoff is None:
+        return Outcome(None, Refused("HANDOFF_UNKNOWN", "there is no such handoff"))
+    if not handoff.has_ended and handoff.request.deadline_at <= now_ms and not isinstance(change, Expire):
+        expired = apply(handoff, Expire(), now_ms=now_ms)
+        assert expired.handoff is not None
+        return Outcome(expired.handoff, _ended(expired.handoff), (*expired.records, *_late(handoff, change, now_ms)))
+    if handoff.has_ended:
+        return Outcome(handoff, _ended(handoff), _late(handoff, change, now_ms))
+    if isinstance(change, Accept):
+        return _accept(handoff, change, now_ms)
+    holder = getattr(change, "by", None)
+    if holder is not None and (holder.name, holder.fence) != (handoff.holder, handoff.fence):
+        what = f"the lease on {handoff.id} ran out; another receiver may have it"
+        return Outcome(handoff, Refused("HANDOFF_LEASE_LOST", what), _late(handoff, change, now_ms))
+    match change:
+        case Renew(lease_until=lease_until):
+            return Outcome(replace(handoff, lease_until=lease_until))
+        case Progress(data=data):
+            return _move(handoff, (Event.START,), now_ms, "progress", data, is_end=False)
+        case Ask(question=question):
+            asked = {"question": question.text, "input_type": question.input_type, "options": list(question.options)}
+            return _move(handoff, (Event.START, Event.ASK), now_ms, data=asked, question=question)
+        case Answer(answer=answer):
+            asking = handoff.question
+            answered = None if asking is None else replace(asking, answer=answer, is_answered=True)
+            return _move(handoff, (Event.ANSWER,), now_ms, data={"answer": answer}, question=answered)
+        case Complete(reply=reply, result_trace_id=trace_id, saved=saved):
+            trace_id = trace_id or handoff.result_trace_id
+            completed = (Event.START, Event.COMPLETE)
+            return _move(handoff, completed, now_ms, reply=reply, saved=saved, result_trace_id=trace_id)
+        case Fail(reply=reply):
+            return _move(handoff, (Event.START, Event.FAIL), now_ms, reply=reply)
+        case Reject(reason=reason):
+            return _move(handoff, (Event.REJECT,), now_ms, reply=_failure(Status.REFUSED, "HANDOFF_REJECTED", reason))
+        case Release(reason=reason):
+            return _release(handoff, reason, now_ms)
+        case Cancel(reason=reason):
+            return _move(handoff, (Event.CANCEL,), now_ms, reply=_failure(Status.CANCELLED, "CALL_CANCELLED", reason))
+        case Expire():
+            return _move(handoff, (Event.EXPIRE,), now_ms, reply=_timeout(handoff))
+
+
+def _offer(known: Handoff | None, change: Offer, now_ms: int) -> Outcome:
+    handoff, request = change.handoff, change.handoff.request
+    if known is not None:
+        if is_same(known.request, request):
+            return Outcome(known)
+        return Outcome(
+            None, Refused("IDENTITY_REQUEST_ID_REUSED", f"request_id {request.request_id!r} belongs to another request")
+        )
+    made = replace(handoff, changed_at=now_ms, history=(Entry(1, now_ms, "created"),))
+    return Outcome(made, None, (Accepted(request, now_ms, HANDED_AT, change.note),) if handoff.settles else ())
+
+
+def _accept(handoff: Handoff, change: Accept, now_ms: int) -> Outcome:
+    is_reserved_for_it = handoff.holder == change.holder and handoff.state is State.PENDING
+    if not handoff.is_free and not is_reserved_for_it:
+        what = (
+            f"another receiver has {handoff.id}" if handoff.state is not State.PENDING else f"{handoff.id} is being looked at"
+        )
+        return Outcome(handoff, Refused("HANDOFF_TAKEN", what))
+    held: dict[str, Any] = {
+        "holder": change.holder,
+        "receiver": change.receiver,
+        "lease_until": change.lease_until,
+        # Accepting what was reserved goes on with the same lease: what the receiver was given stays valid.
+        "fence": handoff.fence + (not is_reserved_for_it),
+    }
+    if change.reserves:
+        return Outcome(replace(handoff, changed_at=now_ms, **held))
+    told = {"receiver": change.receiver}
+    return _move(handoff, (Event.ACCEPT,), now_ms, data=told, attempts=handoff.attempts + 1, **held)
+
+
+def _release(handoff: Handoff, reason: str, now_ms: int) -> Outcome:
+    if handoff.state is State.PENDING:  # it was only reserved
+        return Outcome(replace(handoff, holder="", lease_until=0))
+    if handoff.attempts >= handoff.attempts_max:
+        what = f"given up after {handoff.attempts} receivers: {reason}"
+        return _move(handoff, (Event.START, Event.FAIL), now_ms, reply=_failure(Status.ERROR, "HANDOFF_UNDELIVERABLE", what))
+    told = {"receiver": handoff.receiver, "reason": reason}
+    return _move(handoff, (Event.RELEASE,), now_ms, "redelivered", told, holder="", lease_until=0)
+
+
+def _move(
+    handoff: Handoff,
+    events: tuple[Event, ...],
+    now_ms: int,
+    kind: str = "",
+    data: Any = None,
+    *,
+    reply: Reply | None = None,
+    saved: tuple[Saved, ...] = (),
+    is_end: bool = True,
+    **changed: Any,
+) -> Outcome:
+    """Take the events in order. Work that goes on or ends has begun: the first may be left out where it cannot happen."""
+    state = handoff.state
+    last = events[-1] if is_end else None
+    for event in events:
+        following = advance(state, event)
+        if following is None and event is last:
+            return Outcome(handoff, Refused("HANDOFF_STATE_CONFLICT", f"{handoff.id} is {state}; it cannot {event}"))
+        state = following or state
+    if last is None and state not in {State.IN_PROGRESS, State.INPUT_REQUIRED}:
+        return Outcome(handoff, Refused("HANDOFF_STATE_CONFLICT", f"{handoff.id} is {state}; nobody works on it"))
+    if reply is not None:
+        request = handoff.request
+        reply = replace(
+            reply,
+            request_id=request.request_id,
+            source=request.target,
+            session_id=request.session_id,
+            duration_ms=float(now_ms - request.created_at),
+        )
+        data = {"reason": reply.error.message, "code": reply.error.code} if reply.error is not None else None
+    number = handoff.history[-1].n + 1 if handoff.history else 1
+    entry = Entry(number, now_ms, kind or str(state), data)
+    if state in ENDED:
+        changed["holder"] = ""
+    history = (*handoff.history[-(HANDOFF_HISTORY_MAX - 1) :], entry)
+    moved = replace(handoff, state=state, changed_at=now_ms, history=history, reply=reply, **changed)
+    records: tuple[Record, ...] = ()
+    if reply is not None:
+        records = (*saved, Settled(handoff.request, reply, now_ms)) if handoff.settles else saved
+    return Outcome(moved, None, records)
+
+
+def _late(handoff: Handoff, change: Change, now_ms: int) -> tuple[Record, ...]:
+    """A result that comes too late, or from somebody who lost the handoff, is recorded and goes nowhere."""
+    if not isinstance(change, (Complete, Fail)):
+        return ()
+    return (Late(handoff.request, replace(change.reply, request_id=handoff.id, source=handoff.request.target), now_ms),)
+
+
+def _ended(handoff: Handoff) -> Refused:
+    return Refused("HANDOFF_ENDED", f"{handoff.id} has ended: {handoff.state}")
+
+
+def _failure(status: Status, code: str, reason: str) -> Reply:
+    error = Error.of(code, reason)
+    return Reply(status=status, error=error, message=error.message)
+
+
+def _timeout(handoff: Handoff) -> Reply:
+    allowed = handoff.request.deadline_at - handoff.request.created_at
+    what = f"was {handoff.state} when its {allowed} ms had passed"
+    return _failure(Status.TIMEOUT, "CALL_TIMEOUT", f"{handoff.request.capability} for {handoff.request.target} {what}")
+
+
+def is_same(request: Request, other: Request) -> bool:
+    """Return whether two requests under one id are one."""
+    return (request.tenant_id, request.user_id, fingerprint(request)) == (other.tenant_id, other.user_id, fingerprint(other))

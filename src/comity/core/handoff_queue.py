@@ -1,0 +1,135 @@
+"""The queue of handoffs: what a step does to it, and who is next.
+
+An engine keeps handoffs on a `Shelf` and lets `perform` change them, within one transaction. Which priority is next follows the
+rule of the mailbox: each round gives every priority its turns, so nobody starves. The turns are the receiver's own.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from msgspec import Struct
+
+from comity.core.envelope import Priority
+from comity.core.handoff import Accept, Change, Expire, Handoff, Outcome, Release, apply
+from comity.core.journal import Record
+from comity.core.mailbox import TURNS, Mailbox
+
+
+class Want(Struct, frozen=True):
+    """What a receiver can do: everything in its own lane that is one of its capabilities, and the lanes of those."""
+
+    own_lane: str
+    capabilities: tuple[str, ...]  # none: whatever comes
+    lanes: tuple[str, ...]  # of its capabilities
+
+    def matches(self, handoff: Handoff) -> bool:
+        """Return whether it can do this."""
+        if handoff.lane == self.own_lane:
+            return not self.capabilities or handoff.request.capability in self.capabilities
+        return handoff.lane in self.lanes
+
+
+class Take(Struct, frozen=True):
+    """Get the next handoffs, at most so many."""
+
+    want: Want
+    accept: Accept
+    most: int
+    turns: dict[Priority, int]
+
+
+class Sweep(Struct, frozen=True):
+    """Look for deadlines and leases that have passed."""
+
+
+class Listen(Struct, frozen=True):
+    """Let a node hear of handoffs that become free in these lanes; of every change if there is `*` among them."""
+
+    node_id: str
+    lanes: tuple[str, ...]
+
+
+class Step(Struct, eq=False, kw_only=True):
+    """One thing to be done to the queue, decided where it is written, and what came of it."""
+
+    change: Change | Take | Sweep | Listen
+    now_ms: int
+    handoff_id: str = ""
+    outcomes: list[Outcome] = []
+    turns: dict[Priority, int] = {}  # after a `Take`
+    touched: list[tuple[Handoff | None, Handoff]] = []  # each handoff it changed, before and after
+
+    @property
+    def outcome(self) -> Outcome:
+        """Of a change to one handoff."""
+        return self.outcomes[0]
+
+
+class Shelf(Protocol):
+    """Where the handoffs are, for the length of one transaction."""
+
+    def get(self, handoff_id: str) -> Handoff | None:
+        """Return one."""
+        ...
+
+    def put(self, before: Handoff | None, after: Handoff) -> None:
+        """Keep one as it is now."""
+        ...
+
+    def due(self, now_ms: int) -> list[Handoff]:
+        """Return those whose deadline or lease has passed, or whose holder is known to be gone."""
+        ...
+
+    def free(self, want: Want, priority: Priority, limit: int) -> list[Handoff]:
+        """Return those that wait for such a receiver, oldest first."""
+        ...
+
+    def listen(self, node_id: str, lanes: tuple[str, ...]) -> None:
+        """Note what a node wants to hear."""
+        ...
+
+
+def perform(shelf: Shelf, step: Step) -> list[Record]:
+    """Do one step and return what is to be written to the journal with it."""
+    step.outcomes, step.touched = [], []
+    records: list[Record] = []
+    match step.change:
+        case Listen(node_id, lanes):
+            shelf.listen(node_id, lanes)
+        case Sweep():
+            _sweep(shelf, step, records)
+        case Take() as take:
+            _sweep(shelf, step, records)
+            step.outcomes = []
+            for handoff in _next(shelf, step, take):
+                _change(shelf, step, handoff, take.accept, records)
+        case change:
+            _change(shelf, step, shelf.get(step.handoff_id), change, records)
+    return records
+
+
+def _change(shelf: Shelf, step: Step, handoff: Handoff | None, change: Change, records: list[Record]) -> None:
+    outcome = apply(handoff, change, now_ms=step.now_ms)
+    step.outcomes.append(outcome)
+    records.extend(outcome.records)
+    if outcome.handoff is not None and outcome.handoff is not handoff:
+        shelf.put(handoff, outcome.handoff)
+        step.touched.append((handoff, outcome.handoff))
+
+
+def _sweep(shelf: Shelf, step: Step, records: list[Record]) -> None:
+    for handoff in shelf.due(step.now_ms):
+        is_over = handoff.request.deadline_at <= step.now_ms
+        why = f"{handoff.receiver} ({handoff.holder}) was not heard of any more"
+        _change(shelf, step, handoff, Expire() if is_over else Release(None, why), records)
+
+
+def _next(shelf: Shelf, step: Step, take: Take) -> list[Handoff]:
+    waiting: Mailbox[Handoff] = Mailbox(take.turns or TURNS)
+    for priority in TURNS:
+        for handoff in shelf.free(take.want, priority, take.most):
+            waiting.offer(handoff, priority)
+    taken = [one for _ in range(take.most) if (one := waiting.take()) is not None]
+    step.turns = waiting.turns
+    return taken

@@ -1,0 +1,138 @@
+"""How processes that share a store wake each other: each has a named pipe beside it, and whoever has committed writes into it.
+
+A process that waits sleeps in its event loop until its pipe is readable; nobody looks at the store again and again. What is
+written says what to look at. A pipe without a reader belongs to a process that died: writing to it fails at once, and that is
+how its death is noticed. A pipe that is full holds enough to be heard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from comity.core.handoff import Handoff, node_of
+
+EVERY: Final = "*"
+_CHUNK_BYTES: Final = 4096  # written whole or not at all
+_PIPE_BYTES: Final = 65536
+_NOBODY: Final = frozenset({errno.ENOENT, errno.ENXIO, errno.EPIPE})
+
+Rings = dict[str, set[str]]  # node to topics: `+lane` has something free, `=id` has changed
+Heard = Callable[[set[str] | None], None]  # the topics, or None: anything may have happened
+
+
+def rings_of(touched: Iterable[tuple[Handoff | None, Handoff]], listeners: Mapping[str, tuple[str, ...]]) -> Rings:
+    """Return who is to hear of what."""
+    rings: Rings = {}
+    for before, after in touched:
+        changed = f"={after.id}"
+        for holder in {after.made_by, after.holder, before.holder if before is not None else ""}:
+            if (node_id := node_of(holder)) in listeners:
+                rings.setdefault(node_id, set()).add(changed)
+        is_freed = after.is_free and not (before is not None and before.is_free)
+        for node_id, lanes in listeners.items():
+            if EVERY in lanes:
+                rings.setdefault(node_id, set()).add(changed)
+            if is_freed and (after.lane in lanes or EVERY in lanes):
+                rings.setdefault(node_id, set()).add(f"+{after.lane}")
+    return rings
+
+
+def bell_path(store: Path, node_id: str) -> Path:
+    """Return where the node of this name has its pipe."""
+    return store.with_name(f"{store.name}.{quote(node_id, safe='')}.bell")
+
+
+class Bell:
+    """The pipe of this process, heard in its event loop."""
+
+    def __init__(self, path: Path, heard: Heard) -> None:
+        self._path = path
+        self._heard = heard
+        # It gets its name when it is open, so that nobody ever finds it without a reader while its node lives.
+        unnamed = path.with_suffix(".new")
+        os.mkfifo(unnamed, 0o600)
+        # Held open for writing too, or the loop would be told again and again that there is no writer.
+        self._file = os.open(unnamed, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        unnamed.rename(path)
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._file, self._read)
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._loop.remove_reader(self._file)
+        os.close(self._file)
+        self._path.unlink(missing_ok=True)
+
+    def _read(self) -> None:
+        data = b""
+        with contextlib.suppress(BlockingIOError):
+            while len(data) < _PIPE_BYTES:
+                data += os.read(self._file, _PIPE_BYTES)
+        # One that was nearly full may have turned somebody away.
+        is_whole = len(data) < _PIPE_BYTES - _CHUNK_BYTES
+        self._heard(set(data.decode().split("\n")[:-1]) if is_whole else None)
+
+
+class Ringer:
+    """Writes into the pipes of others. Belongs to one thread."""
+
+    def __init__(self, store: Path) -> None:
+        self._store = store
+        self._files: dict[str, int] = {}
+
+    def ring(self, rings: Rings) -> list[str]:
+        """Tell each node its topics; return the nodes that are gone."""
+        return [node_id for node_id, topics in rings.items() if not self._tell(node_id, topics)]
+
+    def close(self) -> None:
+        """Let go of all pipes."""
+        for file in self._files.values():
+            os.close(file)
+        self._files.clear()
+
+    def _tell(self, node_id: str, topics: set[str]) -> bool:
+        try:
+            file = self._files.get(node_id)
+            if file is None:
+                path = bell_path(self._store, node_id)
+                file = self._files[node_id] = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            for chunk in _chunks(topics):
+                os.write(file, chunk)
+        except BlockingIOError:
+            return True  # full: it will look at everything
+        except OSError as error:
+            if error.errno not in _NOBODY:
+                return True  # cannot be told; it looks again by itself after a while
+            if (file := self._files.pop(node_id, None)) is not None:
+                os.close(file)
+            bell_path(self._store, node_id).unlink(missing_ok=True)
+            return False
+        return True
+
+
+def _chunks(topics: Iterable[str]) -> list[bytes]:
+    chunks = [b""]
+    for topic in topics:
+        line = f"{topic}\n".encode()
+        if len(chunks[-1]) + len(line) > _CHUNK_BYTES:
+            chunks.append(b"")
+        chunks[-1] += line
+    return chunks
+
+
+def clear(store: Path) -> None:
+    """Remove the pipes of nodes that died."""
+    for path in store.parent.iterdir():
+        if path.name.startswith(f"{store.name}.") and path.suffix == ".bell":
+            try:
+                os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+            except OSError as error:
+                if error.errno in _NOBODY:
+                    path.unlink(missing_ok=True)

@@ -1,0 +1,220 @@
+"""The handoff queue of a journal: reading it, hearing of its changes, and its twin in memory.
+
+Steps go through the journal, so that what they change and what the audit says about it are one transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from comity.core.envelope import Priority
+from comity.core.handoff import Handoff, State, node_of
+from comity.core.handoff_queue import Step, Want, perform
+from comity.core.journal import Record
+from comity.core.limits import SETTLED_KEPT_MAX
+from comity.engines import bells, handoff_tables
+from comity.engines.bells import Bell, Heard, Ringer, Rings, rings_of
+
+_Connection = AbstractContextManager[sqlite3.Connection]
+
+
+class SqliteHandoffs:
+    """The queue in a store file."""
+
+    def __init__(
+        self,
+        store: Path,
+        node_id: str,
+        reading: Callable[[], _Connection],
+        writing: Callable[[], _Connection],
+        is_alive: Callable[[str], bool],
+    ) -> None:
+        self._store = store
+        self._node_id = node_id
+        self._reading = reading
+        self._writing = writing
+        self._is_alive = is_alive
+        self._ringer = Ringer(store)  # belongs to the writer's thread
+        self._gone: set[str] = set()
+        self._heard: Heard | None = None
+        self._bell: Bell | None = None
+
+    # --- opening and closing, in the event loop ---
+
+    def open(self, heard: Heard) -> None:
+        """Add the queue to the store if it has none, and begin to hear."""
+        with self._reading(), self._writing() as connection:
+            handoff_tables.prepare(connection)
+            holders = connection.execute("SELECT DISTINCT holder FROM handoffs WHERE holder != ''").fetchall()
+            listeners = connection.execute("SELECT node_id FROM handoff_bells").fetchall()
+        nodes = {node_of(one) for (one,) in (*holders, *listeners)}
+        self._gone |= {node_id for node_id in nodes if not self._is_alive(node_id)}
+        bells.clear(self._store)
+        self._heard = heard
+        self._bell = Bell(bells.bell_path(self._store, self._node_id), heard)
+
+    def close(self) -> None:
+        """Hear no more."""
+        if self._bell is not None:
+            self._bell.close()
+            self._bell = self._heard = None
+
+    def mourn(self) -> None:
+        """Let this node look after what the dead had."""
+        if self._heard is not None:
+            self._heard(None)
+
+    # --- in the writer's thread ---
+
+    def perform(self, connection: sqlite3.Connection, records: Sequence[Any]) -> tuple[list[Any], Rings]:
+        """Do the steps among the records, within the transaction they are written in."""
+        gone = tuple(self._gone)
+        written, rings = handoff_tables.perform_steps(connection, records, gone)
+        self._gone.difference_update(gone)
+        return written, rings
+
+    def ring(self, rings: Rings) -> bool:
+        """Wake those whom a transaction concerns, once it is committed; return whether one of them was found dead."""
+        gone = self._ringer.ring(rings)
+        self._gone.update(gone)
+        return bool(gone)
+
+    def silence(self) -> None:
+        """Ring nobody any more."""
+        self._ringer.close()
+
+    # --- reading ---
+
+    @property
+    def knows_of_the_dead(self) -> bool:
+        """Whether nodes were found dead whose handoffs nobody has released yet."""
+        return bool(self._gone)
+
+    def get(self, handoff_id: str) -> Handoff | None:
+        """Return a handoff."""
+        return next(iter(self._read("WHERE id = ?", handoff_id)), None)
+
+    def by_trace(self, trace_id: str) -> list[Handoff]:
+        """Return the handoffs whose result is in a trace, or which are themselves."""
+        return self._read("WHERE result_trace_id = ? ORDER BY seq", trace_id)
+
+    def find(self, *, states: Collection[State] = tuple(State), lane: str | None = None, limit: int = 100) -> list[Handoff]:
+        """Return handoffs, newest first."""
+        marks = ",".join("?" * len(states))
+        where, values = (" AND lane = ?", (lane,)) if lane is not None else ("", ())
+        return self._read(f"WHERE state IN ({marks}){where} ORDER BY seq DESC LIMIT ?", *states, *values, limit)
+
+    def count_free(self, lane: str) -> int:
+        """Return how many wait in a lane."""
+        query = "SELECT count(*) FROM handoffs WHERE state = 'pending' AND holder = '' AND lane = ?"
+        with self._reading() as connection:
+            (count,) = connection.execute(query, (lane,)).fetchone()
+        return int(count)
+
+    def next_due(self) -> int | None:
+        """Return when somebody has to look at the queue, unless something happens before."""
+        with self._reading() as connection:
+            (due_at,) = connection.execute("SELECT min(due_at) FROM handoffs WHERE due_at IS NOT NULL").fetchone()
+        return None if due_at is None else int(due_at)
+
+    def _read(self, rest: str, *values: object) -> list[Handoff]:
+        with self._reading() as connection:
+            return handoff_tables.read(connection, rest, values)
+
+
+class MemoryHandoffs:
+    """The queue of a node without a store."""
+
+    def __init__(self) -> None:
+        self._shelf: dict[str, Handoff] = {}
+        self._ended: deque[str] = deque()  # the newest of them are kept
+        self._listeners: dict[str, tuple[str, ...]] = {}
+        self._heard: Heard | None = None
+
+    def open(self, heard: Heard) -> None:
+        """Begin to hear."""
+        self._heard = heard
+
+    def close(self) -> None:
+        """Hear no more."""
+        self._heard = None
+
+    knows_of_the_dead = False  # nothing outlives the process
+
+    def perform(self, step: Step) -> list[Record]:
+        """Do a step; who hears of it hears of it soon."""
+        records = perform(self, step)
+        if step.touched and self._heard is not None:
+            for topics in rings_of(step.touched, self._listeners).values():
+                asyncio.get_running_loop().call_soon(self._hear, topics)
+        return records
+
+    def _hear(self, topics: set[str]) -> None:
+        if self._heard is not None:
+            self._heard(topics)
+
+    def erase(self, tenant_id: str, session_id: str) -> list[str]:
+        """Forget the handoffs of a session and return their ids."""
+        of_session = [
+            one.id for one in self._shelf.values() if (one.request.tenant_id, one.request.session_id) == (tenant_id, session_id)
+        ]
+        for handoff_id in of_session:
+            del self._shelf[handoff_id]
+        return of_session
+
+    # --- the shelf ---
+
+    def get(self, handoff_id: str) -> Handoff | None:
+        """Return a handoff."""
+        return self._shelf.get(handoff_id)
+
+    def put(self, before: Handoff | None, after: Handoff) -> None:  # noqa: ARG002  the shelf's contract
+        """Keep one as it is now."""
+        self._shelf[after.id] = after
+        if after.has_ended:
+            self._ended.append(after.id)
+            if len(self._ended) > SETTLED_KEPT_MAX:
+                self._shelf.pop(self._ended.popleft(), None)
+
+    def due(self, now_ms: int) -> list[Handoff]:
+        """Return those whose time has come."""
+        found = [one for one in self._shelf.values() if one.due_at is not None and one.due_at <= now_ms]
+        return sorted(found, key=lambda one: one.due_at or 0)
+
+    def free(self, want: Want, priority: Priority, limit: int) -> list[Handoff]:
+        """Return those that wait for such a receiver, oldest first."""
+        free = (one for one in self._shelf.values() if one.is_free and one.request.priority is priority and want.matches(one))
+        return list(islice(free, limit))
+
+    def listen(self, node_id: str, lanes: tuple[str, ...]) -> None:
+        """Note what a node wants to hear."""
+        if lanes:
+            self._listeners[node_id] = lanes
+        else:
+            self._listeners.pop(node_id, None)
+
+    # --- reading ---
+
+    def by_trace(self, trace_id: str) -> list[Handoff]:
+        """Return the handoffs whose result is in a trace, or which are themselves."""
+        return [one for one in self._shelf.values() if one.result_trace_id == trace_id]
+
+    def find(self, *, states: Collection[State] = tuple(State), lane: str | None = None, limit: int = 100) -> list[Handoff]:
+        """Return handoffs, newest first."""
+        newest = reversed(self._shelf.values())
+        return list(islice((one for one in newest if one.state in states and lane in {None, one.lane}), limit))
+
+    def count_free(self, lane: str) -> int:
+        """Return how many wait in a lane."""
+        return sum(one.is_free and one.lane == lane for one in self._shelf.values())
+
+    def next_due(self) -> int | None:
+        """Return when somebody has to look at the queue, unless something happens before."""
+        return min((one.due_at for one in self._shelf.values() if one.due_at is not None), default=None)
