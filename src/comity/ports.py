@@ -266,5 +266,8 @@ class GuidanceSource(Protocol):
         ...
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Call `changed` from another thread whenever the document may have changed; return what ends that."""
+        """Call `changed` from another thread whenever the document may have changed; return what ends that.
+
+        When it raises `UnavailableError` it is called again after a while.
+        """
         ...

@@ -84,16 +84,18 @@ def add_project(parser: argparse.ArgumentParser) -> None:
         "--guidance",
         metavar="FILE",
         default=os.environ.get("COMITY_GUIDANCE", ""),
-        help="the ProjectContext (COMITY_GUIDANCE, else .comity/PROJECT.yaml)",
+        help="the ProjectContext: a file, or k8s://NAMESPACE/NAME (COMITY_GUIDANCE, else .comity/PROJECT.yaml)",
     )
 
 
 def open_source(args: argparse.Namespace) -> tuple[str, str, GuidanceSource]:
     """Return the project, where its guidance is, and the source of it."""
-    from comity.engines.guidance import GuidanceFile, project_of
+    from comity.engines.guidance import GuidanceFile, project_of, source_at
 
     project = args.project or (Path(args.guidance).stem if args.guidance else project_of(os.environ)) or "default"
-    file = GuidanceFile(args.guidance) if args.guidance else GuidanceFile.of_project(project)
+    if args.guidance:
+        return project, args.guidance, source_at(args.guidance)
+    file = GuidanceFile.of_project(project)
     return project, str(file.path), file
 
 

@@ -17,6 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from comity.errors import UnavailableError
+
 POLL_S: Final = 1.0
 _EVENTS_BYTES: Final = 64 * 1024
 # Closed after writing, moved away, moved here, deleted; the folder itself deleted, moved. Not made and not written to: what
@@ -61,17 +63,19 @@ class FileWatch:
         poller.register(self._wake, select.POLLIN)
         if self._events is not None:
             poller.register(self._events, select.POLLIN)
+        is_pending = False
         try:
             while True:
-                ready = poller.poll(None if self._events is not None else POLL_S * 1000)
+                ready = poller.poll(None if self._events is not None and not is_pending else POLL_S * 1000)
                 if any(descriptor == self._wake for descriptor, _ in ready):
                     return
                 if self._events is not None:
                     with contextlib.suppress(BlockingIOError):
                         os.read(self._events, _EVENTS_BYTES)  # which file it was is told by its stamp
-                if (now := self._look()) != self._seen:
+                now = self._look()
+                if is_pending or now != self._seen:
                     self._seen = now
-                    self._changed()
+                    is_pending = not self._tell()
                 if self._events is not None and not self._has_same_folder():
                     # The watch went with its folder; one made again under the name is another.
                     poller.unregister(self._events)
@@ -81,6 +85,13 @@ class FileWatch:
             for descriptor in (self._wake, self._woken, self._events):
                 if descriptor is not None:
                     os.close(descriptor)
+
+    def _tell(self) -> bool:
+        try:
+            self._changed()
+        except UnavailableError:  # a disk that may be back in a while
+            return False
+        return True
 
     def _look(self) -> Stamp | None:
         try:

@@ -132,6 +132,15 @@ class GuidanceFile:
             os.close(folder)
 
 
+def source_at(location: str | Path) -> GuidanceSource:
+    """Return the guidance at a place: the path of a file, or `k8s://namespace/name`."""
+    if isinstance(location, str) and location.startswith("k8s://"):
+        from comity.engines.kubernetes_guidance import KubernetesGuidance  # noqa: PLC0415  few look there
+
+        return KubernetesGuidance.at(location)
+    return GuidanceFile(location)
+
+
 def changed_document(
     document: dict[str, Any], before: Guidance, how: Callable[[Guidance], Guidance]
 ) -> tuple[Guidance, dict[str, Any] | None]:

@@ -15,8 +15,8 @@ from typing import Any
 from comity.core import guidance as rules
 from comity.core.guidance import Finding, Guidance
 from comity.core.touch import Touching
-from comity.engines.guidance import GuidanceFile
-from comity.errors import CallerError, ComityError
+from comity.engines.guidance import source_at
+from comity.errors import CallerError, ComityError, UnavailableError
 from comity.ports import GuidanceSource
 
 log = logging.getLogger("comity")
@@ -37,7 +37,7 @@ class LiveGuidance:
         """Return what was given as it is in force from now on: fixed guidance, or a file or another source that is followed."""
         if isinstance(given, Guidance):
             return cls(None, given)
-        source = GuidanceFile(given) if isinstance(given, str | Path) else given
+        source = source_at(given) if isinstance(given, str | Path) else given
         live = cls(source, Guidance())
         live._stop = source.watch(live.refresh)  # first, so that no change falls between reading and watching
         try:
@@ -48,15 +48,17 @@ class LiveGuidance:
         return live
 
     def refresh(self) -> None:
-        """Take the newest document, if it is good."""
+        """Take the newest document, if it is good. Raises `UnavailableError` if it could not be asked for: try again."""
         assert self._source is not None
         try:
             self._take(self._source)
-        except Exception as error:  # noqa: BLE001  the watching thread's boundary: it must not end, and must say why
+        except Exception as error:
             told = error.message if isinstance(error, ComityError) else f"{type(error).__name__}: {error}"
             if told != self.failure:
                 log.warning("the last good guidance stays in force: %s", told)
             self.failure = told
+            if isinstance(error, UnavailableError):
+                raise
         else:
             self.failure = ""
 

@@ -132,7 +132,7 @@ class Node:
         if self._path is not None:
             raise RuntimeError("the node is running already")
         if self._guidance_given is not None:
-            self._guidance = _live(self._guidance_given)
+            self._guidance = await _live(self._guidance_given)
         if self._journal is None:
             node_id = self._ids.span_id()
             self._journal = MemoryJournal(node_id) if self._store is None else SqliteJournal(self._store, node_id)
@@ -393,10 +393,12 @@ class Node:
         self._sweep = asyncio.get_running_loop().call_later(delay, self._sweep_idle)
 
 
-def _live(given: str | Path | Guidance | GuidanceSource) -> LiveGuidance:
-    from comity.runtime.guidance import LiveGuidance  # noqa: PLC0415  most nodes have no guidance
+async def _live(given: str | Path | Guidance | GuidanceSource) -> LiveGuidance:
+    from comity.core.guidance import Guidance  # noqa: PLC0415  most nodes have no guidance
+    from comity.runtime.guidance import LiveGuidance  # noqa: PLC0415
 
-    return LiveGuidance.of(given)
+    # Reading may wait for a disk or a network; fixed guidance waits for nothing.
+    return LiveGuidance.of(given) if isinstance(given, Guidance) else await asyncio.to_thread(LiveGuidance.of, given)
 
 
 def _rights(tools: Collection[str] | None) -> frozenset[str]:
