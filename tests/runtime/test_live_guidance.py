@@ -10,7 +10,7 @@ from comity import Agent, Context, Node, Status, Tool
 from comity.core.guidance import Constraint, Focus, Guidance, Severity
 from comity.engines.file_watch import FileWatch
 from comity.engines.guidance import GuidanceFile
-from comity.errors import CODES, CallerError, RefusedError
+from comity.errors import CODES, CallerError, RefusedError, UnavailableError
 from comity.runtime.guidance import LiveGuidance
 
 API = Constraint(id="no-breaking-changes", rule="Do not modify the API", scope="src/api/**", reason="clients depend on it")
@@ -249,6 +249,19 @@ def test_a_node_does_not_start_on_guidance_it_cannot_read(tmp_path):
             pass
 
     with pytest.raises(CallerError, match="severity must be one of blocking"):
+        asyncio.run(go())
+    assert not [one for one in threading.enumerate() if one.name.startswith("watch ")]
+
+
+def test_a_node_that_cannot_start_stops_watching(tmp_path):
+    (tmp_path / "g.yaml").write_text(document(BLOCK))
+    (tmp_path / "s.db").write_text("no database, and long enough to be taken for one" * 100)
+
+    async def go():
+        async with Node(guidance=tmp_path / "g.yaml", store=tmp_path / "s.db"):
+            pass
+
+    with pytest.raises(UnavailableError):
         asyncio.run(go())
     assert not [one for one in threading.enumerate() if one.name.startswith("watch ")]
 

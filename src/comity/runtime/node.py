@@ -131,13 +131,18 @@ class Node:
         """Open the store, take up what an earlier life left open, and begin to accept calls."""
         if self._path is not None:
             raise RuntimeError("the node is running already")
+        self._check_texts()
         if self._guidance_given is not None:
             self._guidance = await _live(self._guidance_given)
         if self._journal is None:
             node_id = self._ids.span_id()
             self._journal = MemoryJournal(node_id) if self._store is None else SqliteJournal(self._store, node_id)
-        self._journal.open()
-        self._check_texts()
+        try:
+            self._journal.open()
+        except BaseException:
+            if self._guidance is not None:
+                self._guidance.close()
+            raise
         self._workers = Workers()
         key = key_for(None if self._store is None else Path(self._store))
         self._path = CallPath(
