@@ -4,8 +4,9 @@ import pytest
 import yaml
 
 from comity.cli.view import AUDIENCES
-from comity.core.audience import View, estimate_tokens
+from comity.core.audience import View
 from comity.core.insight import Mode
+from comity.core.tokens import estimate
 from comity.engines.insights import InsightEmitter
 from comity.engines.span_store import SpanStore
 
@@ -62,7 +63,7 @@ def test_the_settings_of_the_project_are_obeyed(told, place):
         "spec: {personalization: {agent: {maxContextTokens: 60}, executive: {alertThreshold: all, dashboardId: exec-1}}}"
     )
     options = ["--project", "checkout", "--guidance", "g.yaml"]
-    assert estimate_tokens(told("view", "--audience", "agent", *options).out.rstrip()) <= 60
+    assert estimate(told("view", "--audience", "agent", *options).out.rstrip()) <= 60
     executive = told("view", "--audience", "executive", "--json", *options).document
     assert (len(executive["alerts"]), executive["dashboard_id"]) == (3, "exec-1")
     (place / "g.yaml").write_text("spec: {personalization: {agent: {maxContextTokens: 0}}}")

@@ -21,11 +21,11 @@ from comity.core.audience import (
     Settings,
     View,
     agent_text,
-    estimate_tokens,
     parse_settings,
     render,
 )
 from comity.core.insight import Audience, Evidence, Insight, Support, Type
+from comity.core.tokens import estimate
 
 NOW = 100 * DAY_MS
 WEEK = 7 * DAY_MS
@@ -212,7 +212,7 @@ def test_the_budgets_are_those_of_the_protocol():
 # --- the agent's text ---
 
 
-def text_of(insights, cap, count_tokens=estimate_tokens):
+def text_of(insights, cap, count_tokens=estimate):
     return agent_text(
         insights, settings=Settings(max_context_tokens=cap), now_ms=NOW, window_ms=WEEK, count_tokens=count_tokens
     )
@@ -238,7 +238,7 @@ def crowd(count, blockers, seed=1):
 @pytest.mark.parametrize("cap", [2000, 1000, 500])
 def test_of_500_insights_the_text_keeps_every_blocker_and_stays_under_its_cap(cap):
     text = text_of(crowd(500, blockers=12), cap)
-    assert estimate_tokens(text) <= cap
+    assert estimate(text) <= cap
     document = yaml.safe_load(text)
     shown = ids(document["insights"])
     assert {f"insight-{number}" for number in range(12)} <= set(shown)
@@ -249,7 +249,7 @@ def test_of_500_insights_the_text_keeps_every_blocker_and_stays_under_its_cap(ca
 def test_the_cap_is_used_and_the_most_important_are_kept():
     text = text_of(crowd(500, blockers=3), 2000)
     document = yaml.safe_load(text)
-    assert estimate_tokens(text) > 1900
+    assert estimate(text) > 1900
     kinds = [RANKED.index(one["type"]) for one in document["insights"]]
     assert kinds == sorted(kinds)
     confidences = [one["confidence"] for one in document["insights"] if one["type"] == "decision"]
@@ -263,7 +263,7 @@ def detailed(found):
 
 def test_detail_of_others_goes_before_others_go_and_both_before_detail_of_blockers():
     insights = crowd(6, blockers=2)
-    whole = estimate_tokens(text_of(insights, 10_000))
+    whole = estimate(text_of(insights, 10_000))
     details = []
     for cap in range(whole, 60, -10):
         document = yaml.safe_load(text_of(insights, cap) or "{insights: []}")
@@ -296,7 +296,7 @@ def test_summaries_of_blockers_are_cut_before_blockers_are_left_out():
     st.integers(1, 600),
     st.integers(0, 30),
     st.integers(0, 12),
-    st.sampled_from([estimate_tokens, len, lambda text: len(text.split())]),
+    st.sampled_from([estimate, len, lambda text: len(text.split())]),
 )
 @settings(deadline=None, max_examples=60)
 def test_no_cap_is_ever_exceeded_by_any_measure(cap, count, blockers, count_tokens):

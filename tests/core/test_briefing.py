@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comity.core.audience import Settings, estimate_tokens
+from comity.core.audience import Settings
 from comity.core.briefing import CONTEXT_TOKENS_MAX, GUIDANCE_TOKENS_MAX, LINE_CHARS_MAX, briefing, guidance_prompt
 from comity.core.guidance import Constraint, Focus, Guidance, Note, Preference, Priority, Question, QuestionStatus, Severity
 from comity.core.insight import Insight, Type
+from comity.core.tokens import estimate
 
 NOW_MS = 1_000_000
 GUIDANCE = Guidance(
@@ -46,7 +47,7 @@ def test_no_guidance_is_no_text():
     assert guidance_prompt(Guidance(), now_ms=NOW_MS) == ""
 
 
-@pytest.mark.parametrize("count_tokens", [estimate_tokens, len, lambda text: len(text.split())])
+@pytest.mark.parametrize("count_tokens", [estimate, len, lambda text: len(text.split())])
 def test_the_least_important_goes_first_and_the_cap_is_never_exceeded(count_tokens):
     whole = guidance_prompt(GUIDANCE, now_ms=NOW_MS, tokens_max=10_000, count_tokens=count_tokens)
     kept = []
@@ -88,7 +89,7 @@ def brief(guidance, insights, cap):
 def test_guidance_and_insights_together_stay_under_the_cap(cap, constraints, others):
     guidance = Guidance(constraints=tuple(Constraint(id=f"c{n}", rule="Do not " * 9) for n in range(constraints)))
     text = brief(guidance, [insight(number, Type.DECISION) for number in range(others)], cap)
-    assert estimate_tokens(text) <= min(cap, CONTEXT_TOKENS_MAX)
+    assert estimate(text) <= min(cap, CONTEXT_TOKENS_MAX)
 
 
 def test_guidance_leaves_room_for_insights_and_blockers_are_among_them():
@@ -96,7 +97,7 @@ def test_guidance_leaves_room_for_insights_and_blockers_are_among_them():
     insights = [insight(0, Type.BLOCKER), *(insight(number, Type.DECISION) for number in range(1, 500))]
     text = brief(guidance, insights, 2000)
     told, _, found = text.partition("\n\n")
-    assert estimate_tokens(told) <= GUIDANCE_TOKENS_MAX
+    assert estimate(told) <= GUIDANCE_TOKENS_MAX
     assert '"i0"' in found
     assert "omitted: {blockers: 0" in found
 

@@ -1,13 +1,12 @@
 """Emitting and querying insights with the calls of the protocol, on a real store."""
 
-import random
-
 import pytest
 import yaml
 
-from comity.core.audience import estimate_tokens
+from comity.core.audience import QUERY_INSIGHTS
 from comity.core.insight import Audience, Mode, Support, Type
-from comity.engines.insights import InsightEmitter, InsightQuerier, PersonalizedQuerier, range_ms
+from comity.core.tokens import estimate
+from comity.engines.insights import InsightEmitter, InsightQuerier, range_ms
 from comity.engines.span_store import SpanStore
 from comity.errors import CallerError
 
@@ -198,34 +197,10 @@ def test_the_mode_comes_from_the_environment(store, monkeypatch):
     assert InsightEmitter(store, project_id="p", agent_id="a").mode is Mode.OTEL
 
 
-def test_one_set_of_insights_is_seen_by_five_audiences(store, emitter, clock):
-    emitter.emit_decision(summary="d", confidence=0.9)
-    blocker = emitter.emit_blocker(summary="b")
-    clock.pass_hours(200)
-    emitter.emit_risk(summary="r", confidence=0.5)
-    document = {"spec": {"personalization": {"executive": {"alertThreshold": "critical_high", "summaryFields": ["value"]}}}}
-    views = PersonalizedQuerier(
-        store, project_id="checkout-service", document=document, facts={"value": "revenue"}, clock=clock
-    )
-    executive = views.get_insights(audience="executive", time_range="7d")
-    assert (executive["total"], executive["unresolved_blockers"], executive["summary"]) == (1, 1, {"value": "revenue"})
-    assert [one["type"] for one in executive["alerts"]] == ["blocker", "risk"]
-    assert views.get_insights(audience="manager", time_range="7d")["agents_active"] == 1
-    assert [one["type"] for one in views.get_insights(audience="developer")["insights"]] == ["risk", "blocker"]
-    assert len(views.get_insights(audience="operator")["risks"]) == 1
-    agent = yaml.safe_load(views.get_agent_text(time_range="2h"))
-    assert agent["insights"][0]["id"] == blocker.id
-    with pytest.raises(CallerError, match="audience"):
-        views.get_insights(audience="cats")
-
-
-def test_the_agents_text_of_many_stored_insights_keeps_its_cap_and_every_blocker(store, emitter, clock):
-    chance = random.Random(3)
-    blockers = {emitter.emit_blocker(summary=f"blocked {number} " * 5).id for number in range(10)}
-    for number in range(90):
-        emitter.emit(
-            chance.choice(["decision", "risk", "lesson"]), summary=f"finding {number} " * 8, confidence=0.5, rationale="r " * 50
-        )
-    text = PersonalizedQuerier(store, project_id="checkout-service", clock=clock).get_agent_text()
-    assert estimate_tokens(text) <= 2000
-    assert blockers <= {one["id"] for one in yaml.safe_load(text)["insights"]}
+def test_a_query_as_text_keeps_the_protocols_budget(emitter, querier):
+    for number in range(60):
+        emitter.emit_decision(summary=f"finding {number} " * 8, confidence=0.5)
+    text = querier.query_text(project_id="checkout-service", insight_type="decision")
+    assert QUERY_INSIGHTS.tokens_max * 0.9 < estimate(text) <= QUERY_INSIGHTS.tokens_max
+    assert yaml.safe_load(text)["total"] == 60
+    assert estimate(querier.query_text(tokens_max=100)) <= 100

@@ -25,21 +25,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, out: Output) -> Exit:
     """Show the view."""
-    from comity.engines.insights import PersonalizedQuerier
+    from comity.engines.personalization import PersonalizedQuerier
     from comity.engines.span_store import SpanStore
 
     project, where, source = open_source(args)
     if not Path(args.store).is_file():
         raise CliError(Exit.NOT_FOUND, f"the store {args.store} does not exist", hint="--store or COMITY_STORE names another.")
-    document, _, _ = source.read()
     with SpanStore(Path(args.store)) as store, out.busy("reading the store"):
-        querier = PersonalizedQuerier(store, project_id=project, document=document)
+        querier = PersonalizedQuerier(store, project_id=project, source=source)
         if querier.problems:
             raise CliError(Exit.USAGE, f"the settings in {where} have problems", problems=querier.problems)
         view = querier.get_insights(audience=args.audience, time_range=args.range)
-        text = querier.get_agent_text(time_range=args.range) if args.audience == "agent" else ""
+        text = querier.get_context(time_range=args.range) if args.audience == "agent" else ""
     if out.is_json:
-        out.document({"project": project} | view | ({"text": text} if text else {}))
+        out.document({"project": project} | view | ({"text": text} if args.audience == "agent" else {}))
     elif _is_empty(view):
         out.text(f"No insights of {project} in the last {args.range}. {ELSEWHERE}")
     elif text:
@@ -50,7 +49,7 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
 
 
 def _is_empty(view: dict[str, Any]) -> bool:
-    return not (view["total"] or view.get("alerts") or view.get("insights"))
+    return not (view.get("total") or view.get("alerts") or view.get("insights"))
 
 
 def _draw(project: str, view: dict[str, Any], out: Output) -> None:

@@ -20,10 +20,12 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from comity.core.insight import Audience, Evidence, Insight, Type, current, for_audience, time_text
 from comity.core.payload import Problem
 from comity.core.query.ast import quote
+from comity.core.tokens import estimate
 
 DAY_MS: Final = 86_400_000
 HIGH_CONFIDENCE: Final = 0.9
@@ -118,6 +120,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     preferred_format: Format = Format.STANDARD
     max_context_tokens: int = READ_FULL_CONTEXT.tokens_max or 0
     preferred_query_backend: Backend = Backend.TEMPO
+
+    def capped(self, tokens_max: int) -> Settings:
+        """Return the settings with a token cap of at most this."""
+        return replace(self, max_context_tokens=min(self.max_context_tokens, tokens_max))
 
 
 DEFAULTS: Final = {
@@ -349,18 +355,13 @@ def _time_text(at_ms: int) -> str:
 # the agent's text
 
 
-def estimate_tokens(text: str) -> int:
-    """Return about how many tokens a text has: a quarter of its characters, rounded up. An estimate for English prose."""
-    return -(-len(text) // 4)
-
-
 def agent_text(
     insights: Iterable[Insight],
     *,
     settings: Settings,
     now_ms: int,
     window_ms: int,
-    count_tokens: Callable[[str], int] = estimate_tokens,
+    count_tokens: Callable[[str], int] = estimate,
 ) -> str:
     """Return the agent's view as YAML of at most `settings.max_context_tokens`, or empty if not even its head fits."""
     document = render(View.AGENT, insights, settings=settings, now_ms=now_ms, window_ms=window_ms)

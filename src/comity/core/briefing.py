@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from msgspec.structs import replace
-
 from comity.core import guidance as rules
-from comity.core.audience import READ_FULL_CONTEXT, READ_GUIDANCE, Settings, agent_text, estimate_tokens
+from comity.core.audience import READ_FULL_CONTEXT, READ_GUIDANCE, Settings, agent_text
 from comity.core.guidance import Guidance
 from comity.core.insight import Insight
+from comity.core.tokens import estimate
 
 _HEAD = "Guidance from the people responsible for this project:"
 LINE_CHARS_MAX = 400  # so that no single text takes the place of all others
@@ -26,7 +25,7 @@ def guidance_prompt(
     *,
     now_ms: int,
     tokens_max: int = GUIDANCE_TOKENS_MAX,
-    count_tokens: Callable[[str], int] = estimate_tokens,
+    count_tokens: Callable[[str], int] = estimate,
 ) -> str:
     """Return guidance as text of at most `tokens_max`; empty if there is none, or if nothing of it fits."""
     lines = list(_lines(guidance, now_ms))
@@ -49,19 +48,19 @@ def briefing(
     settings: Settings,
     now_ms: int,
     window_ms: int,
-    count_tokens: Callable[[str], int] = estimate_tokens,
+    count_tokens: Callable[[str], int] = estimate,
 ) -> str:
     """Return guidance and insights as one text of at most the agent's `max_context_tokens`, and never above the protocol's.
 
     Guidance takes what its own cap allows; insights take the rest.
     """
-    cap = min(settings.max_context_tokens, CONTEXT_TOKENS_MAX)
+    cap = settings.capped(CONTEXT_TOKENS_MAX).max_context_tokens
     head = guidance_prompt(guidance, now_ms=now_ms, tokens_max=min(GUIDANCE_TOKENS_MAX, cap), count_tokens=count_tokens)
     text = head + "\n\n" if head else ""
     # Counters need not add up over parts, so the whole is counted.
     found = agent_text(
         insights,
-        settings=replace(settings, max_context_tokens=cap),
+        settings=settings.capped(cap),
         now_ms=now_ms,
         window_ms=window_ms,
         count_tokens=lambda part: count_tokens(text + part),

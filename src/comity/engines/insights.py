@@ -16,10 +16,11 @@ from enum import StrEnum
 from typing import Any, Final, TypeVar
 
 from comity.core import insight as insights
-from comity.core.audience import View, agent_text, estimate_tokens, parse_settings, render
+from comity.core.audience import QUERY_INSIGHTS, Settings, agent_text
 from comity.core.insight import Audience, Evidence, Insight, Mode, Support, Type
 from comity.core.query import Query
 from comity.core.query.values import parse_duration
+from comity.core.tokens import estimate
 from comity.engines.span_store import SpanStore
 from comity.engines.system import SystemClock, SystemIds
 from comity.errors import CallerError
@@ -78,13 +79,13 @@ class InsightEmitter:
         """Store an insight and return it. Within a trace of yours, give its id and the span it belongs under."""
         given = Insight(
             id=f"insight-{self._ids.span_id()[:12]}",
-            type=_word(Type, insight_type, "insight_type"),
+            type=word(Type, insight_type, "insight_type"),
             summary=summary,
             confidence=float(confidence),
             project_id=self.project_id,
             agent_id=self.agent_id,
             created_at=self._clock.now_ns() // _MS_NS,
-            audience=_word(Audience, audience, "audience"),
+            audience=word(Audience, audience, "audience"),
             session_id=self.session_id,
             provider=self.provider,
             rationale=rationale,
@@ -166,7 +167,7 @@ class InsightQuerier:
             types=_types(insight_type),
             agent_id=agent_id,
             session_id=session_id,
-            audience=None if audience is None else _word(Audience, audience, "audience"),
+            audience=None if audience is None else word(Audience, audience, "audience"),
             min_confidence=min_confidence,
             category=category,
             applies_to=applies_to,
@@ -183,6 +184,23 @@ class InsightQuerier:
             found = [one for one in insights.current(found, now_ms=now_ms) if (one.project_id, one.id) in alive]
         found = [one for one in found if since_ms is None or one.created_at >= since_ms]
         return sorted(found, key=lambda one: (-one.created_at, one.id))[: limit or None]
+
+    def query_text(
+        self,
+        *,
+        tokens_max: int = QUERY_INSIGHTS.tokens_max or 0,
+        count_tokens: Callable[[str], int] = estimate,
+        **asked: Any,
+    ) -> str:
+        """Return what a query finds for agents as YAML, within the protocol's token budget; `asked` is as for `query`."""
+        now_ms = self._now_ms()
+        return agent_text(
+            self.query(**asked | {"limit": 0}),
+            settings=Settings(max_context_tokens=tokens_max),
+            now_ms=now_ms,
+            window_ms=now_ms,
+            count_tokens=count_tokens,
+        )
 
     def get_blockers(self, project_id: str) -> list[Insight]:
         """Return what still blocks the project, however old."""
@@ -206,53 +224,6 @@ class InsightQuerier:
 
     def _now_ms(self) -> int:
         return self._clock.now_ns() // _MS_NS
-
-
-class PersonalizedQuerier:
-    """The insights of a project as its audiences like to see them."""
-
-    def __init__(
-        self,
-        store: SpanStore,
-        *,
-        project_id: str,
-        document: Mapping[str, Any] | None = None,
-        facts: Mapping[str, Any] | None = None,
-        clock: Clock | None = None,
-    ) -> None:
-        self.project_id = project_id
-        self.facts = facts or {}
-        self.settings, self.problems = parse_settings(document or {})
-        self._clock = clock or SystemClock()
-        self._querier = InsightQuerier(store, clock=self._clock)
-
-    def get_insights(self, *, audience: View | str, time_range: str = TIME_RANGE_DEFAULT) -> dict[str, Any]:
-        """Return an audience's view as a document."""
-        view = _word(View, audience, "audience")
-        return render(
-            view,
-            self._all(time_range),
-            settings=self.settings[view],
-            now_ms=self._clock.now_ns() // _MS_NS,
-            window_ms=range_ms(time_range),
-            facts=self.facts,
-        )
-
-    def get_agent_text(
-        self, *, time_range: str = TIME_RANGE_DEFAULT, count_tokens: Callable[[str], int] = estimate_tokens
-    ) -> str:
-        """Return the agent's view as YAML under its token cap."""
-        return agent_text(
-            self._all(time_range),
-            settings=self.settings[View.AGENT],
-            now_ms=self._clock.now_ns() // _MS_NS,
-            window_ms=range_ms(time_range),
-            count_tokens=count_tokens,
-        )
-
-    def _all(self, time_range: str) -> list[Insight]:
-        recent = self._querier.query(project_id=self.project_id, time_range=time_range, limit=0)
-        return [*recent, *self._querier.get_blockers(self.project_id)]
 
 
 def evidence_of(given: EvidenceGiven) -> tuple[Evidence, ...]:
@@ -281,10 +252,11 @@ def _types(given: Type | str | Iterable[Type | str] | None) -> list[Type]:
     if given is None:
         return []
     several = [given] if isinstance(given, str) else given
-    return [_word(Type, one, "insight_type") for one in several]
+    return [word(Type, one, "insight_type") for one in several]
 
 
-def _word(words: type[_Word], given: str, field: str) -> _Word:
+def word(words: type[_Word], given: str, field: str) -> _Word:
+    """Return a word of a kind; raises `CallerError` that names the field and the words there are."""
     if given not in tuple(words):
         raise CallerError(f"{field} is {given!r}; use one of {', '.join(words)}", field=field)
     return words(given)
