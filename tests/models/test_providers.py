@@ -224,6 +224,21 @@ def test_cancelling_a_stalled_stream_closes_the_connection_and_leaves_no_task(na
     assert not left
 
 
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_turning_away_from_a_stream_closes_the_connection(name):
+    async def main():
+        async with ModelServer([Broken(Cut.STALL, "more than anybody wants to read", after_events=5)]) as server:
+            model = connect(name, server)
+            async with aclosing(model.stream(ASK)) as stream:
+                async for piece in stream:
+                    assert piece
+                    break
+            await asyncio.wait_for(server.all_closed(), 5)
+            await model.aclose()
+
+    asyncio.run(main())
+
+
 def test_connections_are_kept_between_requests_and_let_go_by_aclose():
     async def main():
         async with ModelServer(["one", "two"]) as server:
@@ -283,8 +298,8 @@ def test_a_key_in_the_environment_is_enough_and_is_shown_nowhere(monkeypatch):
     assert KEY not in repr(model)
 
 
-@pytest.mark.parametrize("name", ["gpt-4o", "nobody:gpt-4o", "openai:"])
-def test_a_name_without_a_known_provider_is_misconfigured(name):
+@pytest.mark.parametrize("name", ["gpt-4o", "nobody:gpt-4o", "openai:", "openai-responses:gpt-5", "groq:any"])
+def test_a_name_without_a_known_provider_a_key_or_its_packages_is_misconfigured(name):
     with pytest.raises(TargetError) as caught:
         resolve(name)
     assert caught.value.code == "MODEL_MISCONFIGURED"

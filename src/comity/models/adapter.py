@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack
+from contextvars import ContextVar
 from typing import Any, Self, cast
 
+import httpx2
 from pydantic_ai import direct, exceptions, messages, models
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.profiles.openai import OpenAIModelProfile
-from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
+from pydantic_ai.providers import Provider, infer_provider_class
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from pydantic_ai.settings import ModelSettings
@@ -34,6 +37,8 @@ from comity.core.model import (
     model_error,
 )
 from comity.errors import ComityError
+
+Make = Callable[[httpx2.AsyncClient], models.Model]
 
 MESSAGE_CHARS_MAX = 500
 SERVER_ERRORS_OF_LOAD = (502, 504, 529)
@@ -57,30 +62,37 @@ FAULTS: tuple[tuple[type[Exception], Fault], ...] = (
 FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH, "tool_call": Finish.TOOL_CALLS, "content_filter": Finish.REFUSED}
 
 
+_opened: ContextVar[list[httpx2.Response] | None] = ContextVar("opened", default=None)
+
+
 class ProviderModel:
     """A model of a provider. `aclose` lets go of its connections, which are kept between requests."""
 
-    def __init__(self, name: str, make: Callable[[], models.Model], *, enforces_schema: bool = False) -> None:
+    def __init__(self, name: str, make: Make, *, enforces_schema: bool = False) -> None:
         self._name = name
         self._make = make
         self._enforces_schema = enforces_schema
-        self._inner = make()  # here and not when it is asked: a wrong name is found early, and the loop is not held up
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._connect()  # now and not when it is asked: a wrong name is found early, and no call waits for it
 
     @classmethod
     def by_name(cls, provider: str, model: str, base_url: str | None, api_key: str | None) -> Self:
         """Return a model by the names pydantic-ai gives to providers."""
+        given = {"base_url": base_url, "api_key": api_key}
+        keyed = {name: value for name, value in given.items() if value is not None}
 
-        def make() -> models.Model:
+        def make(client: httpx2.AsyncClient) -> models.Model:
             if provider == "openai":
-                return OpenAIChatModel(model, provider=OpenAIProvider(base_url, api_key), profile=WHOLE)
-            more = {} if base_url is None else {"base_url": base_url}
-            keyed = more if api_key is None else more | {"api_key": api_key}
+                return OpenAIChatModel(model, provider=OpenAIProvider(base_url, api_key, http_client=client), profile=WHOLE)
 
             def connect(kind: str) -> Provider[Any]:
-                return infer_provider_class(kind)(**keyed)
+                make_provider: Callable[..., Provider[Any]] = infer_provider_class(kind)
+                try:
+                    return make_provider(http_client=client, **keyed)
+                except TypeError:  # a few speak through something else
+                    return make_provider(**keyed)
 
-            return models.infer_model(f"{provider}:{model}", connect if keyed else infer_provider)
+            return models.infer_model(f"{provider}:{model}", connect)
 
         name = f"{provider}:{model}"
         try:
@@ -93,8 +105,8 @@ class ProviderModel:
     def compatible(cls, name: str, base_url: str, model: str, api_key: str | None) -> Self:
         """Return a model behind a server that speaks OpenAI's chat completions."""
 
-        def make() -> models.Model:
-            provider = OpenAICompatibleProvider("compatible", base_url=base_url, api_key=api_key)
+        def make(client: httpx2.AsyncClient) -> models.Model:
+            provider = OpenAICompatibleProvider("compatible", base_url=base_url, api_key=api_key, http_client=client)
             return OpenAIChatModel(model, provider=provider, profile=WHOLE)
 
         return cls(name, make)
@@ -107,43 +119,50 @@ class ProviderModel:
     async def aclose(self) -> None:
         """Close the connections. The model can be asked again, on new ones."""
         if self._loop is asyncio.get_running_loop():
-            await self._inner.__aexit__(None, None, None)
-            self._loop = None
+            await self._client.aclose()
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[str | Completion, None]:
         """Ask, yield pieces of the text and last the whole answer."""
         has_begun = False
+        opened: list[httpx2.Response] = []
         try:
-            model = await self._connected()
             request = direct.model_request_stream(
-                model,
+                self._connected(),
                 messages_of(prompt),
                 model_settings=settings_of(prompt),
                 model_request_parameters=self._parameters(prompt),
             )
-            async with request as response:
+            async with AsyncExitStack() as stack:
+                previous = _opened.set(opened)
+                try:
+                    response = await stack.enter_async_context(request)
+                finally:
+                    _opened.reset(previous)
                 async for event in response:
                     has_begun = True
-                    match event:
-                        case messages.PartStartEvent(part=messages.TextPart(content=text)) if text:
-                            yield text
-                        case messages.PartDeltaEvent(delta=messages.TextPartDelta(content_delta=text)) if text:
-                            yield text
+                    if text := text_of(event):
+                        yield text
                 answer = response.get()
             yield completion_of(answer)
         except ComityError:
             raise
         except Exception as error:  # garbage from a provider comes out of its library as any error at all
             raise self._error(error, has_begun=has_begun) from error
+        finally:
+            for one in opened:  # Google's library does not let go of one that is closed early
+                await one.aclose()
 
-    async def _connected(self) -> models.Model:
+    def _connect(self) -> None:
+        self._client = models.create_async_httpx2_client()
+        self._client.event_hooks = {**self._client.event_hooks, "response": [_remember]}
+        self._inner = self._make(self._client)
+
+    def _connected(self) -> models.Model:
         """Return the inner model on the running loop; connections of another loop cannot be used."""
         loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            if self._loop is not None:
-                self._inner = self._make()
-            self._loop = loop
-            await self._inner.__aenter__()
+        if self._client.is_closed or self._loop not in (None, loop):
+            self._connect()
+        self._loop = loop
         return self._inner
 
     def _parameters(self, prompt: Prompt) -> models.ModelRequestParameters:
@@ -170,6 +189,22 @@ class ProviderModel:
         after_s = getattr(error, "retry_after", None)
         after_ms = None if after_s is None else max(0, round(after_s * 1000))
         return model_error(fault, f"{self._name}: {said}", retry_after_ms=after_ms, model=self._name)
+
+
+async def _remember(response: httpx2.Response) -> None:
+    if (opened := _opened.get()) is not None:
+        opened.append(response)
+
+
+def text_of(event: messages.ModelResponseStreamEvent) -> str:
+    """Return the text that an event of a stream adds."""
+    match event:
+        case messages.PartStartEvent(part=messages.TextPart(content=text)):
+            return text
+        case messages.PartDeltaEvent(delta=messages.TextPartDelta(content_delta=text)):
+            return text
+        case _:
+            return ""
 
 
 def messages_of(prompt: Prompt) -> list[messages.ModelMessage]:
