@@ -41,8 +41,8 @@ def play(root: Account, sequence) -> list[Account]:
 @given(some_limits, steps)
 def test_no_account_makes_more_calls_than_it_and_everybody_above_it_had(limits, sequence):
     for account in play(Account(limits), sequence):
-        assert account.calls_used <= account.calls_max
-        assert account.calls_left == min(one.calls_max - one.calls_used for one in lineage(account)) >= 0
+        assert account.calls_used <= account.limits.calls_max
+        assert account.calls_left == min(one.limits.calls_max - one.calls_used for one in lineage(account)) >= 0
 
 
 @settings(deadline=None)
@@ -62,8 +62,8 @@ def test_what_is_spent_below_is_spent_above(limits, sequence):
 @given(some_limits, steps)
 def test_tokens_left_are_the_least_that_anybody_above_has_left_and_never_negative(limits, sequence):
     for account in play(Account(limits), sequence):
-        bounded = [one for one in lineage(account) if one.tokens_max is not None]
-        expected = min((max(one.tokens_max - one.tokens_used, 0) for one in bounded), default=None)
+        bounded = [one for one in lineage(account) if one.limits.tokens_max is not None]
+        expected = min((max(one.limits.tokens_max - one.tokens_used, 0) for one in bounded), default=None)
         assert account.tokens_left == expected
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from comity.core.agent import Agent, Capability, Status
+from comity.core.agent import ACTIVE, Agent, Capability, Status
 from comity.core.envelope import Request
 from comity.core.payload import Problem
 from comity.core.schema import Checked
@@ -94,7 +94,7 @@ def known(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noq
     agent, capability = world.agent, world.capability
     if agent is None:
         return Refused("ROUTING_UNKNOWN_AGENT", f"no agent {call.target!r}{_did_you_mean(world.nearest)}")
-    if agent.status is not Status.ACTIVE:
+    if agent.status is not ACTIVE:
         code = "ROUTING_AGENT_RETIRED" if agent.status is Status.RETIRED else "ROUTING_AGENT_IN_MAINTENANCE"
         return Refused(code, f"agent {agent.id} is {agent.status}")
     if capability is None:
@@ -230,9 +230,13 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 
+# What a call by a user can break: it has no agent above it, and nobody waits for it.
+ROOT_RULES: Final = tuple(rule for rule in RULES if rule not in {permitted, depth, cycle, deadlock, fan_out})
+
+
 def admit(call: Request, world: Snapshot, *, now_ms: int) -> Refused | None:
     """Return the first refusal, or None: the call may be made."""
-    for rule in RULES:
+    for rule in RULES if call.chain or world.caller is not None else ROOT_RULES:
         if refusal := rule(call, world, now_ms):
             return refusal
     return None

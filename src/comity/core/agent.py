@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
@@ -30,11 +30,17 @@ class Status(StrEnum):
     RETIRED = "retired"
 
 
+ACTIVE: Final = Status.ACTIVE  # a bare name for the path of a call; see `core/call.py`
+
+
 class RunIn(StrEnum):
     """Where an implementation runs: in the event loop, or in a process of its own that can be killed."""
 
     LOOP = "loop"
     PROCESS = "process"
+
+
+PROCESS: Final = RunIn.PROCESS
 
 
 class DeclarationError(ValueError):

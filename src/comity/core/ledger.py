@@ -6,28 +6,26 @@ the account and to everyone above it, so children together can never exceed what
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from comity.core.limits import Limits
 
 
-class Account:
+class Account(Struct, eq=False, gc=False):
     """Calls and tokens of one subtree."""
 
-    __slots__ = ("calls_max", "calls_used", "parent", "tokens_max", "tokens_used")
-
-    def __init__(self, limits: Limits, parent: Account | None = None) -> None:
-        self.parent = parent
-        self.calls_max = limits.calls_max
-        self.tokens_max = limits.tokens_max
-        self.calls_used = 0
-        self.tokens_used = 0
+    limits: Limits
+    parent: Account | None = None
+    calls_used: int = 0
+    tokens_used: int = 0
 
     @property
     def calls_left(self) -> int:
         """Calls this subtree may still make, here and under every account above."""
-        left = self.calls_max - self.calls_used
+        left = self.limits.calls_max - self.calls_used
         above = self.parent
         while above is not None:
-            left = min(left, above.calls_max - above.calls_used)
+            left = min(left, above.limits.calls_max - above.calls_used)
             above = above.parent
         return left
 
@@ -37,8 +35,9 @@ class Account:
         left: int | None = None
         account: Account | None = self
         while account is not None:
-            if account.tokens_max is not None:
-                here = max(account.tokens_max - account.tokens_used, 0)
+            most = account.limits.tokens_max
+            if most is not None:
+                here = max(most - account.tokens_used, 0)
                 left = here if left is None else min(left, here)
             account = account.parent
         return left

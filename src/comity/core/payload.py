@@ -72,7 +72,7 @@ def pack(value: Any, *, path: str, bytes_max: int) -> bytes:
         or raw.count(_BRACE) + raw.count(_BRACKET) > NESTING_MAX
     ):
         check(raw, path=path, bytes_max=bytes_max)
-    if b"null" in raw:
+    if raw.find(b"null") >= 0:  # `in` first takes the bytes for a number, and makes an error of it
         _check_nulls(raw, value, path)
     return raw
 

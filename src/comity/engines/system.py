@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 import random
 import time
+from typing import Final
+
+_RANDOM_DIGITS: Final = 18  # of a UUID of version 7, which has time, version and variant in the others
+_POOL_BYTES: Final = 256 * _RANDOM_DIGITS // 2
 
 
 class SystemClock:
@@ -23,20 +27,26 @@ class SystemClock:
 class SystemIds:
     """Time-ordered UUIDs (version 7) and W3C trace ids. They must be unique, not secret."""
 
-    __slots__ = ("_bits", "_ms", "_prefix", "_random")
+    __slots__ = ("_at", "_bits", "_digits", "_ms", "_plain", "_prefix", "_random")
 
     def __init__(self) -> None:
         self._random = random.Random()  # noqa: S311  seeded by the system; ids are no secrets
         self._bits = self._random.getrandbits
         self._ms = 0  # and how it is written: many ids are made within one millisecond
-        self._prefix = ""
+        self._prefix = self._plain = ""
+        self._digits, self._at = "", 0  # random ones, made many at a time
 
     def new_request(self, now_ms: int) -> tuple[str, str]:
         """Return a UUID whose first 48 bits are the time, and its digits as trace id, so that one leads to the other."""
         if now_ms != self._ms:
-            self._ms, self._prefix = now_ms, f"{now_ms:012x}7"
-        digits = f"{self._prefix}{self._bits(12):03x}{self._bits(62) | 0x8000000000000000:016x}"
-        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}", digits
+            self._ms, self._plain = now_ms, f"{now_ms:012x}7"
+            self._prefix = f"{self._plain[:8]}-{self._plain[8:12]}-7"
+        at = self._at
+        if at == len(self._digits):
+            self._digits, at = self._random.randbytes(_POOL_BYTES).hex(), 0
+        self._at = at + _RANDOM_DIGITS
+        high, low = self._digits[at : at + 3], self._digits[at + 3 : at + _RANDOM_DIGITS]
+        return f"{self._prefix}{high}-8{low[:3]}-{low[3:]}", f"{self._plain}{high}8{low}"
 
     def trace_id(self) -> str:
         """Return 32 hex digits, not all zero."""

@@ -230,7 +230,7 @@ def write_batch(
         if kind is not Resumed:
             row_id += 1
             _, body, _, head_hash = seal(row_id, entry(record), head_hash)  # type: ignore[arg-type]
-            rows += (row_id, body, head_hash)
+            rows += (row_id, bytearray(body), head_hash)  # an adapter for bytes would be looked for, as slow as the insert
         call = record if kind in _STANDINGS else _told_refusal(record)  # type: ignore[arg-type]
         if call is not None:
             request_id = call.request.request_id  # type: ignore[union-attr]
@@ -239,10 +239,11 @@ def write_batch(
     columns: list[Any] = []  # of each call, one after the other
     for call in calls.values():
         kind, request = type(call), call.request
-        open_at = None if kind is Settled else held_at(call, node_id)
-        columns += (request.request_id, request.parent_id is None, open_at, _encode(stored(call, node_id)))
-    _insert(connection, _INSERT_ROWS, "", 3, rows)
-    _insert(connection, _INSERT_CALLS, _ON_KNOWN_CALL, 4, columns)
+        open_at = "" if kind is Settled else held_at(call, node_id)
+        is_root = 1 if request.parent_id is None else 0
+        columns += (request.request_id, is_root, open_at, bytearray(_encode(stored(call, node_id))))
+    _insert(connection, _INSERT_ROWS, "(?,?,?)", "", rows)
+    _insert(connection, _INSERT_CALLS, "(?,?,nullif(?,''),?)", _ON_KNOWN_CALL, columns)
     if documents:
         values = [(one.kind.value, one.key, one.version, one.data) for one in documents.values()]
         connection.executemany(_UPSERT_DOCUMENT, values)
@@ -318,19 +319,18 @@ def _told_refusal(record: Record | Step) -> Settled | None:
     return None
 
 
-def _insert(connection: sqlite3.Connection, head: str, tail: str, width: int, values: list[Any]) -> None:
+def _insert(connection: sqlite3.Connection, head: str, marks: str, tail: str, values: list[Any]) -> None:
     """Insert rows, many to a statement: each run of a statement hands the interpreter lock over and back."""
-    begin = 0
+    begin, width = 0, marks.count("?")
     for size in _CHUNKS:
         while len(values) - begin >= size * width:
             end = begin + size * width
-            connection.execute(_insertion(head, tail, width, size), values[begin:end])
+            connection.execute(_insertion(head, marks, tail, size), values[begin:end])
             begin = end
 
 
 @cache
-def _insertion(head: str, tail: str, width: int, size: int) -> str:
-    marks = f"({','.join('?' * width)})"
+def _insertion(head: str, marks: str, tail: str, size: int) -> str:
     return f"{head}{','.join((marks,) * size)}{tail}"
 
 

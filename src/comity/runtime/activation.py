@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from comity.core.activation import Event, State, advance
+from comity.core.activation import ACTIVE, INACTIVE, Event, State, advance
 from comity.core.agent import Agent, Hook
 from comity.core.journal import Document, Saved
 from comity.core.limits import STATE_BYTES_MAX
@@ -33,7 +33,7 @@ class Activation:
     def __init__(self, agent: Agent, address: str, journal: Journal) -> None:
         self.agent = agent
         self.address = address
-        self.state = State.INACTIVE
+        self.state: State = INACTIVE
         self.mailbox: Mailbox[Call] = Mailbox()
         self.holders: dict[Call, None] = {}
         self.used_at = 0  # milliseconds; when the last call left
@@ -55,7 +55,7 @@ class Activation:
     @property
     def can_start(self) -> bool:
         """Whether a call can run here now."""
-        return self.state is State.ACTIVE and len(self.holders) < self.agent.concurrency
+        return self.state is ACTIVE and len(self.holders) < self.agent.concurrency
 
     @property
     def is_idle(self) -> bool:
@@ -152,7 +152,7 @@ class Activations:
             self._start(call)
             return
         seat.mailbox.offer(call, call.request.priority)
-        if seat.state is State.INACTIVE:
+        if seat.state is INACTIVE:
             self._activate(seat)
 
     def leave(self, call: Call, now_ms: int) -> None:
@@ -167,7 +167,7 @@ class Activations:
         """Put away every activation that has been idle for as long as its agent says."""
         now_ms = self._clock.now_ns() // 1_000_000
         for seat in list(self._seats.values()):
-            if seat.state is State.ACTIVE and seat.is_idle and now_ms - seat.used_at >= seat.agent.idle_ms:
+            if seat.state is ACTIVE and seat.is_idle and now_ms - seat.used_at >= seat.agent.idle_ms:
                 seat.advance(Event.DEACTIVATE)
                 if seat.agent.on_deactivate is None:
                     self._gone(seat)

@@ -23,6 +23,7 @@ from comity.ports import Ids
 _decode_background = json.Decoder(Background).decode
 _EMPTY: Final = b"{}"
 _EMPTY_BODY: Final = Raw(_EMPTY)
+_NORMAL: Final = Priority.NORMAL
 _PRIORITIES: Final = {str(priority): priority for priority in Priority}
 
 
@@ -114,7 +115,7 @@ def read(
     chain: tuple[str, ...] = ()
     if above is None:
         source, root_id, parent_id, correlation_id = None, request_id, None, request_id
-        trace_id, parent_span_id, priority = trace_id or ids.trace_id(), "", Priority.NORMAL
+        trace_id, parent_span_id, priority = trace_id or ids.trace_id(), "", _NORMAL
         span_id = trace_id[16:]  # as random as any
     else:
         source, chain, root_id, parent_id = above.target, (*above.chain, above.target), above.root_id, above.request_id
@@ -204,7 +205,8 @@ def draft_problems(draft: Draft, identity: Identity | None) -> tuple[tuple[Probl
 
 
 def _identity_problems(identity: Identity) -> list[Problem]:
-    if is_id(identity.user_id) and is_id(identity.tenant_id) and (identity.session_id is None or is_id(identity.session_id)):
+    user_id, tenant_id, session_id = identity.user_id, identity.tenant_id, identity.session_id
+    if is_id(user_id) and (tenant_id == "default" or is_id(tenant_id)) and (session_id is None or is_id(session_id)):
         return []
     return [
         Problem(name, "must be printable text that is not empty")

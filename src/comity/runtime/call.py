@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from comity.core.agent import Agent, Capability
-from comity.core.call import State
+from comity.core.call import ADMITTED, RUNNING, State
 from comity.core.envelope import Reply, Request, Usage
 from comity.core.ledger import Account
 from comity.core.tool import EVERYTHING
@@ -36,7 +36,7 @@ class Call(Struct, eq=False, gc=False):
     rights: frozenset[str] = EVERYTHING  # tools it may use
     log: EventLog | None = None  # the root's, if somebody may watch it
     root: Call | None = None  # None for a root; read `top`
-    state: State = State.ADMITTED
+    state: State = ADMITTED
     # None until first needed: most calls have neither, and the collector need not look at empty ones.
     children: dict[Call, None] | None = None  # not settled yet
     objectives: dict[tuple[str | None, str, str], int] | None = None  # in progress under this root
@@ -66,7 +66,7 @@ class Call(Struct, eq=False, gc=False):
     @property
     def is_queued(self) -> bool:
         """Whether it still waits for its place."""
-        return self.state is not State.RUNNING
+        return self.state is not RUNNING
 
     @property
     def waits_for(self) -> Collection[Call]:

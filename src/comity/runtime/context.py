@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from comity.core.envelope import Background, Priority, Reply, Request
 from comity.core.limits import INPUTS_BYTES_MAX, Limits
 from comity.core.payload import pack, unpack
@@ -19,14 +21,14 @@ if TYPE_CHECKING:
     from comity.runtime.sessions import SessionView
 
 
-class Context:
+class Context(Struct, eq=False, gc=False):
     """Handed to a capability whose first parameter is `ctx: Context`."""
 
-    __slots__ = ("_call", "_path")
+    _path: CallPath
+    _call: Call
 
-    def __init__(self, path: CallPath, call: Call) -> None:
-        self._path = path
-        self._call = call
+    def __repr__(self) -> str:
+        return f"Context({self._call.request.request_id})"
 
     @property
     def request(self) -> Request:

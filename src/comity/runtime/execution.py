@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from comity.core.agent import Implementation, RunIn
-from comity.core.envelope import Error, Reply, Status, Usage, reply_problems
+from comity.core.agent import PROCESS, Implementation
+from comity.core.envelope import SUCCESS, Error, Reply, Status, Usage, reply_problems
 from comity.core.limits import REPLY_BYTES_MAX
 from comity.core.payload import PayloadError, pack, unpack
 from comity.errors import CallerError, ComityError, RefusedError, family
@@ -78,7 +78,7 @@ class Execution:
 
     def _invoke(self, call: Call, ctx: Any, implementation: Implementation) -> Awaitable[Any]:
         function = implementation.function
-        if implementation.run_in is RunIn.PROCESS:
+        if implementation.run_in is PROCESS:
             return self._run_in_process(function, call.arguments)
         if not implementation.is_async:
             return _plain(function, ctx if call.capability.wants_context[function] else None, call.arguments)
@@ -117,7 +117,7 @@ def complete(reply: Reply | None, call: Call, now_ns: int, *, data: Any) -> Repl
     duration_ms = (now_ns - call.started_ns) / 1_000_000
     if reply is None:
         return Reply(
-            status=Status.SUCCESS,
+            status=SUCCESS,
             data=data,
             confidence=1.0,
             usage=usage,

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from comity.core import admission, guardrail
 from comity.core.agent import Agent
-from comity.core.call import Event, State
+from comity.core.call import CANCEL, FINISH, QUEUED, RUNNING
 from comity.core.envelope import Error, Reply, Request, Status, is_id
 from comity.core.guardrail import Guardrail
 from comity.core.journal import PAUSED_AT, Accepted, Refused, fingerprint
@@ -115,7 +115,7 @@ class CallPath:
     async def call_child(self, parent: Call, draft: Draft) -> Reply:
         """Call on behalf of a call under way and return the reply."""
         above = parent.request
-        if parent.state is not State.RUNNING:
+        if parent.state is not RUNNING:
             # A task that outlived its call has no budget, no deadline and nobody to answer to.
             error = Error.of("CALL_CANCELLED", f"the call {above.request_id} has ended")
             return Reply(status=Status.CANCELLED, error=error)
@@ -411,7 +411,7 @@ class CallPath:
             if request.message:
                 self.sessions.change(call.live, Say("user", request.message), based_on=call.live.session.version)
         self.settlement.deadlines.add(call)
-        call.state = State.QUEUED
+        call.state = QUEUED
         if call.log is not None:
             call.log.add(events.Kind.QUEUED, now_ms, request)
         self.activations.admit(call)
@@ -421,7 +421,7 @@ class CallPath:
     # --- run ---
 
     def _start(self, call: Call) -> None:
-        call.state = State.RUNNING
+        call.state = RUNNING
         call.seat.holders[call] = None
         if call.log is not None:
             call.log.add(events.Kind.STARTED, self._clock.now_ns() // 1_000_000, call.request, text=call.capability.doing)
@@ -432,12 +432,12 @@ class CallPath:
             reply = await self._execution.run(call, Context(self, call))
         except asyncio.CancelledError:
             # Settled already by whoever cancelled; if not, the agent cancelled itself.
-            if call.state is State.RUNNING:
+            if call.state is RUNNING:
                 self.settlement.cancel(call, "the agent's task was cancelled")
         except Paused as paused:
             self.settlement.pause(call.top, paused.approval)
         else:
-            self.settlement.settle(call, Event.FINISH, reply)
+            self.settlement.settle(call, FINISH, reply)
         finally:
             # What the call no longer needs goes at once: it may wait a while for the disk, and the collector would look at it.
             call.task = call.arguments = None
@@ -446,7 +446,7 @@ class CallPath:
     def _fail(self, call: Call, why: str) -> None:
         """End a call whose agent could not be brought to memory."""
         error = Error.of("TARGET_CRASHED", why)
-        self.settlement.settle(call, Event.CANCEL, Reply(status=Status.ERROR, error=error, message=why))
+        self.settlement.settle(call, CANCEL, Reply(status=Status.ERROR, error=error, message=why))
 
     def progress(self, call: Call, data: Any) -> None:
         """Keep the newest partial data and tell who watches."""

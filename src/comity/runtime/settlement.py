@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from comity.core import guardrail
 from comity.core.breaker import Breaker
-from comity.core.call import Event, State, advance
+from comity.core.call import CANCEL, EXPIRE, FINISH, PAUSED, QUEUED, RUNNING, SETTLED, Event, advance
 from comity.core.envelope import Error, Reply, Request, Status
 from comity.core.guardrail import Guardrail
 from comity.core.journal import Late, Record, Settled
@@ -68,16 +68,16 @@ class Settlement:
     def cancel(self, call: Call, why: str) -> bool:
         """Withdraw a call and everything below it; return whether it was still under way."""
         error = Error.of("CALL_CANCELLED", f"{call.request.capability} of {call.request.target} was cancelled: {why}")
-        return self.settle(call, Event.CANCEL, Reply(status=Status.CANCELLED, error=error, data=call.partial))
+        return self.settle(call, CANCEL, Reply(status=Status.CANCELLED, error=error, data=call.partial))
 
     def _expire(self, call: Call) -> None:
-        self.settle(call, Event.EXPIRE, _timeout(call))
+        self.settle(call, EXPIRE, _timeout(call))
 
     def settle(self, call: Call, event: Event, reply: Reply) -> bool:
         """End a call and everything below it, once; a result that comes later is recorded and goes nowhere."""
         now_ns = self._clock.now_ns()
         if advance(call.state, event) is None:
-            if event is Event.FINISH:
+            if event is FINISH:
                 self._journal.append((Late(call.request, reply, now_ns // 1_000_000),))
             return False
         records: list[Record] = []
@@ -100,19 +100,19 @@ class Settlement:
         if call.children:
             assert below is not None
             for child in tuple(call.children):
-                if event is Event.EXPIRE and child.request.deadline_at <= now_ms:
+                if event is EXPIRE and child.request.deadline_at <= now_ms:
                     self._close(child, event, _timeout(child), now_ns, records, below)
                 else:
                     gone = Error.of("CALL_CANCELLED", f"{call.request.target}, which made this call, has ended")
-                    self._close(child, Event.CANCEL, Reply(status=Status.CANCELLED, error=gone), now_ns, records, below)
+                    self._close(child, CANCEL, Reply(status=Status.CANCELLED, error=gone), now_ns, records, below)
                 below.append(child)
-        if call.state is not State.RUNNING:
+        if call.state is not RUNNING:
             call.seat.mailbox.remove(call, call.request.priority)
-        elif event is not Event.FINISH and call.task is not None:
+        elif event is not FINISH and call.task is not None:
             call.task.cancel()
         if call.uses_state:
             reply = self._save_state(call, reply, records)
-        call.state = State.SETTLED
+        call.state = SETTLED
         if reply.request_id != call.request.request_id:
             reply = complete(reply, call, now_ns, data=reply.data)
         if self._guardrails:
@@ -131,8 +131,9 @@ class Settlement:
             if call.request.objective:
                 _end_objective(call)
         self.deadlines.discard(call)
-        self._tell_breaker(call, reply, now_ms)
-        if call.live is not None:
+        if self.breakers or reply.error is not None or call.primary_code:
+            self._tell_breaker(call, reply, now_ms)
+        if call.live is not None and (reply.message or call.live.vault is not None):
             records.extend(self._session_records(call, reply))
         records.append(Settled(call.request, reply, now_ms))
         if call.leftovers:
@@ -150,7 +151,7 @@ class Settlement:
 
     def pause(self, root: Call, approval: Approval) -> None:
         """Put a whole tree aside until a person has answered: it stays open in the store and leaves memory."""
-        if root.state is not State.RUNNING:
+        if root.state is not RUNNING:
             return
         now_ns = self._clock.now_ns()
         question = f"May {approval.tool} be used?"
@@ -160,11 +161,11 @@ class Settlement:
         below = [root]
         for call in below:
             below.extend(call.waits_for)
-            if call.state is State.QUEUED:
+            if call.state is QUEUED:
                 call.seat.mailbox.remove(call, call.request.priority)
             elif call.task is not None and call.task is not asyncio.current_task():
                 call.task.cancel()
-            call.state = State.PAUSED
+            call.state = PAUSED
             call.children = None
             self.deadlines.discard(call)
             if call is not root:
@@ -182,11 +183,11 @@ class Settlement:
         return reply
 
     def _tell_breaker(self, call: Call, reply: Reply, now_ms: int) -> None:
-        if call.skips_primary or (not self.breakers and reply.error is None and not call.primary_code):
+        if call.skips_primary:
             return
         code = call.primary_code or (reply.error.code if reply.error is not None else "")
         key = (call.agent.id, call.capability.code)
-        breaker = self.breakers.get(key) if self.breakers else None
+        breaker = self.breakers.get(key)
         effect = breaker_effect(code) if code else None
         if effect is None:
             if breaker is not None:

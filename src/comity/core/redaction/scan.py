@@ -8,7 +8,7 @@ six for a single character class, and cannot promise linear time.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,7 +48,7 @@ _BACKSLASH = ord("\\")  # as a number: looking for it does not make Python build
 class Scanner:
     """A set of detectors and the one test that says whether any of them could find something."""
 
-    __slots__ = ("_hint", "detectors", "is_local")
+    __slots__ = ("_hint", "_test", "detectors", "is_local")
 
     def __init__(self, detectors: Iterable[Detector]) -> None:
         self.detectors: tuple[Detector, ...] = tuple(sorted(detectors, key=lambda detector: detector.priority))
@@ -56,6 +56,7 @@ class Scanner:
         self.is_local = all(isinstance(detector, PatternDetector) for detector in self.detectors)
         hints = dict.fromkeys(detector.hint for detector in self.detectors)
         self._hint = "|".join(f"(?:{hint})" for hint in (*hints, _MASK_HINT)) if None not in hints else ""
+        self._test: Callable[[str], bool] | None = None  # made on first use
 
     def may_find(self, text: str) -> bool:
         """Return False only if no detector can find anything in `text`."""
@@ -66,7 +67,9 @@ class Scanner:
         # An escaped code point may spell any character of a value. Looking for the one byte first is four times faster.
         if _BACKSLASH in raw and b"\\u" in raw:
             return True
-        return compile_test(self._hint)(raw.decode())
+        if self._test is None:
+            self._test = compile_test(self._hint)
+        return self._test(raw.decode())
 
     def relevant(self, text: str) -> list[Detector]:
         """Return the detectors that could find something in `text`."""
