@@ -230,13 +230,9 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 
-# What a call by a user can break: it has no agent above it, and nobody waits for it.
-ROOT_RULES: Final = tuple(rule for rule in RULES if rule not in {permitted, depth, cycle, deadlock, fan_out})
-
-
 def admit(call: Request, world: Snapshot, *, now_ms: int) -> Refused | None:
     """Return the first refusal, or None: the call may be made."""
-    for rule in RULES if call.chain or world.caller is not None else ROOT_RULES:
+    for rule in RULES:
         if refusal := rule(call, world, now_ms):
             return refusal
     return None

@@ -102,9 +102,10 @@ _KINDS = {
 }
 
 
-def entry(record: CallRecord) -> Entry:
-    """Return what the audit says about a record."""
-    request = record.request
+def entry(record: CallRecord, parties: Entry | None = None) -> Entry:
+    """Return what the audit says about a record; `parties` is what it says of the request, if that is known already."""
+    if parties is None:
+        parties = parties_of(record)
     if type(record) is Accepted:
         outcome: Entry = (None, None, None, None, None, record.note)
     else:
@@ -116,13 +117,18 @@ def entry(record: CallRecord) -> Entry:
             None if error is None else error.code,
             reply.duration_ms,
             usage.prompt_tokens + usage.completion_tokens,
-            "",
+            record.note if type(record) is Refused else "",
         )
+    return (_KINDS[type(record)], record.at_ms, *parties, *outcome)
+
+
+def parties_of(record: CallRecord) -> Entry:
+    """Return what the audit says of a record's request: who asks whom for what, the same from admission to settlement."""
+    request = record.request
     source, target, capability, session_id = request.source, request.target, request.capability, request.session_id
     chain = " ".join(request.chain) if request.chain else ""
     if type(record) is Refused:  # whatever the caller took for a name
         target, capability = _told(target), pseudonym(capability)
-        outcome = (*outcome[:-1], record.note)
     elif "/" in target:  # names are the registry's, keys are anybody's
         target = _told(target)
     if source is not None and "/" in source:
@@ -130,8 +136,6 @@ def entry(record: CallRecord) -> Entry:
     if "/" in chain:
         chain = " ".join(map(_told, request.chain))
     return (
-        _KINDS[type(record)],
-        record.at_ms,
         request.request_id,
         request.root_id,
         request.parent_id,
@@ -143,7 +147,6 @@ def entry(record: CallRecord) -> Entry:
         session_id if session_id == request.root_id else pseudonym(session_id),
         digest(request.objective) if request.objective else "",
         chain,
-        *outcome,
     )
 
 

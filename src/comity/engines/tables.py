@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-from comity.core.audit import ENTRY_FIELDS, GENESIS, Row, Stored, Verdict, row, seal, verify
+from comity.core.audit import ENTRY_FIELDS, GENESIS, Entry, Row, Stored, Verdict, row, seal, verify
 from comity.core.envelope import Request
 from comity.core.fencing import Terms, breach, is_below, taken
 from comity.core.handoff_queue import Step
@@ -34,6 +34,7 @@ from comity.core.journal import (
     StoredCall,
     entry,
     held_at,
+    parties_of,
     stored,
 )
 from comity.engines import handoff_tables
@@ -219,7 +220,8 @@ def write_batch(
         records, rings = perform(connection, records)
     row_id, head_hash = execute(_READ_HEAD).fetchone()
     rows: list[Any] = []  # id, body and hash of each row, one after the other
-    # Most calls settle within the batch that accepts them: one write for both.
+    # Most calls settle within the batch that accepts them: one write for both, and the parties are named once.
+    spoken_of: dict[str, Entry] = {}  # by request id; a refused request may claim an id that is another's
     calls: dict[str, Accepted | Settled | Paused | Resumed] = {}
     documents: dict[tuple[Document, str], Saved] = {}  # of several versions only the last is written
     for record in _on_terms(connection, records, calls, documents) if _has_terms(records) else records:
@@ -229,7 +231,13 @@ def write_batch(
             continue
         if kind is not Resumed:
             row_id += 1
-            _, body, _, head_hash = seal(row_id, entry(record), head_hash)  # type: ignore[arg-type]
+            parties = None
+            if kind is not Refused:
+                request_id = record.request.request_id  # type: ignore[union-attr]
+                parties = spoken_of.get(request_id)
+                if parties is None:
+                    parties = spoken_of[request_id] = parties_of(record)  # type: ignore[arg-type]
+            _, body, _, head_hash = seal(row_id, entry(record, parties), head_hash)  # type: ignore[arg-type]
             rows += (row_id, bytearray(body), head_hash)  # an adapter for bytes would be looked for, as slow as the insert
         call = record if kind in _STANDINGS else _told_refusal(record)  # type: ignore[arg-type]
         if call is not None:

@@ -36,7 +36,7 @@ class Activation:
         self.state: State = INACTIVE
         self.mailbox: Mailbox[Call] = Mailbox()
         self.holders: dict[Call, None] = {}
-        self.used_at = 0  # milliseconds; when the last call left
+        self.used_at = 0  # milliseconds; when it fell idle
         self._journal = journal
         self._state_data: dict[str, Any] | None = None
         self._saved = b"{}"
@@ -155,13 +155,14 @@ class Activations:
         if seat.state is INACTIVE:
             self._activate(seat)
 
-    def leave(self, call: Call, now_ms: int) -> None:
+    def leave(self, call: Call) -> None:
         """Give up a call's place; the next one waiting gets it."""
         seat = call.seat
         del seat.holders[call]
-        seat.used_at = now_ms
         if len(seat.mailbox):
             self._start_waiting(seat)
+        elif not seat.holders:
+            seat.used_at = self._clock.now_ns() // 1_000_000
 
     def put_away_idle(self) -> None:
         """Put away every activation that has been idle for as long as its agent says."""

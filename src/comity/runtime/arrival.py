@@ -62,100 +62,108 @@ class Arrival(Struct, frozen=True, gc=False):
     code: str  # of the problems
 
 
-def read(
-    draft: Draft,
-    identity: Identity,
-    above: Request | None,
-    request_id: str,
-    trace_id: str,
-    *,
-    registry: Registry,
-    limits: Limits,
-    ids: Ids,
-    now_ms: int,
-) -> Arrival:
-    """Make the request. `above` is the request on whose behalf this one is made; limits and deadline shrink from there."""
-    problems, code = draft_problems(draft, None if above is not None else identity)
-    agent: Agent | None = None
-    capability: Capability | None = None
-    target, timeout_ms, called = draft.target, draft.timeout_ms, draft.capability
-    if above is not None:
-        limits = above.limits
-    if not problems and draft.limits is not None:
-        limits = limits.narrow(draft.limits)
-    address = registry.resolve(target) if type(target) is str else None
-    if address is not None:
-        agent, target = address
-        if agent.limits is not None:
-            limits = limits.narrow(agent.limits)
-        capability = agent.capabilities.get(called) if type(called) is str else None
-        if capability is not None:
-            if capability.limits is not None:
-                limits = limits.narrow(capability.limits)
-            if timeout_ms is None:
-                timeout_ms = capability.timeout_ms
-    if type(timeout_ms) is not int:
-        timeout_ms = limits.timeout_ms
-    deadline_at = now_ms + min(timeout_ms, limits.timeout_ms_max)
-    raw, body = _EMPTY, _EMPTY_BODY
-    if draft.inputs and not problems:
-        try:
-            raw = pack(draft.inputs, path="inputs", bytes_max=INPUTS_BYTES_MAX)
-            body = Raw(raw)
-        except PayloadError as error:
-            problems, code = error.problems, error.code
-    context = draft.context
-    if context is not None and not problems:
-        context = _decode_background(encode(context))  # a copy: what the caller holds may change, what was sent may not
-    if problems or capability is None:  # something is not known to be sound, so nothing is recorded as it came
-        target, called = _name(target), _name(called)
-        identity = Identity(
-            _name(identity.user_id), _name(identity.tenant_id), _name(identity.session_id), identity.parent_session_id
+class Reader:
+    """Makes requests of what doors were given."""
+
+    __slots__ = ("_ids", "_limits", "_registry")
+
+    def __init__(self, registry: Registry, limits: Limits, ids: Ids) -> None:
+        self._registry = registry
+        self._limits = limits
+        self._ids = ids
+
+    def read(
+        self, draft: Draft, identity: Identity, above: Request | None, request_id: str, now_ns: int, trace_id: str = ""
+    ) -> Arrival:
+        """Make the request. `above` is the request on whose behalf this one is made; limits and deadline shrink from there."""
+        now_ms = now_ns // 1_000_000
+        limits = self._limits if above is None else above.limits
+        problems, code = draft_problems(draft, None if above is not None else identity)
+        agent: Agent | None = None
+        capability: Capability | None = None
+        target, timeout_ms, called = draft.target, draft.timeout_ms, draft.capability
+        if not problems and draft.limits is not None:
+            limits = limits.narrow(draft.limits)
+        address = self._registry.resolve(target) if type(target) is str else None
+        if address is not None:
+            agent, target = address
+            if agent.limits is not None:
+                limits = limits.narrow(agent.limits)
+            capability = agent.capabilities.get(called) if type(called) is str else None
+            if capability is not None:
+                if capability.limits is not None:
+                    limits = limits.narrow(capability.limits)
+                if timeout_ms is None:
+                    timeout_ms = capability.timeout_ms
+        if type(timeout_ms) is not int:
+            timeout_ms = limits.timeout_ms
+        deadline_at = now_ms + min(timeout_ms, limits.timeout_ms_max)
+        raw, body = _EMPTY, _EMPTY_BODY
+        if draft.inputs and not problems:
+            try:
+                raw = pack(draft.inputs, path="inputs", bytes_max=INPUTS_BYTES_MAX)
+                body = Raw(raw)
+            except PayloadError as error:
+                problems, code = error.problems, error.code
+        context = draft.context
+        if context is not None and not problems:
+            context = _decode_background(encode(context))  # a copy: what the caller holds may change, what was sent may not
+        if problems or capability is None:  # something is not known to be sound, so nothing is recorded as it came
+            target, called = _name(target), _name(called)
+            identity = Identity(
+                _name(identity.user_id), _name(identity.tenant_id), _name(identity.session_id), identity.parent_session_id
+            )
+        chain: tuple[str, ...] = ()
+        if above is None:
+            source, root_id, parent_id, correlation_id = None, request_id, None, request_id
+            trace_id, parent_span_id, priority = trace_id or self._ids.trace_id(), "", _NORMAL
+            span_id = trace_id[16:]  # as random as any
+        else:
+            source, chain, root_id, parent_id = above.target, (*above.chain, above.target), above.root_id, above.request_id
+            correlation_id, trace_id, parent_span_id, priority = (
+                above.correlation_id,
+                above.trace_id,
+                above.span_id,
+                above.priority,
+            )
+            deadline_at = min(deadline_at, above.deadline_at)
+            span_id = self._ids.span_id()
+        objective, message, history = draft.objective, draft.message, draft.history
+        if problems or objective or message:
+            objective = objective if type(objective) is str else ""
+            message = message if type(message) is str else ""
+            history = history if isinstance(history, (str, int)) else "none"
+        if isinstance(draft.priority, str):
+            priority = _PRIORITIES.get(draft.priority, priority)
+        request = Request(  # by position: naming two dozen fields costs as much as all the rules together
+            request_id,
+            target,
+            called,
+            identity.user_id,
+            limits,
+            deadline_at,
+            now_ms,
+            VERSION,
+            source,
+            chain,
+            body,
+            objective,
+            message,
+            priority,
+            root_id,
+            parent_id,
+            correlation_id,
+            identity.tenant_id,
+            request_id if identity.session_id is None else identity.session_id,
+            identity.parent_session_id if isinstance(identity.parent_session_id, str) else None,
+            context,
+            None,
+            trace_id,
+            span_id,
+            parent_span_id,
+            history,
         )
-    chain: tuple[str, ...] = ()
-    if above is None:
-        source, root_id, parent_id, correlation_id = None, request_id, None, request_id
-        trace_id, parent_span_id, priority = trace_id or ids.trace_id(), "", _NORMAL
-        span_id = trace_id[16:]  # as random as any
-    else:
-        source, chain, root_id, parent_id = above.target, (*above.chain, above.target), above.root_id, above.request_id
-        correlation_id, trace_id, parent_span_id, priority = (
-            above.correlation_id,
-            above.trace_id,
-            above.span_id,
-            above.priority,
-        )
-        deadline_at = min(deadline_at, above.deadline_at)
-        span_id = ids.span_id()
-    request = Request(  # by position: naming two dozen fields costs as much as all the rules together
-        request_id,
-        target,
-        called,
-        identity.user_id,
-        limits,
-        deadline_at,
-        now_ms,
-        VERSION,
-        source,
-        chain,
-        body,
-        draft.objective if type(draft.objective) is str else "",
-        draft.message if type(draft.message) is str else "",
-        _PRIORITIES.get(draft.priority, priority) if isinstance(draft.priority, str) else priority,
-        root_id,
-        parent_id,
-        correlation_id,
-        identity.tenant_id,
-        request_id if identity.session_id is None else identity.session_id,
-        identity.parent_session_id if isinstance(identity.parent_session_id, str) else None,
-        context,
-        None,
-        trace_id,
-        span_id,
-        parent_span_id,
-        draft.history if isinstance(draft.history, (str, int)) else "none",
-    )
-    return Arrival(request, raw, agent, capability, problems, code)
+        return Arrival(request, raw, agent, capability, problems, code)
 
 
 def draft_problems(draft: Draft, identity: Identity | None) -> tuple[tuple[Problem, ...], str]:
@@ -206,7 +214,11 @@ def draft_problems(draft: Draft, identity: Identity | None) -> tuple[tuple[Probl
 
 def _identity_problems(identity: Identity) -> list[Problem]:
     user_id, tenant_id, session_id = identity.user_id, identity.tenant_id, identity.session_id
-    if is_id(user_id) and (tenant_id == "default" or is_id(tenant_id)) and (session_id is None or is_id(session_id)):
+    if (
+        (type(user_id) is str and 0 < len(user_id) <= ID_CHARS_MAX and user_id.isprintable())
+        and (tenant_id == "default" or is_id(tenant_id))
+        and (session_id is None or is_id(session_id))
+    ):
         return []
     return [
         Problem(name, "must be printable text that is not empty")

@@ -34,7 +34,7 @@ from comity.errors import UnavailableError
 from comity.ports import Clock, Ids, Journal
 from comity.runtime import events
 from comity.runtime.activation import Activation, Activations, Lane
-from comity.runtime.arrival import Arrival, Draft, Identity, read
+from comity.runtime.arrival import Arrival, Draft, Identity, Reader
 from comity.runtime.call import Call
 from comity.runtime.context import Context
 from comity.runtime.execution import Execution, RunInProcess
@@ -84,6 +84,7 @@ class CallPath:
         self._journal = journal
         self._clock = clock
         self._ids = ids
+        self._reader = Reader(registry, limits, ids)
         self._privacy = privacy
         self._guardrails = guardrails
         self._execution = Execution(clock, ids, run_in_process, None if privacy is None else Answers(self, privacy))
@@ -104,13 +105,14 @@ class CallPath:
         now_ns = self._clock.now_ns()
         if request_id is None:
             new_id, trace_id = self._ids.new_request(now_ns // 1_000_000)
-            return self._enter(self._read(draft, identity, None, new_id, now_ns, trace_id), None, now_ns, log, rights=rights)
+            arrival = self._reader.read(draft, identity, None, new_id, now_ns, trace_id)
+            return self._enter(arrival, None, now_ns, log, None, rights)
         if not is_id(request_id):
-            arrival = self._read(draft, identity, None, ascii(request_id)[:64], now_ns)
+            arrival = self._reader.read(draft, identity, None, ascii(request_id)[:64], now_ns)
             what = admission.Refused("IDENTITY_INVALID", "request_id must be printable text that is not empty")
             return self.refuse(arrival.request, what, log)
-        arrival = self._read(draft, identity, None, request_id, now_ns)
-        return self._seen(arrival.request) or self._enter(arrival, None, now_ns, log, rights=rights)
+        arrival = self._reader.read(draft, identity, None, request_id, now_ns)
+        return self._seen(arrival.request) or self._enter(arrival, None, now_ns, log, None, rights)
 
     async def call_child(self, parent: Call, draft: Draft) -> Reply:
         """Call on behalf of a call under way and return the reply."""
@@ -122,7 +124,7 @@ class CallPath:
         parent.calls_made += 1
         now_ns = self._clock.now_ns()
         identity = Identity(above.user_id, above.tenant_id, above.session_id)
-        arrival = self._read(draft, identity, above, f"{above.request_id}.{parent.calls_made}", now_ns)
+        arrival = self._reader.read(draft, identity, above, f"{above.request_id}.{parent.calls_made}", now_ns)
         # Only a call that an earlier life began can have made this one before.
         opened = (self._seen(arrival.request) if parent.top.leftovers is not None else None) or self._enter(
             arrival, parent, now_ns, None
@@ -141,7 +143,7 @@ class CallPath:
             agent = address.agent if address is not None else None
             capability = agent.capabilities.get(request.capability) if agent is not None else None
             arrival = Arrival(request, bytes(request.body), agent, capability, (), "")
-            opened = self._enter(arrival, None, now_ns, None, leftovers=leftovers)
+            opened = self._enter(arrival, None, now_ns, None, leftovers)
             if isinstance(opened, Call):
                 opened.is_detached = True
                 return opened
@@ -151,21 +153,6 @@ class CallPath:
     def hand_off(self, arrival: Arrival, lane: Lane, now_ns: int) -> Call | Reply:
         """Admit work for whoever takes it, under the same rules. It gets a place in its lane instead of one in this process."""
         return self._enter(arrival, None, now_ns, None, lane=lane)
-
-    def _read(
-        self, draft: Draft, identity: Identity, above: Request | None, request_id: str, now_ns: int, trace_id: str = ""
-    ) -> Arrival:
-        return read(
-            draft,
-            identity,
-            above,
-            request_id,
-            trace_id,
-            registry=self.registry,
-            limits=self.limits,
-            ids=self._ids,
-            now_ms=now_ns // 1_000_000,
-        )
 
     def _seen(self, request: Request) -> Call | Reply | None:
         """Return the call or reply already known under this request's id, or a refusal if it was another request."""
@@ -193,7 +180,6 @@ class CallPath:
         parent: Call | None,
         now_ns: int,
         log: events.EventLog | None,
-        *,
         leftovers: dict[str, Request] | None = None,
         rights: frozenset[str] = EVERYTHING,
         lane: Lane | None = None,
@@ -215,13 +201,11 @@ class CallPath:
         live = parent.live if parent is not None else self._bind(request, now_ms)
         seat = None if agent is None else self.activations.seat(agent, request.target) if lane is None else lane
         account = Account(request.limits) if parent is None else parent.account.narrowed(request.limits)
-        breaker = (
-            self.settlement.breakers.get((agent.id, request.capability))
-            if self.settlement.breakers and agent is not None
-            else None
-        )
-        wait_ms = None if breaker is None else breaker.retry_after_ms(now_ms)
-        has_fallback = wait_ms is not None and capability is not None and len(capability.implementations) > 1
+        breaker, wait_ms, has_fallback = None, None, False
+        if self.settlement.breakers and agent is not None:
+            breaker = self.settlement.breakers.get((agent.id, request.capability))
+            if breaker is not None and (wait_ms := breaker.retry_after_ms(now_ms)) is not None:
+                has_fallback = capability is not None and len(capability.implementations) > 1
         world = self._snapshot(arrival, parent, live, checked, seat, account, None if has_fallback else wait_ms, now_ms)
         if self.guidance is not None and capability is not None and capability.touching is not None and not checked.problems:
             world = replace(world, findings=self.guidance.findings(capability.touching, unpack(arrival.body)))
@@ -441,7 +425,7 @@ class CallPath:
         finally:
             # What the call no longer needs goes at once: it may wait a while for the disk, and the collector would look at it.
             call.task = call.arguments = None
-            self.activations.leave(call, self._clock.now_ns() // 1_000_000)
+            self.activations.leave(call)
 
     def _fail(self, call: Call, why: str) -> None:
         """End a call whose agent could not be brought to memory."""
