@@ -6,6 +6,7 @@ from comity.core.guardrail import Guardrail
 from comity.core.limits import Limits
 from comity.core.retry import Retry
 from comity.core.tool import Risk, Tool
+from comity.core.version import VERSION
 from comity.runtime.context import Context
 from comity.runtime.events import Event
 from comity.runtime.node import CallHandle, Node
@@ -31,4 +32,4 @@ __all__ = [
     "Tool",
     "Usage",
 ]
-__version__ = "0.1.0"
+__version__ = VERSION

@@ -6,7 +6,7 @@ differ from run to run comes in through here.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from comity.core.audit import Row, Verdict
@@ -16,6 +16,7 @@ from comity.core.handoff_queue import Step
 from comity.core.journal import Document, Record, StoredCall
 from comity.core.lease import Lease
 from comity.core.model import Completion, Prompt
+from comity.core.span import Span
 
 if TYPE_CHECKING:  # loaded where guidance is used
     from comity.core.guidance import Guidance
@@ -23,6 +24,14 @@ if TYPE_CHECKING:  # loaded where guidance is used
 
 Then = Callable[[Exception | None], None]
 Receive = Callable[[str, bytes], None]  # the sender's node id, and what it sent
+
+
+class SpanSink(Protocol):
+    """Where spans go."""
+
+    def ingest(self, spans: Iterable[Span]) -> int:
+        """Take spans and return how many were new."""
+        ...
 
 
 class Clock(Protocol):

@@ -15,7 +15,6 @@ from comity.core.insight import (
     Support,
     Type,
     current,
-    emission_mode,
     for_audience,
     from_span,
     parse_time,
@@ -188,31 +187,6 @@ def test_a_time_that_no_span_could_hold_is_refused(field, at):
 )
 def test_a_time_is_read_in_any_iso_form_and_means_utc_without_a_zone(text, at):
     assert parse_time(text) == at
-
-
-# --- the mode ---
-
-
-@pytest.mark.parametrize(
-    ("environ", "mode"),
-    [
-        ({}, Mode.DUAL),
-        ({"COMITY_OTEL_MODE": "legacy", "CONTEXTCORE_OTEL_MODE": "otel"}, Mode.LEGACY),
-        ({"CONTEXTCORE_OTEL_MODE": "otel", "CONTEXTCORE_EMIT_MODE": "legacy"}, Mode.OTEL),
-        ({"CONTEXTCORE_EMIT_MODE": " Legacy "}, Mode.LEGACY),
-        ({"COMITY_OTEL_MODE": "", "CONTEXTCORE_EMIT_MODE": "otel"}, Mode.OTEL),
-        ({"OTEL_SEMCONV_STABILITY_OPT_IN": "http, gen_ai_latest_experimental"}, Mode.OTEL),
-        ({"OTEL_SEMCONV_STABILITY_OPT_IN": "http/dup"}, Mode.DUAL),
-        ({"OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental", "COMITY_OTEL_MODE": "dual"}, Mode.DUAL),
-    ],
-)
-def test_the_environment_decides_the_mode_in_a_fixed_order(environ, mode):
-    assert emission_mode(environ) is mode
-
-
-def test_a_mode_nobody_knows_is_refused_by_the_name_of_its_variable():
-    with pytest.raises(CallerError, match=r"CONTEXTCORE_EMIT_MODE.*both"):
-        emission_mode({"CONTEXTCORE_EMIT_MODE": "both"})
 
 
 # --- which still hold ---

@@ -17,6 +17,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from comity.core.emission import Mode
 from comity.core.query.ast import Expression, Query
 from comity.core.query.builder import either, spans, where
 from comity.core.span import INT64_MAX, Attributes, Event, Kind, Link, Span
@@ -51,14 +52,6 @@ class Audience(StrEnum):
     AGENT = "agent"
     HUMAN = "human"
     BOTH = "both"
-
-
-class Mode(StrEnum):
-    """Under which attribute names insights are emitted."""
-
-    LEGACY = "legacy"
-    DUAL = "dual"
-    OTEL = "otel"
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
@@ -111,23 +104,6 @@ class Insight(Struct, frozen=True, kw_only=True):
             raise CallerError(f"created_at {self.created_at} is not a time in milliseconds", field="created_at")
         if self.expires_at is not None and not 0 <= self.expires_at <= EXPIRES_AT_MAX:
             raise CallerError(f"expires_at {self.expires_at} is not a time in milliseconds", field="expires_at")
-
-
-# emission mode
-
-_VARIABLES = ("COMITY_OTEL_MODE", "CONTEXTCORE_OTEL_MODE", "CONTEXTCORE_EMIT_MODE")
-_OPT_IN, _GENAI = "OTEL_SEMCONV_STABILITY_OPT_IN", "gen_ai_latest_experimental"
-
-
-def emission_mode(environ: Mapping[str, str]) -> Mode:
-    """Return the mode the environment asks for: our variable first, then ContextCore's two, then OpenTelemetry's opt-in."""
-    for name in _VARIABLES:
-        if word := environ.get(name, "").strip().lower():
-            if word not in tuple(Mode):
-                raise CallerError(f"{name} is {word!r}; use one of {', '.join(Mode)}", field=name)
-            return Mode(word)
-    opted = {part.strip() for part in environ.get(_OPT_IN, "").split(",")}
-    return Mode.OTEL if _GENAI in opted else Mode.DUAL
 
 
 # to a span and back

@@ -114,6 +114,16 @@ def group_by_trace(spans: Iterable[Span]) -> list[list[Span]]:
     return list(traces.values())
 
 
+def group_by_origin(spans: Iterable[Span]) -> list[tuple[Attributes, list[list[Span]]]]:
+    """Return the spans of each resource together, and within it those of each scope, in order of appearance."""
+    groups: dict[int, tuple[Attributes, dict[tuple[str, str, int], list[Span]]]] = {}
+    for span in spans:
+        _, scopes = groups.setdefault(id(span.resource) if span.resource else 0, (span.resource, {}))
+        key = (span.scope_name, span.scope_version, id(span.scope_attributes) if span.scope_attributes else 0)
+        scopes.setdefault(key, []).append(span)
+    return [(resource, list(scopes.values())) for resource, scopes in groups.values()]
+
+
 # decoding
 
 
@@ -323,18 +333,16 @@ def encode_spans(spans: Iterable[Span], *, base64_ids: bool = False) -> dict[str
 
     `base64_ids` writes ids as the protobuf JSON mapping does, which is what Tempo returns; OTLP itself says hex.
     """
-    groups: dict[int, tuple[Attributes, dict[tuple[str, str, int], tuple[Span, list[Any]]]]] = {}
-    for span in spans:
-        _, scopes = groups.setdefault(id(span.resource), (span.resource, {}))
-        key = (span.scope_name, span.scope_version, id(span.scope_attributes))
-        scopes.setdefault(key, (span, []))[1].append(_encode_span(span, base64_ids=base64_ids))
     return {
         "resourceSpans": [
             {
                 "resource": {"attributes": encode_attributes(resource)},
-                "scopeSpans": [{"scope": _encode_scope(first), "spans": encoded} for first, encoded in scopes.values()],
+                "scopeSpans": [
+                    {"scope": _encode_scope(scoped[0]), "spans": [_encode_span(span, base64_ids=base64_ids) for span in scoped]}
+                    for scoped in scopes
+                ],
             }
-            for resource, scopes in groups.values()
+            for resource, scopes in group_by_origin(spans)
         ]
     }
 

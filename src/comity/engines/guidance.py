@@ -19,8 +19,9 @@ from typing import Any, Final
 import yaml
 
 from comity.core import guidance as rules
+from comity.core.emission import Mode
 from comity.core.guidance import Answer, Constraint, Focus, Guidance, Note, Preference, Priority, Question
-from comity.core.insight import Insight, Mode
+from comity.core.insight import Insight
 from comity.core.payload import Problem
 from comity.engines.file_watch import FileWatch, Stamp, stamp
 from comity.engines.insights import EvidenceGiven, InsightEmitter, evidence_of

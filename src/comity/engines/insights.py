@@ -17,14 +17,16 @@ from typing import Any, Final, TypeVar
 
 from comity.core import insight as insights
 from comity.core.audience import QUERY_INSIGHTS, Settings, agent_text
-from comity.core.insight import Audience, Evidence, Insight, Mode, Support, Type
+from comity.core.emission import Mode, emission_mode
+from comity.core.insight import Audience, Evidence, Insight, Support, Type
 from comity.core.query import Query
 from comity.core.query.values import parse_duration
+from comity.core.span import Attributes
 from comity.core.tokens import estimate
 from comity.engines.span_store import SpanStore
 from comity.engines.system import SystemClock, SystemIds
 from comity.errors import CallerError
-from comity.ports import Clock, Ids
+from comity.ports import Clock, Ids, SpanSink
 
 LIMIT_DEFAULT: Final = 100
 TIME_RANGE_DEFAULT: Final = "24h"
@@ -39,7 +41,7 @@ class InsightEmitter:
 
     def __init__(
         self,
-        store: SpanStore,
+        store: SpanSink,
         *,
         project_id: str,
         agent_id: str,
@@ -48,16 +50,17 @@ class InsightEmitter:
         mode: Mode | None = None,
         clock: Clock | None = None,
         ids: Ids | None = None,
+        resource: Attributes | None = None,
     ) -> None:
         self.store = store
         self.project_id = project_id
         self.agent_id = agent_id
         self.session_id = session_id
         self.provider = provider
-        self.mode = insights.emission_mode(os.environ) if mode is None else mode
+        self.mode = emission_mode(os.environ) if mode is None else mode
         self._clock = clock or SystemClock()
         self._ids = ids or SystemIds()
-        self._resource = {"service.name": agent_id, "project.id": project_id}
+        self._resource = {"service.name": agent_id, "project.id": project_id} if resource is None else resource
 
     def emit(
         self,

@@ -59,6 +59,11 @@ CREATE TABLE span_keys (
     PRIMARY KEY (key, value, trace, span)
 ) WITHOUT ROWID;
 """  # noqa: S608
+# What is written down quickly and sorted in later, see `span_inbox`; and what was lost.
+INBOX: Final = (
+    "CREATE TABLE IF NOT EXISTS span_inbox (id INTEGER PRIMARY KEY, spans INTEGER NOT NULL, body BLOB NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS span_losses (why TEXT PRIMARY KEY, spans INTEGER NOT NULL, last_at INTEGER NOT NULL)",
+)
 _PRAGMAS: Final = (
     "page_size = 8192",
     "journal_mode = WAL",
@@ -125,6 +130,8 @@ def prepare(connection: sqlite3.Connection) -> None:
         if found is None:
             for statement in _SCHEMA.split(";"):
                 connection.execute(statement)
+        for statement in INBOX:
+            connection.execute(statement)
         _check_version(connection)
         connection.execute("COMMIT")
     except BaseException:

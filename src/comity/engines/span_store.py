@@ -19,13 +19,14 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from comity.core.query import Fault, Prefilter, Query, QueryError, SearchResult, Series, prefilter, prepare, rewrite
+from comity.core.query import Fault, Prefilter, Query, QueryError, SearchResult, Series, lenient, prefilter
 from comity.core.query import query_range as run_range
 from comity.core.query import search as run_search
 from comity.core.query.conditions import Condition
 from comity.core.query.search import LIMIT_DEFAULT, SPANS_PER_SPANSET_DEFAULT
 from comity.core.span import Attributes, Span, SpanError
-from comity.engines import span_rows
+from comity.core.telemetry import Ended, Origin
+from comity.engines import span_inbox, span_rows, tables
 from comity.engines.span_plan import Lookup, Pair, RowCondition, choose, lookups, row_condition
 from comity.engines.span_rows import KEY_OF_NAME, KEY_OF_TRACE, clamp
 from comity.errors import UnavailableError
@@ -38,6 +39,8 @@ RANGE_SPANS_MAX: Final = 50_000
 # So many of the newest traces are tried first, since most searches without an index are full after a few.
 PROBED_TRACES: Final = 500
 RESOURCES_CACHED_MAX: Final = 10_000
+# So many spans of the inbox are sorted in at a time.
+SORTED_IN_SPANS: Final = 4_096
 _NOWHERE: Final = float("inf")
 
 _UPSERT_TRACE = (
@@ -61,9 +64,9 @@ class SpanStore:
         self._lock = threading.Lock()
         self._local = threading.local()
         self._readers: list[sqlite3.Connection] = []
-        self._resource_ids: dict[bytes, int] = {}
         self._resources: dict[int, Attributes] = {}
         try:
+            tables.make_file(self.path)
             self._writer: sqlite3.Connection | None = span_rows.connect(self.path)
             span_rows.prepare(self._writer)
         except (sqlite3.Error, OSError) as error:
@@ -89,23 +92,50 @@ class SpanStore:
 
         A span is known by its trace, id and kind: the two halves of a remote call may share an id.
         """
-        batch = list(spans)
+        with self._writing() as connection:
+            return self._store(connection, list(spans))
+
+    def post(self, origin: Origin, ended: Sequence[Ended], spans: Sequence[Span] = ()) -> None:
+        """Store ended calls and other spans durably in the inbox: quick, and sorted in by the first who asks."""
+        body = span_inbox.encode(origin, ended, spans)
+        with self._writing() as connection:
+            connection.execute(span_inbox.PUT, (len(ended) + len(spans), body))
+
+    def sort_in(self, spans_max: int = SORTED_IN_SPANS) -> bool:
+        """Make some of what is in the inbox searchable; return whether anything was left to do."""
+        with self._writing() as connection:
+            batch = span_inbox.take(connection, spans_max)
+            self._store(connection, batch)
+        return bool(batch)
+
+    def note_loss(self, why: str, spans: int, *, at_ms: int) -> None:
+        """Remember that spans were lost, so that it can be seen."""
+        with self._writing() as connection:
+            connection.execute(span_inbox.LOST, (why, spans, at_ms))
+
+    def erase(self, session_id: str, *, tenant_id: str = "default") -> int:
+        """Remove every span of a session for good and return how many. Their traces are still counted as having been."""
+        while self.sort_in():
+            pass
+        with self._writing() as connection:
+            connection.execute("PRAGMA secure_delete = ON")
+            erased = span_inbox.erase(connection, session_id, tenant_id)
+        with self._lock, contextlib.suppress(sqlite3.Error):  # readers may hold the log open a little longer
+            if self._writer is not None:
+                self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return erased
+
+    def _store(self, connection: sqlite3.Connection, batch: list[Span]) -> int:
         bodies = [span_rows.encode_body(span) for span in batch]
         resources = {id(span.resource): span.resource for span in batch}
         encoded = {key: span_rows.encode_resource(attributes) for key, attributes in resources.items()}
-        with self._writing() as connection:
-            resource_ids = self._store_resources(connection, encoded)
-            written = _write(connection, batch, bodies, resource_ids)
-        if len(self._resource_ids) > RESOURCES_CACHED_MAX:
-            self._resource_ids.clear()
-        self._resource_ids.update((body, resource_ids[key]) for key, body in encoded.items())
-        return written
+        resource_ids = self._store_resources(connection, encoded)
+        return _write(connection, batch, bodies, resource_ids)
 
     def _store_resources(self, connection: sqlite3.Connection, encoded: dict[int, bytes]) -> dict[int, int]:
         found: dict[int, int] = {}
         for key, body in encoded.items():
-            known = self._resource_ids.get(body)
-            found[key] = connection.execute(_INSERT_RESOURCE, (body,)).fetchone()[0] if known is None else known
+            found[key] = connection.execute(_INSERT_RESOURCE, (body,)).fetchone()[0]
         return found
 
     @contextlib.contextmanager
@@ -128,6 +158,11 @@ class SpanStore:
                 raise _unavailable(f"the span store {self.path} could not be written: {error}") from error
 
     # --- reading ---
+
+    def losses(self) -> list[tuple[str, int, int]]:
+        """Return why spans were lost, how many, and when last (epoch milliseconds)."""
+        with self._reading() as connection:
+            return connection.execute("SELECT why, spans, last_at FROM span_losses ORDER BY why").fetchall()
 
     def count(self) -> int:
         """Return how many spans are stored."""
@@ -155,7 +190,7 @@ class SpanStore:
 
         Unless `strict`, a text may leave out scopes and use old attribute names; see `core.query.rewrite`.
         """
-        prepared = _prepared(query, strict=strict)
+        prepared = lenient(query, strict=strict)
         with self._reading() as connection:
             wanted = prefilter(prepared)
             numbers = self._candidates(connection, wanted.trace, start_ns, end_ns)
@@ -166,7 +201,7 @@ class SpanStore:
         self, query: str | Query, *, start_ns: int, end_ns: int, step_ns: int, strict: bool = False
     ) -> tuple[Series, ...]:
         """Return the time series of a metrics query."""
-        prepared = _prepared(query, strict=strict)
+        prepared = lenient(query, strict=strict)
         with self._reading() as connection:
             # The range is widened to whole steps, so one more on each side is looked at.
             traces = self._measured(connection, prefilter(prepared), start_ns - abs(step_ns), end_ns + abs(step_ns))
@@ -241,6 +276,8 @@ class SpanStore:
     def _reading(self) -> Iterator[sqlite3.Connection]:
         try:
             connection = self._reader()
+            while connection.execute("SELECT 1 FROM span_inbox").fetchone() and self.sort_in():
+                pass
             connection.execute("BEGIN")
             try:
                 yield connection
@@ -391,10 +428,6 @@ def _start_of_scan(connection: sqlite3.Connection, lookup: Lookup | None, start_
     few = connection.execute(counted, (start_ns, end_ns, RANGE_SPANS_MAX)).fetchone()[0] < RANGE_SPANS_MAX
     way = "INDEXED BY span_start" if few else "NOT INDEXED"
     return RowCondition(f"span_spans AS s {way} {traced} s.start_ns BETWEEN ? AND ?", [start_ns, end_ns])
-
-
-def _prepared(query: str | Query, *, strict: bool) -> Query:
-    return rewrite(query).query if isinstance(query, str) and not strict else prepare(query)
 
 
 def _unavailable(message: str) -> UnavailableError:

@@ -13,6 +13,7 @@ from comity.core.call import ADMITTED, RUNNING, State
 from comity.core.envelope import Reply, Request, Usage
 from comity.core.ledger import Account
 from comity.core.tool import EVERYTHING
+from comity.core.trace_context import TraceContext
 from comity.runtime.activation import Activation
 from comity.runtime.events import EventLog
 from comity.runtime.sessions import Live
@@ -57,6 +58,7 @@ class Call(Struct, eq=False, gc=False):
     calls_below: int = 0
     calls_made: int = 0  # numbers the ids of the calls it makes
     tools_used: int = 0  # and of the tools it uses
+    remote: TraceContext | None = None  # the trace its root came with from outside
 
     @property
     def top(self) -> Call:

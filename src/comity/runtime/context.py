@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -11,13 +12,16 @@ from msgspec import Struct
 from comity.core.envelope import Background, Priority, Reply, Request
 from comity.core.limits import INPUTS_BYTES_MAX, Limits
 from comity.core.payload import pack, unpack
+from comity.core.span import Kind
 from comity.errors import RefusedError
 from comity.runtime.arrival import Draft
 
 if TYPE_CHECKING:
     from comity.core.guidance import Guidance
+    from comity.core.insight import Evidence, Insight, Support
     from comity.runtime.call import Call
     from comity.runtime.path import CallPath
+    from comity.runtime.recorder import OpenSpan
     from comity.runtime.sessions import SessionView
 
 
@@ -90,6 +94,51 @@ class Context(Struct, eq=False, gc=False):
     async def use_tool(self, name: str, **inputs: Any) -> Any:
         """Use a tool and return its result. Raises `RefusedError` if this agent or one above it may not use it."""
         return await self._path.toolbox.use(self._path, self._call, name, inputs)
+
+    def insight(
+        self,
+        insight_type: str,
+        *,
+        summary: str,
+        confidence: float,
+        audience: str = "both",
+        rationale: str = "",
+        evidence: Iterable[Evidence | Mapping[str, str]] = (),
+        links: Iterable[Support] = (),
+        supersedes: str = "",
+        expires_at: int | str | None = None,
+        applies_to: Iterable[str] = (),
+        category: str = "",
+        project_id: str = "",
+    ) -> Insight:
+        """Tell other agents and people what was found out; it stays in the store, linked to this call.
+
+        The project is the one named here, else the node's (`COMITY_PROJECT`), else the tenant.
+        """
+        from comity.runtime.insights import emit  # noqa: PLC0415  most agents find out nothing
+
+        fields = {
+            "summary": summary, "confidence": confidence, "audience": audience, "rationale": rationale, "evidence": evidence,
+            "links": links, "supersedes": supersedes, "expires_at": expires_at, "applies_to": applies_to, "category": category,
+        }  # fmt: skip
+        return emit(self._path, self._call, insight_type, project_id, fields)
+
+    def span(
+        self, name: str, *, kind: str = "internal", attributes: Mapping[str, Any] | None = None
+    ) -> AbstractContextManager[OpenSpan]:
+        """Record what happens inside as a span of its own under this call's. Its `headers` go with requests elsewhere."""
+        call = self._call
+        return self._path.recorder.span(name, call.request, kind=Kind(kind), attributes=attributes, remote=call.remote)
+
+    @property
+    def traceparent(self) -> str:
+        """Where this call stands in its trace, as the W3C header; `span` gives each request elsewhere a place of its own."""
+        return self._path.recorder.context(self._call.request, self._call.remote).traceparent
+
+    @property
+    def tracestate(self) -> str:
+        """What other tracing systems sent along, to be passed on unchanged."""
+        return "" if self._call.remote is None else self._call.remote.state
 
     def progress(self, data: Any) -> None:
         """Tell whoever watches how far this call is. The last thing told is kept as partial data if time runs out."""

@@ -14,6 +14,7 @@ from comity.core.admission import Refused
 from comity.core.call import State
 from comity.core.envelope import Reply, Request
 from comity.core.identity import Claims, sign, verify
+from comity.core.trace_context import TraceContext
 from comity.dialects import dialect
 from comity.dialects.delegation import UNKNOWN_ANCESTOR
 from comity.errors import CallerError, RefusedError
@@ -37,7 +38,16 @@ def token_for(call: Call, key: bytes) -> str:
     return sign(claims, key)
 
 
-async def receive(path: CallPath, claimed: Request, identity: Identity, *, token: str | None, key: bytes, now_ms: int) -> Reply:
+async def receive(
+    path: CallPath,
+    claimed: Request,
+    identity: Identity,
+    *,
+    token: str | None,
+    key: bytes,
+    now_ms: int,
+    remote: TraceContext | None = None,
+) -> Reply:
     """Take a decoded request through the one call path, on behalf of whoever really sent it."""
     parent: Call | None = None
     if token is not None:
@@ -68,7 +78,7 @@ async def receive(path: CallPath, claimed: Request, identity: Identity, *, token
         return await path.call_child(parent, draft)
     if identity.session_id is None and claimed.session_id:
         identity = replace(identity, session_id=claimed.session_id)  # whose it is, admission checks
-    opened = path.open_root(draft, identity, claimed.request_id)
+    opened = path.open_root(draft, identity, claimed.request_id, remote=remote)
     if isinstance(opened, Call):
         return await path.reply_of(opened)
     await path.recorded()
@@ -85,6 +95,7 @@ async def receive_document(
     token: str | None,
     key: bytes,
     now_ms: int,
+    remote: TraceContext | None = None,
 ) -> dict[str, Any]:
     """Take a document in a dialect and answer in the same dialect. Raises `CallerError` for one that cannot be read.
 
@@ -95,7 +106,7 @@ async def receive_document(
         raise CallerError(f"{name} has replies only; nothing can be asked in it", code="ENVELOPE_MALFORMED")
     asked = {key: value for key, value in unsaid.items() if key in spoken.asks}
     claimed = spoken.decode_request(document, now_ms=now_ms, **asked)
-    reply = await receive(path, claimed, identity, token=token, key=key, now_ms=now_ms)
+    reply = await receive(path, claimed, identity, token=token, key=key, now_ms=now_ms, remote=remote)
     # Whatever our own ids became on the way, the answer carries the id that was asked with.
     return spoken.encode_reply(replace(reply, request_id=claimed.request_id))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Collection, Iterable
 from pathlib import Path
 from types import TracebackType
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import msgspec
 
+from comity.core import trace_context
 from comity.core.agent import Agent, DeclarationError
 from comity.core.envelope import Background, Priority, Reply, Request
 from comity.core.guardrail import Guardrail
@@ -17,8 +19,10 @@ from comity.core.limits import Limits
 from comity.core.redaction import restore_value
 from comity.core.registry import Registry
 from comity.core.session import Session
+from comity.core.telemetry import ExportStats, Settings, settings_from
 from comity.core.tool import EVERYTHING, Tool
 from comity.core.transparency import leak
+from comity.core.version import VERSION
 from comity.engines.cipher import Cipher, derived, key_for
 from comity.engines.memory import MemoryJournal
 from comity.engines.sqlite import SqliteJournal
@@ -31,14 +35,16 @@ from comity.runtime.call import Call
 from comity.runtime.events import Event, EventLog
 from comity.runtime.path import CallPath
 from comity.runtime.privacy import Privacy
+from comity.runtime.recorder import Recorder
 from comity.runtime.sessions import Sessions
-from comity.runtime.settlement import Span
 from comity.runtime.tools import Approval, Toolbox
 from comity.runtime.watchdog import Lag, Watchdog
 from comity.runtime.workers import Workers
 
 if TYPE_CHECKING:
     from comity.core.guidance import Guidance
+    from comity.engines.span_memory import MemorySpans
+    from comity.engines.span_store import SpanStore
     from comity.runtime.guidance import LiveGuidance
 
 IDLE_SWEEP_S_MAX = 30.0
@@ -97,6 +103,7 @@ class Node:
         guardrails: Iterable[Guardrail] = (),
         privacy: Privacy | Literal["default"] | None = "default",
         guidance: str | Path | Guidance | GuidanceSource | None = None,
+        telemetry: Settings | None = None,
     ) -> None:
         if engine is not None:
             raise ValueError(f"engine {engine!r} is not available; leave it out for the embedded engine")
@@ -110,6 +117,7 @@ class Node:
         self._tools = tuple(tools)
         self._guardrails = tuple(guardrails)
         self._privacy = Privacy() if privacy == "default" else privacy
+        self._telemetry = telemetry
         self._guidance_given = guidance
         self._guidance: LiveGuidance | None = None
         self._workers: Workers
@@ -159,6 +167,7 @@ class Node:
             privacy=self._privacy,
             guardrails=self._guardrails,
             guidance=self._guidance,
+            recorder=self._recorder(),
         )
         if self._lag_ms is not None:
             self._path.watchdog = Watchdog(self._path.calls, threshold_ms=self._lag_ms)
@@ -172,6 +181,7 @@ class Node:
         if self._sweep is not None:
             self._sweep.cancel()
         await self._path.close()
+        await self._path.recorder.close()
         if self._guidance is not None:
             self._guidance.close()
         self._workers.close()
@@ -192,6 +202,7 @@ class Node:
             guardrails=self._guardrails,
             privacy=self._privacy,
             guidance=self._guidance_given,
+            telemetry=self._telemetry,
         )
 
     def add(self, agent: Agent) -> None:
@@ -219,12 +230,21 @@ class Node:
         context: Background | None = None,
         tools: Collection[str] | None = None,
         history: str | int = "full",
+        traceparent: str | None = None,
+        tracestate: str | None = None,
     ) -> Reply:
-        """Call an agent for a user and wait for the reply."""
+        """Call an agent for a user and wait for the reply.
+
+        `traceparent` and `tracestate` are the W3C headers the call came with; one that cannot be read begins a new trace.
+        """
         path = self._running()
         draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits, history)
         opened = path.open_root(
-            draft, Identity(user_id, tenant_id, session_id, parent_session_id), request_id, rights=_rights(tools)
+            draft,
+            Identity(user_id, tenant_id, session_id, parent_session_id),
+            request_id,
+            rights=_rights(tools),
+            remote=None if traceparent is None else trace_context.read(traceparent, tracestate),
         )
         if isinstance(opened, Call):
             return await path.reply_of(opened)
@@ -250,13 +270,20 @@ class Node:
         context: Background | None = None,
         tools: Collection[str] | None = None,
         history: str | int = "full",
+        traceparent: str | None = None,
+        tracestate: str | None = None,
     ) -> CallHandle:
         """Begin a call for a user and return a handle to watch, cancel or await it."""
         path = self._running()
         log = EventLog()
         draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits, history)
         opened = path.open_root(
-            draft, Identity(user_id, tenant_id, session_id, parent_session_id), request_id, rights=_rights(tools), log=log
+            draft,
+            Identity(user_id, tenant_id, session_id, parent_session_id),
+            request_id,
+            rights=_rights(tools),
+            log=log,
+            remote=None if traceparent is None else trace_context.read(traceparent, tracestate),
         )
         if isinstance(opened, Call):
             opened.is_detached = True
@@ -276,6 +303,8 @@ class Node:
         session_id: str | None = None,
         capability: str = "message",
         token: str | None = None,
+        traceparent: str | None = None,
+        tracestate: str | None = None,
     ) -> dict[str, Any]:
         """Take a request that came as a document in a dialect, and answer in that dialect.
 
@@ -288,7 +317,15 @@ class Node:
         unsaid = {"user_id": user_id, "request_id": self._ids.new_request(now_ms)[0], "capability": capability}
         identity = Identity(user_id, tenant_id, session_id)
         return await receive_document(
-            path, document, dialect, identity, unsaid, token=token, key=path.identity_key, now_ms=now_ms
+            path,
+            document,
+            dialect,
+            identity,
+            unsaid,
+            token=token,
+            key=path.identity_key,
+            now_ms=now_ms,
+            remote=None if traceparent is None else trace_context.read(traceparent, tracestate),
         )
 
     # --- people's answers ---
@@ -339,7 +376,8 @@ class Node:
         await path.durable()
         assert self._journal is not None
         path.sessions.forget(tenant_id, session_id)
-        return self._journal.erase(tenant_id, session_id)
+        await path.recorder.flush()
+        return self._journal.erase(tenant_id, session_id) + path.recorder.spans.erase(session_id, tenant_id=tenant_id)
 
     # --- views ---
 
@@ -350,9 +388,18 @@ class Node:
         return Audit(self._journal)
 
     @property
-    def spans(self) -> list[Span]:
-        """The newest recorded spans."""
-        return list(self._running().settlement.spans)
+    def spans(self) -> SpanStore | MemorySpans:
+        """Where the spans of calls, tools and insights can be asked for; `flush_spans` first makes sure they are there."""
+        return self._running().recorder.spans
+
+    async def flush_spans(self) -> None:
+        """Wait until everything recorded so far can be found in `spans`."""
+        await self._running().recorder.flush()
+
+    @property
+    def export(self) -> ExportStats:
+        """How the export of spans goes, and how many were lost."""
+        return self._running().recorder.stats
 
     @property
     def guidance(self) -> LiveGuidance | None:
@@ -374,6 +421,10 @@ class Node:
             for capability in agent.capabilities.values():
                 if capability.doing and (name := leak(capability.doing, names)) is not None:
                     raise DeclarationError(f"{capability.code}: what users are told names {name}; describe the work instead")
+
+    def _recorder(self) -> Recorder:
+        settings = self._telemetry or settings_from(os.environ, version=VERSION)
+        return Recorder(settings, self._clock, self._ids, asyncio.get_running_loop(), self._store)
 
     def _running(self) -> CallPath:
         if self._path is None:

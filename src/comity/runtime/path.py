@@ -28,7 +28,9 @@ from comity.core.redaction import Vault, VaultFullError, restore_value
 from comity.core.registry import Registry
 from comity.core.schema import Checked, SchemaError
 from comity.core.session import EXPIRED_MS, Say
+from comity.core.telemetry import CallEnd
 from comity.core.tool import EVERYTHING, narrow
+from comity.core.trace_context import TraceContext
 from comity.core.waits import loop_closed_by
 from comity.errors import UnavailableError
 from comity.ports import Clock, Ids, Journal
@@ -39,6 +41,7 @@ from comity.runtime.call import Call
 from comity.runtime.context import Context
 from comity.runtime.execution import Execution, RunInProcess
 from comity.runtime.privacy import Answers, Privacy
+from comity.runtime.recorder import Recorder
 from comity.runtime.sessions import Live, Sessions, SessionView
 from comity.runtime.settlement import Settlement, interrupted
 from comity.runtime.tools import Paused, Toolbox
@@ -69,11 +72,13 @@ class CallPath:
         privacy: Privacy | None = None,
         guardrails: tuple[Guardrail, ...] = (),
         guidance: LiveGuidance | None = None,
+        recorder: Recorder,
     ) -> None:
         self.registry = registry
         self.guidance = guidance
         self.sessions = sessions
-        self.settlement = Settlement(journal, clock, loop, sessions, guardrails)
+        self.recorder = recorder
+        self.settlement = Settlement(journal, clock, loop, sessions, guardrails, recorder.ended)
         self.calls = self.settlement.calls
         self.toolbox = toolbox
         self.identity_key = identity_key
@@ -85,9 +90,11 @@ class CallPath:
         self._clock = clock
         self._ids = ids
         self._reader = Reader(registry, limits, ids)
+        self.clock, self.ids = clock, ids  # for what works on behalf of a call
         self._privacy = privacy
         self._guardrails = guardrails
-        self._execution = Execution(clock, ids, run_in_process, None if privacy is None else Answers(self, privacy))
+        self.answers = None if privacy is None else Answers(self, privacy)
+        self._execution = Execution(clock, ids, run_in_process, self.answers)
         self._loop = loop
 
     # --- open ---
@@ -100,19 +107,25 @@ class CallPath:
         *,
         rights: frozenset[str] = EVERYTHING,
         log: events.EventLog | None = None,
+        remote: TraceContext | None = None,
     ) -> Call | Reply:
         """Open a call by a user: return the call under way, one it joins, or the reply if there is one already."""
         now_ns = self._clock.now_ns()
-        if request_id is None:
+        if request_id is None and remote is None:
             new_id, trace_id = self._ids.new_request(now_ns // 1_000_000)
             arrival = self._reader.read(draft, identity, None, new_id, now_ns, trace_id)
             return self._enter(arrival, None, now_ns, log, None, rights)
+        if request_id is None:
+            request_id = self._ids.new_request(now_ns // 1_000_000)[0]
         if not is_id(request_id):
             arrival = self._reader.read(draft, identity, None, ascii(request_id)[:64], now_ns)
             what = admission.Refused("IDENTITY_INVALID", "request_id must be printable text that is not empty")
             return self.refuse(arrival.request, what, log)
         arrival = self._reader.read(draft, identity, None, request_id, now_ns)
-        return self._seen(arrival.request) or self._enter(arrival, None, now_ns, log, None, rights)
+        if remote is not None:  # it belongs to a trace that began in another process
+            place = {"trace_id": remote.trace_id, "span_id": self._ids.span_id(), "parent_span_id": remote.span_id}
+            arrival = replace(arrival, request=replace(arrival.request, **place))
+        return self._seen(arrival.request) or self._enter(arrival, None, now_ns, log, None, rights, remote=remote)
 
     async def call_child(self, parent: Call, draft: Draft) -> Reply:
         """Call on behalf of a call under way and return the reply."""
@@ -183,6 +196,7 @@ class CallPath:
         leftovers: dict[str, Request] | None = None,
         rights: frozenset[str] = EVERYTHING,
         lane: Lane | None = None,
+        remote: TraceContext | None = None,
     ) -> Call | Reply:
         """Admit the call and give it its place, or refuse it. Nothing is awaited in between."""
         request, agent, capability = arrival.request, arrival.agent, arrival.capability
@@ -215,6 +229,7 @@ class CallPath:
         assert agent is not None and capability is not None and seat is not None  # noqa: PT018  what `known` proved
         held = narrow(rights if parent is None else parent.rights, agent.tools_allowed)
         call = Call(request, parent, agent, capability, checked.value, seat, account, now_ns, live, held, watcher)
+        call.remote = remote if parent is None else parent.remote
         note = ""
         if self._guardrails and (stopped := self._pass_guardrails(call)) is not None:
             return self.refuse(request, admission.Refused(stopped.code, stopped.message), watcher)
@@ -357,8 +372,11 @@ class CallPath:
             request_id=request.request_id,
             source=request.target,
         )
-        now_ms = self._clock.now_ns() // 1_000_000
+        now_ns = self._clock.now_ns()
+        now_ms = now_ns // 1_000_000
         self._journal.append((Refused(request, reply, now_ms, refusal.note),))
+        if self.recorder.ended is not None:
+            self.recorder.ended(CallEnd(request, reply, now_ns, now_ns))
         if log is not None:
             log.add(events.Kind.REFUSED, now_ms, request, {"code": error.code, "message": error.message})
         return reply

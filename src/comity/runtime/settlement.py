@@ -7,11 +7,10 @@ durable.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from comity.core import guardrail
@@ -21,9 +20,10 @@ from comity.core.envelope import Error, Reply, Request, Status
 from comity.core.guardrail import Guardrail
 from comity.core.journal import Late, Record, Settled
 from comity.core.journal import Paused as PausedRecord
-from comity.core.limits import SPANS_KEPT_MAX, WARNINGS_MAX
+from comity.core.limits import WARNINGS_MAX
 from comity.core.payload import PayloadError
 from comity.core.session import Say
+from comity.core.telemetry import CallEnd
 from comity.errors import Breaker as Effect
 from comity.errors import breaker_effect
 from comity.ports import Clock, Journal
@@ -36,15 +36,6 @@ from comity.runtime.sessions import Sessions
 from comity.runtime.tools import Approval
 
 
-class Span(Struct, frozen=True, gc=False):
-    """What was recorded of one call for tracing; attributes are made from it when somebody reads or exports it."""
-
-    request: Request
-    reply: Reply
-    start_ns: int
-    end_ns: int
-
-
 class Settlement:
     """Ends calls and hands out their replies."""
 
@@ -55,15 +46,16 @@ class Settlement:
         loop: asyncio.AbstractEventLoop,
         sessions: Sessions,
         guardrails: tuple[Guardrail, ...],
+        ended: Callable[[CallEnd], None] | None,
     ) -> None:
         self.calls: dict[str, Call] = {}  # by request id, until the reply has been delivered
         self.breakers: dict[tuple[str, str], Breaker] = {}  # only of capabilities that have failed
-        self.spans: deque[Span] = deque(maxlen=SPANS_KEPT_MAX)
         self.deadlines = Deadlines(clock, loop, self._expire)
         self._journal = journal
         self._clock = clock
         self._sessions = sessions
         self._guardrails = guardrails
+        self._ended = ended
 
     def cancel(self, call: Call, why: str) -> bool:
         """Withdraw a call and everything below it; return whether it was still under way."""
@@ -138,7 +130,8 @@ class Settlement:
         records.append(Settled(call.request, reply, now_ms))
         if call.leftovers:
             records.extend(interrupted(tuple(call.leftovers.values()), now_ms))
-        self.spans.append(Span(call.request, reply, call.started_ns, now_ns))
+        if self._ended is not None:
+            self._ended(CallEnd(call.request, reply, call.started_ns, now_ns, call.remote))
         if call.log is not None and parent is not None:
             call.log.add(events.Kind.SETTLED, now_ms, call.request, _outline(reply))
 

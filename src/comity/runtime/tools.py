@@ -24,6 +24,7 @@ from comity.core.limits import INPUTS_BYTES_MAX, REPLY_BYTES_MAX
 from comity.core.payload import PayloadError, pack, unpack
 from comity.core.redaction import restore_value
 from comity.core.registry import nearest
+from comity.core.telemetry import TOOL_PREFIX, CallEnd
 from comity.core.tool import Risk, Tool
 from comity.errors import CallerError, RefusedError, TargetError
 from comity.ports import Clock, Journal
@@ -74,7 +75,8 @@ class Toolbox:
     async def use(self, path: CallPath, call: Call, name: str, inputs: dict[str, Any]) -> Any:
         """Use a tool on behalf of a call and return its result; raises what refused or failed it."""
         call.tools_used += 1
-        request = self._request(call, name, inputs)
+        start_ns = self._clock.now_ns()
+        request = self._request(call, name, inputs, path.recorder.new_span_id())
         refusal = self._refusal(call, name, request)
         findings: tuple[Finding, ...] = ()
         if refusal is None and path.guidance is not None and (touching := self._touching[name]) is not None:
@@ -100,6 +102,8 @@ class Toolbox:
         await path.durable()  # the intent, before the effect
         reply = await self._run(tool, request, path.vault_of(call))
         self._journal.append((Settled(request, reply, self._now_ms()),))
+        if path.recorder.ended is not None:
+            path.recorder.ended(CallEnd(request, reply, start_ns, self._clock.now_ns(), call.remote))
         return reply.unwrap()
 
     def approval(self, approval_id: str) -> Approval | None:
@@ -119,7 +123,7 @@ class Toolbox:
         self._journal.append((Saved(Document.APPROVAL, approval.id, 2, _encode(decided)),))
         return decided
 
-    def _request(self, call: Call, name: str, inputs: dict[str, Any]) -> Request:
+    def _request(self, call: Call, name: str, inputs: dict[str, Any], span_id: str) -> Request:
         above = call.request
         try:
             body = pack(inputs, path="inputs", bytes_max=INPUTS_BYTES_MAX)
@@ -130,7 +134,7 @@ class Toolbox:
             request_id=f"{above.request_id}#{call.tools_used}",
             parent_id=above.request_id,
             source=above.target,
-            target=f"tool:{name}"[:256],
+            target=f"{TOOL_PREFIX}{name}"[:256],
             capability=str(name)[:128],
             chain=(*above.chain, above.target),
             body=Raw(body),
@@ -138,6 +142,8 @@ class Toolbox:
             objective="",
             context=None,
             created_at=self._now_ms(),
+            span_id=span_id,
+            parent_span_id=above.span_id,
         )
 
     def _refusal(self, call: Call, name: str, request: Request) -> Refusal | None:

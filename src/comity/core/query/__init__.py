@@ -16,7 +16,7 @@ from comity.core.query.conditions import Prefilter, prefilter
 from comity.core.query.errors import Fault, QueryError
 from comity.core.query.metrics import Series, query_range
 from comity.core.query.parse import parse
-from comity.core.query.rewrite import Rewritten, rewrite
+from comity.core.query.rewrite import Rewritten, lenient, rewrite
 from comity.core.query.search import SearchResult, prepare, search
 from comity.core.query.validate import validate
 from comity.core.query.wire import encode_search, encode_series
@@ -31,6 +31,7 @@ __all__ = [
     "Series",
     "encode_search",
     "encode_series",
+    "lenient",
     "parse",
     "prefilter",
     "prepare",

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from comity.core.query import ast
 from comity.core.query.errors import QueryError
 from comity.core.query.parse import parse
+from comity.core.query.search import prepare
 from comity.core.query.validate import validate
 
 # old name: what emitters write today
@@ -44,6 +45,11 @@ def rewrite(text: str) -> Rewritten:
     if _is_strict(text, query):
         return Rewritten(query, text, is_changed=False)
     return Rewritten(query, str(query), is_changed=True)
+
+
+def lenient(query: str | ast.Query, *, strict: bool = False) -> ast.Query:
+    """Return a query to run: a text in its strict form, unless it must have that already."""
+    return rewrite(query).query if isinstance(query, str) and not strict else prepare(query)
 
 
 def _is_strict(text: str, query: ast.Query) -> bool:

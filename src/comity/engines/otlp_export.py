@@ -1,0 +1,205 @@
+"""Sending spans to an OpenTelemetry collector: OTLP over HTTP, in a thread of its own, from a queue with a bound.
+
+A collector that is away costs nothing but the queue: what waits is neither converted nor encoded, and attempts come further
+and further apart. What does not fit into the queue, what the collector refuses and what is left at the end is counted.
+"""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import logging
+import random
+import threading
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec.structs import replace
+
+from comity.core.otlp import CONTENT_TYPE, decode_partial, encode_request
+from comity.core.span import Span, SpanError, encode_spans
+from comity.core.telemetry import JSON, Ended, ExportStats, Settings, call_span
+
+log = logging.getLogger("comity")
+
+RETRY_S_FIRST: Final = 1.0
+RETRY_S_MAX: Final = 30.0
+RETRYABLE: Final = frozenset({429, 502, 503, 504})
+ANSWER_BYTES_MAX: Final = 64 * 1024
+
+
+class _RetryLaterError(Exception):
+    """The collector cannot take it now; it may have said when it can."""
+
+    def __init__(self, why: str, after_s: float | None = None) -> None:
+        super().__init__(why)
+        self.after_s = after_s
+
+
+class OtlpExporter:
+    """Sends to one collector."""
+
+    def __init__(self, settings: Settings, *, retry_s: float = RETRY_S_FIRST) -> None:
+        self._settings = settings
+        self._retry_s = retry_s
+        self._waiting: deque[Ended | Span] = deque()
+        self._changed = threading.Condition()
+        self._connection: http.client.HTTPConnection | None = None
+        self._is_closing = False
+        self._gives_up = threading.Event()
+        self._sending = 0
+        self._stats = ExportStats()
+        self._told = 0  # of the losses, by `take_losses`
+        self._thread = threading.Thread(target=self._run, name="comity-export", daemon=True)
+        self._thread.start()
+
+    @property
+    def stats(self) -> ExportStats:
+        """How it goes."""
+        with self._changed:
+            return replace(self._stats, waiting=len(self._waiting) + self._sending)
+
+    def take_losses(self) -> int:
+        """Return how many spans were lost since this was last asked."""
+        with self._changed:
+            lost = self._stats.dropped + self._stats.refused
+            new, self._told = lost - self._told, lost
+            return new
+
+    def offer(self, spans: Sequence[Ended | Span]) -> None:
+        """Put spans into the queue; what does not fit is dropped and counted."""
+        with self._changed:
+            room = max(self._settings.queue_max - len(self._waiting) - self._sending, 0)
+            self._waiting.extend(spans[:room])
+            if len(spans) > room:
+                self._stats = replace(self._stats, dropped=self._stats.dropped + len(spans) - room)
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Try to send what is left for as long as one request may take; the rest is counted as dropped."""
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify()
+        self._thread.join(self._settings.timeout_ms / 1000)
+        self._gives_up.set()
+        with self._changed:
+            self._changed.notify()
+            left = len(self._waiting) + self._sending
+            self._waiting.clear()
+            self._sending = 0
+            self._stats = replace(self._stats, dropped=self._stats.dropped + left)
+        if left:
+            log.warning("%d spans were not sent to %s: %s", left, self._settings.endpoint, self._stats.last_error)
+
+    # --- in the thread ---
+
+    def _run(self) -> None:
+        while batch := self._next():
+            body = self._encode(batch)
+            while body and not self._try(body, len(batch)):
+                if self._gives_up.is_set():
+                    return
+        self._disconnect()
+
+    def _next(self) -> list[Ended | Span]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._is_closing)
+            count = min(len(self._waiting), self._settings.batch_max)
+            batch = [self._waiting.popleft() for _ in range(count)]
+            self._sending = count
+            return batch
+
+    def _encode(self, batch: Iterable[Ended | Span]) -> bytes:
+        spans = [one if isinstance(one, Span) else call_span(one, self._settings.origin) for one in batch]
+        try:
+            is_json = self._settings.protocol == JSON
+            body = msgspec.json.encode(encode_spans(spans)) if is_json else encode_request(spans)
+        except (SpanError, ValueError, OverflowError) as error:
+            self._ended(refused=len(spans), why=f"they cannot be encoded: {error}")
+            return b""
+        return gzip.compress(body, 1) if self._settings.is_gzipped else body
+
+    def _try(self, body: bytes, count: int) -> bool:
+        """Return whether the batch is done with: taken, or refused for good."""
+        try:
+            refused, why = self._send(body, count)
+        except _RetryLaterError as error:
+            self._wait_after(error)
+            return False
+        self._ended(exported=count - refused, refused=refused, why=why)
+        return True
+
+    def _send(self, body: bytes, count: int) -> tuple[int, str]:
+        """Send one request and return how many of its spans were refused, and why."""
+        address = urlsplit(self._settings.endpoint)
+        kind = "application/json" if self._settings.protocol == JSON else CONTENT_TYPE
+        headers = {"Content-Type": kind, "User-Agent": "comity"} | dict(self._settings.headers)
+        if self._settings.is_gzipped:
+            headers["Content-Encoding"] = "gzip"
+        try:
+            if self._connection is None:
+                connect = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
+                timeout_s = self._settings.timeout_ms / 1000
+                self._connection = connect(address.hostname or "", address.port, timeout=timeout_s)
+            path = f"{address.path or '/'}{'?' if address.query else ''}{address.query}"
+            self._connection.request("POST", path, body, headers)
+            answer = self._connection.getresponse()
+            content = answer.read(ANSWER_BYTES_MAX)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            self._disconnect()
+            raise _RetryLaterError(f"{type(error).__name__}: {error}") from error
+        if answer.status in RETRYABLE:
+            raise _RetryLaterError(f"HTTP {answer.status}", _seconds(answer.headers.get("Retry-After")))
+        if not 200 <= answer.status < 300:
+            self._disconnect()
+            return count, f"HTTP {answer.status}"
+        return min(_refused(content, answer.headers.get("Content-Type", "")), count), "the collector took only some of them"
+
+    def _ended(self, *, exported: int = 0, refused: int = 0, why: str = "") -> None:
+        with self._changed:
+            stats = self._stats
+            self._sending = 0
+            if refused:
+                log.warning("%d spans were refused by %s: %s", refused, self._settings.endpoint, why)
+            self._stats = replace(
+                stats,
+                exported=stats.exported + exported,
+                refused=stats.refused + refused,
+                failures=0,
+                last_error=why if refused else stats.last_error,
+            )
+
+    def _wait_after(self, error: _RetryLaterError) -> None:
+        with self._changed:
+            failures = self._stats.failures + 1
+            self._stats = replace(self._stats, failures=failures, last_error=str(error))
+        if failures == 1:
+            log.warning("spans wait for %s: %s", self._settings.endpoint, error)
+        pause_s = min(self._retry_s * 2 ** min(failures - 1, 16), RETRY_S_MAX)
+        pause_s *= 0.5 + random.random() / 2  # noqa: S311  so that many nodes do not come back at once
+        if error.after_s is not None:
+            pause_s = max(pause_s, min(error.after_s, RETRY_S_MAX))
+        self._gives_up.wait(pause_s)
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _seconds(text: str | None) -> float | None:
+    return float(text) if text is not None and text.isdecimal() else None
+
+
+def _refused(content: bytes, kind: str) -> int:
+    """Return how many spans a collector says it did not take; an answer that cannot be read says none."""
+    try:
+        if "json" in kind:
+            return int(json.loads(content or b"{}").get("partialSuccess", {}).get("rejectedSpans", 0))
+        return decode_partial(content)
+    except (SpanError, ValueError, AttributeError, TypeError):
+        return 0

@@ -1,0 +1,126 @@
+"""Taking spans from any OpenTelemetry exporter: OTLP over HTTP, protobuf or JSON, into a store.
+
+`ingest` is the whole protocol but the socket. `SpanServer` is a small listener for one machine, on loopback, without a login.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import zlib
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Final, Self
+
+from msgspec import Struct
+
+from comity.core.otlp import CONTENT_TYPE, decode_request, encode_status
+from comity.core.span import SpanError, decode_spans
+from comity.errors import UnavailableError
+from comity.ports import SpanSink
+
+PATH: Final = "/v1/traces"
+PORT: Final = 4318
+BODY_BYTES_MAX: Final = 32 * 1024 * 1024
+JSON_TYPE: Final = "application/json"
+RETRY_AFTER_S: Final = 5
+
+
+class Answer(Struct, frozen=True):
+    """What is sent back."""
+
+    status: int
+    content_type: str
+    body: bytes = b""
+
+
+def ingest(store: SpanSink, body: bytes, content_type: str, *, encoding: str = "") -> Answer:
+    """Take one export request and return the answer to it; when it is 200, the spans are stored."""
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind not in (CONTENT_TYPE, JSON_TYPE):
+        return Answer(415, "text/plain", f"send {CONTENT_TYPE} or {JSON_TYPE}".encode())
+    try:
+        plain = _plain(body, encoding.strip().lower())
+        store.ingest(decode_request(plain) if kind == CONTENT_TYPE else decode_spans(json.loads(plain)))
+    except (SpanError, ValueError, RecursionError, zlib.error) as error:
+        return _refused(400, kind, str(error))
+    except UnavailableError as error:
+        return _refused(503, kind, error.message)
+    return Answer(200, kind, b"" if kind == CONTENT_TYPE else b"{}")
+
+
+def _plain(body: bytes, encoding: str) -> bytes:
+    if encoding in ("", "identity"):
+        return body
+    if encoding != "gzip":
+        raise SpanError("body", f"encoding {encoding!r} is not known; send gzip or none")
+    unzip = zlib.decompressobj(wbits=31)
+    plain = unzip.decompress(body, BODY_BYTES_MAX)
+    if unzip.unconsumed_tail:
+        raise SpanError("body", f"is more than {BODY_BYTES_MAX:,} bytes")
+    return plain
+
+
+def _refused(status: int, kind: str, why: str) -> Answer:
+    body = encode_status(why) if kind == CONTENT_TYPE else json.dumps({"code": 3, "message": why}).encode()
+    return Answer(status, kind, body)
+
+
+class SpanServer:
+    """A listener that puts what exporters send into a store, until it is closed."""
+
+    def __init__(self, store: SpanSink, *, host: str = "127.0.0.1", port: int = PORT) -> None:
+        self._server = ThreadingHTTPServer((host, port), _handler(store))
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="comity-otlp", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    @property
+    def endpoint(self) -> str:
+        """What `OTEL_EXPORTER_OTLP_ENDPOINT` must say to send here."""
+        host, port = self._server.server_address[:2]
+        return f"http://{host!s}:{port}"
+
+
+def _handler(store: SpanSink) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        timeout = 30
+
+        def do_POST(self) -> None:
+            length = self.headers.get("Content-Length", "")
+            if self.path.partition("?")[0] != PATH:
+                self._answer(Answer(404, "text/plain", f"traces go to {PATH}".encode()))
+            elif not length.isdecimal():
+                self._answer(Answer(411, "text/plain", b"say how long the body is"))
+            elif int(length) > BODY_BYTES_MAX:
+                self._answer(Answer(413, "text/plain", f"at most {BODY_BYTES_MAX:,} bytes".encode()))
+            else:
+                body = self.rfile.read(int(length))
+                encoding = self.headers.get("Content-Encoding", "")
+                self._answer(ingest(store, body, self.headers.get("Content-Type", ""), encoding=encoding), has_read=True)
+
+        def _answer(self, answer: Answer, *, has_read: bool = False) -> None:
+            self.send_response(answer.status)
+            self.send_header("Content-Type", answer.content_type)
+            self.send_header("Content-Length", str(len(answer.body)))
+            if answer.status == 503:
+                self.send_header("Retry-After", str(RETRY_AFTER_S))
+            if not has_read:  # what was not read would be taken for the next request
+                self.send_header("Connection", "close")
+                self.close_connection = True
+            self.end_headers()
+            self.wfile.write(answer.body)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name is the base class's
+            """Say nothing: the store shows what came."""
+
+    return Handler

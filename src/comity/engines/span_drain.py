@@ -1,0 +1,144 @@
+"""The thread that takes recorded spans off the event loop's hands: into the store's inbox, and on to the exporter.
+
+When nothing comes for a while it sorts the inbox in, so that questions find an index. While a node is busy that waits, up to
+a bound, since it costs as much as the calls themselves.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+from typing import Final
+
+from comity.core.span import Span, SpanError
+from comity.core.telemetry import CallEnd, Ended, Settings, summarize
+from comity.engines.otlp_export import OtlpExporter
+from comity.engines.span_store import SpanStore
+from comity.errors import UnavailableError
+
+log = logging.getLogger("comity")
+
+# Recorded spans that may wait for this thread; more are counted and dropped.
+WAITING_MAX: Final = 65_536
+# How long nothing must have come before the inbox is sorted in, and how much may be in it before that happens anyway.
+IDLE_S: Final = 1.0
+INBOX_SPANS_MAX: Final = 200_000
+
+Recorded = CallEnd | Span
+
+
+class SpanDrain:
+    """Carries spans from a node to its store and its exporter."""
+
+    def __init__(self, settings: Settings, store: SpanStore | None, exporter: OtlpExporter | None) -> None:
+        self._settings = settings
+        self._store = store
+        self._exporter = exporter
+        self._batches: SimpleQueue[Sequence[Recorded] | Callable[[], object] | None] = SimpleQueue()
+        self._offered = 0  # counted by the loop
+        self._done = 0  # counted by the thread
+        self._posted = 0  # in the inbox, as far as this thread put them there
+        self._crowded_out = 0  # counted by the loop
+        self._unstored = 0  # counted by the thread
+        self._noted = 0  # of both, in the store
+        self._then: Callable[[], object] | None = None
+        self._thread = threading.Thread(target=self._run, name="comity-spans", daemon=True)
+        self._thread.start()
+
+    @property
+    def dropped(self) -> int:
+        """How many spans did not get into the store."""
+        return self._crowded_out + self._unstored
+
+    def offer(self, batch: Sequence[Recorded]) -> None:
+        """Take a batch without waiting; if too many wait already, it is dropped and counted. Insights are never dropped."""
+        if self._offered - self._done + len(batch) > WAITING_MAX:
+            kept = [one for one in batch if isinstance(one, Span) and "insight.id" in one.attributes]
+            self._crowded_out += len(batch) - len(kept)
+            batch = kept
+        self._offered += len(batch)
+        self._batches.put(batch)
+
+    def when_done(self, then: Callable[[], object]) -> None:
+        """Call `then`, in the thread, once everything offered so far is in the store."""
+        self._batches.put(then)
+
+    def close(self, then: Callable[[], object] | None = None) -> None:
+        """Write what is left, sort it in, send what can be sent, and end; wait for that, or have `then` called."""
+        self._then = then
+        self._batches.put(None)
+        if then is None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                batch = self._batches.get(timeout=IDLE_S if self._posted else None)
+            except Empty:
+                self._sort_in()
+                continue
+            if batch is None:
+                break
+            if callable(batch):
+                batch()
+                continue
+            self._write(batch)
+            self._done += len(batch)
+            if self._posted > INBOX_SPANS_MAX:
+                self._sort_in()
+        while self._posted:
+            self._sort_in()
+        if self._exporter is not None:
+            self._exporter.close()
+        self._note_losses()
+        if self._then is not None:
+            self._then()
+
+    def _write(self, batch: Sequence[Recorded]) -> None:
+        settings = self._settings
+        ended: list[Ended] = []
+        spans: list[Span] = []
+        for one in batch:
+            if isinstance(one, Span):
+                spans.append(one)
+            elif settings.samples(one.request.trace_id, one.remote):
+                ended.append(summarize(one, captures_content=settings.captures_content))
+        if self._store is not None and (ended or spans):
+            try:
+                self._store.post(settings.origin, ended, spans)
+                self._posted += len(ended) + len(spans)
+            except (SpanError, UnavailableError, UnicodeEncodeError) as error:
+                self._unstored += len(ended) + len(spans)
+                log.warning("%d spans could not be stored: %s", len(ended) + len(spans), error)
+        if self._exporter is not None:
+            self._exporter.offer([*ended, *spans])
+        self._note_losses()
+
+    def _sort_in(self) -> None:
+        assert self._store is not None
+        try:
+            if not self._store.sort_in():
+                self._posted = 0
+        except UnavailableError as error:  # it stays in the inbox; whoever asks next tries again
+            self._posted = 0
+            log.warning("spans wait in the inbox: %s", error)
+
+    def _note_losses(self) -> None:
+        """Write down how many were lost, where a later look at the store finds it."""
+        if self._store is None:
+            return
+        at_ms = time.time_ns() // 1_000_000
+        dropped = self.dropped
+        new = {"the store could not take them in time": dropped - self._noted}
+        self._noted = dropped
+        if self._exporter is not None:
+            new["the collector could not be reached in time"] = self._exporter.take_losses()
+        for why, spans in new.items():
+            if spans:
+                try:
+                    self._store.note_loss(why, spans, at_ms=at_ms)
+                except UnavailableError as error:
+                    log.warning("%d spans were lost (%s), which could not be written down: %s", spans, why, error)

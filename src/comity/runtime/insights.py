@@ -1,0 +1,46 @@
+"""What an agent finds out during a call: written as an insight under the call's span, personal data hidden."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from comity.core.insight import Insight
+from comity.core.limits import INPUTS_BYTES_MAX
+from comity.core.payload import pack, unpack
+from comity.core.telemetry import storable
+from comity.engines.insights import InsightEmitter, evidence_of
+
+if TYPE_CHECKING:
+    from comity.runtime.call import Call
+    from comity.runtime.path import CallPath
+
+
+def emit(path: CallPath, call: Call, insight_type: str, project_id: str, fields: dict[str, Any]) -> Insight:
+    """Record an insight of the agent that serves a call."""
+    request, recorder = call.request, path.recorder
+    fields["evidence"] = [msgspec.to_builtins(one) for one in evidence_of(fields["evidence"])]
+    words = {name: fields[name] for name in ("summary", "rationale", "category", "evidence")}
+    words |= {"applies_to": list(fields["applies_to"])}
+    fields |= _hidden(path, call, storable(words))
+    emitter = InsightEmitter(
+        recorder,
+        project_id=project_id or recorder.settings.project_id or request.tenant_id,
+        agent_id=request.target,
+        session_id=request.session_id if request.session_id != request.root_id else "",
+        mode=recorder.settings.origin.mode,
+        clock=path.clock,
+        ids=path.ids,
+        resource=recorder.settings.origin.resource,
+    )
+    return emitter.emit(insight_type, trace_id=request.trace_id, parent_id=request.span_id, **fields)
+
+
+def _hidden(path: CallPath, call: Call, words: dict[str, Any]) -> dict[str, Any]:
+    """Return the texts as others may read them: an insight outlives the session in which it was found."""
+    if path.answers is None:
+        return words
+    raw = path.answers.data(call, pack(words, path="insight", bytes_max=INPUTS_BYTES_MAX))
+    hidden: dict[str, Any] = unpack(raw)
+    return hidden

@@ -1,0 +1,239 @@
+"""Where the call path leaves what it did for tracing. Recording is one append; the rest happens in another thread.
+
+Other parts of a node record through `record` and `span`; insights through `keep`, since they are never dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from comity.core.envelope import Request
+from comity.core.limits import SPANS_KEPT_MAX
+from comity.core.span import Attributes, Event, Kind, Link, Span, Status
+from comity.core.telemetry import PROVIDER, CallEnd, ExportStats, Settings, named, storable
+from comity.core.trace_context import SAMPLED, TRACEPARENT, TRACESTATE, TraceContext
+from comity.ports import Clock, Ids
+
+if TYPE_CHECKING:  # loaded when a node needs them; most in memory never do
+    from comity.engines.otlp_export import OtlpExporter
+    from comity.engines.span_drain import SpanDrain
+    from comity.engines.span_memory import MemorySpans
+    from comity.engines.span_store import SpanStore
+
+# How long spans are gathered before they are handed over, and how many at most.
+GATHER_S: Final = 0.2
+GATHERED_MAX: Final = 1_024
+
+
+def spans_path(store: str | Path) -> Path:
+    """Return where the spans of a node with a store are kept: beside it, so that writing them never delays a call."""
+    path = Path(store)
+    return path.with_name(f"{path.name}.spans")
+
+
+class OpenSpan:
+    """A span under way; what is set before it ends is recorded with it."""
+
+    __slots__ = ("attributes", "context", "error_type", "events", "links", "start_ns")
+
+    def __init__(self, context: TraceContext, start_ns: int, attributes: dict[str, Any]) -> None:
+        self.context = context
+        self.start_ns = start_ns
+        self.attributes = attributes
+        self.error_type = ""
+        self.events: list[Event] = []
+        self.links: list[Link] = []
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The W3C headers for a request to another process, which then hangs its spans under this one."""
+        state = {TRACESTATE: self.context.state} if self.context.state else {}
+        return {TRACEPARENT: self.context.traceparent} | state
+
+
+class Recorder:
+    """Takes spans from one node."""
+
+    def __init__(
+        self, settings: Settings, clock: Clock, ids: Ids, loop: asyncio.AbstractEventLoop, store: str | Path | None
+    ) -> None:
+        self.settings = settings
+        # What the call path calls with every call that has ended; None if nobody wants to know.
+        self.ended: Callable[[CallEnd], None] | None = None
+        self.new_span_id = ids.span_id
+        self._clock = clock
+        self._loop = loop
+        self._kept: deque[CallEnd | Span] = deque(maxlen=SPANS_KEPT_MAX)  # of a node without a store
+        self._gathered: list[CallEnd | Span] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._store: SpanStore | None = None
+        self._exporter: OtlpExporter | None = None
+        self._drain: SpanDrain | None = None
+        if store is not None or (settings.endpoint and not settings.is_disabled):
+            self._start_drain(store)
+        if not settings.is_disabled:
+            self.ended = self._kept.append if self._drain is None else self._take
+
+    def _start_drain(self, store: str | Path | None) -> None:
+        from comity.engines.span_drain import SpanDrain  # noqa: PLC0415  a node in memory needs none of this
+
+        if self.settings.endpoint and not self.settings.is_disabled:
+            from comity.engines.otlp_export import OtlpExporter  # noqa: PLC0415  few nodes export
+
+            self._exporter = OtlpExporter(self.settings)
+        if store is not None:
+            from comity.engines.span_store import SpanStore  # noqa: PLC0415
+
+            self._store = SpanStore(spans_path(store))
+        self._drain = SpanDrain(self.settings, self._store, self._exporter)
+
+    @property
+    def spans(self) -> SpanStore | MemorySpans:
+        """Where spans can be asked for."""
+        if self._store is not None:
+            return self._store
+        from comity.engines.span_memory import MemorySpans  # noqa: PLC0415  loaded when somebody asks
+
+        return MemorySpans(self.settings, self._kept)
+
+    def record(
+        self,
+        name: str,
+        *,
+        trace_id: str,
+        parent_id: str | None,
+        start_ns: int,
+        end_ns: int,
+        span_id: str = "",
+        kind: Kind = Kind.INTERNAL,
+        attributes: Attributes | None = None,
+        error_type: str = "",
+        events: tuple[Event, ...] = (),
+        links: tuple[Link, ...] = (),
+        remote: TraceContext | None = None,
+    ) -> None:
+        """Record a span of any other kind, its attributes under their current names."""
+        if self.settings.is_disabled or not self.settings.samples(trace_id, remote):
+            return
+        origin = self.settings.origin
+        given = dict(attributes or {}) | ({"error.type": error_type} if error_type else {})
+        self.keep(
+            Span(
+                trace_id=trace_id,
+                span_id=span_id or self.new_span_id(),
+                parent_id=parent_id,
+                name=name,
+                kind=kind,
+                start_ns=start_ns,
+                end_ns=end_ns,
+                status=Status.ERROR if error_type else Status.UNSET,
+                attributes=named({name: storable(value) for name, value in given.items()}, origin.mode),
+                resource=origin.resource,
+                scope_name=PROVIDER,
+                scope_version=origin.version,
+                events=events,
+                links=links,
+                trace_state="" if remote is None else remote.state,
+            )
+        )
+
+    @contextmanager
+    def span(
+        self,
+        name: str,
+        request: Request,
+        *,
+        kind: Kind = Kind.INTERNAL,
+        attributes: Attributes | None = None,
+        remote: TraceContext | None = None,
+    ) -> Iterator[OpenSpan]:
+        """Record what happens inside as a span under a call's own; an exception marks it failed and goes on."""
+        opened = OpenSpan(self.context(request, remote, self.new_span_id()), self._clock.now_ns(), dict(attributes or {}))
+        try:
+            yield opened
+        except BaseException as raised:
+            opened.error_type = opened.error_type or str(getattr(raised, "code", "") or type(raised).__name__)
+            raise
+        finally:
+            self.record(
+                name,
+                trace_id=request.trace_id,
+                parent_id=request.span_id,
+                span_id=opened.context.span_id,
+                start_ns=opened.start_ns,
+                end_ns=self._clock.now_ns(),
+                kind=kind,
+                attributes=opened.attributes,
+                error_type=opened.error_type,
+                events=tuple(opened.events),
+                links=tuple(opened.links),
+                remote=remote,
+            )
+
+    def ingest(self, spans: Iterable[Span]) -> int:
+        """Record insights, as `keep` does; this is how an emitter sees a recorder."""
+        count = 0
+        for span in spans:
+            self.keep(span)
+            count += 1
+        return count
+
+    def keep(self, span: Span) -> None:
+        """Record an insight: it is kept whatever the load and the sampling."""
+        (self._kept.append if self._drain is None else self._take)(span)
+
+    def context(self, request: Request, remote: TraceContext | None, span_id: str = "") -> TraceContext:
+        """Return where a call stands in its trace, as others are told."""
+        flags = SAMPLED if self.settings.samples(request.trace_id, remote) else 0
+        known = 0 if remote is None else remote.flags & ~SAMPLED
+        return TraceContext(request.trace_id, span_id or request.span_id, flags | known, "" if remote is None else remote.state)
+
+    @property
+    def stats(self) -> ExportStats:
+        """How the export goes, and how many spans the store could not take."""
+        stats = ExportStats() if self._exporter is None else self._exporter.stats
+        return stats if self._drain is None else replace(stats, unstored=self._drain.dropped)
+
+    async def flush(self) -> None:
+        """Wait until everything recorded so far can be found in `spans`."""
+        self._hand_over()
+        if self._drain is not None:
+            done = asyncio.Event()
+            self._drain.when_done(partial(self._loop.call_soon_threadsafe, done.set))
+            await done.wait()
+
+    async def close(self) -> None:
+        """Store what is left and let go; what the collector has not taken within its timeout is counted as lost."""
+        self._hand_over()
+        if self._drain is not None:
+            closed = asyncio.Event()
+            self._drain.close(then=partial(self._loop.call_soon_threadsafe, closed.set))
+            await closed.wait()
+        if self._store is not None:
+            self._store.close()
+
+    def _take(self, one: CallEnd | Span) -> None:
+        gathered = self._gathered
+        gathered.append(one)
+        if len(gathered) == 1:
+            self._timer = self._loop.call_later(GATHER_S, self._hand_over)
+        elif len(gathered) >= GATHERED_MAX:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        batch, self._gathered = self._gathered, []
+        if self._store is None:
+            self._kept.extend(batch)
+        if batch and self._drain is not None:
+            self._drain.offer(batch)

@@ -1,0 +1,138 @@
+"""A standard OpenTelemetry exporter sends to the store and finds its spans there again."""
+
+import gzip
+import http.client
+import json
+
+import pytest
+from opentelemetry.exporter.otlp.proto.http import Compression
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, set_span_in_context
+
+from comity.core.otlp import CONTENT_TYPE, encode_request
+from comity.core.span import Span, encode_spans
+from comity.engines import otlp_receive
+from comity.engines.otlp_receive import BODY_BYTES_MAX, JSON_TYPE, PATH, SpanServer, ingest
+from comity.engines.span_store import SpanStore
+
+SPAN = Span(trace_id="1" * 32, span_id="2" * 16, name="a", attributes={"x": 1})
+
+
+@pytest.fixture
+def store(tmp_path):
+    with SpanStore(tmp_path / "spans.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def server(store):
+    with SpanServer(store, port=0) as running:
+        yield running
+
+
+def send_with_the_sdk(endpoint, compression):
+    """Send a small trace with everything a span can have; return it as the SDK remembers it."""
+    remembered = InMemorySpanExporter()
+    provider = TracerProvider(resource=Resource.create({"service.name": "sdk", "list": ["a", "b"]}))
+    exporter = OTLPSpanExporter(endpoint=f"{endpoint}/v1/traces", compression=compression)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    provider.add_span_processor(SimpleSpanProcessor(remembered))
+    tracer = provider.get_tracer("lib", "1.0", attributes={"scope": "yes"})
+    elsewhere = SpanContext(7, 8, is_remote=True, trace_flags=TraceFlags(1))
+    with tracer.start_as_current_span(
+        "root", kind=SpanKind.SERVER, attributes={"b": True, "i": -5, "f": 0.5, "s": "é"}
+    ) as root:
+        root.set_attribute("many", [1, 2, 3])
+        root.add_event("evidence.added", {"evidence.ref": "x"}, timestamp=1_700_000_000_000_000_123)
+        root.set_status(Status(StatusCode.ERROR, "went wrong"))
+        parent = set_span_in_context(root)
+        with tracer.start_as_current_span("child", context=parent, links=[Link(elsewhere, {"link.relationship": "evidence"})]):
+            pass
+    provider.shutdown()
+    return {span.name: span for span in remembered.get_finished_spans()}
+
+
+@pytest.mark.parametrize("compression", [Compression.NoCompression, Compression.Gzip])
+def test_what_a_standard_exporter_sends_is_read_back_the_same(store, server, compression):
+    sent = send_with_the_sdk(server.endpoint, compression)
+    root, child = sent["root"], sent["child"]
+    found = {span.name: span for span in store.trace(f"{root.context.trace_id:032x}")}
+    assert found.keys() == sent.keys()
+    for name, span in sent.items():
+        assert found[name].span_id == f"{span.context.span_id:016x}"
+        assert (found[name].start_ns, found[name].end_ns) == (span.start_time, span.end_time)
+        assert found[name].attributes == dict(span.attributes)
+        assert found[name].resource == dict(span.resource.attributes)
+        assert (found[name].scope_name, found[name].scope_version) == ("lib", "1.0")
+        assert found[name].scope_attributes == {"scope": "yes"}
+    assert found["root"].parent_id is None
+    assert found["child"].parent_id == f"{root.context.span_id:016x}"
+    assert (found["root"].kind, found["root"].status, found["root"].status_message) == ("server", "error", "went wrong")
+    (event,) = found["root"].events
+    assert (event.name, event.time_ns, event.attributes) == ("evidence.added", 1_700_000_000_000_000_123, {"evidence.ref": "x"})
+    (link,) = found["child"].links
+    assert (link.trace_id, link.span_id) == (f"{7:032x}", f"{8:016x}")
+    assert link.attributes == dict(child.links[0].attributes)
+    assert [t.trace_id for t in store.search('{ name = "root" } > { name = "child" }').traces] == [
+        f"{root.context.trace_id:032x}"
+    ]
+
+
+def test_protobuf_and_json_are_both_taken(store):
+    assert ingest(store, encode_request([SPAN]), CONTENT_TYPE).status == 200
+    other = Span(trace_id="3" * 32, span_id="4" * 16)
+    answer = ingest(store, json.dumps(encode_spans([other])).encode(), "application/json; charset=utf-8")
+    assert (answer.status, answer.body) == (200, b"{}")
+    assert store.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "encoding", "status"),
+    [
+        (b"\xff\xff", CONTENT_TYPE, "", 400),
+        (b"{", JSON_TYPE, "", 400),
+        (b'{"resourceSpans": 7}', JSON_TYPE, "", 400),
+        (b"[" * 100_000, JSON_TYPE, "", 400),
+        (b"not gzip", CONTENT_TYPE, "gzip", 400),
+        (b"", CONTENT_TYPE, "br", 400),
+        (b"x=1", "application/x-www-form-urlencoded", "", 415),
+    ],
+)
+def test_what_cannot_be_read_is_refused_and_nothing_is_stored(store, body, content_type, encoding, status):
+    answer = ingest(store, body, content_type, encoding=encoding)
+    assert answer.status == status
+    assert answer.body
+    assert store.count() == 0
+
+
+def test_a_small_body_that_unpacks_to_a_huge_one_is_refused(store):
+    assert ingest(store, gzip.compress(bytes(BODY_BYTES_MAX + 1)), CONTENT_TYPE, encoding="gzip").status == 400
+
+
+def test_a_store_that_cannot_write_asks_the_sender_to_come_back(store, server):
+    store.close()
+    status, headers, _ = post(server, encode_request([SPAN]))
+    assert (status, headers["Retry-After"]) == (503, str(otlp_receive.RETRY_AFTER_S))
+
+
+def post(server, body, path=PATH, **headers):
+    connection = http.client.HTTPConnection(server.endpoint.removeprefix("http://"), timeout=5)
+    connection.request("POST", path, body, {"Content-Type": CONTENT_TYPE} | headers)
+    answer = connection.getresponse()
+    found = answer.status, answer.headers, answer.read()
+    connection.close()
+    return found
+
+
+def test_the_listener_knows_one_path_and_a_bound(server):
+    assert post(server, b"", "/v1/metrics")[0] == 404
+    assert post(server, b"", **{"Content-Length": str(BODY_BYTES_MAX + 1)})[0] == 413
+    assert post(server, b"")[0] == 200
+
+
+def test_the_listener_is_on_this_machine_only(server):
+    assert server.endpoint.startswith("http://127.0.0.1:")

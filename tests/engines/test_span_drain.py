@@ -1,0 +1,91 @@
+"""The thread between a node and its store."""
+
+import threading
+
+import pytest
+
+from comity.core.span import Span
+from comity.core.telemetry import Settings
+from comity.engines import span_drain
+from comity.engines.span_drain import SpanDrain
+from comity.engines.span_store import SpanStore
+
+
+def spans(count, first=0, **attributes):
+    return [
+        Span(trace_id=f"{number + 1:032x}", span_id=f"{number + 1:016x}", attributes=attributes)
+        for number in range(first, first + count)
+    ]
+
+
+@pytest.fixture
+def store(tmp_path):
+    with SpanStore(tmp_path / "spans.db") as opened:
+        yield opened
+
+
+def wait_for(drain):
+    done = threading.Event()
+    drain.when_done(done.set)
+    assert done.wait(5)
+
+
+def test_what_was_offered_is_in_the_store_when_it_says_so(store):
+    drain = SpanDrain(Settings(), store, None)
+    drain.offer(spans(3))
+    wait_for(drain)
+    assert store.count() == 3
+    drain.close()
+
+
+def test_closing_sorts_everything_in(store):
+    drain = SpanDrain(Settings(), store, None)
+    drain.offer(spans(3))
+    drain.close()
+    assert not store.sort_in()
+    assert store.count() == 3
+
+
+class Slow:
+    """A store whose disk stands still until it is let go."""
+
+    def __init__(self, store):
+        self.store = store
+        self.go = threading.Event()
+
+    def post(self, *given):
+        assert self.go.wait(5)
+        self.store.post(*given)
+
+    def __getattr__(self, name):
+        return getattr(self.store, name)
+
+
+def test_what_the_store_cannot_take_in_time_is_dropped_and_written_down_but_never_an_insight(store, monkeypatch):
+    monkeypatch.setattr(span_drain, "WAITING_MAX", 4)
+    slow = Slow(store)
+    drain = SpanDrain(Settings(), slow, None)
+    drain.offer(spans(4))
+    drain.offer([*spans(2, first=4), *spans(1, first=6, **{"insight.id": "i1"})])
+    assert drain.dropped == 2
+    slow.go.set()
+    drain.close()
+    assert store.count() == 5
+    assert store.trace(f"{7:032x}")
+    ((why, lost, _),) = store.losses()
+    assert (why, lost) == ("the store could not take them in time", 2)
+
+
+def test_a_store_that_fails_costs_its_batch_and_not_the_thread(store, tmp_path):
+    class Failing(Slow):
+        def post(self, origin, ended, some):
+            if len(some) == 2:
+                self.store.post(origin, ended, [Span(trace_id="1" * 32, span_id="1" * 16, name="\ud800")])
+            self.store.post(origin, ended, some)
+
+    drain = SpanDrain(Settings(), Failing(store), None)
+    drain.offer(spans(2))
+    drain.offer(spans(1, first=5))
+    drain.close()
+    assert drain.dropped == 2
+    assert store.count() == 1
