@@ -7,9 +7,7 @@ import hashlib
 import hmac
 import os
 from pathlib import Path
-from typing import Final
-
-from Cryptodome.Cipher import AES
+from typing import Any, Final
 
 from comity.errors import UnavailableError
 
@@ -29,22 +27,27 @@ class Cipher:
     def encrypt(self, data: bytes, name: str) -> bytes:
         """Return nonce, tag and ciphertext."""
         nonce = os.urandom(_NONCE_BYTES)
-        cipher = AES.new(self._key, AES.MODE_GCM, nonce=nonce, mac_len=_TAG_BYTES)
-        cipher.update(name.encode())
+        cipher = self._gcm(nonce, name)
         sealed, tag = cipher.encrypt_and_digest(data)
-        return nonce + tag + sealed
+        return bytes(nonce + tag + sealed)
 
     def decrypt(self, sealed: bytes, name: str) -> bytes:
         """Return the data. Raises `UnavailableError` if it was changed, moved, or encrypted under another key."""
         nonce, tag = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES : _NONCE_BYTES + _TAG_BYTES]
-        cipher = AES.new(self._key, AES.MODE_GCM, nonce=nonce, mac_len=_TAG_BYTES)
-        cipher.update(name.encode())
+        cipher = self._gcm(nonce, name)
         try:
             data: bytes = cipher.decrypt_and_verify(sealed[_NONCE_BYTES + _TAG_BYTES :], tag)
         except ValueError:
             message = f"{name} cannot be decrypted: the key is another one, or the store was changed"
             raise UnavailableError(message, code="STORE_UNAVAILABLE") from None
         return data
+
+    def _gcm(self, nonce: bytes, name: str) -> Any:
+        from Cryptodome.Cipher import AES  # noqa: PLC0415  slow to import, and most nodes start before anybody hides anything
+
+        cipher = AES.new(self._key, AES.MODE_GCM, nonce=nonce, mac_len=_TAG_BYTES)
+        cipher.update(name.encode())
+        return cipher
 
 
 def derived(key: bytes, purpose: str) -> bytes:

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import multiprocessing
 import os
 import pickle
 import signal
 import threading
 from collections.abc import Callable
-from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from comity.core.limits import REPLY_BYTES_MAX
 from comity.core.payload import PayloadError, pack, unpack
 from comity.errors import ComityError, TargetError, UnavailableError
+
+if TYPE_CHECKING:  # slow to import, and few nodes have work for another process
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import SpawnProcess
 
 _Job = tuple[Callable[..., Any], dict[str, Any]]
 
@@ -29,6 +30,8 @@ class Worker:
     """One process and the pipe to it."""
 
     def __init__(self) -> None:
+        import multiprocessing  # noqa: PLC0415
+
         # Spawned, not forked: a fork would copy the event loop, its threads' locks and the open store.
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
@@ -135,6 +138,8 @@ def _outcome(function: Callable[..., Any], arguments: dict[str, Any]) -> tuple[s
 
 
 def _end_with_parent() -> None:
+    import multiprocessing  # noqa: PLC0415
+
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
