@@ -7,6 +7,7 @@ watches from a history that can be compacted, so that an old resourceVersion is 
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -22,7 +23,7 @@ TOKEN = "secret-token"
 class KubeServer:
     """The objects of one cluster, and the server in front of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         crd = yaml.safe_load(CRD.read_text())["spec"]
         (version,) = crd["versions"]
         self.prefix = f"/apis/{crd['group']}/{version['name']}/namespaces/"
@@ -41,7 +42,10 @@ class KubeServer:
         self.is_kind_known = True
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), handler(self))
         self.http.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.http.server_address[1]}"
+        if tls is not None:
+            self.http.socket = tls.wrap_socket(self.http.socket, server_side=True)
+        scheme = "http" if tls is None else "https"
+        self.url = f"{scheme}://127.0.0.1:{self.http.server_address[1]}"
         threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
 
     def close(self) -> None:

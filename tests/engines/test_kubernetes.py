@@ -1,13 +1,17 @@
 """Who asks which API server: from the pod's service account or from a kubeconfig."""
 
 import base64
+import datetime
+import ipaddress
+import ssl
 
 import pytest
 import yaml
+from kube_server import TOKEN, KubeServer
 
 from comity.engines import kubernetes
 from comity.engines.kubernetes import Api, Cluster, find_cluster, read_kubeconfig
-from comity.errors import CallerError
+from comity.errors import CallerError, UnavailableError
 
 
 def kubeconfig(path, user, cluster=None):
@@ -78,3 +82,54 @@ def test_what_cannot_be_used_is_said(tmp_path):
 def test_verification_is_only_switched_off_where_the_kubeconfig_says_so():
     assert Api(Cluster(server="https://k"))._tls.check_hostname
     assert not Api(Cluster(server="https://k", is_unverified=True))._tls.check_hostname
+
+
+@pytest.fixture
+def certificate():
+    """A certificate for 127.0.0.1 that vouches for itself, and its key."""
+    x509 = pytest.importorskip("cryptography.x509")
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "kube")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    plain = serialization.NoEncryption()
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
+    return made.public_bytes(serialization.Encoding.PEM).decode(), pem.decode()
+
+
+def test_only_a_server_its_authority_vouches_for_is_spoken_to_and_it_may_ask_for_a_certificate(certificate, tmp_path):
+    public, key = certificate
+    (tmp_path / "both.pem").write_text(public + key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "both.pem")
+    context.load_verify_locations(cadata=public)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    server = KubeServer(context)
+    path = f"{server.prefix}shop/{server.plural}"
+
+    def ask(**more):
+        return Api(Cluster(server=server.url, token=TOKEN, **more)).request("GET", path, fieldSelector="metadata.name=x").status
+
+    assert ask(ca_data=public) == 200
+    assert ask(is_unverified=True) == 200
+    with pytest.raises(UnavailableError, match="certificate"):
+        ask()
+    context.verify_mode = ssl.CERT_REQUIRED
+    with pytest.raises(UnavailableError):
+        ask(ca_data=public)
+    assert ask(ca_data=public, certificate=public, key=key) == 200
+    server.close()
