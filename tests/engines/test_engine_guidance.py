@@ -196,11 +196,12 @@ def test_a_change_that_could_not_be_read_again_is_refused(folder):
 
 
 def test_the_project_is_the_one_the_environment_names_or_the_only_one_there_is(folder):
-    assert project_of({"COMITY_PROJECT": "a", "CONTEXTCORE_PROJECT": "b"}, folder) == "a"
-    assert project_of({"CONTEXTCORE_PROJECT": "b"}, folder) == "b"
-    assert project_of({}, folder) == PROJECT
+    assert project_of({"COMITY_PROJECT": "a", "CONTEXTCORE_PROJECT": "b"}, "x/c.yaml", folder) == "a"
+    assert project_of({"CONTEXTCORE_PROJECT": "b"}, folder=folder) == "b"
+    assert project_of({}, "x/c.yaml", folder) == "c"
+    assert project_of({}, folder=folder) == PROJECT
     (folder / "other.yaml").write_text("spec: {}")
-    assert project_of({}, folder) == ""
+    assert project_of({}, folder=folder) == ""
 
 
 def test_a_change_waits_for_the_one_before_it_and_builds_on_it(folder):

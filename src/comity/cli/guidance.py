@@ -92,7 +92,7 @@ def open_source(args: argparse.Namespace) -> tuple[str, str, GuidanceSource]:
     """Return the project, where its guidance is, and the source of it."""
     from comity.engines.guidance import GuidanceFile, project_of, source_at
 
-    project = args.project or (Path(args.guidance).stem if args.guidance else project_of(os.environ)) or "default"
+    project = args.project or project_of(os.environ, args.guidance) or "default"
     if args.guidance:
         return project, args.guidance, source_at(args.guidance)
     file = GuidanceFile.of_project(project)

@@ -160,9 +160,9 @@ def changed_document(
     return after, changed
 
 
-def project_of(environ: Mapping[str, str], folder: str | Path = FOLDER_DEFAULT) -> str:
-    """Return the project the environment names, else the only one that has a file in the folder; empty if there is none."""
-    named = environ.get("COMITY_PROJECT") or environ.get("CONTEXTCORE_PROJECT") or ""
+def project_of(environ: Mapping[str, str], file: str = "", folder: str | Path = FOLDER_DEFAULT) -> str:
+    """Return the project the environment names, else the one a file is of, else the only one in the folder; empty if none."""
+    named = environ.get("COMITY_PROJECT") or environ.get("CONTEXTCORE_PROJECT") or Path(file).stem
     files = [] if named else sorted(Path(folder).glob("*.yaml"))
     return files[0].stem if len(files) == 1 else named
 
