@@ -49,8 +49,8 @@ class Activation:
 
     @property
     def place(self) -> int:
-        """The place in the queue of a call that comes now; 0 if it can run."""
-        return len(self.mailbox) + 1 if self.is_full else 0
+        """The place in the queue of a call that comes now; 0 if it can run, or could if the agent were awake already."""
+        return max(len(self.holders) + len(self.mailbox) + 1 - self.agent.concurrency, 0)
 
     @property
     def can_start(self) -> bool:

@@ -42,6 +42,7 @@ class Call(Struct, eq=False, gc=False):
     children: dict[Call, None] | None = None  # not settled yet
     objectives: dict[tuple[str | None, str, str], int] | None = None  # in progress under this root
     leftovers: dict[str, Request] | None = None  # of a resumed root: calls below it that were open when its node stopped
+    uses: dict[str, Request] | None = None  # of tools, begun and not done
     task: asyncio.Task[None] | None = None
     waiters: list[asyncio.Future[None]] | None = None
     reply: Reply | None = None

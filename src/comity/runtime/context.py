@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Coroutine, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +62,7 @@ class Context(Struct, eq=False, gc=False):
 
         return Guidance() if self._path.guidance is None else self._path.guidance.current
 
-    async def call(
+    def call(
         self,
         target: str,
         capability: str,
@@ -75,10 +75,10 @@ class Context(Struct, eq=False, gc=False):
         context: Background | None = None,
         limits: Limits | None = None,
         history: str | int = "none",
-    ) -> Reply:
+    ) -> Coroutine[Any, Any, Reply]:
         """Call another agent and wait for its reply. A refusal is a reply too; it says what to do instead."""
         draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits, history)
-        return await self._path.call_child(self._call, draft)
+        return self._path.call_child(self._call, draft)
 
     async def gather(self, *calls: Awaitable[Reply]) -> list[Reply]:
         """Make calls in parallel and return their replies in order; one that fails does not stop the others."""
@@ -91,9 +91,9 @@ class Context(Struct, eq=False, gc=False):
 
         return token_for(self._call, self._path.identity_key)
 
-    async def use_tool(self, name: str, **inputs: Any) -> Any:
+    def use_tool(self, name: str, **inputs: Any) -> Coroutine[Any, Any, Any]:
         """Use a tool and return its result. Raises `RefusedError` if this agent or one above it may not use it."""
-        return await self._path.toolbox.use(self._path, self._call, name, inputs)
+        return self._path.toolbox.use(self._path, self._call, name, inputs)
 
     def insight(
         self,

@@ -439,7 +439,7 @@ class Node:
             if call.request is not None:
                 trees.setdefault(call.root_id, {})[call.request_id] = call.request
         for root_id, requests in trees.items():
-            self._path.resume(requests.pop(root_id), requests)
+            self._path.resume(requests.pop(root_id, None), requests)
 
     def _sweep_idle(self) -> None:
         path = self._running()

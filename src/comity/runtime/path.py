@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from msgspec.structs import replace
 from comity.core import admission, guardrail
 from comity.core.agent import Agent
 from comity.core.call import CANCEL, FINISH, QUEUED, RUNNING
-from comity.core.envelope import Error, Reply, Request, Status, is_id
+from comity.core.envelope import Error, Reply, Request, Status, Usage, is_id
 from comity.core.guardrail import Guardrail
 from comity.core.journal import PAUSED_AT, Accepted, Refused, fingerprint
 from comity.core.ledger import Account
@@ -43,7 +44,7 @@ from comity.runtime.execution import Execution, RunInProcess
 from comity.runtime.privacy import Answers, Privacy
 from comity.runtime.recorder import Recorder
 from comity.runtime.sessions import Live, Sessions, SessionView
-from comity.runtime.settlement import Settlement, interrupted
+from comity.runtime.settlement import Settlement, end_leftovers, interrupted
 from comity.runtime.tools import Paused, Toolbox
 from comity.runtime.watchdog import Watchdog
 
@@ -127,31 +128,44 @@ class CallPath:
             arrival = replace(arrival, request=replace(arrival.request, **place))
         return self._seen(arrival.request) or self._enter(arrival, None, now_ns, log, None, rights, remote=remote)
 
-    async def call_child(self, parent: Call, draft: Draft) -> Reply:
-        """Call on behalf of a call under way and return the reply."""
+    def call_child(self, parent: Call, draft: Draft) -> Coroutine[Any, Any, Reply]:
+        """Call on behalf of a call under way; the reply is there when the coroutine ends."""
+        # Numbered before it runs: parallel calls keep their ids when the tree is run again, whichever of them comes first then.
+        parent.calls_made += 1
+        return self._call_child(parent, draft, parent.calls_made)
+
+    async def _call_child(self, parent: Call, draft: Draft, number: int) -> Reply:
         above = parent.request
         if parent.state is not RUNNING:
             # A task that outlived its call has no budget, no deadline and nobody to answer to.
             error = Error.of("CALL_CANCELLED", f"the call {above.request_id} has ended")
             return Reply(status=Status.CANCELLED, error=error)
-        parent.calls_made += 1
         now_ns = self._clock.now_ns()
         identity = Identity(above.user_id, above.tenant_id, above.session_id)
-        arrival = self._reader.read(draft, identity, above, f"{above.request_id}.{parent.calls_made}", now_ns)
-        # Only a call that an earlier life began can have made this one before.
-        opened = (self._seen(arrival.request) if parent.top.leftovers is not None else None) or self._enter(
-            arrival, parent, now_ns, None
-        )
+        arrival = self._reader.read(draft, identity, above, f"{above.request_id}.{number}", now_ns)
+        opened = None
+        if parent.top.leftovers is not None:  # only a call that an earlier life began can have made this one before
+            opened = self._seen(arrival.request)
+            if isinstance(opened, Reply) and opened.status is not Status.REFUSED:
+                self._count(parent, opened.usage)
+        opened = opened or self._enter(arrival, parent, now_ns, None)
         return opened if isinstance(opened, Reply) else await self.reply_of(opened)
 
-    def resume(self, request: Request, leftovers: dict[str, Request]) -> Call | None:
+    def _count(self, parent: Call, usage: Usage) -> None:
+        """Charge what a call used that an earlier life made: a tree has one budget for all its lives."""
+        for _ in range(1 + usage.calls):
+            parent.account.spend_call()
+        parent.calls_below += 1 + usage.calls
+        self.charge(parent, usage.prompt_tokens, usage.completion_tokens)
+
+    def resume(self, request: Request | None, leftovers: dict[str, Request]) -> Call | None:
         """Take up a root that an earlier life of the store accepted and did not settle, or end it if it cannot go on.
 
         What it calls again under the same ids and had settled is answered from the store; `leftovers` are the calls below it
-        that were open. Those it does not make again end with it.
+        that were open. Those it does not make again end with it. A root that has ended already is None.
         """
         now_ns = self._clock.now_ns()
-        if request.deadline_at > now_ns // 1_000_000:
+        if request is not None and request.deadline_at > now_ns // 1_000_000:
             address = self.registry.resolve(request.target)
             agent = address.agent if address is not None else None
             capability = agent.capabilities.get(request.capability) if agent is not None else None
@@ -160,7 +174,8 @@ class CallPath:
             if isinstance(opened, Call):
                 opened.is_detached = True
                 return opened
-        self._journal.append(interrupted((request, *leftovers.values()), now_ns // 1_000_000))
+        open_ = tuple(leftovers.values()) if request is None else (request, *leftovers.values())
+        self._journal.append(interrupted(open_, now_ns // 1_000_000))
         return None
 
     def hand_off(self, arrival: Arrival, lane: Lane, now_ns: int) -> Call | Reply:
@@ -182,6 +197,9 @@ class CallPath:
             return stored.reply if request.parent_id else self.settlement.shown(stored.reply, request)
         if stored.node_id != self._journal.node_id:
             what = f"request {request.request_id} is under way on another node"
+            return self.refuse(request, admission.Refused("AGENT_BUSY", what, 1_000))
+        if request.parent_id is None:  # taken up and ended, and its end is not on disk yet
+            what = f"request {request.request_id} is about to end"
             return self.refuse(request, admission.Refused("AGENT_BUSY", what, 1_000))
         return None
 
@@ -357,7 +375,7 @@ class CallPath:
             "" if live is None else live.session.user_id,
             live is not None and parent is None and now_ms - live.used_at >= EXPIRED_MS,
             loop_closed_by(parent, seat) if is_full and seat is not None else (),
-            seat.place if is_full and seat is not None else 0,
+            0 if seat is None else seat.place,
             account.calls_left,
             account.tokens_left,
         )
@@ -374,7 +392,10 @@ class CallPath:
         )
         now_ns = self._clock.now_ns()
         now_ms = now_ns // 1_000_000
-        self._journal.append((Refused(request, reply, now_ms, refusal.note),))
+        root = self.calls.get(request.root_id)
+        # What an earlier life had begun under this id is not taken up: it ends before its caller is told so.
+        begun = () if root is None or not root.leftovers else end_leftovers(root, request.request_id, now_ms)
+        self._journal.append((*begun, Refused(request, reply, now_ms, refusal.note)))
         if self.recorder.ended is not None:
             self.recorder.ended(CallEnd(request, reply, now_ns, now_ns))
         if log is not None:

@@ -17,13 +17,14 @@ from comity.core import guardrail
 from comity.core.breaker import Breaker
 from comity.core.call import CANCEL, EXPIRE, FINISH, PAUSED, QUEUED, RUNNING, SETTLED, Event, advance
 from comity.core.envelope import Error, Reply, Request, Status
+from comity.core.fencing import is_below
 from comity.core.guardrail import Guardrail
 from comity.core.journal import Late, Record, Settled
 from comity.core.journal import Paused as PausedRecord
 from comity.core.limits import WARNINGS_MAX
 from comity.core.payload import PayloadError
 from comity.core.session import Say
-from comity.core.telemetry import CallEnd
+from comity.core.telemetry import TOOL_PREFIX, CallEnd
 from comity.errors import Breaker as Effect
 from comity.errors import breaker_effect
 from comity.ports import Clock, Journal
@@ -71,6 +72,11 @@ class Settlement:
         if advance(call.state, event) is None:
             if event is FINISH:
                 self._journal.append((Late(call.request, reply, now_ns // 1_000_000),))
+            return False
+        if event is FINISH and now_ns > call.request.deadline_at * 1_000_000:
+            # A process that stood still finds results waiting before it finds out that their time is over.
+            self._expire(call)
+            self._journal.append((Late(call.request, reply, now_ns // 1_000_000),))
             return False
         records: list[Record] = []
         below: list[Call] | None = [] if call.children else None
@@ -128,8 +134,11 @@ class Settlement:
         if call.live is not None and (reply.message or call.live.vault is not None):
             records.extend(self._session_records(call, reply))
         records.append(Settled(call.request, reply, now_ms))
-        if call.leftovers:
-            records.extend(interrupted(tuple(call.leftovers.values()), now_ms))
+        root = call if call.root is None else call.root
+        if root.leftovers:
+            records.extend(end_leftovers(root, call.request.request_id, now_ms))
+        if call.uses:
+            records.extend(_end_uses(call, now_ms))
         if self._ended is not None:
             self._ended(CallEnd(call.request, reply, call.started_ns, now_ns, call.remote))
         if call.log is not None and parent is not None:
@@ -235,6 +244,28 @@ def _end_objective(call: Call) -> None:
 
 def _outline(reply: Reply) -> dict[str, Any]:
     return {"status": str(reply.status), "code": reply.error.code if reply.error else None, "ms": reply.duration_ms}
+
+
+def _end_uses(call: Call, now_ms: int) -> list[Settled]:
+    """Return the ends of the tools a call was using: whether they did what they do is not known, and comes late if ever."""
+    assert call.uses is not None
+    error = Error.of("TOOL_OUTCOME_UNKNOWN", f"{call.request.target}, which used this tool, has ended")
+    uses, call.uses = call.uses, None
+    return [
+        Settled(use, Reply(status=Status.CANCELLED, error=error, request_id=use.request_id, source=use.target), now_ms)
+        for use in uses.values()
+    ]
+
+
+def end_leftovers(root: Call, request_id: str, now_ms: int) -> tuple[Settled, ...]:
+    """Return the ends of what an earlier life left open at and below a call, and count it: a tree has one budget."""
+    assert root.leftovers is not None
+    ended = [one for one in root.leftovers if one == request_id or is_below(one, request_id)]
+    requests = tuple(root.leftovers.pop(one) for one in ended)
+    for request in requests:
+        if not request.target.startswith(TOOL_PREFIX):
+            root.account.spend_call()
+    return interrupted(requests, now_ms)
 
 
 def interrupted(requests: tuple[Request, ...], now_ms: int) -> tuple[Settled, ...]:

@@ -8,7 +8,7 @@ whole tree is put aside as it would be after a crash, and taken up when the answ
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,8 +18,9 @@ from msgspec.structs import replace
 from comity.core import admission, touch
 from comity.core import tool as core
 from comity.core.admission import Refused as Refusal
+from comity.core.call import State
 from comity.core.envelope import Error, Reply, Request, Status
-from comity.core.journal import PAUSED_AT, Accepted, Document, Saved, Settled
+from comity.core.journal import PAUSED_AT, Accepted, Document, Late, Saved, Settled
 from comity.core.limits import INPUTS_BYTES_MAX, REPLY_BYTES_MAX
 from comity.core.payload import PayloadError, pack, unpack
 from comity.core.redaction import restore_value
@@ -72,11 +73,15 @@ class Toolbox:
         self._journal = journal
         self._clock = clock
 
-    async def use(self, path: CallPath, call: Call, name: str, inputs: dict[str, Any]) -> Any:
-        """Use a tool on behalf of a call and return its result; raises what refused or failed it."""
-        call.tools_used += 1
+    def use(self, path: CallPath, call: Call, name: str, inputs: dict[str, Any]) -> Coroutine[Any, Any, Any]:
+        """Use a tool on behalf of a call; the coroutine gives its result, or raises what refused or failed it."""
+        call.tools_used += 1  # before it runs, for the same reason as with calls
+        return self._use(path, call, name, inputs, call.tools_used)
+
+    async def _use(self, path: CallPath, call: Call, name: str, inputs: dict[str, Any], number: int) -> Any:
+        _check_running(call)
         start_ns = self._clock.now_ns()
-        request = self._request(call, name, inputs, path.recorder.new_span_id())
+        request = self._request(call, name, inputs, path.recorder.new_span_id(), number)
         refusal = self._refusal(call, name, request)
         findings: tuple[Finding, ...] = ()
         if refusal is None and path.guidance is not None and (touching := self._touching[name]) is not None:
@@ -94,14 +99,23 @@ class Toolbox:
             raise RefusedError(message, code="TOOL_OUTCOME_UNKNOWN")
         if tool.risk == Risk.HIGH:
             self._check_approval(call, tool, request)
+        if known is not None and call.top.leftovers is not None:
+            call.top.leftovers.pop(request.request_id, None)  # begun again: it ends by itself now
         note = ""
         if findings:
             call.warnings = (*call.warnings, *map(str, findings))
             note = admission.told(findings)
         self._journal.append((Accepted(request, self._now_ms(), self._journal.node_id, note),))
+        if call.uses is None:
+            call.uses = {}
+        call.uses[request.request_id] = request
         await path.durable()  # the intent, before the effect
+        _check_running(call)  # it may have ended meanwhile, and with it what it was about to do
         reply = await self._run(tool, request, path.vault_of(call))
-        self._journal.append((Settled(request, reply, self._now_ms()),))
+        if call.uses is None or call.uses.pop(request.request_id, None) is None:
+            self._journal.append((Late(request, reply, self._now_ms()),))
+        else:
+            self._journal.append((Settled(request, reply, self._now_ms()),))
         if path.recorder.ended is not None:
             path.recorder.ended(CallEnd(request, reply, start_ns, self._clock.now_ns(), call.remote))
         return reply.unwrap()
@@ -123,7 +137,7 @@ class Toolbox:
         self._journal.append((Saved(Document.APPROVAL, approval.id, 2, _encode(decided)),))
         return decided
 
-    def _request(self, call: Call, name: str, inputs: dict[str, Any], span_id: str) -> Request:
+    def _request(self, call: Call, name: str, inputs: dict[str, Any], span_id: str, number: int) -> Request:
         above = call.request
         try:
             body = pack(inputs, path="inputs", bytes_max=INPUTS_BYTES_MAX)
@@ -131,7 +145,7 @@ class Toolbox:
             raise CallerError(str(error), code=error.code, problems=error.problems) from None
         return replace(
             above,
-            request_id=f"{above.request_id}#{call.tools_used}",
+            request_id=f"{above.request_id}#{number}",
             parent_id=above.request_id,
             source=above.target,
             target=f"{TOOL_PREFIX}{name}"[:256],
@@ -197,3 +211,9 @@ class Toolbox:
 
     def _now_ms(self) -> int:
         return self._clock.now_ns() // 1_000_000
+
+
+def _check_running(call: Call) -> None:
+    """A task that outlived its call does nothing in the world any more."""
+    if call.state is not State.RUNNING:
+        raise RefusedError(f"the call {call.request.request_id} has ended", code="CALL_CANCELLED")

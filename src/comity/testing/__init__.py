@@ -1,22 +1,55 @@
-"""For tests of agents: virtual time, so that a test of a 30 s timeout takes milliseconds; models that follow a script; and a
-model provider on a real socket that answers by script and fails on demand.
+"""For tests of agents: virtual time, so that a test of a 30 s timeout takes milliseconds; models that follow a script; a model
+provider on a real socket that answers by script and fails on demand; and a simulator in which one seed decides what goes wrong.
+
+Names are loaded when they are first used, so that importing this package, as its pytest plugin does, costs nothing.
 """
 
-from comity.testing.model_server import Broken, Cut, Failure, Garbage, ModelServer, Received
-from comity.testing.scripted import Answer, ScriptedModel, ScriptError, tool_call
-from comity.testing.virtual import VirtualClock, run_virtual
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from comity.testing.faults import Fault, Kind
+    from comity.testing.model_server import Broken, Cut, Failure, Garbage, ModelServer, Received
+    from comity.testing.nodes import CrashedError, SimNode
+    from comity.testing.scripted import Answer, ScriptedModel, ScriptError, tool_call
+    from comity.testing.virtual import VirtualClock, run_virtual
+    from comity.testing.world import Outcome, World
+
+_HOMES = {
+    "faults": ("Fault", "Kind"),
+    "model_server": ("Broken", "Cut", "Failure", "Garbage", "ModelServer", "Received"),
+    "nodes": ("CrashedError", "SimNode"),
+    "scripted": ("Answer", "ScriptError", "ScriptedModel", "tool_call"),
+    "virtual": ("VirtualClock", "run_virtual"),
+    "world": ("Outcome", "World"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Answer",
     "Broken",
+    "CrashedError",
     "Cut",
     "Failure",
+    "Fault",
     "Garbage",
+    "Kind",
     "ModelServer",
+    "Outcome",
     "Received",
     "ScriptError",
     "ScriptedModel",
+    "SimNode",
     "VirtualClock",
+    "World",
     "run_virtual",
     "tool_call",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)

@@ -1,0 +1,167 @@
+"""What can go wrong in a simulation, how often, where and when; and what did.
+
+Whoever could fail asks `strikes` each time. The answer comes from the seed, or from a schedule of firings that an earlier run
+left: so a schedule can be replayed, and made smaller one firing at a time without moving the others.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from comity.testing.chance import stream
+
+
+class Kind(StrEnum):
+    """Every fault there is."""
+
+    # of agents
+    AGENT_CALL_TIMEOUT = "AgentCallTimeout"  # the called agent does not answer, or answers too late
+    AGENT_CALL_REJECTED = "AgentCallRejected"  # the called agent will not do it
+    AGENT_NOT_FOUND = "AgentNotFound"  # the registry does not know it
+    AGENT_BUSY = "AgentBusy"  # it takes no more calls
+    AGENT_CALL_NETWORK_DELAY = "AgentCallNetworkDelay"  # the call takes its time to arrive
+    AGENT_CRASH = "AgentCrash"  # its code raises
+    # of messages between nodes
+    MESSAGE_LOST = "MessageLost"
+    MESSAGE_DUPLICATED = "MessageDuplicated"
+    MESSAGE_REORDERED = "MessageReordered"
+    MESSAGE_DELAYED = "MessageDelayed"
+    MESSAGE_CORRUPTED = "MessageCorrupted"
+    PARTITION = "Partition"  # two halves do not hear each other
+    PARTITION_ONE_WAY = "PartitionOneWay"  # one does not hear the other
+    PARTITION_GROUP = "PartitionGroup"  # one node is cut off from all others
+    # of processes
+    NODE_CRASH = "NodeCrash"  # between any two steps
+    NODE_CRASH_IN_WRITE = "NodeCrashInWrite"  # in the middle of one
+    NODE_PAUSE = "NodePause"  # stands still and comes back as if nothing had been
+    CLOCK_SKEW = "ClockSkew"  # a process begins with a clock that is ahead or behind
+    CLOCK_JUMP = "ClockJump"  # its clock leaps forward
+    # of the store
+    STORE_WRITE_FAILED = "StoreWriteFailed"
+    STORE_READ_FAILED = "StoreReadFailed"
+    STORE_SLOW = "StoreSlow"
+    STORE_FULL = "StoreFull"
+    STORE_PARTIAL_WRITE = "StorePartialWrite"  # a crash keeps only the first part of what was being written
+    STORE_UNFLUSHED_LOST = "StoreUnflushedLost"  # a crash loses what was not handed over yet
+    STORE_TORN_TAIL = "StoreTornTail"  # a crash leaves half an append at the end
+    # of models
+    MODEL_TIMEOUT = "ModelTimeout"
+    MODEL_RATE_LIMITED = "ModelRateLimited"
+    MODEL_GARBAGE = "ModelGarbage"
+
+
+AGENT_FAULTS: Final = (
+    Kind.AGENT_CALL_TIMEOUT,
+    Kind.AGENT_CALL_REJECTED,
+    Kind.AGENT_NOT_FOUND,
+    Kind.AGENT_BUSY,
+    Kind.AGENT_CALL_NETWORK_DELAY,
+)
+
+
+class Fault(Struct, frozen=True, kw_only=True):
+    """A kind of fault and when it strikes: with which probability, where, how often at most, and in which span of time."""
+
+    kind: Kind
+    probability: float = 0.02  # of each occasion
+    where: str = "*"  # a pattern: of an agent's address, a node's name, or `from>to` for messages
+    count: int | None = None
+    from_ms: float = 0.0
+    until_ms: float = float("inf")
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.probability <= 1:
+            raise ValueError(f"{self.kind}: a probability lies between 0 and 1, not at {self.probability}")
+
+
+class Firing(NamedTuple):
+    """One time a fault struck: the `number`-th occasion of its kind."""
+
+    kind: Kind
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.number}"
+
+
+def parse_schedule(text: str) -> tuple[Firing, ...]:
+    """Read what `schedule` wrote."""
+    firings = []
+    for one in text.split(",") if text not in {"", "none"} else ():
+        kind, _, number = one.partition(":")
+        firings.append(Firing(Kind(kind), int(number)))
+    return tuple(firings)
+
+
+def schedule(firings: Iterable[Firing]) -> str:
+    """Write firings as one word for a command line."""
+    return ",".join(map(str, firings)) or "none"
+
+
+# Swarm testing: a seed that has all faults at once hides what only a few together would show.
+SWARM_SHARE: Final = 0.5
+
+
+class Faults:
+    """The faults of one run."""
+
+    def __init__(
+        self, seed: int, plan: Sequence[Fault], only: Iterable[Firing] | None = None, *, is_swarm: bool = False
+    ) -> None:
+        self.fired: list[Firing] = []
+        self.is_healed = False
+        self._seed = seed
+        self._occasions: dict[Kind, int] = {}
+        self._only = None if only is None else frozenset(only)
+        swarm = stream(seed, "swarm")
+        self._plan: dict[Kind, list[Fault]] = {}
+        self._left: dict[Fault, int] = {}
+        for fault in plan:
+            if not is_swarm or swarm.random() < SWARM_SHARE:
+                self._plan.setdefault(fault.kind, []).append(fault)
+                if fault.count is not None:
+                    self._left[fault] = fault.count
+        self._chances = {kind: stream(seed, f"fault {kind}").random for kind in self._plan}
+
+    def has(self, kind: Kind) -> bool:
+        """Whether this run has faults of a kind at all."""
+        return kind in self._plan and not self.is_healed
+
+    def strikes(self, kind: Kind, where: str, now_s: float) -> random.Random | None:
+        """Return None if nothing happens here; else the chance from which the details of what happens are drawn."""
+        if kind not in self._plan or self.is_healed:
+            return None
+        number = self._occasions[kind] = self._occasions.get(kind, 0) + 1
+        firing = Firing(kind, number)
+        draw = self._chances[kind]()
+        if self._only is not None:
+            is_hit = firing in self._only
+        else:
+            is_hit = any(self._hits(fault, draw, where, now_s * 1000) for fault in self._plan[kind])
+        if not is_hit:
+            return None
+        self.fired.append(firing)
+        return stream(self._seed, f"strike {firing}")
+
+    def _hits(self, fault: Fault, draw: float, where: str, now_ms: float) -> bool:
+        if draw >= fault.probability or not fault.from_ms <= now_ms < fault.until_ms or not fnmatchcase(where, fault.where):
+            return False
+        left = self._left.get(fault)
+        if left is None:
+            return True
+        if left:
+            self._left[fault] = left - 1
+        return left > 0
+
+    def counts(self) -> dict[Kind, int]:
+        """Return how often each kind struck."""
+        found: dict[Kind, int] = {}
+        for firing in self.fired:
+            found[firing.kind] = found.get(firing.kind, 0) + 1
+        return found

@@ -1,0 +1,256 @@
+"""A faulty journal on a simulated disk: what the memory engine keeps, behind a cache that a crash empties.
+
+`Disk` is what survives; all nodes of a simulation share it. `SimJournal` is one process's way to it and behaves as the embedded
+store does: it gathers, writes in batches, reports once, reads what has been written, and stops for good at the first failed
+write.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from comity.core.audit import Row, Verdict
+from comity.core.fencing import Terms, breach, taken
+from comity.core.journal import Document, Paused, Record, Resumed, Saved, StoredCall, stored
+from comity.engines.memory import MemoryJournal
+from comity.errors import ComityError, StaleLeaseError, UnavailableError
+from comity.ports import Then
+from comity.testing.faults import Kind
+from comity.testing.loop import Killed, Life
+
+if TYPE_CHECKING:
+    from comity.testing.world import World
+
+# How long records are gathered, and how long a healthy disk takes to write them.
+GATHER_S: Final = 0.001
+FLUSH_S: Final = 0.02
+WRITE_S_MAX: Final = 0.002
+SLOW_S_MAX: Final = 3.0
+
+
+class _Append(NamedTuple):
+    records: tuple[Record, ...]
+    then: Then | None
+    terms: Terms | None
+
+
+class Disk(MemoryJournal):
+    """What has been written, by all nodes."""
+
+    def __init__(self) -> None:
+        super().__init__("disk")
+        self.nodes: dict[str, None] = {}  # that have the store open
+
+    def write(self, records: Sequence[Record], terms: Terms | None) -> tuple[Sequence[Record], ComityError | None]:
+        """Take what one append brought, if its terms hold; return what was taken, or why nothing was."""
+        if terms is not None:
+            refusal = breach(terms, self._token_of, self._is_open)
+            if refusal is not None:
+                return (), refusal
+            records = taken(records, terms, self._is_open, self._below(terms.ends))
+        self.append(records)
+        return records, None
+
+    def knows(self, request_id: str) -> bool:
+        """Whether a call was ever accepted, as far as the disk knows."""
+        return request_id in self._open or request_id in self._settled
+
+    def take_over(self, node_id: str) -> list[StoredCall]:
+        """Give the open calls of nodes that are gone to another, oldest first."""
+        gone = [one for one in self._open.values() if not isinstance(one, Paused) and one.node_id not in self.nodes]
+        for one in gone:
+            self._open[one.request.request_id] = Resumed(one.request, node_id, one.at_ms)
+        return sorted((stored(one, node_id) for one in gone), key=lambda call: call.created_at)
+
+
+class SimJournal:
+    """One process's way to the disk."""
+
+    def __init__(self, world: World, disk: Disk, life: Life) -> None:
+        self.node_id = f"{life}"
+        self.failure: Exception | None = None
+        self._world = world
+        self._disk = disk
+        self._life = life
+        self._chance = world.stream(f"disk {life}")
+        self._gathered: list[_Append] = []
+        self._in_writing: list[_Append] = []
+        self._is_armed = False
+
+    def open(self) -> None:
+        """Take part; fails as a store that cannot be read does."""
+        self._read("open")
+        self._disk.nodes[self.node_id] = None
+
+    async def close(self) -> None:
+        """Write what is left and leave."""
+        self._write_now([*self._in_writing, *self._gathered], None)
+        self._in_writing, self._gathered = [], []
+        self.failure = self.failure or _unavailable("the store is closed")
+        self._disk.nodes.pop(self.node_id, None)
+
+    # --- writing ---
+
+    def append(self, records: Sequence[Record], then: Then | None = None, terms: Terms | None = None) -> None:
+        """Gather records; they are written together or not at all."""
+        if self._life.is_dead:
+            return  # whoever unwinds here is gone already
+        if self.failure is not None:
+            if then is not None:
+                then(self.failure)
+            return
+        world = self._world
+        if records and (chance := world.strikes(Kind.NODE_CRASH_IN_WRITE, self._life.name)) is not None:
+            if chance.random() < 0.5:  # it had got as far as that
+                self._gathered.append(_Append(tuple(records), None, terms))
+            self.cut()
+        world.appends += 1
+        if world.appends == world.cut_at_append:
+            self.cut()
+        self._gathered.append(_Append(tuple(records), then, terms))
+        if then is not None:
+            self._arm(GATHER_S)
+        elif not self._is_armed:
+            self._arm(FLUSH_S)
+
+    def cut(self) -> None:
+        """Let the process die in the middle of what it does."""
+        self._world.crash(self._life)
+        raise Killed
+
+    def _arm(self, delay_s: float) -> None:
+        if not self._in_writing and not (self._is_armed and delay_s == FLUSH_S):
+            self._is_armed = True
+            self._world.loop.call_later(delay_s * self._chance.random(), self._hand_over)
+
+    def _hand_over(self) -> None:
+        if self._in_writing or not self._gathered:
+            return
+        self._is_armed = False
+        self._in_writing, self._gathered = self._gathered, []
+        latency_s = WRITE_S_MAX * self._chance.random()
+        if (chance := self._world.strikes(Kind.STORE_SLOW, self._life.name)) is not None:
+            latency_s += SLOW_S_MAX * chance.random()
+        self._world.loop.call_later(latency_s, self._written)
+
+    def _written(self) -> None:
+        batch, self._in_writing = self._in_writing, []
+        error = None
+        for kind, why in ((Kind.STORE_WRITE_FAILED, "input/output error"), (Kind.STORE_FULL, "no space left on device")):
+            if self._world.strikes(kind, self._life.name) is not None:
+                error = error or _unavailable(f"the store could not be written: {why}")
+        if error is None:
+            outcomes: Sequence[Exception | None] = self._write_now(batch, None)
+        else:
+            self.failure = error
+            batch += self._gathered
+            self._gathered = []
+            outcomes = [error] * len(batch)
+        for one, outcome in zip(batch, outcomes, strict=True):
+            if one.then is not None:
+                one.then(outcome)
+        if self._gathered and not self._in_writing:
+            self._arm(GATHER_S)
+
+    def _write_now(self, appends: Sequence[_Append], chance: random.Random | None) -> list[Exception | None]:
+        """Put appends on the disk and say what became of each; a crash may have kept only the first of them."""
+        outcomes: list[Exception | None] = []
+        for one in appends[: len(appends) if chance is None else chance.randrange(len(appends))]:
+            written, refusal = self._disk.write(one.records, one.terms)
+            outcomes.append(refusal)
+            if type(refusal) is StaleLeaseError:
+                self._world.reached("zombie refused")
+            if written:
+                self._world.witness.committed(self._life, written)
+        return outcomes
+
+    def crashed(self) -> None:
+        """The process is gone: decide what had reached the disk."""
+        self._disk.nodes.pop(self.node_id, None)
+        unwritten = [one for one in (*self._in_writing, *self._gathered) if one.records]
+        self._in_writing, self._gathered = [], []
+        if not unwritten:
+            return
+        world, name = self._world, self._life.name
+        if world.strikes(Kind.STORE_UNFLUSHED_LOST, name) is not None:
+            world.reached("unflushed writes lost")
+        elif (chance := world.strikes(Kind.STORE_TORN_TAIL, name)) is not None:
+            # What is left of the last append has no seal, so whoever reads the disk next drops it.
+            world.reached("torn tail")
+            self._write_now(unwritten, chance)
+        elif (chance := world.strikes(Kind.STORE_PARTIAL_WRITE, name)) is not None:
+            world.reached("partial write")
+            self._write_now(unwritten, chance)
+        else:
+            self._write_now(unwritten, None)
+
+    # --- reading ---
+
+    def call(self, request_id: str) -> StoredCall | None:
+        """Return a call as it was last written."""
+        self._read("call")
+        return self._disk.call(request_id)
+
+    def calls(self, *, limit: int) -> list[StoredCall]:
+        """Return calls by users, newest first."""
+        self._read("calls")
+        return self._disk.calls(limit=limit)
+
+    def abandoned(self) -> list[StoredCall]:
+        """Return open calls whose node is gone, and make them this node's own."""
+        self._read("abandoned")
+        taken = self._disk.take_over(self.node_id)
+        if taken:
+            self._world.reached("calls of a dead node taken up")
+        return taken
+
+    def take_paused(self, root_id: str) -> list[StoredCall]:
+        """Return the open calls of a paused tree and make them this node's own."""
+        self._read("take_paused")
+        return self._disk.take_paused(root_id, self.node_id)
+
+    def open_roots(self) -> list[StoredCall]:
+        """Return the open calls by users, whichever node runs them."""
+        self._read("open_roots")
+        return self._disk.open_roots()
+
+    def load(self, kind: Document, key: str) -> tuple[int, bytes] | None:
+        """Return version and data of a document, written or on its way."""
+        self._read("load")
+        newest = self._disk.load(kind, key)
+        for one in (*self._in_writing, *self._gathered):
+            for record in one.records:
+                if type(record) is Saved and (record.kind, record.key) == (kind, key):
+                    newest = max(newest or (0, b""), (record.version, record.data), key=lambda one: one[0])
+        return newest
+
+    def list_documents(self, kind: Document) -> list[tuple[str, bytes]]:
+        """Return every document of a kind with its key, in order of keys."""
+        self._read("list_documents")
+        keys = {key: None for key, _ in self._disk.list_documents(kind)}
+        for one in (*self._in_writing, *self._gathered):
+            keys |= {record.key: None for record in one.records if type(record) is Saved and record.kind is kind}
+        found = ((key, self.load(kind, key)) for key in sorted(keys))
+        return [(key, newest[1]) for key, newest in found if newest is not None]
+
+    def erase(self, tenant_id: str, session_id: str) -> int:
+        """Remove a session for good."""
+        return self._disk.erase(tenant_id, session_id)
+
+    def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:
+        """Return audit rows in order."""
+        return self._disk.rows(after_id=after_id, limit=limit, root_id=root_id)
+
+    def verify(self) -> Verdict:
+        """Check the whole audit chain."""
+        return self._disk.verify()
+
+    def _read(self, what: str) -> None:
+        if self._world.strikes(Kind.STORE_READ_FAILED, self._life.name) is not None:
+            raise _unavailable(f"the store could not be read: {what}")
+
+
+def _unavailable(message: str) -> UnavailableError:
+    return UnavailableError(message, code="STORE_UNAVAILABLE")

@@ -1,0 +1,249 @@
+"""Simulated processes: real nodes on faulty ports, that start, crash, stand still and come back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from comity.core.agent import Agent, Implementation
+from comity.core.breaker import Breaker
+from comity.core.call import Event
+from comity.core.envelope import Reply, Request
+from comity.core.tool import Tool
+from comity.errors import ComityError, RefusedError, UnavailableError
+from comity.runtime.arrival import Arrival
+from comity.runtime.call import Call
+from comity.runtime.execution import Execution
+from comity.runtime.node import Node
+from comity.testing.chance import SimClock, SimIds
+from comity.testing.faults import Kind
+from comity.testing.journal import SimJournal
+from comity.testing.loop import Life, SimTask
+
+if TYPE_CHECKING:
+    from comity.testing.world import World
+
+LATE_S_MAX = 60.0
+DELAY_S_MAX = 2.0
+
+
+class CrashedError(ConnectionError):
+    """The node died under a call; what became of it is not known."""
+
+
+class FaultyExecution(Execution):
+    """Runs capabilities as the node does, and lets agents fail in every way seed 002 names."""
+
+    __slots__ = ("_life", "_world")
+
+    def __init__(self, world: World, life: Life, real: Execution) -> None:
+        super().__init__(real._clock, real._ids, _run_inline, real._hide)  # noqa: SLF001
+        self._world = world
+        self._life = life
+
+    async def _invoke(self, call: Call, ctx: Any, implementation: Implementation) -> Any:
+        world, address = self._world, call.request.target
+        if (chance := world.strikes(Kind.AGENT_CALL_NETWORK_DELAY, address)) is not None:
+            await asyncio.sleep(DELAY_S_MAX * chance.random())
+        if world.strikes(Kind.AGENT_CALL_REJECTED, address) is not None:
+            raise RefusedError(f"{address} will not do this", code="ROUTING_NOT_PERMITTED")
+        if world.strikes(Kind.AGENT_CRASH, address) is not None:
+            raise UnavailableError(f"{address} fell over")
+        if (chance := world.strikes(Kind.AGENT_CALL_TIMEOUT, address)) is not None:
+            await _dawdle(LATE_S_MAX * chance.random(), is_stubborn=chance.random() < 0.5)
+        return await super()._invoke(call, ctx, implementation)
+
+
+async def _dawdle(seconds: float, *, is_stubborn: bool) -> None:
+    """Take one's time; some do not even stop when they are told to."""
+    try:
+        await asyncio.sleep(seconds)
+    except asyncio.CancelledError:
+        if not is_stubborn:
+            raise
+
+
+async def _run_inline(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Run what is declared for a process of its own as a step of this one."""
+    await asyncio.sleep(0)
+    return function(**arguments)
+
+
+class WatchedNode(Node):
+    """A real node whose steps can be seen from outside."""
+
+    def __init__(self, world: World, life: Life, agents: Iterable[Agent], **more: Any) -> None:
+        super().__init__(agents, **more)
+        self._world = world
+        self._life = life
+
+    def _resume(self) -> None:
+        self._watch()
+        super()._resume()
+
+    def _watch(self) -> None:
+        """Put a witness beside every step that matters, before the first of them is taken."""
+        world, life, witness, path = self._world, self._life, self._world.witness, self._path
+        assert path is not None  # noqa: S101
+        activations, settlement, toolbox = path.activations, path.settlement, path.toolbox
+        path._execution = FaultyExecution(world, life, path._execution)  # noqa: SLF001
+        start, admit, leave = activations._start, activations.admit, activations.leave  # noqa: SLF001
+        close, run_tool, enter = settlement._close, toolbox._run, path._enter  # noqa: SLF001
+
+        def started(call: Call) -> None:
+            if not life.is_dead:
+                witness.started(life, call)
+            start(call)
+
+        def admitted(call: Call) -> None:
+            admit(call)
+            if not life.is_dead:
+                witness.queued(life, call)
+
+        def left(call: Call) -> None:
+            if not life.is_dead:
+                witness.left(life, call)
+            leave(call)
+
+        def closing(call: Call, event: Event, *rest: Any) -> None:
+            if not life.is_dead:
+                witness.closing(life, call, event)
+            close(call, event, *rest)
+
+        async def used(tool: Tool, request: Request, vault: Any) -> Reply:
+            witness.used(life, tool, request, is_written=world.disk.knows(request.request_id))
+            return await run_tool(tool, request, vault)
+
+        def entered(arrival: Arrival, *rest: Any, **more: Any) -> Call | Reply:
+            agent, address = arrival.agent, arrival.request.target
+            if world.strikes(Kind.AGENT_NOT_FOUND, address) is not None:
+                arrival = Arrival(arrival.request, arrival.body, None, None, arrival.problems, arrival.code)
+            elif agent is not None and world.strikes(Kind.AGENT_BUSY, address) is not None:
+                queue_max, agent.pending_max = agent.pending_max, -1
+                try:
+                    return enter(arrival, *rest, **more)
+                finally:
+                    agent.pending_max = queue_max
+            return enter(arrival, *rest, **more)
+
+        activations._start, activations.admit, activations.leave = started, admitted, left  # type: ignore[method-assign]  # noqa: SLF001
+        settlement._close, toolbox._run = closing, used  # type: ignore[method-assign, assignment]  # noqa: SLF001
+        path._enter = entered  # type: ignore[method-assign]  # noqa: SLF001
+
+
+class SimNode:
+    """One place where a node runs, over all its lives."""
+
+    def __init__(self, world: World, name: str, agents: Iterable[Agent], **more: Any) -> None:
+        self.name = name
+        self.life: Life | None = None
+        self.node: WatchedNode | None = None  # of the life that runs
+        self.clock: SimClock | None = None
+        self._world = world
+        self._agents = tuple(agents)
+        self._more = more
+        world.witness.repeatable |= {tool.name: tool.idempotent for tool in more.get("tools", ())}
+        self._lives = 0
+        self._journal: SimJournal | None = None
+        self._waiting: dict[asyncio.Future[Any], None] = {}  # clients that wait for this life
+        self.is_starting = False
+        self._up = asyncio.Event()
+
+    @property
+    def is_up(self) -> bool:
+        """Whether a client finds somebody here; one that stands still cannot be told from one that is slow."""
+        return self.node is not None and not self.is_starting
+
+    @property
+    def has_failed_store(self) -> bool:
+        """Whether its journal has stopped for good."""
+        return self._journal is not None and self._journal.failure is not None
+
+    def breakers(self) -> Mapping[tuple[str, str], Breaker]:
+        """Return the breakers of the life that runs."""
+        path = None if self.node is None else self.node._path  # noqa: SLF001
+        return {} if path is None else path.settlement.breakers
+
+    async def start(self) -> None:
+        """Begin a new life, and try again if it fails to begin."""
+        world = self._world
+        self.is_starting = True
+        while True:
+            self._lives += 1
+            life = self.life = Life(self.name, self._lives)
+            self.clock = SimClock(world.loop, world.skew_of(life))
+            self._journal = SimJournal(world, world.disk, life)
+            self.node = WatchedNode(
+                world, life, self._agents, journal=self._journal, clock=self.clock, ids=SimIds(world.stream(f"ids {life}")),
+                lag_ms=None, **self._more,
+            )  # fmt: skip
+            world.note(str(life), "starts up", "")
+            try:
+                await self.within(self.node.start())
+            except (CrashedError, ComityError) as error:
+                world.note(str(life), "fails", str(error))
+                if not life.is_dead:
+                    world.crash(life)
+                await asyncio.sleep(0.1)
+                continue
+            if not life.is_dead:  # it may have begun, and died before anybody looked
+                self.is_starting = False
+                self._up.set()
+                return
+
+    async def until_up(self) -> None:
+        """Wait until a client finds somebody here."""
+        await self._up.wait()
+
+    async def within(self, work: Awaitable[Any]) -> Any:
+        """Let the process that runs now do something and wait for it. Raises `CrashedError` if it dies meanwhile."""
+        life, loop = self.life, self._world.loop
+        assert life is not None  # noqa: S101
+        done: asyncio.Future[Any] = loop.create_future()
+        self._waiting[done] = None
+        task: SimTask = loop.create_task(work, context=life.context.copy())
+        task.add_done_callback(lambda ended: _pass_on(ended, done), context=self._world.context)
+        try:
+            return await done
+        finally:
+            self._waiting.pop(done, None)
+            if not task.done() and not life.is_dead:
+                task.cancel()
+
+    async def call(self, target: str, capability: str, inputs: dict[str, Any] | None = None, **more: Any) -> Reply:
+        """Call an agent of this node, as a client outside of it. Raises `CrashedError` if the node is or goes down."""
+        if not self.is_up or self.node is None:
+            raise CrashedError(f"{self.name} is down")
+        reply: Reply = await self.within(self.node.call(target, capability, inputs, **more))
+        self._world.told(reply)
+        return reply
+
+    def crashed(self) -> None:
+        """The life that ran here is gone."""
+        life, self.node = self.life, None
+        self._up.clear()
+        if life is None or self._journal is None:
+            return
+        self._journal.crashed()
+        waiting, self._waiting = self._waiting, {}
+        for client in waiting:
+            if not client.done():
+                client.set_exception(CrashedError(f"{life} died"))
+
+    async def close(self) -> None:
+        """End this life in good order."""
+        if self.node is not None:
+            await self.within(self.node.close())
+            self.node = None
+
+
+def _pass_on(ended: asyncio.Task[Any], done: asyncio.Future[Any]) -> None:
+    if done.done():
+        return
+    if ended.cancelled():
+        done.cancel()
+    elif (error := ended.exception()) is not None:
+        done.set_exception(error)
+    else:
+        done.set_result(ended.result())

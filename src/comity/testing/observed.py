@@ -1,0 +1,113 @@
+"""What can be known from outside: calls as the disk has them, and calls as they run in the memory of simulated processes.
+
+The two differ on purpose. What is written is the truth that survives; what runs is where places are taken and where agents wait
+for each other. Both are kept up to date one event at a time, so that looking after every event stays cheap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from comity.core.envelope import Reply, Request
+from comity.testing.loop import Life
+
+
+class Written:
+    """One call as the records so far tell it. A tool that was used is one too."""
+
+    __slots__ = (
+        "above", "below", "calls", "deadline_at", "is_late", "is_open", "is_tool", "life", "reply", "request", "tokens",
+    )  # fmt: skip
+
+    def __init__(self, request: Request, above: Written | None, life: Life) -> None:
+        self.request = request
+        self.above = above
+        self.life = life
+        self.below: dict[str, Written] = {}  # open calls directly below
+        self.calls = 1  # of its tree, itself included
+        self.tokens = 0  # that ended calls below it are known to have used
+        self.deadline_at = request.deadline_at
+        self.is_open = True
+        self.is_late = False
+        self.is_tool = request.target.startswith("tool:")
+        self.reply: Reply | None = None
+
+    def callers(self) -> Iterator[Written]:
+        """Yield every call above, nearest first."""
+        above = self.above
+        while above is not None:
+            yield above
+            above = above.above
+
+
+class Running:
+    """One call in the memory of a process: it holds a place, or waits for one."""
+
+    __slots__ = ("address", "below", "has_place", "life", "limit", "parent", "places", "queue_max", "request")
+
+    def __init__(self, request: Request, life: Life, parent: Running | None, places: int, queue_max: int) -> None:
+        self.request = request
+        self.address = request.target
+        self.life = life
+        self.parent = parent
+        self.places = places
+        self.queue_max = queue_max
+        self.below: dict[Running, None] = {}
+        self.has_place = False
+        self.limit = request.limits.fan_out_max
+
+
+class Observed:
+    """Everything that has been seen."""
+
+    def __init__(self) -> None:
+        self.written: dict[str, Written] = {}
+        self.open_roots: dict[str, Written] = {}
+        self.running: dict[tuple[Life, str], Running] = {}
+        self.at: dict[tuple[Life, str], dict[Running, None]] = {}  # by process and address
+        self.effects: dict[str, int] = {}  # by request id of the tool's use
+        self.told: dict[str, Reply] = {}  # what a client was told, by request id
+
+    def running_of(self, life: Life, request_id: str | None) -> Running | None:
+        """Return a call that runs somewhere, here before elsewhere."""
+        if request_id is None:
+            return None
+        here = self.running.get((life, request_id))
+        if here is not None:
+            return here
+        elsewhere = (one for (where, known), one in self.running.items() if known == request_id and not where.is_paused)
+        return next(elsewhere, None)
+
+    def enter(self, call: Running) -> None:
+        """A call has come to a process."""
+        self.running[call.life, call.request.request_id] = call
+        self.at.setdefault((call.life, call.address), {})[call] = None
+        if call.parent is not None:
+            call.parent.below[call] = None
+
+    def end(self, life: Life, request_id: str) -> None:
+        """A call has ended; it keeps its place until its code has really stopped."""
+        call = self.running.pop((life, request_id), None)
+        if call is None:
+            return
+        if call.parent is not None:
+            call.parent.below.pop(call, None)
+        if not call.has_place:
+            self.leave(call)
+
+    def leave(self, call: Running) -> None:
+        """A call has given up its place."""
+        here = self.at.get((call.life, call.address))
+        if here is not None:
+            here.pop(call, None)
+            if not here:
+                del self.at[call.life, call.address]
+
+    def forget(self, life: Life) -> None:
+        """A process is gone, and all its memory."""
+        for key in [key for key in self.running if key[0] is life]:
+            call = self.running.pop(key)
+            if call.parent is not None:
+                call.parent.below.pop(call, None)
+        for where in [where for where in self.at if where[0] is life]:
+            del self.at[where]

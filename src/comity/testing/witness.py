@@ -1,0 +1,212 @@
+"""Sees every event of a simulation from outside the nodes, keeps what can be known of it, and asks the invariants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from comity.core.call import Event, State
+from comity.core.envelope import Reply, Request
+from comity.core.journal import Accepted, Late, Paused, Record, Refused, Resumed, Saved, Settled
+from comity.core.tool import Tool
+from comity.testing import invariants
+from comity.testing.invariants import Check, Ended, Told, Used, ViolationError
+from comity.testing.loop import Life
+from comity.testing.observed import Observed, Running, Written
+
+if TYPE_CHECKING:
+    from comity.runtime.call import Call
+    from comity.testing.world import World
+
+# What a client is told although it cannot be written down: that nothing can.
+UNWRITABLE = frozenset({"STORE_UNAVAILABLE", "NODE_CLOSED"})
+
+
+class Witness:
+    """Stands beside the nodes. Whatever it finds wrong stops the run."""
+
+    def __init__(self, world: World) -> None:
+        self.observed = Observed()
+        self.calls = 0  # accepted or refused
+        self.refusals: dict[str, int] = {}  # by code
+        self.transitions: dict[tuple[str, str, str], int] = {}  # machine, state and event
+        self.appends: list[tuple[Record, ...]] = []  # as they were written, for whoever follows them through the specification
+        self._world = world
+        self.repeatable: dict[str, bool] = {}  # tools that may be begun again, by name
+
+    # --- what is written ---
+
+    def committed(self, life: Life, records: Sequence[Record]) -> None:
+        """An append has reached the disk."""
+        self.appends.append(tuple(records))
+        ended: list[Written] = []
+        for record in records:
+            kind = type(record)
+            if kind is Accepted:
+                self._accepted(life, record)  # type: ignore[arg-type]
+            elif kind is Settled:
+                self._settled(life, record, ended)  # type: ignore[arg-type]
+            elif kind is Refused:
+                self._refused(life, record)  # type: ignore[arg-type]
+            elif kind is Late:
+                self._late(life, record)  # type: ignore[arg-type]
+            elif kind is Paused:
+                self._note(life, "paused", record.request.request_id)  # type: ignore[union-attr]
+            else:
+                assert kind is Saved or kind is Resumed, f"a record nobody knows: {record}"  # noqa: S101
+        for call in ended:
+            self._ask(invariants.ON_APPENDED, call, call.request.request_id)
+
+    def _accepted(self, life: Life, record: Accepted) -> None:
+        observed, request = self.observed, record.request
+        known = observed.written.get(request.request_id)
+        self._ask(invariants.ON_REPEATED, (record, known, self.repeatable.get(request.capability, False)), request.request_id)
+        if known is not None:
+            return
+        call = Written(request, observed.written.get(request.parent_id or ""), life)
+        observed.written[request.request_id] = call
+        if call.is_tool:
+            self._note(life, "intends", f"{request.request_id} {request.target}")
+            self._ask(invariants.ON_TOOL_ACCEPTED, call, request.request_id)
+        else:
+            self.calls += 1
+            for one in call.callers():
+                one.calls += 1
+            source = request.source or request.user_id
+            self._note(life, "accepts", f"{request.request_id} {source} → {request.target} {request.capability}")
+            self._ask(invariants.ON_ACCEPTED, call, request.request_id)
+        if call.above is not None:
+            call.above.below[request.request_id] = call
+        else:
+            observed.open_roots[request.request_id] = call
+
+    def _settled(self, life: Life, record: Settled, ended: list[Written]) -> None:
+        request, reply = record.request, record.reply
+        call = self.observed.written.get(request.request_id)
+        code = "" if reply.error is None else f" {reply.error.code}"
+        self._note(life, "settles", f"{request.request_id} {reply.status}{code}")
+        self._ask(invariants.ON_ENDED, Ended(record, call, self._world.skew_ms), request.request_id)
+        if call is None:
+            return
+        used = reply.usage.total_tokens
+        for one in call.callers():
+            one.tokens += max(used - call.tokens, 0)
+        call.tokens = max(used, call.tokens)
+        call.is_open, call.reply = False, reply
+        if call.above is not None:
+            call.above.below.pop(request.request_id, None)
+        else:
+            self.observed.open_roots.pop(request.request_id, None)
+        ended.append(call)
+
+    def _refused(self, life: Life, record: Refused) -> None:
+        error = record.reply.error
+        code = "" if error is None else error.code
+        self.calls += 1
+        self.refusals[code] = self.refusals.get(code, 0) + 1
+        self._note(life, "refuses", f"{record.request.request_id} {record.request.target} {code}")
+
+    def _late(self, life: Life, record: Late) -> None:
+        request_id = record.request.request_id
+        self._world.reached("late reply")
+        self._note(life, "late", request_id)
+        call = self.observed.written.get(request_id)
+        if call is None or call.is_open:
+            self.violate("NoLateSuccess", f"{request_id} has not ended, so nothing of it can be late")
+
+    # --- what runs ---
+
+    def queued(self, life: Life, call: Call) -> None:
+        """A call has come to a process and has its place, or waits for one."""
+        request = call.request
+        if call.state is State.SETTLED:
+            return
+        one = self.observed.running.get((life, request.request_id)) or self._enter(life, call)
+        self._ask(invariants.ON_QUEUED, one, request.request_id)
+        if not one.has_place:
+            self._world.reached("call had to wait")
+            self._note(life, "queues", f"{request.request_id} {request.target}")
+
+    def started(self, life: Life, call: Call) -> None:
+        """A call has taken its place."""
+        self._moved("call", State.QUEUED, Event.START)
+        request = call.request
+        one = self.observed.running.get((life, request.request_id)) or self._enter(life, call)
+        one.has_place = True
+        self._note(life, "starts", f"{request.request_id} {request.target}")
+        self._ask(invariants.ON_STARTED, one, request.request_id)
+
+    def closing(self, life: Life, call: Call, event: Event) -> None:
+        """A call is about to end in the memory of a process."""
+        self._moved("call", call.state, event)
+        self.observed.end(life, call.request.request_id)
+
+    def _enter(self, life: Life, call: Call) -> Running:
+        self._moved("call", State.ADMITTED, Event.QUEUE)
+        request = call.request
+        written = self.observed.written.get(request.request_id)
+        if written is not None:  # made again in a later life: it has a new deadline, within its caller's
+            written.deadline_at = request.deadline_at
+        parent = self.observed.running_of(life, request.parent_id)
+        one = Running(request, life, parent, call.agent.concurrency, call.agent.pending_max)
+        self.observed.enter(one)
+        return one
+
+    def left(self, life: Life, call: Call) -> None:
+        """A call's code has stopped and its place is free."""
+        here = self.observed.at.get((life, call.request.target), {})
+        for one in list(here):
+            if one.has_place and one.request.request_id == call.request.request_id:
+                one.has_place = False
+                self.observed.end(life, call.request.request_id)
+                self.observed.leave(one)
+
+    def died(self, life: Life) -> None:
+        """A process is gone."""
+        self.observed.forget(life)
+
+    # --- what leaves ---
+
+    def used(self, life: Life, tool: Tool, request: Request, *, is_written: bool) -> None:
+        """A tool is about to do what it does."""
+        effects = self.observed.effects
+        effects[request.request_id] = effects.get(request.request_id, 0) + 1
+        self._note(life, "does", f"{request.request_id} {tool.name}")
+        self._ask(invariants.ON_USED, Used(request.request_id, tool, is_written), request.request_id)
+
+    def told(self, request_id: str, reply: Reply, *, is_written: bool) -> None:
+        """A client has its reply."""
+        code = "" if reply.error is None else reply.error.code
+        self._world.trace.add(self._world.loop.time(), "client", "is told", f"{request_id} {reply.status} {code}".rstrip())
+        if code in UNWRITABLE:
+            return
+        self._ask(invariants.ON_TOLD, Told(request_id, reply, is_written), request_id)
+        if reply.status != "refused":  # whoever was refused may ask again
+            self.observed.told.setdefault(request_id, reply)
+
+    # --- inside ---
+
+    def moved(self, machine: str, state: str, event: str) -> None:
+        """A state machine has taken a step."""
+        self._moved(machine, state, event)
+
+    def _moved(self, machine: str, state: str, event: str) -> None:
+        key = (machine, str(state), str(event))
+        self.transitions[key] = self.transitions.get(key, 0) + 1
+
+    def _note(self, life: Life, what: str, about: str) -> None:
+        self._world.trace.add(self._world.loop.time(), str(life), what, about)
+
+    def _ask(self, checks: Sequence[tuple[str, Check]], about: Any, request_id: str) -> None:
+        observed = self.observed
+        for name, check in checks:
+            if why := check(observed, about):
+                self.violate(name, f"{request_id}: {why}")
+
+    def violate(self, name: str, why: str) -> None:
+        """Stop the run: something that must hold does not."""
+        world = self._world
+        if world.violation is None:
+            world.violation = ViolationError(name, why)
+            world.trace.add(world.loop.time(), "witness", "VIOLATION", f"{name}: {why}")
+            world.loop.stop()

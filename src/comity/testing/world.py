@@ -1,0 +1,373 @@
+"""One simulated world: a seed, a loop, a disk, nodes on them, faults that strike, and a witness who sees it all.
+
+First things go wrong and nothing unsafe may happen; then everything is healed, and whatever is open must end. A run that goes
+round and round fails by its bound of steps instead of hanging.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import random
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextvars import Context
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct
+
+import comity.runtime.activation as activation_module
+import comity.runtime.node as node_module
+from comity.core import activation
+from comity.core.agent import Agent
+from comity.core.breaker import Breaker
+from comity.core.breaker import Event as BreakerEvent
+from comity.core.breaker import State as BreakerState
+from comity.core.envelope import Reply
+from comity.core.journal import Record
+from comity.errors import UnavailableError
+from comity.testing.chance import EPOCH_NS, sealed, stream
+from comity.testing.faults import Fault, Faults, Firing, Kind
+from comity.testing.invariants import ViolationError
+from comity.testing.journal import Disk
+from comity.testing.loop import Life, LivelockError, SimLoop, StuckError, kill
+from comity.testing.nodes import CrashedError, SimNode
+from comity.testing.trace import Trace
+from comity.testing.witness import UNWRITABLE, Witness
+
+STEPS_MAX: Final = 500_000
+# How far the clocks of two processes may lie apart, in each direction.
+SKEW_MS_MAX: Final = 200
+JUMP_MS_MAX: Final = 3_000
+PAUSE_S_MAX: Final = 12.0
+RESTART_S_MAX: Final = 1.0
+# How often a process may be hit from outside; chance stretches it up to tenfold.
+TICK_S: Final = 0.02
+# A client asks again this often before it takes a node for lost.
+TRIES_MAX: Final = 200
+
+Scenario = Callable[["World"], Awaitable[None]]
+Choice = TypeVar("Choice")
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """What one run came to."""
+
+    seed: int
+    failure: str  # empty if nothing is wrong
+    invariant: str  # that was violated; empty if none was, or if the test itself failed
+    error: BaseException | None
+    trace: Trace
+    fired: tuple[Firing, ...]
+    marks: dict[str, int]
+    refusals: dict[str, int]
+    transitions: dict[tuple[str, str, str], int]
+    appends: list[tuple[Record, ...]]
+    calls: int
+    steps: int
+    writes: int
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.failure
+
+
+class World:
+    """One run. `run` plays a scenario in it."""
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        faults: Sequence[Fault] = (),
+        only: Iterable[Firing] | None = None,
+        is_swarm: bool = False,
+        steps_max: int = STEPS_MAX,
+        cut_at_step: int | None = None,
+        cut_at_append: int | None = None,
+    ) -> None:
+        self.seed = seed
+        self.faults = Faults(seed, faults, only, is_swarm=is_swarm)
+        self.trace = Trace()
+        self.marks: dict[str, int] = {}
+        self.violation: ViolationError | None = None
+        self.chance = self.stream("world")  # for whoever writes a scenario
+        self.context = Context()  # of what belongs to no process
+        self.loop = SimLoop(self.stream("order"), is_shuffled=self.stream("mode").random() < 0.5, steps_max=steps_max)
+        self.loop.on_cut = self.crash
+        self.disk = Disk()
+        self.nodes: dict[str, SimNode] = {}
+        self.witness = Witness(self)
+        self.appends = 0
+        self.cut_at_step = cut_at_step
+        self.cut_at_append = cut_at_append
+        self.skew_ms = 2 * SKEW_MS_MAX if self.faults.has(Kind.CLOCK_SKEW) else 0
+        self._knobs = self.stream("knobs")
+        self._restarts = self.stream("restarts")
+        self._clients = self.stream("clients")
+        self._ids = itertools.count(1)
+        self._background: list[asyncio.Task[Any]] = []
+
+    # --- for whoever writes a scenario ---
+
+    def stream(self, name: str) -> random.Random:
+        """Return a stream of chance that no other draw shifts."""
+        return stream(self.seed, name)
+
+    def knob(self, *choices: Choice) -> Choice:
+        """Let the seed choose a setting: a bound that is never reached in real life may be two here."""
+        return self._knobs.choice(choices)
+
+    def reached(self, mark: str) -> None:
+        """Note that something worth testing has happened: a mark that no seed reaches shows that nothing was tested."""
+        self.marks[mark] = self.marks.get(mark, 0) + 1
+
+    async def node(self, agents: Iterable[Agent], name: str | None = None, **more: Any) -> SimNode:
+        """Start a node with these agents; `more` goes to `Node`."""
+        name = name or f"n{len(self.nodes) + 1}"
+        node = self.nodes[name] = SimNode(self, name, agents, **more)
+        await node.start()
+        return node
+
+    async def call(self, target: str, capability: str, inputs: dict[str, Any] | None = None, **more: Any) -> Reply:
+        """Call as a careful client does: under one request id, at any node, again if the node dies, until there is a reply."""
+        more.setdefault("request_id", f"r{next(self._ids)}")
+        reply: Reply | None = None
+        for _ in range(TRIES_MAX):
+            node = self._clients.choice(list(self.nodes.values()))
+            try:
+                reply = await node.call(target, capability, inputs, **more)
+            except (CrashedError, UnavailableError):
+                self.reached("client asked again")
+            else:
+                if not self._is_to_ask_again(reply):
+                    return reply
+            await asyncio.sleep(0.05 + 0.1 * self._clients.random())
+        if reply is None:
+            raise CrashedError(f"no node answered {more['request_id']} in {TRIES_MAX} tries")
+        return reply
+
+    async def heal(self) -> None:
+        """Let nothing go wrong any more, and bring back what did."""
+        if self.faults.is_healed:
+            return
+        self.faults.is_healed = True
+        self.note("world", "heals", "")
+        for node in self.nodes.values():
+            life = node.life
+            if life is not None:
+                life.steps_left = -1
+            if life is not None and life.is_paused:
+                self.resume(node)
+            elif life is not None and not life.is_dead and node.has_failed_store:
+                self.crash(life)  # somebody restarts a node that can write nothing
+        for node in self.nodes.values():
+            await node.until_up()
+
+    # --- what strikes ---
+
+    def strikes(self, kind: Kind, where: str) -> random.Random | None:
+        """Ask whether a fault strikes here and now."""
+        chance = self.faults.strikes(kind, where, self.loop.time())
+        if chance is not None:
+            self.note("fault", "strikes", f"{self.faults.fired[-1]} at {where}")
+        return chance
+
+    def crash(self, life: Life) -> None:
+        """Let a process die where it stands; somebody starts it again after a while."""
+        if life.is_dead:
+            return
+        kill(life)
+        self.loop.keep_dead(life)
+        self.reached("node crashed")
+        self.note(str(life), "dies", "")
+        self.witness.died(life)
+        node = self.nodes[life.name]
+        node.crashed()
+        if not node.is_starting:
+            delay_s = RESTART_S_MAX * self._restarts.random()
+            self.loop.call_later(delay_s, self._restart, node, context=self.context)
+
+    def _restart(self, node: SimNode) -> None:
+        self.reached("node restarted")
+        self._background.append(self.loop.create_task(node.start(), context=self.context.copy()))
+
+    def pause(self, node: SimNode, seconds: float) -> None:
+        """Let a process stand still for a while: it does not know, and nobody else can tell."""
+        life = node.life
+        if life is not None and not life.is_dead and not life.is_paused:
+            life.is_paused = True
+            self.note(str(life), "stands still", f"for {seconds:.3f} s")
+            self.loop.call_later(seconds, self.resume, node, context=self.context)
+
+    def resume(self, node: SimNode) -> None:
+        """Let it go on, none the wiser."""
+        if node.life is not None and node.life.is_paused:
+            self.reached("paused node came back")
+            self.note(str(node.life), "goes on", "")
+            self.loop.go_on(node.life)
+
+    def skew_of(self, life: Life) -> int:
+        """Return how far the clock of a new process is off, in nanoseconds."""
+        chance = self.strikes(Kind.CLOCK_SKEW, life.name)
+        return 0 if chance is None else chance.randint(-SKEW_MS_MAX, SKEW_MS_MAX) * 1_000_000
+
+    async def _meddle(self) -> None:
+        """Hit processes from outside, now and then, and start those again that can write nothing any more."""
+        chance = self.stream("ticks")
+        while not self.faults.is_healed:
+            await asyncio.sleep(TICK_S * (1 + 9 * chance.random()))
+            for node in list(self.nodes.values()):
+                life = node.life
+                if life is None or life.is_dead or life.is_paused:
+                    continue
+                if node.has_failed_store and chance.random() < 0.1:
+                    self.crash(life)  # whoever looks after it starts it again
+                    continue
+                if (details := self.strikes(Kind.NODE_CRASH, node.name)) is not None:
+                    life.steps_left = details.randrange(40)
+                if (details := self.strikes(Kind.NODE_PAUSE, node.name)) is not None:
+                    self.pause(node, PAUSE_S_MAX * details.random() ** 2)
+                if node.clock is not None and (details := self.strikes(Kind.CLOCK_JUMP, node.name)) is not None:
+                    node.clock.offset_ns += details.randint(1, JUMP_MS_MAX) * 1_000_000
+                    self.skew_ms += JUMP_MS_MAX
+
+    # --- the run ---
+
+    def run(self, scenario: Scenario) -> Outcome:
+        """Play a scenario: safety while things go wrong, then healing, then everything must end."""
+        error: BaseException | None = None
+        with self._observing():
+            try:
+                self.loop.run_until_complete(self._main(scenario))
+            except (LivelockError, StuckError) as caught:
+                error = self.violation = self.violation or ViolationError("EveryCallEnds", str(caught))
+            except BaseException as caught:  # noqa: BLE001  a scenario's own assertions are a finding too
+                error = self.violation or caught
+            finally:
+                for node in self.nodes.values():
+                    if node.life is not None:
+                        node.life.is_dead = True  # nobody looks any more
+                self.loop.bury()
+        if error is None and self.loop.failures:
+            first = self.loop.failures[0]
+            error = first.get("exception") or RuntimeError(first["message"])
+        if isinstance(error, (KeyboardInterrupt, SystemExit)):
+            raise error
+        return self._outcome(error)
+
+    async def _main(self, scenario: Scenario) -> None:
+        if any(self.faults.has(kind) for kind in Kind):
+            self._background.append(asyncio.ensure_future(self._meddle()))
+        await scenario(self)
+        await self.heal()
+        await self._end()
+        for node in self.nodes.values():
+            await node.close()
+        verdict = self.disk.verify()
+        if not verdict.ok:
+            self.witness.violate("AuditComplete", f"the chain of the audit is broken: {verdict.reason}")
+            await asyncio.sleep(0)
+
+    async def _end(self) -> None:
+        """See that what is open ends, and that breakers let somebody try."""
+        observed = self.witness.observed
+        latest_ms = max((one.deadline_at for one in observed.open_roots.values()), default=0)
+        while any(not self._is_paused(one) for one in observed.open_roots):
+            now_ms = self.now_ms()
+            if now_ms > latest_ms + 1_000 + self.skew_ms:
+                self.witness.violate("EveryCallEnds", f"{', '.join(observed.open_roots)} did not end")
+            await asyncio.sleep(0.1)
+        if not any(breaker.state is not BreakerState.CLOSED for breaker in self._breakers()):
+            return
+        longest_ms = max(one._policy.open_ms for one in self._breakers())  # noqa: SLF001
+        await asyncio.sleep(longest_ms / 1000 + 1)
+        for node in self.nodes.values():
+            for (agent, capability), breaker in node.breakers().items():
+                if node.clock is not None and breaker.retry_after_ms(node.clock.now_ns() // 1_000_000) is not None:
+                    self.witness.violate("BreakerEventuallyProbes", f"{capability} of {agent} is {breaker.state} for ever")
+                    await asyncio.sleep(0)
+
+    def now_ms(self) -> int:
+        """Return the time of the world, which no process knows."""
+        return EPOCH_NS // 1_000_000 + round(self.loop.time() * 1000)
+
+    def told(self, reply: Reply) -> None:
+        """A client has its reply."""
+        self.witness.told(reply.request_id, reply, is_written=reply.status == "refused" or self._is_written(reply))
+
+    def _is_to_ask_again(self, reply: Reply) -> bool:
+        """Whether a client should try again: the node could not write, or another one still works on it."""
+        if reply.error is None:
+            return False
+        if reply.error.code in UNWRITABLE:
+            return not self._is_written(reply)
+        known = self.disk.call(reply.request_id)
+        return reply.error.code == "AGENT_BUSY" and known is not None and known.settled_at is None
+
+    def _is_written(self, reply: Reply) -> bool:
+        known = self.disk.call(reply.request_id)
+        return known is not None and known.reply is not None and known.reply.status == reply.status
+
+    def note(self, who: str, what: str, about: str) -> None:
+        """Add a line to the trace."""
+        self.trace.add(self.loop.time(), who, what, about)
+
+    def _is_paused(self, request_id: str) -> bool:
+        known = self.disk.call(request_id)
+        return known is not None and known.reply is not None and known.settled_at is None
+
+    def _breakers(self) -> list[Breaker]:
+        return [one for node in self.nodes.values() for one in node.breakers().values()]
+
+    @contextlib.contextmanager
+    def _observing(self) -> Iterator[None]:
+        """Seal the world off, and see the steps of every state machine."""
+        witness, move = self.witness, Breaker._move  # noqa: SLF001
+        key = self.stream("key").randbytes(32)
+
+        def advance(state: activation.State, event: activation.Event) -> activation.State:
+            witness.moved("activation", state, event)
+            return activation.advance(state, event)
+
+        def moved(breaker: Breaker, event: BreakerEvent) -> None:
+            witness.moved("breaker", breaker.state, event)
+            move(breaker, event)
+
+        log = logging.getLogger("comity")
+        replaced: tuple[tuple[Any, str, Any], ...] = (
+            (activation_module, "advance", advance),
+            (Breaker, "_move", moved),
+            (node_module, "key_for", lambda _: key),
+            (log, "disabled", True),
+        )
+        with sealed(self.seed, self.loop):
+            originals = [getattr(where, name) for where, name, _ in replaced]
+            for where, name, twin in replaced:
+                setattr(where, name, twin)
+            try:
+                yield
+            finally:
+                for (where, name, _), original in zip(replaced, originals, strict=True):
+                    setattr(where, name, original)
+
+    def _outcome(self, error: BaseException | None) -> Outcome:
+        invariant = error.name if isinstance(error, ViolationError) else ""
+        failure = "" if error is None else (str(error) if invariant else f"{type(error).__name__}: {error}")
+        return Outcome(
+            seed=self.seed,
+            failure=failure,
+            invariant=invariant,
+            error=error,
+            trace=self.trace,
+            fired=tuple(self.faults.fired),
+            marks=self.marks,
+            refusals=self.witness.refusals,
+            transitions=self.witness.transitions,
+            appends=self.witness.appends,
+            calls=self.witness.calls,
+            steps=self.loop.steps,
+            writes=self.appends,
+        )

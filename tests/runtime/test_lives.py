@@ -1,0 +1,195 @@
+"""What the simulator found: what a call tree keeps over crashes, standstills and several lives of its node."""
+
+from __future__ import annotations
+
+import asyncio
+
+from comity import Agent, Context, Limits, Tool
+from comity.testing import World
+
+
+def run(scenario, seed=1):
+    outcome = World(seed).run(scenario)
+    assert outcome.failure == "", outcome.trace.text()
+    return outcome
+
+
+def records(outcome, request_id):
+    """Return the kinds and statuses of what was written about a call."""
+    found = [record for append in outcome.appends for record in append if getattr(record, "request", None) is not None]
+    mine = [record for record in found if record.request.request_id == request_id]
+    return [(type(record).__name__, str(record.reply.status) if hasattr(record, "reply") else "") for record in mine]
+
+
+def test_a_queue_is_bounded_while_its_agent_wakes_up():
+    async def wake(address, state):
+        await asyncio.sleep(1)
+
+    agent = Agent("A", concurrency=1, pending_max=1, on_activate=wake)
+
+    @agent.capability("GO")
+    async def go():
+        return 1
+
+    async def scenario(world):
+        await world.node([agent])
+        replies = await asyncio.gather(*(world.call("A", "GO", user_id="u") for _ in range(4)))
+        assert sorted(reply.error.code if reply.error else "" for reply in replies) == ["", "", "AGENT_BUSY", "AGENT_BUSY"]
+
+    run(scenario)
+
+
+def test_a_result_that_waited_out_a_standstill_is_late_and_no_success():
+    agent = Agent("A")
+
+    @agent.capability("GO")
+    async def go():
+        await asyncio.sleep(0.1)
+        return 1
+
+    async def scenario(world):
+        node = await world.node([agent])
+        asking = asyncio.ensure_future(world.call("A", "GO", user_id="u", request_id="r", timeout_ms=1_000))
+        await asyncio.sleep(0.05)
+        world.pause(node, 5)
+        assert (await asking).status == "timeout"
+
+    found = [records(run(scenario, seed), "r") for seed in range(12)]  # by seed, the result or the timer comes first
+    assert [("Accepted", ""), ("Settled", "timeout"), ("Late", "success")] in found
+    assert {tuple(one[:2]) for one in found} == {(("Accepted", ""), ("Settled", "timeout"))}
+
+
+def slow_tool(seconds: float, **more) -> Tool:
+    async def work() -> int:
+        await asyncio.sleep(seconds)
+        return 1
+
+    return Tool(name="work", function=work, **more)
+
+
+def user_of_tools() -> Agent:
+    agent = Agent("A", tools_allowed=["work"])
+
+    @agent.capability("GO")
+    async def go(ctx: Context):
+        return await ctx.use_tool("work")
+
+    return agent
+
+
+def test_a_tool_in_use_ends_with_the_call_that_used_it_and_its_node_starts_again():
+    async def scenario(world):
+        node = await world.node([user_of_tools()], tools=[slow_tool(10)])
+        reply = await world.call("A", "GO", user_id="u", request_id="r", timeout_ms=1_000)
+        assert reply.status == "timeout"
+        world.crash(node.life)
+        await node.until_up()
+
+    assert records(run(scenario), "r#1") == [("Accepted", ""), ("Settled", "cancelled")]
+
+
+def test_a_tool_that_is_begun_again_in_a_later_life_ends_once():
+    async def scenario(world):
+        node = await world.node([user_of_tools()], tools=[slow_tool(0.2, idempotent=True)])
+        asking = asyncio.ensure_future(world.call("A", "GO", user_id="u", request_id="r"))
+        await asyncio.sleep(0.1)
+        world.crash(node.life)
+        assert (await asking).data == 1
+
+    assert records(run(scenario), "r#1") == [("Accepted", ""), ("Accepted", ""), ("Settled", "success")]
+
+
+def test_a_task_that_outlived_its_call_uses_no_tools():
+    agent = Agent("A", tools_allowed=["work"])
+    left = []
+
+    @agent.capability("GO")
+    async def go(ctx: Context):
+        async def later():
+            await asyncio.sleep(1)
+            return await ctx.use_tool("work")
+
+        left.append(asyncio.ensure_future(later()))
+
+    async def scenario(world):
+        await world.node([agent], tools=[slow_tool(0)])
+        await world.call("A", "GO", user_id="u", request_id="r")
+        await asyncio.sleep(2)
+        assert left[0].exception().code == "CALL_CANCELLED"
+
+    assert records(run(scenario), "r#1") == []
+
+
+def test_a_root_that_its_node_ends_at_start_is_not_begun_again_while_that_is_being_written():
+    agent = Agent("A")
+    begun = []
+
+    @agent.capability("GO")
+    async def go():
+        begun.append(1)
+        await asyncio.sleep(60)
+
+    async def scenario(world):
+        node = await world.node([agent])
+        asking = asyncio.ensure_future(world.call("A", "GO", user_id="u", request_id="r", timeout_ms=100))
+        await asyncio.sleep(0.05)
+        world.crash(node.life)
+        await asyncio.sleep(0.1)  # its deadline passes before anybody takes it up
+        await node.until_up()
+        reply = await node.call("A", "GO", user_id="u", request_id="r", timeout_ms=100)
+        assert (reply.status, reply.error.code) == ("refused", "AGENT_BUSY")
+        assert (await asking).status == "timeout"
+
+    run(scenario)
+    assert begun == [1]
+
+
+def test_a_tree_has_one_budget_for_all_its_lives():
+    boss, helper = Agent("BOSS"), Agent("HELP")
+
+    @boss.capability("GO")
+    async def go(ctx: Context):
+        replies = [await ctx.call("HELP", "WORK", {"ms": ms}) for ms in (0, 200, 0, 0)]
+        return [reply.error.code if reply.error else "" for reply in replies]
+
+    @helper.capability("WORK")
+    async def work(ctx: Context, ms: int):
+        ctx.report_usage(prompt_tokens=10)
+        await asyncio.sleep(ms / 1000)
+
+    async def scenario(world):
+        node = await world.node([boss, helper])
+        limits = Limits(calls_max=4)
+        asking = asyncio.ensure_future(world.call("BOSS", "GO", user_id="u", request_id="r", limits=limits))
+        await asyncio.sleep(0.1)
+        world.crash(node.life)
+        reply = await asking
+        assert reply.data == ["", "", "", "BUDGET_CALLS_EXHAUSTED"]
+        assert (reply.usage.calls, reply.usage.prompt_tokens) == (3, 30)
+
+    run(scenario)
+
+
+def test_parallel_calls_keep_their_ids_in_every_life_whichever_of_them_runs_first():
+    boss, helper = Agent("BOSS"), Agent("HELP")
+
+    @boss.capability("GO")
+    async def go(ctx: Context):
+        asked = [ctx.call("HELP", "WORK", {"number": number}) for number in range(4)]
+        replies = await ctx.gather(*reversed(asked))
+        return [reply.unwrap() for reply in replies]
+
+    @helper.capability("WORK")
+    async def work(ctx: Context, number: int):
+        await asyncio.sleep(number / 10)
+        return [number, ctx.request.request_id]
+
+    async def scenario(world):
+        node = await world.node([boss, helper])
+        asking = asyncio.ensure_future(world.call("BOSS", "GO", user_id="u", request_id="r"))
+        await asyncio.sleep(0.15)
+        world.crash(node.life)
+        assert (await asking).data == [[number, f"r.{number + 1}"] for number in (3, 2, 1, 0)]
+
+    for seed in range(4):
+        run(scenario, seed)

@@ -1,0 +1,152 @@
+"""A whole simulated world: the project's own workload under every fault, the same for the same seed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from comity import Agent, Context
+from comity.testing import Fault, Kind, World
+from comity.testing.mesh import STORM, mesh
+
+SEEDS = range(40)
+
+
+@pytest.fixture(scope="module")
+def storm():
+    """Return the outcomes of some seeds of the project's own workload with every fault on."""
+    return [World(seed, faults=STORM, is_swarm=True).run(mesh) for seed in SEEDS]
+
+
+def test_nothing_that_must_hold_fails_under_every_fault(storm):
+    assert [(one.seed, one.failure) for one in storm if not one.ok] == []
+    assert sum(one.calls for one in storm) > 40 * len(SEEDS)
+
+
+def test_things_did_go_wrong(storm):
+    fired = {firing.kind for one in storm for firing in one.fired}
+    assert fired >= {Kind.NODE_CRASH_IN_WRITE, Kind.NODE_CRASH, Kind.STORE_FULL, Kind.AGENT_CALL_TIMEOUT, Kind.AGENT_BUSY}
+    marks = {mark for one in storm for mark in one.marks}
+    assert marks >= {"node crashed", "calls of a dead node taken up", "repeated request joined", "late reply"}
+
+
+def test_different_seeds_give_different_runs(storm):
+    assert len({one.trace.digest() for one in storm}) == len(SEEDS)
+
+
+DIGESTS = """
+import sys
+from comity.testing.mesh import STORM, mesh
+from comity.testing import World
+for seed in map(int, sys.argv[1:]):
+    print(seed, World(seed, faults=STORM, is_swarm=True).run(mesh).trace.digest())
+"""
+
+
+def digests(seeds, hash_seed):
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    command = [sys.executable, "-c", DIGESTS, *map(str, seeds)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+
+def test_the_same_seeds_give_the_same_traces_in_two_processes_with_two_hash_seeds_and_in_another_order(storm):
+    seeds = list(SEEDS)[:12]
+    first, second = digests(seeds, "0"), digests(seeds[::-1], "12345")
+    assert sorted(first.splitlines()) == sorted(second.splitlines())
+    assert first.splitlines() == [f"{one.seed} {one.trace.digest()}" for one in storm[:12]]
+
+
+def echo() -> Agent:
+    agent = Agent("A")
+
+    @agent.capability("ECHO")
+    async def repeat(ctx: Context, text: str) -> str:
+        await asyncio.sleep(0.1)
+        return text
+
+    return agent
+
+
+def test_a_client_gets_its_reply_although_the_node_dies_under_its_call():
+    async def scenario(world):
+        node = await world.node([echo()])
+        asking = asyncio.ensure_future(world.call("A", "ECHO", {"text": "hello"}, user_id="u"))
+        await asyncio.sleep(0.05)
+        world.crash(node.life)
+        reply = await asking
+        assert reply.data == "hello"
+
+    outcome = World(1).run(scenario)
+    assert outcome.failure == ""
+    assert outcome.marks["node crashed"] == outcome.marks["node restarted"] == 1
+
+
+def test_a_failing_assertion_of_the_scenario_is_the_failure_of_the_run():
+    async def scenario(_):
+        assert 1 + 1 == 3, "as expected"
+
+    outcome = World(1).run(scenario)
+    assert "as expected" in outcome.failure
+    assert outcome.invariant == ""
+
+
+def test_what_nobody_caught_fails_the_run():
+    async def scenario(world):
+        async def forgotten():
+            raise KeyError("lost")
+
+        task = asyncio.ensure_future(forgotten())
+        await asyncio.sleep(1)
+        del task
+
+    assert "lost" in World(1).run(scenario).failure
+
+
+def test_chance_and_time_of_code_that_asks_nobody_belong_to_the_seed():
+    import random
+    import time
+    import uuid
+
+    seen = []
+
+    async def scenario(_):
+        await asyncio.sleep(5)
+        seen.append((time.time(), time.monotonic(), random.random(), uuid.uuid4(), os.urandom(4)))
+
+    for _ in range(2):
+        assert World(3).run(scenario).ok
+    assert seen[0] == seen[1]
+    assert World(4).run(scenario).ok
+    assert seen[2][2:] != seen[0][2:]
+    assert seen[0][1] == 5.0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        line
+        for line in (Path(__file__).parent / "regressions.txt").read_text().splitlines()
+        if line and not line.startswith("#")
+    ],
+)
+def test_what_once_failed_stays_repaired(line):
+    seed = int(line.split()[0])
+    assert World(seed, faults=STORM, is_swarm=True).run(mesh).failure == ""
+
+
+def test_a_store_that_fails_is_seen_by_callers_and_outlived():
+    async def scenario(world):
+        await world.node([echo()])
+        for number in range(20):
+            reply = await world.call("A", "ECHO", {"text": str(number)}, user_id="u")
+            assert reply.data == str(number)
+
+    fault = Fault(kind=Kind.STORE_WRITE_FAILED, probability=0.2, count=3)
+    outcome = World(5, faults=[fault]).run(scenario)
+    assert outcome.failure == ""
+    assert len(outcome.fired) == 3
