@@ -72,7 +72,7 @@ def test_an_answer_is_kept_and_emitted(guided, place):
     shown = guided("guidance", "show").out
     assert "answered" in shown
     assert "o11y (0.9): N+1 queries" in shown
-    with SpanStore(place / "comity.db") as store:
+    with SpanStore(place / "comity.db.spans") as store:
         (insight,) = InsightQuerier(store).query(project_id="default")
     assert (insight.id, insight.agent_id, insight.evidence[0].ref) == (ran.document["insight_id"], "o11y", "t1")
 

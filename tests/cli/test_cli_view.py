@@ -5,7 +5,7 @@ import yaml
 
 from comity.cli.view import AUDIENCES
 from comity.core.audience import View
-from comity.core.insight import Mode
+from comity.core.emission import Mode
 from comity.core.tokens import estimate
 from comity.engines.insights import InsightEmitter
 from comity.engines.span_store import SpanStore
@@ -19,7 +19,7 @@ def no_settings(monkeypatch):
 
 @pytest.fixture
 def told(comity, place):
-    with SpanStore(place / "comity.db") as store:
+    with SpanStore(place / "comity.db.spans") as store:
         emitter = InsightEmitter(store, project_id="checkout", agent_id="o11y", mode=Mode.DUAL)
         emitter.emit_decision(
             summary="Use events", confidence=0.92, rationale="Lower coupling", evidence=[{"type": "adr", "ref": "ADR-015"}]
@@ -75,6 +75,6 @@ def test_nothing_found_and_no_store_say_what_to_do(told, comity, place):
     assert (empty.code, "No insights of other in the last 24h" in empty.out) == (0, True)
     ran = comity("view", "--store", "none.db")
     assert (ran.code, "does not exist" in ran.err) == (4, True)
-    assert not (place / "none.db").exists()
+    assert not (place / "none.db.spans").exists()
     assert comity("view", "--range", "soon").code == 2
     assert comity("view", "--audience", "executiv").code == 2

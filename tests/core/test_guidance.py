@@ -1,5 +1,8 @@
 """Guidance is read with every problem named, errs on the safe side, and loses no answer."""
 
+import re
+from pathlib import Path
+
 import pytest
 import yaml
 from hypothesis import given
@@ -70,6 +73,14 @@ def ids(items):
 def problems_of(part):
     _, problems = parse({"spec": {"agentGuidance": part}})
     return {problem.path.removeprefix("spec.agentGuidance."): problem.message for problem in problems}
+
+
+def test_the_document_in_the_docs_is_one():
+    page = (Path(__file__).parents[2] / "docs" / "guidance.md").read_text()
+    (text,) = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    found, problems = parse(yaml.safe_load(text))
+    assert problems == ()
+    assert [len(getattr(found, part)) for part in ("constraints", "preferences", "questions", "context")] == [2, 1, 1, 1]
 
 
 # --- asking ---

@@ -8,7 +8,7 @@ import yaml
 from comity.core.audience import READ_FULL_CONTEXT
 from comity.core.insight import Insight, Mode, Type, to_span
 from comity.core.tokens import estimate
-from comity.engines.guidance import GuidanceFile
+from comity.engines.guidance import GuidanceFile, GuidanceReader, GuidanceResponder
 from comity.engines.insights import InsightEmitter
 from comity.engines.personalization import PersonalizedQuerier, facts_of
 from comity.engines.span_store import SpanStore
@@ -134,3 +134,28 @@ def test_a_document_from_elsewhere_and_facts_of_ones_own_are_taken(store, clock,
 @pytest.mark.parametrize("document", [{}, {"spec": None}, {"spec": [1]}, {"spec": {"agentGuidance": {"focus": "x"}}}])
 def test_a_document_without_facts_has_none(document):
     assert facts_of(document) == {}
+
+
+def test_the_seeds_own_calls_need_no_store(tmp_path, monkeypatch):
+    """Every call of the protocol's guidance and personalization examples, as it is written there."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COMITY_STORE", raising=False)
+    question = "questions: [{id: q-latency-cause, question: 'Why?', priority: critical}]"
+    (tmp_path / ".comity").mkdir()
+    (tmp_path / ".comity" / f"{PROJECT}.yaml").write_text(DOCUMENT.replace("constraints:", f"{question}\n    constraints:"))
+    reader = GuidanceReader(project_id=PROJECT)
+    assert [one.severity for one in reader.get_constraints_for_path("src/api/checkout.py")] == ["blocking"]
+    assert [q.question for q in reader.get_open_questions() if q.priority == "critical"] == ["Why?"]
+    responder = GuidanceResponder(project_id=PROJECT, agent_id="claude-code")
+    responder.answer_question(
+        question_id="q-latency-cause",
+        answer="Root cause is N+1 database query in payment verification",
+        confidence=0.95,
+        evidence=[{"type": "trace", "ref": "trace-abc123"}],
+    )
+    querier = PersonalizedQuerier(project_id=PROJECT)
+    assert querier.get_insights(audience="executive", time_range="7d")["total"] == 1
+    (found,) = querier.get_insights(audience="developer", time_range="24h")["insights"]
+    assert found["evidence"] == [{"type": "trace", "ref": "trace-abc123"}]
+    assert len(querier.get_insights(audience="agent", time_range="2h")["insights"]) == 1
+    assert (tmp_path / "comity.db.spans").is_file()

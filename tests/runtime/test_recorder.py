@@ -11,9 +11,9 @@ from comity.core.insight import Audience
 from comity.core.telemetry import Settings, settings_from
 from comity.engines.insights import InsightQuerier
 from comity.engines.otlp_receive import SpanServer
+from comity.engines.span_place import spans_path
 from comity.engines.span_store import SpanStore
 from comity.errors import CallerError
-from comity.runtime.recorder import spans_path
 
 TRACE, SPAN = "12345678901234567890123456789012", "1234567890123456"
 PARENT = f"00-{TRACE}-{SPAN}-01"

@@ -6,7 +6,6 @@ import argparse
 import getpass
 import os
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from comity.cli.exits import CliError, Exit
@@ -223,6 +222,7 @@ def _asked(args: argparse.Namespace) -> tuple[Callable[[Guidance], Guidance], st
 
 def _answer(args: argparse.Namespace, project: str, source: GuidanceSource, out: Output) -> Exit:
     from comity.engines.guidance import GuidanceResponder
+    from comity.engines.span_place import spans_path
     from comity.engines.span_store import SpanStore
 
     evidence = []
@@ -231,7 +231,7 @@ def _answer(args: argparse.Namespace, project: str, source: GuidanceSource, out:
         if not (kind and has_ref and ref):
             raise CliError(Exit.USAGE, f"{given!r} is no evidence", hint="Write --evidence trace=TRACE_ID, or file=PATH.")
         evidence.append({"type": kind, "ref": ref})
-    with SpanStore(Path(args.store)) as store:
+    with SpanStore(spans_path(args.store)) as store:
         responder = GuidanceResponder(store, project_id=project, agent_id=args.agent or getpass.getuser(), source=source)
         insight = responder.answer_question(args.question_id, answer=args.answer, confidence=args.confidence, evidence=evidence)
     if out.is_json:

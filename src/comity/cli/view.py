@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from comity.cli.exits import CliError, Exit
@@ -26,12 +25,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, out: Output) -> Exit:
     """Show the view."""
     from comity.engines.personalization import PersonalizedQuerier
+    from comity.engines.span_place import spans_path
     from comity.engines.span_store import SpanStore
 
     project, where, source = open_source(args)
-    if not Path(args.store).is_file():
-        raise CliError(Exit.NOT_FOUND, f"the store {args.store} does not exist", hint="--store or COMITY_STORE names another.")
-    with SpanStore(Path(args.store)) as store, out.busy("reading the store"):
+    path = spans_path(args.store)
+    if not path.is_file():
+        hint = "Nodes with a store make it; --store or COMITY_STORE names another."
+        raise CliError(Exit.NOT_FOUND, f"{path}, the spans of the store, does not exist", hint=hint)
+    with SpanStore(path) as store, out.busy("reading the store"):
         querier = PersonalizedQuerier(store, project_id=project, source=source)
         if querier.problems:
             raise CliError(Exit.USAGE, f"the settings in {where} have problems", problems=querier.problems)

@@ -25,10 +25,9 @@ from comity.core.insight import Insight
 from comity.core.payload import Problem
 from comity.engines.file_watch import FileWatch, Stamp, stamp
 from comity.engines.insights import EvidenceGiven, InsightEmitter, evidence_of
-from comity.engines.span_store import SpanStore
 from comity.engines.system import SystemClock
 from comity.errors import CallerError, UnavailableError
-from comity.ports import Clock, GuidanceSource, Ids
+from comity.ports import Clock, GuidanceSource, Ids, SpanSink
 
 FOLDER_DEFAULT: Final = ".comity"
 DOCUMENT_BYTES_MAX: Final = 1024 * 1024
@@ -232,7 +231,7 @@ class GuidanceResponder:
 
     def __init__(
         self,
-        store: SpanStore,
+        store: SpanSink | None = None,
         *,
         project_id: str,
         agent_id: str,

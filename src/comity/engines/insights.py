@@ -5,7 +5,8 @@
     for decision in InsightQuerier(store).query(project_id="checkout-service", insight_type="decision", time_range="24h"):
         print(decision.summary)
 
-An insight is stored when `emit` returns. Nothing is cached between queries, so what was emitted is found at once.
+An insight is stored when `emit` returns. Nothing is cached between queries, so what was emitted is found at once. Without a
+store the spans of the default one are used, which is `COMITY_STORE` or `./comity.db`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from comity.core.query import Query
 from comity.core.query.values import parse_duration
 from comity.core.span import Attributes
 from comity.core.tokens import estimate
+from comity.engines.span_place import default_spans
 from comity.engines.span_store import SpanStore
 from comity.engines.system import SystemClock, SystemIds
 from comity.errors import CallerError
@@ -41,7 +43,7 @@ class InsightEmitter:
 
     def __init__(
         self,
-        store: SpanSink,
+        store: SpanSink | None = None,
         *,
         project_id: str,
         agent_id: str,
@@ -52,7 +54,7 @@ class InsightEmitter:
         ids: Ids | None = None,
         resource: Attributes | None = None,
     ) -> None:
-        self.store = store
+        self.store = default_spans() if store is None else store
         self.project_id = project_id
         self.agent_id = agent_id
         self.session_id = session_id
@@ -144,8 +146,8 @@ class InsightEmitter:
 class InsightQuerier:
     """Reads insights, whoever emitted them and in whatever mode. What was superseded or has expired is left out."""
 
-    def __init__(self, store: SpanStore, *, clock: Clock | None = None) -> None:
-        self.store = store
+    def __init__(self, store: SpanStore | None = None, *, clock: Clock | None = None) -> None:
+        self.store = default_spans() if store is None else store
         self._clock = clock or SystemClock()
 
     def query(

@@ -1,6 +1,6 @@
 """A project's insights as its audiences like to see them, with the call of the ContextCore protocol.
 
-    querier = PersonalizedQuerier(store, project_id="checkout-service")
+    querier = PersonalizedQuerier(project_id="checkout-service")
     querier.get_insights(audience="executive", time_range="7d")
 
 What an audience likes is in the `personalization` of the project's document; what `summaryFields` name is looked for in its
@@ -33,7 +33,7 @@ class PersonalizedQuerier:
 
     def __init__(
         self,
-        store: SpanStore,
+        store: SpanStore | None = None,
         *,
         project_id: str,
         folder: str | Path = FOLDER_DEFAULT,

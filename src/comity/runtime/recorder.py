@@ -20,6 +20,7 @@ from comity.core.limits import SPANS_KEPT_MAX
 from comity.core.span import Attributes, Event, Kind, Link, Span, Status
 from comity.core.telemetry import PROVIDER, CallEnd, ExportStats, Settings, named, storable
 from comity.core.trace_context import SAMPLED, TRACEPARENT, TRACESTATE, TraceContext
+from comity.engines.span_place import spans_path
 from comity.ports import Clock, Ids
 
 if TYPE_CHECKING:  # loaded when a node needs them; most in memory never do
@@ -31,12 +32,6 @@ if TYPE_CHECKING:  # loaded when a node needs them; most in memory never do
 # How long spans are gathered before they are handed over, and how many at most.
 GATHER_S: Final = 0.2
 GATHERED_MAX: Final = 1_024
-
-
-def spans_path(store: str | Path) -> Path:
-    """Return where the spans of a node with a store are kept: beside it, so that writing them never delays a call."""
-    path = Path(store)
-    return path.with_name(f"{path.name}.spans")
 
 
 class OpenSpan:
