@@ -57,3 +57,12 @@ def test_a_window_narrows_the_selection_in_time():
     found = compared(Compare(SELECTED, 10, (10, 20)), spans)
     assert found["selection", True] == [1.0]
     assert found["baseline", True] == [1.0]
+
+
+def test_values_of_different_types_are_counted_apart():
+    spans = [span(n, None if n == 1 else 1, attributes={"v": value}) for n, value in enumerate((1, 1.0, True, 1), 1)]
+    comparison, trace = Comparison(Compare(SELECTED), 1), Trace(spans)
+    for one in spans:
+        comparison.add(one, trace, 0)
+    counted = {repr(dict(labels)["span.v"]): values for labels, values in comparison.series().items() if "span.v" in dict(labels)}
+    assert counted == {"1": [2.0], "1.0": [1.0], "True": [1.0], "'nil'": [4.0]}

@@ -181,3 +181,16 @@ def test_a_quantile_is_spread_within_its_bucket_by_rank_rounded_up():
     assert log2_quantile(0.9, {2.0: 1, 8.0: 1}) == 8.0
     assert log2_quantile(0.5, {2.0: 1, 8.0: 1}) == 2.0
     assert log2_quantile(0.5, {}) == 0
+
+
+def test_values_of_different_types_are_different_series_though_python_takes_them_for_equal():
+    values = [1, 1.0, True, (1,), (1.0,), 1, 0, False, 0.0]
+    spans = [made(number, 101, x=value) for number, value in enumerate(values, 1)]
+    found = query_range("{} | count_over_time() by (span.x)", [spans], start_ns=TEN * 10, end_ns=TEN * 11, step_ns=TEN)
+    counted = [(repr(dict(one.labels)["span.x"]), max(value for _, value in one.samples)) for one in found]
+    assert sorted(counted) == sorted(
+        [("1", 2.0), ("1.0", 1.0), ("True", 1.0), ("(1,)", 1.0), ("(1.0,)", 1.0), ("0", 1.0), ("False", 1.0), ("0.0", 1.0)]
+    )
+    ratio = "({} | rate() by (span.x)) / ({} | rate() by (span.x))"
+    found = query_range(ratio, [spans], start_ns=TEN * 10, end_ns=TEN * 11, step_ns=TEN)
+    assert [{value for _, value in one.samples} for one in found] == [{1.0}] * 8

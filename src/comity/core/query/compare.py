@@ -13,7 +13,7 @@ from comity.core.query import ast
 from comity.core.query.evaluate import Compiler, field_value
 from comity.core.query.fetch import Request
 from comity.core.query.normalize import normalize
-from comity.core.query.series import SeriesSet, check_size
+from comity.core.query.series import SeriesSet, check_size, label
 from comity.core.query.trace import Trace
 from comity.core.query.values import Type, type_of
 from comity.core.span import Span
@@ -61,10 +61,10 @@ class Comparison:
         found: SeriesSet = {}
         for group, counts in self._groups.items():
             for field, values in _by_field(counts).items():
-                ranked = sorted(values, key=lambda value: (-sum(counts[field, value]), str(value)))
+                ranked = sorted(values, key=lambda value: (-sum(counts[label(field, value)]), str(value)))
                 for value in ranked[: self._top_n]:
-                    found[(TYPE_LABEL, group), (field, value)] = counts[field, value]
-                total = [sum(step) for step in zip(*(counts[field, value] for value in values), strict=True)]
+                    found[(TYPE_LABEL, group), label(field, value)] = counts[label(field, value)]
+                total = [sum(step) for step in zip(*(counts[label(field, value)] for value in values), strict=True)]
                 found[(TYPE_LABEL, f"{group}_total"), (field, "nil")] = total
                 if len(ranked) > self._top_n:
                     found[(ERROR_LABEL, TOO_MANY_VALUES), (field, "nil")] = [0.0] * self._steps
@@ -73,11 +73,11 @@ class Comparison:
 
 def _fields(span: Span, trace: Trace) -> Iterator[tuple[str, Any]]:
     for written, read in _INTRINSICS:
-        yield written, read(span, trace)
+        yield label(written, read(span, trace))
     for scope, attributes in ((ast.Scope.SPAN, span.attributes), (ast.Scope.RESOURCE, span.resource)):
         for name, value in attributes.items():
             if type_of(value) not in (Type.NIL, Type.ARRAY):
-                yield str(ast.Attribute(scope, name)), value
+                yield label(str(ast.Attribute(scope, name)), value)
 
 
 def _by_field(counts: _Counts) -> dict[str, list[Any]]:

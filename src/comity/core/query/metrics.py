@@ -19,7 +19,7 @@ from comity.core.query.errors import Fault, QueryError
 from comity.core.query.evaluate import Value, field_value
 from comity.core.query.pipeline import CompiledPipeline
 from comity.core.query.search import prepare
-from comity.core.query.series import Labels, SeriesSet, check_size, combine, rank, threshold
+from comity.core.query.series import Labels, SeriesSet, check_size, combine, label, rank, threshold
 from comity.core.query.trace import Trace
 from comity.core.query.values import NUMERIC, SECOND_NS, Duration, Type, groupable, type_of
 from comity.core.span import Span
@@ -182,7 +182,7 @@ class _Tally:
         cells[at] = self._fold(cells[at], number)
 
     def _labels(self, span: Span, trace: Trace) -> Labels:
-        found = tuple((key, groupable(read(span, trace))) for key, read in self._by)
+        found = tuple(label(key, groupable(read(span, trace))) for key, read in self._by)
         known = tuple(pair for pair in found if pair[1] is not None)
         # A series needs a label: where all are missing, the first says so.
         return known or (((found[0][0], "nil"),) if found else ())
@@ -191,13 +191,13 @@ class _Tally:
         function = self._aggregate.function
         if function == "quantile_over_time":
             return {
-                (*labels, (QUANTILE_LABEL, quantile)): [log2_quantile(quantile, cell or {}) for cell in cells]
+                (*labels, label(QUANTILE_LABEL, quantile)): [log2_quantile(quantile, cell or {}) for cell in cells]
                 for labels, cells in self._cells.items()
                 for quantile in self._aggregate.quantiles
             }
         if function == "histogram_over_time":
             return {
-                (*labels, (BUCKET_LABEL, bucket)): [float((cell or {}).get(bucket, 0)) for cell in cells]
+                (*labels, label(BUCKET_LABEL, bucket)): [float((cell or {}).get(bucket, 0)) for cell in cells]
                 for labels, cells in self._cells.items()
                 for bucket in sorted({bucket for cell in cells if cell for bucket in cell})
             }

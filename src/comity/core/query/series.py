@@ -9,9 +9,31 @@ from typing import Any
 
 from comity.core.query.errors import Fault, QueryError
 from comity.core.query.operators import COMPARE
-from comity.core.query.values import divide
+from comity.core.query.values import divide, type_of
 
 SAMPLES_MAX = 2_000_000
+
+
+
+class Label(tuple[str, Any]):
+    """A label whose value Python would take for another: 1, 1.0 and true are three labels, not one."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return tuple.__eq__(self, other) is True and _kind(self[1]) == _kind(other[1])  # type: ignore[index]
+
+    __hash__ = tuple.__hash__
+
+
+def label(key: str, value: Any) -> tuple[str, Any]:
+    """Return a label. Texts and integers need no more than a pair, and most labels are one of these."""
+    return (key, value) if isinstance(value, str) or type(value) is int else Label((key, value))
+
+
+def _kind(value: Any) -> Any:
+    return tuple(map(_kind, value)) if isinstance(value, tuple) else type_of(value)
+
 
 Labels = tuple[tuple[str, Any], ...]
 SeriesSet = dict[Labels, list[float]]
@@ -70,7 +92,7 @@ def _name(labels: Labels) -> str:
 
 
 def _renamed(labels: Labels, name: str) -> Labels:
-    return tuple((key, name if key == _NAME else value) for key, value in labels)
+    return tuple((_NAME, name) if pair[0] == _NAME else pair for pair in labels)
 
 
 def threshold(found: SeriesSet, op: str, bound: float) -> SeriesSet:
