@@ -18,9 +18,10 @@ from comity.core.lease import Lease
 from comity.core.model import Completion, Prompt
 from comity.core.span import Span
 
-if TYPE_CHECKING:  # loaded where guidance is used
+if TYPE_CHECKING:  # loaded where guidance and queries are used
     from comity.core.guidance import Guidance
     from comity.core.payload import Problem
+    from comity.core.query import Query, SearchResult, Series
 
 Then = Callable[[Exception | None], None]
 Receive = Callable[[str, bytes], None]  # the sender's node id, and what it sent
@@ -31,6 +32,37 @@ class SpanSink(Protocol):
 
     def ingest(self, spans: Iterable[Span]) -> int:
         """Take spans and return how many were new."""
+        ...
+
+
+class SpanSource(Protocol):
+    """Where spans are asked for: the embedded store, a node's memory, or a Tempo elsewhere."""
+
+    def trace(self, trace_id: str) -> list[Span]:
+        """Return the spans of a trace; leading zeros of its id may be missing."""
+        ...
+
+    def find(self, query: str | Query, *, start_ns: int | None = None, end_ns: int | None = None) -> list[Span]:
+        """Return every span a query finds, whole."""
+        ...
+
+    def search(
+        self,
+        query: str | Query,
+        *,
+        start_ns: int | None = None,
+        end_ns: int | None = None,
+        limit: int = 20,
+        spss: int = 3,
+        strict: bool = False,
+    ) -> SearchResult:
+        """Return the traces a query finds, and of each the first spans."""
+        ...
+
+    def query_range(
+        self, query: str | Query, *, start_ns: int, end_ns: int, step_ns: int, strict: bool = False
+    ) -> tuple[Series, ...]:
+        """Return the time series of a metrics query."""
         ...
 
 

@@ -25,10 +25,10 @@ from comity.core.query.values import parse_duration
 from comity.core.span import Attributes
 from comity.core.tokens import estimate
 from comity.engines.span_place import default_spans
-from comity.engines.span_store import SpanStore
 from comity.engines.system import SystemClock, SystemIds
+from comity.engines.tempo import TempoStore
 from comity.errors import CallerError
-from comity.ports import Clock, Ids, SpanSink
+from comity.ports import Clock, Ids, SpanSink, SpanSource
 
 LIMIT_DEFAULT: Final = 100
 TIME_RANGE_DEFAULT: Final = "24h"
@@ -146,8 +146,15 @@ class InsightEmitter:
 class InsightQuerier:
     """Reads insights, whoever emitted them and in whatever mode. What was superseded or has expired is left out."""
 
-    def __init__(self, store: SpanStore | None = None, *, clock: Clock | None = None) -> None:
-        self.store = default_spans() if store is None else store
+    def __init__(self, store: SpanSource | None = None, *, tempo_url: str | None = None, clock: Clock | None = None) -> None:
+        """Ask a store, or a Tempo by its address, or the spans beside the default store."""
+        self.store: SpanSource
+        if store is not None:
+            self.store = store
+        elif tempo_url is not None:
+            self.store = TempoStore(tempo_url)
+        else:
+            self.store = default_spans()
         self._clock = clock or SystemClock()
 
     def query(
@@ -223,9 +230,7 @@ class InsightQuerier:
 
     def _read(self, asked: Query, since_ms: int | None) -> list[Insight]:
         start_ns = None if since_ms is None else since_ms * _MS_NS
-        result = self.store.search(asked, start_ns=start_ns, limit=0, spss=0)
-        spans = [match.span for trace in result.traces for spanset in trace.spansets for match in spanset.spans]
-        return insights.read_spans(spans)[0]
+        return insights.read_spans(self.store.find(asked, start_ns=start_ns))[0]
 
     def _now_ms(self) -> int:
         return self._clock.now_ns() // _MS_NS

@@ -21,9 +21,8 @@ from comity.core.insight import Insight
 from comity.core.tokens import estimate
 from comity.engines.guidance import FOLDER_DEFAULT, GuidanceFile
 from comity.engines.insights import TIME_RANGE_DEFAULT, InsightQuerier, range_ms, word
-from comity.engines.span_store import SpanStore
 from comity.engines.system import SystemClock
-from comity.ports import Clock, GuidanceSource
+from comity.ports import Clock, GuidanceSource, SpanSource
 
 _MS_NS = 10**6
 
@@ -33,7 +32,7 @@ class PersonalizedQuerier:
 
     def __init__(
         self,
-        store: SpanStore | None = None,
+        store: SpanSource | None = None,
         *,
         project_id: str,
         folder: str | Path = FOLDER_DEFAULT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from comity.core.query import Query, SearchResult, Series, lenient
+from comity.core.query import Query, SearchResult, Series, lenient, matched_spans
 from comity.core.query import query_range as run_range
 from comity.core.query import search as run_search
 from comity.core.query.search import LIMIT_DEFAULT, SPANS_PER_SPANSET_DEFAULT
@@ -57,6 +57,10 @@ class MemorySpans:
         traces = reversed(group_by_trace(self._spans()))
         prepared = lenient(query, strict=strict)
         return run_search(prepared, traces, start_ns=start_ns, end_ns=end_ns, limit=limit, spans_per_spanset=spss)
+
+    def find(self, query: str | Query, *, start_ns: int | None = None, end_ns: int | None = None) -> list[Span]:
+        """Return every span a query finds, whole."""
+        return matched_spans(self.search(query, start_ns=start_ns, end_ns=end_ns, limit=0, spss=0))
 
     def query_range(
         self, query: str | Query, *, start_ns: int, end_ns: int, step_ns: int, strict: bool = False

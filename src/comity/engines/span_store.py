@@ -19,7 +19,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from comity.core.query import Fault, Prefilter, Query, QueryError, SearchResult, Series, lenient, prefilter
+from comity.core.query import Fault, Prefilter, Query, QueryError, SearchResult, Series, lenient, matched_spans, prefilter
 from comity.core.query import query_range as run_range
 from comity.core.query import search as run_search
 from comity.core.query.conditions import Condition
@@ -196,6 +196,10 @@ class SpanStore:
             numbers = self._candidates(connection, wanted.trace, start_ns, end_ns)
             traces = (self._load(connection, number, start_ns, end_ns) for number in numbers)
             return run_search(prepared, traces, start_ns=start_ns, end_ns=end_ns, limit=limit, spans_per_spanset=spss)
+
+    def find(self, query: str | Query, *, start_ns: int | None = None, end_ns: int | None = None) -> list[Span]:
+        """Return every span a query finds, whole."""
+        return matched_spans(self.search(query, start_ns=start_ns, end_ns=end_ns, limit=0, spss=0))
 
     def query_range(
         self, query: str | Query, *, start_ns: int, end_ns: int, step_ns: int, strict: bool = False

@@ -64,5 +64,7 @@ def test_values_of_different_types_are_counted_apart():
     comparison, trace = Comparison(Compare(SELECTED), 1), Trace(spans)
     for one in spans:
         comparison.add(one, trace, 0)
-    counted = {repr(dict(labels)["span.v"]): values for labels, values in comparison.series().items() if "span.v" in dict(labels)}
+    counted = {
+        repr(dict(labels)["span.v"]): values for labels, values in comparison.series().items() if "span.v" in dict(labels)
+    }
     assert counted == {"1": [2.0], "1.0": [1.0], "True": [1.0], "'nil'": [4.0]}

@@ -1,11 +1,16 @@
-from query_world import span
+import json
 
-from comity.core.query import encode_search, encode_series, query_range, search
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from query_world import SEARCHES, span, traces
+
+from comity.core.query import decode_search, decode_series, encode_search, encode_series, query_range, search
 from comity.core.query.metrics import Series
 from comity.core.query.trace import NOT_RECEIVED
 from comity.core.query.values import Duration
 from comity.core.query.wire import encode_result
-from comity.core.span import Kind, Status
+from comity.core.span import Kind, SpanError, Status
 
 SPANS = [
     span(1, name="root", end_ns=2 * 10**6, resource={"service.name": "a"}, trace_id=0xAB),
@@ -81,3 +86,26 @@ def test_numbers_json_cannot_say_are_written_as_words():
         {"timestampMs": "1", "value": "Infinity"},
         {"timestampMs": "2", "value": "-Infinity"},
     ]
+
+
+@given(st.lists(traces(), max_size=3), SEARCHES)
+def test_a_search_answer_is_read_back_and_written_the_same(some, query):
+    document = encode_search(search(query, some, limit=0, spans_per_spanset=0))
+    assert encode_search(decode_search(document)) == document
+
+
+def test_what_a_real_tempo_answered_is_read_and_written_the_same(tempo_dir):
+    misc = json.loads((tempo_dir / "answers.json").read_text())["misc"]
+    raw = misc["raw search limit=2 spss=1 blocker"]["answer"]
+    assert encode_search(decode_search(raw))["traces"] == raw["traces"]
+    raw = misc["raw metrics"]["answer"]
+    kept = [{"labels": one["labels"], "samples": one["samples"]} for one in raw["series"]]  # exemplars are not
+    assert encode_series(decode_series(raw))["series"] == kept
+
+
+@pytest.mark.parametrize(
+    "broken", [[], {"traces": [{}]}, {"traces": [{"traceID": 7}]}, {"series": [{"samples": [{}]}]}, {"series": 7}]
+)
+def test_an_answer_that_is_none_is_refused(broken):
+    with pytest.raises(SpanError):
+        decode_search(broken) and decode_series(broken)

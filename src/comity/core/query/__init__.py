@@ -7,6 +7,7 @@ query_range(query, traces, …)           the time series of a metrics query
 prefilter(query)                        what a store may look up in its indexes first
 builder                                 queries from values instead of text
 encode_search, encode_series            results as Tempo's HTTP API writes them
+decode_search, decode_series            and back
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from comity.core.query.errors import Fault, QueryError
 from comity.core.query.metrics import Series, query_range
 from comity.core.query.parse import parse
 from comity.core.query.rewrite import Rewritten, lenient, rewrite
-from comity.core.query.search import SearchResult, prepare, search
+from comity.core.query.search import SearchResult, matched_spans, prepare, search
 from comity.core.query.validate import validate
-from comity.core.query.wire import encode_search, encode_series
+from comity.core.query.wire import decode_search, decode_series, encode_search, encode_series
 
 __all__ = [
     "Fault",
@@ -29,9 +30,12 @@ __all__ = [
     "Rewritten",
     "SearchResult",
     "Series",
+    "decode_search",
+    "decode_series",
     "encode_search",
     "encode_series",
     "lenient",
+    "matched_spans",
     "parse",
     "prefilter",
     "prepare",

@@ -77,6 +77,11 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     inspected_spans: int
 
 
+def matched_spans(result: SearchResult) -> list[Span]:
+    """Return the spans a search shows, trace by trace."""
+    return [match.span for trace in result.traces for spanset in trace.spansets for match in spanset.spans]
+
+
 def prepare(query: str | ast.Query) -> ast.Query:
     """Return a query that parses and makes sense, or raise `QueryError`."""
     if isinstance(query, str):

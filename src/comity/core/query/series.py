@@ -14,7 +14,6 @@ from comity.core.query.values import divide, type_of
 SAMPLES_MAX = 2_000_000
 
 
-
 class Label(tuple[str, Any]):
     """A label whose value Python would take for another: 1, 1.0 and true are three labels, not one."""
 

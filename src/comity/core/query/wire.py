@@ -1,4 +1,4 @@
-"""Results in the JSON that Tempo's HTTP API answers with, so that its clients can read ours."""
+"""Results in the JSON that Tempo's HTTP API answers with: written, so that its clients can read ours, and read."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from comity.core.query.metrics import Series
-from comity.core.query.search import SearchResult, SpanMatch, SpansetMatch, TraceMatch
+from comity.core.query.search import SearchResult, ServiceStats, SpanMatch, SpansetMatch, TraceMatch
 from comity.core.query.trace import NOT_RECEIVED
 from comity.core.query.values import Duration
-from comity.core.span import encode_value
+from comity.core.span import Span, SpanError, decode_value, encode_value
 
 
 def encode_result(value: Any) -> dict[str, Any]:
@@ -84,3 +84,75 @@ def _sample(time_ms: int, value: float) -> dict[str, Any]:
     if math.isinf(value):
         return {"timestampMs": str(time_ms), "value": "Infinity" if value > 0 else "-Infinity"}
     return {"timestampMs": str(time_ms)} | ({"value": value} if value else {})
+
+
+def decode_search(document: Any) -> SearchResult:
+    """Return the answer to a search, or raise `SpanError`. Of a span there is what the answer shows and no more."""
+    try:
+        metrics = document.get("metrics") or {}
+        return SearchResult(
+            traces=tuple(_read_trace(trace) for trace in document.get("traces") or ()),
+            inspected_traces=int(metrics.get("inspectedTraces", 0)),
+            inspected_spans=int(metrics.get("inspectedSpans", 0)),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise SpanError("answer", f"is not the answer to a search: {error!r}") from None
+
+
+def _read_trace(raw: Any) -> TraceMatch:
+    trace_id = raw["traceID"].rjust(32, "0")  # its zeros in front are left out
+    service = raw.get("rootServiceName", "")
+    stats = raw.get("serviceStats") or {}
+    return TraceMatch(
+        trace_id=trace_id,
+        root_service_name="" if service == NOT_RECEIVED else service,
+        root_name=raw.get("rootTraceName", ""),
+        has_root=service != NOT_RECEIVED,
+        start_ns=int(raw.get("startTimeUnixNano", 0)),
+        duration_ns=int(raw.get("durationMs", 0)) * 10**6,
+        spansets=tuple(_read_spanset(spanset, trace_id) for spanset in raw.get("spanSets") or ()),
+        services={
+            name: ServiceStats(span_count=int(one.get("spanCount", 0)), error_count=int(one.get("errorCount", 0)))
+            for name, one in stats.items()
+        },
+    )
+
+
+def _read_spanset(raw: Any, trace_id: str) -> SpansetMatch:
+    return SpansetMatch(
+        matched=int(raw.get("matched", 0)),
+        spans=tuple(_read_span(span, trace_id) for span in raw.get("spans") or ()),
+        attributes=_read_pairs(raw.get("attributes")),
+    )
+
+
+def _read_span(raw: Any, trace_id: str) -> SpanMatch:
+    start_ns = int(raw.get("startTimeUnixNano", 0))
+    attributes = _read_pairs(raw.get("attributes"))
+    span = Span(
+        trace_id=trace_id,
+        span_id=raw["spanID"].rjust(16, "0"),
+        name=raw.get("name", ""),
+        start_ns=start_ns,
+        end_ns=start_ns + int(raw.get("durationNanos", 0)),
+        attributes=dict(attributes),
+    )
+    return SpanMatch(span=span, attributes=attributes, shows_name="name" in raw)
+
+
+def decode_series(document: Any) -> tuple[Series, ...]:
+    """Return the answer to a metrics query, or raise `SpanError`."""
+    try:
+        return tuple(
+            Series(
+                labels=_read_pairs(one.get("labels")),
+                samples=tuple((int(s["timestampMs"]), float(s.get("value", 0.0))) for s in one.get("samples") or ()),
+            )
+            for one in document.get("series") or ()
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise SpanError("answer", f"is not the answer to a metrics query: {error!r}") from None
+
+
+def _read_pairs(raw: Any) -> tuple[tuple[str, Any], ...]:
+    return tuple((pair["key"], decode_value(pair.get("value"))) for pair in raw or ())
