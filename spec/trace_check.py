@@ -23,7 +23,14 @@ GRACE_MS: Final = 1_000
 ENDED_WELL: Final = frozenset({"success", "partial"})
 ENDED_FROM_OUTSIDE: Final = frozenset({"timeout", "cancelled", "error"})
 LIMITS: Final = ("depth_max", "fan_out_max", "timeout_ms", "timeout_ms_max", "calls_max", "tokens_max")
-KINDS: Final = {"Accepted": "admitted", "Refused": "refused", "Settled": "settled", "Late": "late", "Paused": "paused"}
+KINDS: Final = {
+    "Accepted": "admitted",
+    "Refused": "refused",
+    "Settled": "settled",
+    "Late": "late",
+    "Paused": "paused",
+    "Noted": "noted",
+}
 IDENTITY: Final = ("user_id", "tenant_id", "session_id")
 
 
@@ -44,7 +51,7 @@ class Seat(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Call:
-    """What the records so far say about one call. A tool use is one too, but holds no place and costs no call."""
+    """What the records so far say about one call. Tool uses and models asked are too, but hold no place and cost no call."""
 
     request_id: str
     target: str
@@ -343,6 +350,13 @@ def _pause(state: State, record: Record) -> tuple[str, str] | None:
     return None
 
 
+def _note(state: State, record: Record) -> tuple[str, str] | None:
+    call = state.calls.get(record["request_id"])
+    if call is None or not call.is_open:
+        return "SettledOnce", f"{record['request_id']} is not open, and something was found in it"
+    return None
+
+
 def _crash(state: State, _: Record) -> tuple[str, str] | None:
     """Memory is lost: nobody waits for anybody until the journal shows that they do."""
     state.at.clear()
@@ -357,6 +371,7 @@ ACTIONS: Final[dict[str, Callable[[State, Record], tuple[str, str] | None]]] = {
     "settled": _settle,
     "late": _record_late,
     "paused": _pause,
+    "noted": _note,
     "crash": _crash,
 }
 
@@ -371,7 +386,7 @@ def _read(state: State, record: Record) -> Call:
         above=state.calls.get(record["parent_id"] or ""),
         limits=limits,
         deadline_at=record.get("deadline_at"),
-        is_tool=str(record["target"]).startswith("tool:"),
+        is_tool=str(record["target"]).startswith(("tool:", "model:")),
     )
 
 

@@ -25,6 +25,17 @@ def test_the_list_as_json_has_every_field_of_an_agent(comity, app):
     assert "input_schema" not in boss["capabilities"][0]
 
 
+def test_an_agent_that_thinks_is_shown_with_its_model_and_what_its_prompt_costs(comity, tmp_path):
+    (tmp_path / "team.yaml").write_text("agents: [{id: prime, model: openai:gpt-4o, use_standard_protocol: true}, {id: plain}]")
+    app = ("--app", str(tmp_path / "team.yaml"))
+    listed = comity(*app, "agents").out.splitlines()
+    assert listed[0].split()[-1] == "model"
+    assert listed[1].endswith("openai:gpt-4o")
+    assert "thinks with openai:gpt-4o, 282 tokens of instructions" in comity(*app, "agents", "prime").out
+    (prime, plain) = comity(*app, "agents", "--json").document["agents"]
+    assert (prime["model"], prime["prompt_tokens"], plain["model"]) == ("openai:gpt-4o", 282, None)
+
+
 def test_one_agent_is_shown_with_its_inputs_and_a_call_that_works(comity, app):
     ran = comity("agents", "hands")
     assert ran.code == 0

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comity import Agent, Limits, Node, Retry
+from comity.core import agent as core
 from comity.core.agent import DeclarationError
 from comity.core.breaker import Policy
 from comity.runtime import manifest
@@ -126,7 +127,7 @@ def test_the_entries_name_exactly_what_an_agent_can_be_given():
         return {name for name in inspect.signature(function).parameters if name not in {"self", *but}}
 
     agent = set(manifest.AgentEntry.__struct_fields__)
-    assert agent - {"capabilities"} == given(Agent.__init__, "on_activate", "on_deactivate")
+    assert agent - {"capabilities"} == given(Agent.__init__, "on_activate", "on_deactivate", "count_tokens")
     capability = set(manifest.CapabilityEntry.__struct_fields__)
     assert capability - {"breaker", "implementations"} == given(
         Agent.capability, "breaker_policy", "retry", "run_in", "priority"
@@ -146,7 +147,7 @@ def test_what_the_file_leaves_out_is_what_the_decorator_leaves_out(tmp_path):
 
     def facts(agent):
         capability = agent.capabilities["C"]
-        own = {name: getattr(agent, name) for name in Agent.__slots__ if name != "capabilities"}
+        own = {name: getattr(agent, name) for name in core.Agent.__slots__ if name != "capabilities"}
         its = {
             name: getattr(capability, name)
             for name in ("name", "description", "version", "timeout_ms", "active", "limits", "breaker")
@@ -155,6 +156,28 @@ def test_what_the_file_leaves_out_is_what_the_decorator_leaves_out(tmp_path):
         return own, its, ways
 
     assert facts(loaded) == facts(declared)
+
+
+def test_an_agent_with_a_model_can_be_declared_in_a_file(tmp_path):
+    text = """
+    agents:
+      - id: prime
+        model: openai:gpt-4o
+        instructions: You lead.
+        tools: ["registry_functions:hello", ledger]
+        output_type: {type: object, required: [total]}
+        success_criteria: [the total is right]
+        settings: {max_tokens: 50}
+        thinking: {rounds_max: 2}
+    """
+    (tmp_path / "models.yaml").write_text(text)
+    (agent,) = manifest.load_agents(tmp_path / "models.yaml", Agent)
+    assert (agent.mind.model_name, agent.mind.instructions) == ("openai:gpt-4o", "You lead.")
+    assert (agent.mind.settings.max_tokens, agent.mind.thinking.rounds_max) == (50, 2)
+    assert "the total is right" in agent.mind.system
+    assert list(agent.tools) == ["hello", "ledger"]
+    with pytest.raises(DeclarationError, match="give load_agents"):
+        manifest.load_agents(tmp_path / "models.yaml")
 
 
 def test_json_and_yaml_say_the_same(tmp_path):

@@ -7,13 +7,14 @@ import json
 import shlex
 from typing import Any
 
-from comity import Agent
 from comity.cli import app
 from comity.cli.exits import CliError, Exit
 from comity.cli.output import Output, clean
-from comity.core.agent import Capability
+from comity.core.agent import Agent, Capability, DeclarationError
 from comity.core.registry import Registry
 from comity.core.schema import Checker, SchemaError
+from comity.models.agent import Agent as ThinkingAgent
+from comity.models.mind import Mind
 
 _COUNTABLE = ("number", "whole number", "text", "object", "list")
 HELP = "list the agents, or show what one can do"
@@ -65,8 +66,22 @@ def _document(agent: Agent, *, with_schemas: bool) -> dict[str, Any]:
         "pending_max": agent.pending_max,
         "can_call": None if agent.can_call is None else sorted(agent.can_call),
         "tools_allowed": sorted(agent.tools_allowed),
+        "model": None if (mind := _mind(agent)) is None else mind.model_name,
+        "prompt_tokens": None if mind is None else _prompt_tokens(mind),
         "capabilities": [_capability(one, with_schemas=with_schemas) for one in agent.capabilities.values()],
     }
+
+
+def _mind(agent: Agent) -> Mind | None:
+    return agent.mind if isinstance(agent, ThinkingAgent) else None
+
+
+def _prompt_tokens(mind: Mind) -> int | None:
+    """Return what the model is told before every task, in tokens; None if that cannot be made."""
+    try:
+        return mind.count(mind.system)
+    except (SchemaError, DeclarationError):
+        return None
 
 
 def _capability(capability: Capability, *, with_schemas: bool) -> dict[str, Any]:
@@ -104,12 +119,14 @@ def _show_all(agents: list[Agent], out: Output) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("agent", "status", "description", "capabilities"):
+    minds = [_mind(agent) for agent in agents]
+    for title in ("agent", "status", "description", "capabilities", *(["model"] if any(minds) else [])):
         table.add_column(title, overflow="fold")
-    for agent in agents:
+    for agent, mind in zip(agents, minds, strict=True):
         names = agent.id if not agent.aliases else f"{agent.id} ({', '.join(agent.aliases)})"
         codes = ", ".join(one.code if one.active else f"{one.code} (off)" for one in agent.capabilities.values())
-        table.add_row(names, str(agent.status), clean(agent.description), codes or "none")
+        model = [] if mind is None else [clean(mind.model_name)]
+        table.add_row(names, str(agent.status), clean(agent.description), codes or "none", *model)
     out.text(table)
 
 
@@ -117,6 +134,10 @@ def _show_one(agent: Agent, out: Output) -> None:
     from rich.text import Text
 
     out.text(Text(agent.id, "bold") + Text(f"  {clean(agent.description)}") + Text(f"  {agent.status}", "dim"))
+    if (mind := _mind(agent)) is not None:
+        tokens = _prompt_tokens(mind)
+        cost = "a prompt that cannot be made" if tokens is None else f"{tokens} tokens of instructions"
+        out.text(f"thinks with {clean(mind.model_name)}, {cost}", style="dim")
     if agent.can_call is not None:
         out.text(f"may call {', '.join(sorted(agent.can_call)) or 'nobody'}", style="dim")
     for capability in agent.capabilities.values():

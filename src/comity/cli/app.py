@@ -21,9 +21,10 @@ def load(args: argparse.Namespace) -> Node:
     """Return a node, not running, with the agents that --app names."""
     if not args.app:
         raise CliError(Exit.USAGE, "no agents are configured", hint=NO_APP)
+    from comity import Agent
     from comity.runtime.manifest import load_node
 
-    return load_node(args.app)
+    return load_node(args.app, Agent)
 
 
 def store_option(store: str) -> str:

@@ -16,12 +16,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from comity import Agent, __version__
+from comity import __version__
 from comity.cli import app
 from comity.cli.exits import CliError, Exit
 from comity.cli.output import Output, clean
 from comity.cli.store import Store
-from comity.core.agent import DeclarationError
+from comity.core.agent import Agent, DeclarationError
 from comity.core.registry import Registry
 from comity.core.schema import SchemaError
 from comity.engines.sqlite import connect

@@ -51,6 +51,6 @@ def _line(event: Event, at_ms: int) -> str:
             return clean(f"{at_ms:>6} ms  {event.target} {event.capability}  {event.data['status']}{code}")
         case "refused":
             return clean(f"{what} {event.data['code']}: {event.data['message']}")
-        case "progress":
+        case "progress" | "text":
             return clean(f"{what} {short(event.data)}")
     return clean(what)

@@ -116,6 +116,8 @@ class CallTree:
             branch = self._add(Branch(row.request_id, row.target, row.capability, row.created_at), row.parent_id)
         if row.kind == "late":
             branch.is_late = True
+        elif row.kind == "noted":
+            branch.note = row.note
         elif row.kind != "admitted":
             branch.status = row.status or branch.status
             branch.code, branch.tokens = row.error_code, row.tokens or 0

@@ -14,11 +14,13 @@ from comity.core import breaker, touch
 from comity.core.limits import NAME_CHARS_MAX, TIMEOUT_MS_CEILING, Limits
 from comity.core.retry import Retry
 from comity.core.schema import Checker, JsonSchema, SchemaError, from_return, from_signature
+from comity.core.tool import Tool
 from comity.core.touch import Touches, Touching
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Hook = Callable[[str, dict[str, Any]], Any]  # address and state; may be async
 
+_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what every provider accepts
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{NAME_CHARS_MAX - 1}}}")
 
 
@@ -187,6 +189,7 @@ class Agent:
         "pending_max",
         "status",
         "tags",
+        "tools",
         "tools_allowed",
     )
 
@@ -202,13 +205,20 @@ class Agent:
         concurrency: int = 64,
         pending_max: int = 1000,
         can_call: Collection[str] | None = None,
+        tools: Collection[Tool | Callable[..., Any] | str] = (),
         tools_allowed: Collection[str] = (),
         limits: Limits | None = None,
         idle_ms: int = 300_000,
         on_activate: Hook | None = None,
         on_deactivate: Hook | None = None,
     ) -> None:
-        for what, names in (("aliases", aliases), ("tags", tags), ("can_call", can_call), ("tools_allowed", tools_allowed)):
+        for what, names in (
+            ("aliases", aliases),
+            ("tags", tags),
+            ("can_call", can_call),
+            ("tools", tools),
+            ("tools_allowed", tools_allowed),
+        ):
             if isinstance(names, str):  # would be taken letter by letter
                 raise DeclarationError(f"{id}: {what} must be a list of names, not the text {names!r}")
         for name in (id, *aliases):
@@ -228,7 +238,8 @@ class Agent:
         self.concurrency = concurrency
         self.pending_max = pending_max
         self.can_call = None if can_call is None else frozenset(can_call)
-        self.tools_allowed = frozenset(tools_allowed)
+        self.tools = _tools(id, tools)
+        self.tools_allowed = frozenset((*tools_allowed, *self.tools))
         self.limits = limits
         self.idle_ms = idle_ms
         self.on_activate = on_activate
@@ -325,6 +336,20 @@ class Agent:
 
     def __repr__(self) -> str:
         return f"Agent({self.id!r}, {len(self.capabilities)} capabilities)"
+
+
+def _tools(agent_id: str, given: Collection[Tool | Callable[..., Any] | str]) -> dict[str, Tool | None]:
+    """Return an agent's tools by name: its own, and None for those of the node that it names."""
+    tools: dict[str, Tool | None] = {}
+    for one in given:
+        tool = Tool.of(one) if callable(one) else one
+        name = tool.name if isinstance(tool, Tool) else tool
+        if not isinstance(name, str) or not _TOOL_NAME.fullmatch(name):
+            raise DeclarationError(f"{agent_id}: {name!r} cannot be a tool's name: use 1 to 64 letters, digits, '_' and '-'")
+        if name in tools:
+            raise DeclarationError(f"{agent_id} has two tools named {name}")
+        tools[name] = tool if isinstance(tool, Tool) else None
+    return tools
 
 
 def _check_name(name: Any, what: str) -> None:

@@ -29,6 +29,7 @@ class Kind(StrEnum):
     SETTLED = "settled"
     LATE = "late"  # a result that came after the call had settled; recorded, never delivered
     PAUSED = "paused"  # the tree waits for a person and will be run again
+    NOTED = "noted"  # something about a call under way that whoever checks it should know
 
 
 # What a row says, before it has its place in the chain: the fields of `Row` between `id` and `previous_hash`.

@@ -57,6 +57,14 @@ class Paused(Struct, frozen=True, gc=False):
     at_ms: int
 
 
+class Noted(Struct, frozen=True, gc=False):
+    """Something was found in a call under way; nothing else changed."""
+
+    request: Request
+    note: str
+    at_ms: int
+
+
 class Document(StrEnum):
     """What is kept beside calls and the audit."""
 
@@ -88,7 +96,7 @@ class Resumed(Struct, frozen=True, gc=False):
     at_ms: int
 
 
-CallRecord = Accepted | Refused | Settled | Late | Paused
+CallRecord = Accepted | Refused | Settled | Late | Paused | Noted
 Record = CallRecord | Saved | Resumed
 PAUSED_AT: Final = "(paused)"  # where a call is open that waits for a person
 HANDED_AT: Final = "(handed off)"  # and one that lies in the queue or is being done by a receiver, wherever that is
@@ -99,6 +107,7 @@ _KINDS = {
     Settled: Kind.SETTLED.value,
     Late: Kind.LATE.value,
     Paused: Kind.PAUSED.value,
+    Noted: Kind.NOTED.value,
 }
 
 
@@ -106,7 +115,7 @@ def entry(record: CallRecord, parties: Entry | None = None) -> Entry:
     """Return what the audit says about a record; `parties` is what it says of the request, if that is known already."""
     if parties is None:
         parties = parties_of(record)
-    if type(record) is Accepted:
+    if type(record) is Accepted or type(record) is Noted:
         outcome: Entry = (None, None, None, None, None, record.note)
     else:
         reply: Reply = record.reply  # type: ignore[union-attr]

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import difflib
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
-from comity.core.agent import Agent, Capability, DeclarationError
+from comity.core.agent import Agent, Capability, DeclarationError, Status
 from comity.core.envelope import is_id
 from comity.core.limits import NAME_CHARS_MAX
 
@@ -69,6 +70,15 @@ class Registry:
         """Return whether the source's `can_call` names the target by id or alias."""
         allowed = source.can_call
         return allowed is None or "*" in allowed or target.id in allowed or any(name in allowed for name in target.aliases)
+
+    def reachable(self, source: Agent, waiting: Collection[str], limit: int) -> list[Agent]:
+        """Return the agents that `source` may call and that can answer, at most `limit`; those `waiting` cannot."""
+        allowed = source.can_call
+        agents: Iterable[Agent] = self
+        if allowed is not None and "*" not in allowed:
+            agents = dict.fromkeys(self._names[name] for name in sorted(allowed) if name in self._names)
+        able = (one for one in agents if one.id not in waiting and one.status is Status.ACTIVE and one.capabilities)
+        return list(islice(able, limit))
 
     def nearest_agents(self, name: str) -> list[str]:
         """Return the known names closest to `name`, best first."""

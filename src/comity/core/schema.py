@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NotRequired, Protocol
 
 import jsonschema_rs
@@ -104,14 +104,19 @@ class PythonType:
         return schema
 
 
-def from_signature(function: Callable[..., Any]) -> tuple[Checker, bool]:
-    """Return the checker for a function's inputs and whether it wants the context as its first argument."""
+def from_signature(function: Callable[..., Any], *, without: Collection[str] = ()) -> tuple[Checker, bool]:
+    """Return the checker for a function's inputs and whether it wants the context as its first argument.
+
+    Parameters in `without` are given by somebody else than the caller.
+    """
     hints = _hints(function)
     fields: dict[str, Any] = {}
     wants_context = takes_any = False
     for index, parameter in enumerate(_signature(function).parameters.values()):
         if index == 0 and is_context(parameter, hints):
             wants_context = True
+        elif parameter.name in without:
+            continue
         elif parameter.kind is parameter.VAR_KEYWORD:
             takes_any = True
         elif parameter.kind in {parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY}:

@@ -22,6 +22,7 @@ from comity.core.trace_context import TraceContext
 
 PROVIDER: Final = "comity"
 TOOL_PREFIX: Final = "tool:"
+MODEL_PREFIX: Final = "model:"
 # Spans that may wait for the collector; more are counted and dropped.
 EXPORT_QUEUE_MAX: Final = 16_384
 EXPORT_BATCH_MAX: Final = 512
@@ -297,20 +298,24 @@ def _content(request: Request, reply: Reply) -> tuple[str, ...]:
 
 
 def call_span(ended: Ended, origin: Origin) -> Span:
-    """Return the span of a call or a tool use that has ended."""
-    is_tool = ended.target.startswith(TOOL_PREFIX)
-    agent = ended.target.partition("/")[0]
+    """Return the span of a call, a tool use or a model's answer that has ended."""
+    if ended.target.startswith(TOOL_PREFIX):
+        name, attributes = f"execute_tool {ended.capability}", _tool_attributes(ended)
+    elif ended.target.startswith(MODEL_PREFIX):
+        name, attributes = f"chat {ended.target.removeprefix(MODEL_PREFIX)}", _model_attributes(ended)
+    else:
+        name, attributes = f"invoke_agent {ended.target.partition('/')[0]}", _call_attributes(ended)
     return Span(
         trace_id=ended.trace_id,
         span_id=ended.span_id,
         parent_id=ended.parent_span_id or None,
-        name=f"execute_tool {ended.capability}" if is_tool else f"invoke_agent {agent}",
+        name=name,
         kind=Kind.SERVER if ended.is_remote else Kind.INTERNAL,
         start_ns=ended.start_ns,
         end_ns=ended.end_ns,
         status=SpanStatus.ERROR if ended.code else SpanStatus.UNSET,
         status_message=ended.content[-1] if ended.content else "",
-        attributes=named((_tool_attributes if is_tool else _call_attributes)(ended), origin.mode),
+        attributes=named(attributes, origin.mode),
         resource=origin.resource,
         scope_name=PROVIDER,
         scope_version=origin.version,
@@ -363,6 +368,21 @@ def _tool_attributes(ended: Ended) -> dict[str, Any]:
     if ended.content:
         attributes["gen_ai.tool.call.arguments"] = ended.content[2]
         attributes["gen_ai.tool.call.result"] = ended.content[4] or None
+    return attributes
+
+
+def _model_attributes(ended: Ended) -> dict[str, Any]:
+    provider, colon, model = ended.target.removeprefix(MODEL_PREFIX).partition(":")
+    attributes = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": provider if colon else PROVIDER,
+        "gen_ai.request.model": model if colon else provider,
+        "gen_ai.agent.id": ended.source,
+        "gen_ai.usage.input_tokens": ended.prompt_tokens or None,
+        "gen_ai.usage.output_tokens": ended.completion_tokens or None,
+    } | _common(ended)
+    if ended.content:
+        attributes["gen_ai.output.messages"] = _message("assistant", [ended.content[4]], "stop")
     return attributes
 
 

@@ -6,6 +6,7 @@ risk needs a person's approval.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Final
@@ -13,6 +14,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from comity.core import touch
+from comity.core.schema import Checker, SchemaError, from_signature
 from comity.core.touch import Touches
 
 EVERYTHING: Final = frozenset({"*"})
@@ -36,7 +38,22 @@ class Tool(Struct, frozen=True, kw_only=True):
     idempotent: bool = False  # may be run again when nobody knows whether it happened
     takes_key: bool = False  # wants `idempotency_key`, the same for every attempt
     clear: frozenset[str] = frozenset()  # types of personal data it is given in clear
+    typed: bool = False  # inputs must fit the function's type hints, and it is given values of these types
     touches: Touches = ()  # what people's constraints are held against
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], **more: Any) -> Tool:
+        """Return a function as a typed tool under its own name, described by the first paragraph of its docstring."""
+        description = " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
+        known: dict[str, Any] = {"name": getattr(function, "__name__", ""), "description": description, "typed": True}
+        return cls(function=function, **known | more)
+
+    def inputs(self) -> Checker:
+        """Return the checker of what the tool is given; the key that some tools take is not given by who uses them."""
+        checker, wants_context = from_signature(self.function, without=("idempotency_key",) if self.takes_key else ())
+        if wants_context:
+            raise SchemaError(f"{self.name}: a tool is given no ctx; whatever needs one is a capability")
+        return checker
 
     def __post_init__(self) -> None:
         Risk(self.risk)  # a word that is no risk must not pass for a low one

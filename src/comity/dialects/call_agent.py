@@ -176,14 +176,19 @@ def decode_reply(raw: Any) -> Reply:
 
 def encode_reply(reply: Reply) -> dict[str, Any]:
     """Return what the tool gives to the model; data and warnings become text at the end of the message."""
+    said = text_of_reply(reply)
+    return write(ReplyForm(text=said) if STATUS_WRITTEN[reply.status] == "text" else ReplyForm(error=said))
+
+
+def text_of_reply(reply: Reply) -> str:
+    """Return what the tool says, be it the answer or the error."""
     if STATUS_WRITTEN[reply.status] == "text":
-        return write(ReplyForm(text="\n\n".join([*filter(None, [reply.message]), *_texts_of(reply.data, reply.warnings)])))
+        return "\n\n".join([*filter(None, [reply.message]), *_texts_of(reply.data, reply.warnings)])
     error = reply.error
     if error is None or reply.status is envelope.Status.NEEDS_INPUT:
         error = Error(code=NEEDS_INPUT, message=reply.message)
     prefix = reply.metadata.get(_PREFIX)
-    text = text_of(error, usual=_FAILED, words=ERROR_WORDS, prefix=prefix if isinstance(prefix, str) else None)
-    return write(ReplyForm(error=text))
+    return text_of(error, usual=_FAILED, words=ERROR_WORDS, prefix=prefix if isinstance(prefix, str) else None)
 
 
 def _texts_of(data: Any, warnings: tuple[str, ...] = ()) -> Iterator[str]:

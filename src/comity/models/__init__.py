@@ -1,1 +1,1 @@
-"""Language models: those of real providers, imported when the first one is asked for."""
+"""Agents that think with a language model, and the models of real providers, imported when the first one is asked for."""

@@ -17,6 +17,7 @@ from comity.core.trace_context import TraceContext
 from comity.runtime.activation import Activation
 from comity.runtime.events import EventLog
 from comity.runtime.sessions import Live
+from comity.runtime.text_stream import TextStream
 
 
 class Call(Struct, eq=False, gc=False):
@@ -46,7 +47,7 @@ class Call(Struct, eq=False, gc=False):
     task: asyncio.Task[None] | None = None
     waiters: list[asyncio.Future[None]] | None = None
     reply: Reply | None = None
-    partial: Any = None  # the last progress told
+    partial: Any = None  # the last progress told, or the text being written
     warnings: tuple[str, ...] = ()  # of people's constraints, for the reply
     primary_code: str = ""  # why the first implementation failed, where another answered instead
     is_delivered: bool = False  # the reply may leave: it is durable where the node promises that
@@ -75,6 +76,10 @@ class Call(Struct, eq=False, gc=False):
     def waits_for(self) -> Collection[Call]:
         """The calls it made that have not ended."""
         return self.children or ()
+
+    def unfinished(self) -> Any:
+        """What there is to show of a call that ends early: the last progress told, or the text written so far."""
+        return self.partial.data() if isinstance(self.partial, TextStream) else self.partial
 
     def usage(self) -> Usage:
         """What this call and those below it used."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,18 @@ from comity.core.envelope import Background, Priority, Reply, Request
 from comity.core.limits import INPUTS_BYTES_MAX, Limits
 from comity.core.payload import pack, unpack
 from comity.core.span import Kind
+from comity.core.tool import may_use
 from comity.errors import RefusedError
 from comity.runtime.arrival import Draft
+from comity.runtime.text_stream import TextStream
 
 if TYPE_CHECKING:
+    from comity.core.agent import Agent
     from comity.core.guidance import Guidance
     from comity.core.insight import Evidence, Insight, Support
+    from comity.core.schema import Checker
+    from comity.core.session import Turn
+    from comity.core.tool import Tool
     from comity.runtime.call import Call
     from comity.runtime.path import CallPath
     from comity.runtime.recorder import OpenSpan
@@ -61,6 +67,14 @@ class Context(Struct, eq=False, gc=False):
         from comity.core.guidance import Guidance  # noqa: PLC0415  most agents never ask
 
         return Guidance() if self._path.guidance is None else self._path.guidance.current
+
+    def guidance_text(self) -> str:
+        """Return what people want of this node's agents now, as a model can be told; empty if there is nothing."""
+        if self._path.guidance is None:
+            return ""
+        from comity.core.briefing import guidance_prompt  # noqa: PLC0415  most nodes have no guidance
+
+        return guidance_prompt(self._path.guidance.current, now_ms=self._call.request.created_at)
 
     def call(
         self,
@@ -140,9 +154,66 @@ class Context(Struct, eq=False, gc=False):
         """What other tracing systems sent along, to be passed on unchanged."""
         return "" if self._call.remote is None else self._call.remote.state
 
+    async def use_offered(self, offered: Collection[str], name: str, inputs: dict[str, Any]) -> Any:
+        """Use a tool for a model: one that was not offered to it is refused and recorded, whatever this agent may use."""
+        return await self._path.toolbox.use(self._path, self._call, name, inputs, offered)
+
+    def tools(self, names: Iterable[str]) -> dict[str, tuple[Tool, Checker]]:
+        """Return those of the tools that this call may use, each with the checker of its inputs."""
+        box, held = self._path.toolbox, self._call.rights
+        found = {name: tool for name in names if may_use(held, name) and (tool := box.get(name)) is not None}
+        return {name: (tool, box.inputs(tool)) for name, tool in found.items()}
+
+    def colleagues(self, *, limit: int) -> list[Agent]:
+        """Return the agents that a call from here could reach, at most `limit`; none where depth or calls are used up."""
+        call, request = self._call, self._call.request
+        if request.depth >= request.limits.depth_max or call.account.calls_left <= 0:
+            return []
+        return self._path.registry.reachable(call.agent, {call.agent.id, *request.chain}, limit)
+
+    def known(self) -> tuple[Background | None, tuple[Turn, ...]]:
+        """Return what the session knows and as much of its conversation as this call may see, but for its own message."""
+        if self._call.top.live is None:
+            return None, ()
+        session = self.session
+        turns = session.history()
+        if turns and turns[-1].role == "user" and turns[-1].text == self._call.request.message:
+            turns = turns[:-1]
+        return session.background(), turns
+
+    async def once(self, target: str, capability: str, make: Callable[[], Awaitable[Reply]]) -> Reply:
+        """Do something whose outcome is recorded: it is the same when this call is run again after a crash or a pause."""
+        return await self._path.steps.once(self._call, target, capability, make)
+
+    def note(self, text: str) -> None:
+        """Write something about this call into the audit. It must not repeat what users or agents said."""
+        self._path.steps.note(self._call, text)
+
+    def chance(self) -> float:
+        """Return a number from 0 to below 1, from the node's own source of chance."""
+        return self._path.steps.chance()
+
+    def hide(self, raw: bytes) -> bytes:
+        """Return JSON without personal data, as it would be in a reply."""
+        return raw if self._path.answers is None else self._path.answers.data(self._call, raw)
+
+    def write(self) -> TextStream:
+        """Begin a text that whoever watches can follow; what there is of it is kept as partial data if time runs out."""
+        return TextStream(self._path, self._call)
+
     def progress(self, data: Any) -> None:
         """Tell whoever watches how far this call is. The last thing told is kept as partial data if time runs out."""
         self._path.progress(self._call, unpack(pack(data, path="progress", bytes_max=INPUTS_BYTES_MAX)))
+
+    @property
+    def left_ms(self) -> int:
+        """Milliseconds until the deadline."""
+        return self._path.left_ms(self._call)
+
+    @property
+    def tokens_left(self) -> int | None:
+        """Tokens this call may still use; None if nobody set a limit."""
+        return self._call.account.tokens_left
 
     def report_usage(self, *, prompt_tokens: int = 0, completion_tokens: int = 0) -> None:
         """Charge tokens to the tree's budget. Raises `RefusedError` if they were more than was left; they count either way."""

@@ -20,6 +20,7 @@ class Kind(StrEnum):
     QUEUED = "queued"
     STARTED = "started"
     PROGRESS = "progress"
+    TEXT = "text"  # the next piece of an answer that is being written
     REFUSED = "refused"
     SETTLED = "settled"
 

@@ -23,10 +23,12 @@ from msgspec import UNSET, Struct, UnsetType
 from comity.core import breaker
 from comity.core.agent import Agent, DeclarationError, RunIn, Status
 from comity.core.limits import Limits
+from comity.core.model import Settings
 from comity.core.payload import Problem
 from comity.core.registry import Registry, nearest
 from comity.core.retry import Retry
 from comity.core.schema import JsonSchema, join
+from comity.core.thinking import Thinking
 from comity.runtime.document import SUFFIXES, Lines, Steps, read
 from comity.runtime.node import Node
 
@@ -127,20 +129,37 @@ class AgentEntry(Struct, frozen=True, kw_only=True):
     concurrency: int | UnsetType = UNSET
     pending_max: int | UnsetType = UNSET
     can_call: list[str] | UnsetType | None = UNSET
+    tools: list[str] | UnsetType = UNSET
     tools_allowed: list[str] | UnsetType = UNSET
     limits: Limits | UnsetType = UNSET
     idle_ms: int | UnsetType = UNSET
+    model: str | UnsetType = UNSET
+    instructions: str | UnsetType = UNSET
+    output_type: Schema | UnsetType = UNSET
+    use_standard_protocol: bool | UnsetType = UNSET
+    response_format: str | UnsetType = UNSET
+    success_criteria: list[str] | UnsetType = UNSET
+    failure_criteria: list[str] | UnsetType = UNSET
+    settings: Settings | UnsetType = UNSET
+    thinking: Thinking | UnsetType = UNSET
+    can_transfer_to: list[str] | UnsetType = UNSET
     capabilities: Any = UNSET  # read one by one
 
 
 # --- the two doors ------------------------------------------------------------------------------------------------------
 
 
-def load_agents(path: str | Path) -> list[Agent]:
-    """Return the agents of a YAML or JSON registry file. Raises `DeclarationError` that names every problem."""
+MakeAgent = Callable[..., Agent]
+
+
+def load_agents(path: str | Path, make: MakeAgent = Agent) -> list[Agent]:
+    """Return the agents of a YAML or JSON registry file. Raises `DeclarationError` that names every problem.
+
+    `comity.Agent` makes agents with models; the plain kind, which is the default here, has none.
+    """
     document = read(Path(path))
     flaws: list[Flaw] = []
-    agents = _agents(document.value, flaws)
+    agents = _agents(document.value, flaws, make)
     if flaws:
         lines = Lines(document.text)
         raise ManifestError(
@@ -157,10 +176,10 @@ def load_app(reference: str) -> list[Agent]:
     return list(load_node(reference).registry)
 
 
-def load_node(reference: str) -> Node:
+def load_node(reference: str, make: MakeAgent = Agent) -> Node:
     """Return a node, not running, of what `package.module:attribute` or a registry file names; a node brings its tools."""
     if reference.lower().endswith(SUFFIXES):
-        return Node(load_agents(reference))
+        return Node(load_agents(reference, make))
     if not _REFERENCE.fullmatch(reference):
         raise DeclarationError(
             f"{reference!r} names no agents: write package.module:attribute, or the path of a .yaml or .json registry file"
@@ -219,7 +238,7 @@ def _call(function: Callable[..., Any], reference: str) -> Any:
 # --- from a document to entries -----------------------------------------------------------------------------------------
 
 
-def _agents(document: Any, flaws: list[Flaw]) -> list[Agent]:
+def _agents(document: Any, flaws: list[Flaw], make: MakeAgent) -> list[Agent]:
     if not isinstance(document, dict) or not isinstance(document.get("agents"), list):
         flaws.append(Flaw((), "a registry file is a mapping with a list `agents`"))
         return []
@@ -227,7 +246,7 @@ def _agents(document: Any, flaws: list[Flaw]) -> list[Agent]:
     registry = Registry()
     for index, value in enumerate(document["agents"]):
         steps: Steps = ("agents", index)
-        agent = _agent(value, steps, flaws)
+        agent = _agent(value, steps, flaws, make)
         if agent is None:
             continue
         try:
@@ -237,7 +256,7 @@ def _agents(document: Any, flaws: list[Flaw]) -> list[Agent]:
     return list(registry)
 
 
-def _agent(value: Any, steps: Steps, flaws: list[Flaw]) -> Agent | None:
+def _agent(value: Any, steps: Steps, flaws: list[Flaw], make: MakeAgent) -> Agent | None:
     entry = _read(AgentEntry, value, steps, flaws)
     # What is wrong with an agent's own fields shall not hide what is wrong with its capabilities.
     capabilities = value.get("capabilities", []) if isinstance(value, dict) else []
@@ -246,7 +265,7 @@ def _agent(value: Any, steps: Steps, flaws: list[Flaw]) -> Agent | None:
         capabilities = []
     agent: Agent | None = None
     try:
-        agent = None if entry is None else Agent(**_given(entry, "capabilities"))
+        agent = None if entry is None else _make(entry, make)
     except DeclarationError as error:
         flaws.append(Flaw(steps, str(error)))
     for index, one in enumerate(capabilities):
@@ -257,6 +276,17 @@ def _agent(value: Any, steps: Steps, flaws: list[Flaw]) -> Agent | None:
         except DeclarationError as error:
             flaws.append(Flaw(here, str(error)))
     return agent
+
+
+def _make(entry: AgentEntry, make: MakeAgent) -> Agent:
+    fields = _given(entry, "capabilities", "tools", "output_type")
+    if isinstance(entry.tools, list):  # a function, or the name of a tool the node has
+        fields["tools"] = [import_object(one) if ":" in one else one for one in entry.tools]
+    if isinstance(entry.output_type, Schema):
+        fields["output_type"] = entry.output_type.document
+    if make is Agent and "model" in fields:
+        raise DeclarationError(f"{entry.id} has a model, and agents are made without; give load_agents `comity.Agent`")
+    return make(**fields)
 
 
 def _declare(agent: Agent, entry: CapabilityEntry) -> None:

@@ -163,7 +163,7 @@ class Node:
             run_in_process=self._workers.run,
             sessions=Sessions(self._journal, self._clock, self._ids, Cipher(derived(key, "vault"))),
             identity_key=derived(key, "identity"),
-            toolbox=Toolbox(self._tools, self._journal, self._clock),
+            toolbox=Toolbox((*self._tools, *self._own_tools()), self._journal, self._clock),
             privacy=self._privacy,
             guardrails=self._guardrails,
             guidance=self._guidance,
@@ -208,6 +208,9 @@ class Node:
     def add(self, agent: Agent) -> None:
         """Register a further agent."""
         self.registry.add(agent)
+        for tool in agent.tools.values():
+            if self._path is not None and tool is not None:
+                self._path.toolbox.add(tool)
 
     # --- calls ---
 
@@ -425,6 +428,9 @@ class Node:
     def _recorder(self) -> Recorder:
         settings = self._telemetry or settings_from(os.environ, version=VERSION)
         return Recorder(settings, self._clock, self._ids, asyncio.get_running_loop(), self._store)
+
+    def _own_tools(self) -> list[Tool]:
+        return [tool for agent in self.registry for tool in agent.tools.values() if tool is not None]
 
     def _running(self) -> CallPath:
         if self._path is None:

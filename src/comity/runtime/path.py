@@ -45,6 +45,7 @@ from comity.runtime.privacy import Answers, Privacy
 from comity.runtime.recorder import Recorder
 from comity.runtime.sessions import Live, Sessions, SessionView
 from comity.runtime.settlement import Settlement, end_leftovers, interrupted
+from comity.runtime.steps import Steps
 from comity.runtime.tools import Paused, Toolbox
 from comity.runtime.watchdog import Watchdog
 
@@ -95,6 +96,7 @@ class CallPath:
         self._privacy = privacy
         self._guardrails = guardrails
         self.answers = None if privacy is None else Answers(self, privacy)
+        self.steps = Steps(journal, clock, ids, recorder)
         self._execution = Execution(clock, ids, run_in_process, self.answers)
         self._loop = loop
 
@@ -474,10 +476,14 @@ class CallPath:
     def progress(self, call: Call, data: Any) -> None:
         """Keep the newest partial data and tell who watches."""
         call.partial = data
+        self.tell(call, events.Kind.PROGRESS, data)
+
+    def tell(self, call: Call, kind: events.Kind, data: Any) -> None:
+        """Tell who watches, with the session's hidden values back in their places."""
         if call.log is not None:
             vault = self.vault_of(call)
             data = data if vault is None else restore_value(data, vault)
-            call.log.add(events.Kind.PROGRESS, self._clock.now_ns() // 1_000_000, call.request, data)
+            call.log.add(kind, self._clock.now_ns() // 1_000_000, call.request, data)
 
     def charge(self, call: Call, prompt_tokens: int, completion_tokens: int) -> bool:
         """Charge tokens to the call, to every call above it and to the tree's budget; return whether they were there."""
@@ -488,10 +494,14 @@ class CallPath:
             above = above.parent
         return call.account.spend_tokens(prompt_tokens + completion_tokens)
 
+    def left_ms(self, call: Call) -> int:
+        """Return the time a call has until its deadline."""
+        return max(call.request.deadline_at - self._clock.now_ns() // 1_000_000, 0)
+
     def left(self, call: Call) -> Limits:
         """Return what is left to a call under way."""
         limits = call.request.limits
-        left_ms = max(call.request.deadline_at - self._clock.now_ns() // 1_000_000, 0)
+        left_ms = self.left_ms(call)
         return Limits(
             depth_max=max(limits.depth_max - call.request.depth, 0),
             fan_out_max=max(limits.fan_out_max - len(call.waits_for), 0),

@@ -21,6 +21,7 @@ from comity.core.redaction import (
     Finding,
     Policy,
     Scanner,
+    StreamRedactor,
     Vault,
     blocked_types,
     redact_json,
@@ -112,6 +113,14 @@ class Privacy:
             changed["warnings"] = warnings  # type: ignore[assignment]
         return replace(reply, **changed) if changed else reply
 
+    def hide_text(self, text: str, vault: GetVault) -> str:
+        """Hide what stands in a text."""
+        return self._hide_text(text, vault, [])
+
+    def redactor(self, vault: Vault) -> StreamRedactor:
+        """Return what hides it in a text that comes in pieces."""
+        return StreamRedactor(vault, self._policy, self._scanner)
+
     def _hide_text(self, text: str, vault: GetVault, found: list[Finding]) -> str:
         redaction = redact_text(text, vault(), self._policy, self._scanner)
         found += redaction.found
@@ -138,6 +147,14 @@ class Answers:
     def words(self, call: Call, reply: Reply) -> Reply:
         """Return the texts of an answer without it."""
         return self._privacy.hide_words(reply, self._vault(call))
+
+    def text(self, call: Call, text: str) -> str:
+        """Return a text without it."""
+        return self._privacy.hide_text(text, self._vault(call))
+
+    def redactor(self, call: Call) -> StreamRedactor:
+        """Return what hides it in a text that comes in pieces."""
+        return self._privacy.redactor(self._vault(call)())
 
     def _vault(self, call: Call) -> GetVault:
         return lambda: self._path.sessions.vault(self._path.live_of(call))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -34,7 +34,9 @@ from comity.runtime.deadlines import Deadlines
 from comity.runtime.execution import complete
 from comity.runtime.privacy import reveal
 from comity.runtime.sessions import Sessions
-from comity.runtime.tools import Approval
+
+if TYPE_CHECKING:
+    from comity.runtime.tools import Approval
 
 
 class Settlement:
@@ -61,7 +63,7 @@ class Settlement:
     def cancel(self, call: Call, why: str) -> bool:
         """Withdraw a call and everything below it; return whether it was still under way."""
         error = Error.of("CALL_CANCELLED", f"{call.request.capability} of {call.request.target} was cancelled: {why}")
-        return self.settle(call, CANCEL, Reply(status=Status.CANCELLED, error=error, data=call.partial))
+        return self.settle(call, CANCEL, Reply(status=Status.CANCELLED, error=error, data=call.unfinished()))
 
     def _expire(self, call: Call) -> None:
         self.settle(call, EXPIRE, _timeout(call))
@@ -230,7 +232,7 @@ class Settlement:
 def _timeout(call: Call) -> Reply:
     allowed = call.request.deadline_at - call.request.created_at
     what = f"{call.request.capability} of {call.request.target} did not end within {allowed} ms"
-    return Reply(status=Status.TIMEOUT, error=Error.of("CALL_TIMEOUT", what), message=what, data=call.partial)
+    return Reply(status=Status.TIMEOUT, error=Error.of("CALL_TIMEOUT", what), message=what, data=call.unfinished())
 
 
 def _end_objective(call: Call) -> None:

@@ -8,7 +8,7 @@ whole tree is put aside as it would be after a crash, and taken up when the answ
 from __future__ import annotations
 
 import inspect
-from collections.abc import Coroutine, Iterable
+from collections.abc import Collection, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from comity.core import admission, touch
 from comity.core import tool as core
 from comity.core.admission import Refused as Refusal
+from comity.core.agent import DeclarationError
 from comity.core.call import State
 from comity.core.envelope import Error, Reply, Request, Status
 from comity.core.journal import PAUSED_AT, Accepted, Document, Late, Saved, Settled
@@ -25,10 +26,12 @@ from comity.core.limits import INPUTS_BYTES_MAX, REPLY_BYTES_MAX
 from comity.core.payload import PayloadError, pack, unpack
 from comity.core.redaction import restore_value
 from comity.core.registry import nearest
+from comity.core.schema import Checker
 from comity.core.telemetry import TOOL_PREFIX, CallEnd
 from comity.core.tool import Risk, Tool
 from comity.errors import CallerError, RefusedError, TargetError
 from comity.ports import Clock, Journal
+from comity.runtime.steps import step_request
 
 if TYPE_CHECKING:
     from comity.core.guidance import Finding
@@ -68,21 +71,48 @@ class Toolbox:
     """The tools of a node."""
 
     def __init__(self, tools: Iterable[Tool], journal: Journal, clock: Clock) -> None:
-        self._tools = {tool.name: tool for tool in tools}
-        self._touching = {name: touch.declare(tool.touches, tool.function) for name, tool in self._tools.items()}
+        self._tools: dict[str, Tool] = {}
+        self._touching: dict[str, touch.Touching | None] = {}
+        self._checkers: dict[str, Checker] = {}
         self._journal = journal
         self._clock = clock
+        for tool in tools:
+            self.add(tool)
 
-    def use(self, path: CallPath, call: Call, name: str, inputs: dict[str, Any]) -> Coroutine[Any, Any, Any]:
-        """Use a tool on behalf of a call; the coroutine gives its result, or raises what refused or failed it."""
+    def add(self, tool: Tool) -> None:
+        """Take a tool in; two tools cannot have one name."""
+        if self._tools.setdefault(tool.name, tool) != tool:
+            raise DeclarationError(f"two different tools are named {tool.name}")
+        self._touching[tool.name] = touch.declare(tool.touches, tool.function)
+
+    def get(self, name: str) -> Tool | None:
+        """Return a tool by its name."""
+        return self._tools.get(name)
+
+    def inputs(self, tool: Tool) -> Checker:
+        """Return the checker of what a tool is given."""
+        checker = self._checkers.get(tool.name)
+        if checker is None:
+            checker = self._checkers[tool.name] = tool.inputs()
+        return checker
+
+    def use(
+        self, path: CallPath, call: Call, name: str, inputs: dict[str, Any], offered: Collection[str] | None = None
+    ) -> Coroutine[Any, Any, Any]:
+        """Use a tool on behalf of a call; the coroutine gives its result, or raises what refused or failed it.
+
+        With `offered`, no other tool may be used, whatever the call's rights: so much a model was told of.
+        """
         call.tools_used += 1  # before it runs, for the same reason as with calls
-        return self._use(path, call, name, inputs, call.tools_used)
+        return self._use(path, call, name, inputs, call.tools_used, offered)
 
-    async def _use(self, path: CallPath, call: Call, name: str, inputs: dict[str, Any], number: int) -> Any:
+    async def _use(
+        self, path: CallPath, call: Call, name: str, inputs: dict[str, Any], number: int, offered: Collection[str] | None
+    ) -> Any:
         _check_running(call)
         start_ns = self._clock.now_ns()
         request = self._request(call, name, inputs, path.recorder.new_span_id(), number)
-        refusal = self._refusal(call, name, request)
+        refusal = self._refusal(call, name, request, offered)
         findings: tuple[Finding, ...] = ()
         if refusal is None and path.guidance is not None and (touching := self._touching[name]) is not None:
             findings = path.guidance.findings(touching, inputs)
@@ -138,36 +168,25 @@ class Toolbox:
         return decided
 
     def _request(self, call: Call, name: str, inputs: dict[str, Any], span_id: str, number: int) -> Request:
-        above = call.request
         try:
             body = pack(inputs, path="inputs", bytes_max=INPUTS_BYTES_MAX)
         except PayloadError as error:
             raise CallerError(str(error), code=error.code, problems=error.problems) from None
-        return replace(
-            above,
-            request_id=f"{above.request_id}#{number}",
-            parent_id=above.request_id,
-            source=above.target,
-            target=f"{TOOL_PREFIX}{name}"[:256],
-            capability=str(name)[:128],
-            chain=(*above.chain, above.target),
-            body=Raw(body),
-            message="",
-            objective="",
-            context=None,
-            created_at=self._now_ms(),
-            span_id=span_id,
-            parent_span_id=above.span_id,
-        )
+        return step_request(call.request, number, f"{TOOL_PREFIX}{name}", str(name), Raw(body), self._now_ms(), span_id)
 
-    def _refusal(self, call: Call, name: str, request: Request) -> Refusal | None:
+    def _refusal(self, call: Call, name: str, request: Request, offered: Collection[str] | None) -> Refusal | None:
         if name not in self._tools:
-            close = nearest(str(name), self._tools)
+            close = nearest(str(name), self._tools if offered is None else offered)
             hint = f"; did you mean {' or '.join(close)}?" if close else ""
             return Refusal("TOOL_UNKNOWN", f"no tool {str(name)[:64]!r}{hint}")
+        if offered is not None and name not in offered:
+            return Refusal("TOOL_NOT_PERMITTED", f"{name} is not offered to {request.source}")
         if not core.may_use(call.rights, name):
             chain = " → ".join(request.chain)
             return Refusal("TOOL_NOT_PERMITTED", f"{name} is not allowed to every agent of {chain}")
+        if self._tools[name].typed and (problems := self.inputs(self._tools[name]).check(bytes(request.body)).problems):
+            told = "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
+            return Refusal("INPUT_VALIDATION_FAILED", told, problems=problems)
         return None
 
     def _check_approval(self, call: Call, tool: Tool, request: Request) -> None:
@@ -187,6 +206,8 @@ class Toolbox:
             self._journal.append((Saved(Document.APPROVAL, approval.id, 1, _encode(approval)),))
         if approval.granted is None:
             raise Paused(approval)
+        if approval.inputs != request.inputs:  # a person said yes to something else
+            raise RefusedError(f"{tool.name} was approved with other inputs", code="APPROVAL_DENIED")
         if not approval.granted:
             raise RefusedError(f"{tool.name} was denied by {approval.decided_by}", code="APPROVAL_DENIED")
 
@@ -194,9 +215,11 @@ class Toolbox:
         inputs = unpack(request.body)
         if tool.clear and vault is not None:
             inputs = restore_value(inputs, vault, tool.clear)
-        if tool.takes_key:
-            inputs["idempotency_key"] = request.request_id
         try:
+            if tool.typed:
+                inputs = _typed(self.inputs(tool), inputs)
+            if tool.takes_key:
+                inputs["idempotency_key"] = request.request_id
             result = tool.function(**inputs)
             if inspect.isawaitable(result):
                 result = await result
@@ -217,3 +240,11 @@ def _check_running(call: Call) -> None:
     """A task that outlived its call does nothing in the world any more."""
     if call.state is not State.RUNNING:
         raise RefusedError(f"the call {call.request.request_id} has ended", code="CALL_CANCELLED")
+
+
+def _typed(checker: Checker, inputs: dict[str, Any]) -> Any:
+    """Return the inputs as the types the function asks for; with personal data in clear again, they may not fit any more."""
+    checked = checker.check(pack(inputs, path="inputs", bytes_max=INPUTS_BYTES_MAX))
+    if checked.problems:
+        raise PayloadError("INPUT_VALIDATION_FAILED", checked.problems)
+    return checked.value

@@ -1,0 +1,20 @@
+"""The bounds of a model agent's work, each with a name and a unit."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from comity.core.retry import Retry
+from comity.core.task import TOKENS_MAX_DEFAULT
+
+
+class Thinking(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How long a model agent may work, beyond what the call's own limits say."""
+
+    rounds_max: int = 8  # of tools, before the reply must be given
+    context_tokens_max: int = TOKENS_MAX_DEFAULT  # task and background in the prompt
+    retry: Retry = Retry(attempts=6, delay_ms=500, delay_ms_max=20_000)  # after rate limits and overload
+
+    def __post_init__(self) -> None:
+        if self.rounds_max < 0 or self.context_tokens_max < 0:
+            raise ValueError("rounds_max and context_tokens_max cannot be negative")

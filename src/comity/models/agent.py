@@ -1,0 +1,169 @@
+"""`Agent`, as users write it: what `core.agent.Agent` is, and with a model an agent that thinks.
+
+A model agent is an ordinary agent with one more capability, `message`, whose implementation asks the model. It is called,
+refused, bounded, recorded and billed like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from comity.core import agent as core
+from comity.core.agent import DeclarationError, Hook, Status
+from comity.core.envelope import Reply
+from comity.core.limits import Limits
+from comity.core.tool import Tool
+from comity.runtime.context import Context
+
+if TYPE_CHECKING:
+    from comity.core.model import Settings
+    from comity.core.thinking import Thinking
+    from comity.core.tokens import TokenCounter
+    from comity.models.mind import Mind
+    from comity.ports import Model
+
+MESSAGE = "message"  # the capability that a message asks for
+
+
+class Agent(core.Agent):
+    """An agent and what it can do. Capabilities are added by decorator:
+
+    analyst = Agent("ANL", description="Financial analysis")
+
+    @analyst.capability("ANL_NPV", timeout_ms=15_000)
+    async def npv(ctx: Context, cash_flows: list[float], discount_rate: float) -> dict: ...
+
+    With a model it has the capability `message` as well:
+
+    prime = Agent("prime", model="openai:gpt-4o", instructions="You lead a team.", can_call=["byte"])
+    """
+
+    __slots__ = ("mind",)
+
+    def __init__(
+        self,
+        id: str,  # noqa: A002  the public word for it
+        *,
+        description: str = "",
+        aliases: Collection[str] = (),
+        tags: Collection[str] = (),
+        owner: str = "",
+        status: Status | str = Status.ACTIVE,
+        concurrency: int = 64,
+        pending_max: int = 1000,
+        can_call: Collection[str] | None = None,
+        tools: Collection[Tool | Callable[..., Any] | str] = (),
+        tools_allowed: Collection[str] = (),
+        limits: Limits | None = None,
+        idle_ms: int = 300_000,
+        on_activate: Hook | None = None,
+        on_deactivate: Hook | None = None,
+        model: Model | str | None = None,
+        instructions: str = "",
+        output_type: Any = None,
+        use_standard_protocol: bool | None = None,
+        response_format: str | None = None,
+        success_criteria: Sequence[str] = (),
+        failure_criteria: Sequence[str] = (),
+        settings: Settings | None = None,
+        thinking: Thinking | None = None,
+        can_transfer_to: Collection[str] = (),
+        count_tokens: TokenCounter | None = None,
+    ) -> None:
+        super().__init__(
+            id,
+            description=description,
+            aliases=aliases,
+            tags=tags,
+            owner=owner,
+            status=status,
+            concurrency=concurrency,
+            pending_max=pending_max,
+            can_call=can_call,
+            tools=tools,
+            tools_allowed=tools_allowed,
+            limits=limits,
+            idle_ms=idle_ms,
+            on_activate=on_activate,
+            on_deactivate=on_deactivate,
+        )
+        self.mind: Mind | None = None
+        thoughts = (instructions, output_type, use_standard_protocol, response_format, settings, thinking, count_tokens)
+        if model is None:
+            if any(thoughts) or success_criteria or failure_criteria or can_transfer_to:
+                raise DeclarationError(f"{id}: instructions, output_type and the like are for a model, and no model is given")
+            return
+        self._give_mind(
+            model,
+            instructions,
+            output_type,
+            use_standard_protocol,
+            response_format,
+            success_criteria,
+            failure_criteria,
+            settings,
+            thinking,
+            can_transfer_to,
+            count_tokens,
+        )
+
+    def _give_mind(
+        self,
+        model: Model | str,
+        instructions: str,
+        output_type: Any,
+        use_standard_protocol: bool | None,
+        response_format: str | None,
+        success_criteria: Sequence[str],
+        failure_criteria: Sequence[str],
+        settings: Settings | None,
+        thinking: Thinking | None,
+        can_transfer_to: Collection[str],
+        count_tokens: TokenCounter | None,
+    ) -> None:
+        from comity.core.model import Settings  # noqa: PLC0415  most agents have no model
+        from comity.core.thinking import Thinking  # noqa: PLC0415
+        from comity.models.mind import Mind, uses_protocol  # noqa: PLC0415
+
+        for what, texts in (("success_criteria", success_criteria), ("failure_criteria", failure_criteria)):
+            if isinstance(texts, str):
+                raise DeclarationError(f"{self.id}: {what} must be a list of sentences, not the text {texts!r}")
+        if isinstance(can_transfer_to, str):
+            raise DeclarationError(f"{self.id}: can_transfer_to must be a list of names, not the text {can_transfer_to!r}")
+        if self.can_call is not None and "*" not in self.can_call and not frozenset(can_transfer_to) <= self.can_call:
+            beyond = ", ".join(sorted(frozenset(can_transfer_to) - self.can_call))
+            raise DeclarationError(f"{self.id}: can_transfer_to names {beyond}, which can_call does not allow")
+        criteria = (tuple(success_criteria), tuple(failure_criteria))
+        try:
+            has_protocol = uses_protocol(use_standard_protocol, response_format, output_type, *criteria)
+        except DeclarationError as error:
+            raise DeclarationError(f"{self.id}: {error}") from None
+        self.mind = mind = Mind(
+            self.id,
+            model=model,
+            instructions=instructions,
+            output_type=output_type,
+            use_standard_protocol=has_protocol,
+            success_criteria=criteria[0],
+            failure_criteria=criteria[1],
+            settings=settings or Settings(),
+            thinking=thinking or Thinking(),
+            can_transfer_to=can_transfer_to,
+            count_tokens=count_tokens,
+            tools=self.tools,
+        )
+
+        async def message(ctx: Context, **inputs: Any) -> Reply:
+            from comity.models.turn import Turn  # noqa: PLC0415  needed when the first message comes
+
+            return await Turn(mind, ctx, inputs).run()
+
+        is_schema = isinstance(output_type, Mapping)
+        if output_type is not None and not is_schema:
+            message.__annotations__["return"] = output_type
+        self.capability(
+            MESSAGE,
+            description=self.description or f"Takes a message and answers it, with {mind.model_name}.",
+            output_schema=output_type if is_schema else None,
+        )(message)

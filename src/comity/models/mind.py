@@ -1,0 +1,114 @@
+"""What a model agent is declared with, and what is made of it once: its prompt, the checker of its data, its model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from comity.core.agent import DeclarationError
+from comity.core.limits import REPLY_BYTES_MAX
+from comity.core.model import Settings
+from comity.core.payload import PayloadError, Problem, pack
+from comity.core.protocol import protocol_prompt, reply_schema, sample
+from comity.core.schema import Checker, JsonSchema, PythonType
+from comity.core.thinking import Thinking
+from comity.core.tokens import TokenCounter, estimate
+from comity.ports import Model
+
+JSON_STANDARD = "json_standard"  # the seed's word for replies in the standard protocol
+
+
+class Mind:
+    """A model agent's declaration. Nothing is resolved or built before the first call."""
+
+    def __init__(
+        self,
+        agent_id: str,
+        *,
+        model: Model | str,
+        instructions: str,
+        output_type: Any,
+        use_standard_protocol: bool,
+        success_criteria: Sequence[str],
+        failure_criteria: Sequence[str],
+        settings: Settings,
+        thinking: Thinking,
+        can_transfer_to: Collection[str],
+        count_tokens: TokenCounter | None,
+        tools: Collection[str],
+    ) -> None:
+        self.agent_id = agent_id
+        self.instructions = instructions
+        self.output_type = output_type
+        self.has_protocol = use_standard_protocol
+        self.settings = settings
+        self.thinking = thinking
+        self.can_transfer_to = frozenset(can_transfer_to)
+        self.tools = tuple(tools)
+        self.count = count_tokens or estimate
+        self._criteria = (tuple(success_criteria), tuple(failure_criteria))
+        self._model = model
+
+    @property
+    def model_name(self) -> str:
+        """How the model is called, whether or not it has been used."""
+        return self._model if isinstance(self._model, str) else self._model.name
+
+    @cached_property
+    def model(self) -> Model:
+        """The model itself."""
+        if not isinstance(self._model, str):
+            return self._model
+        from comity.models.providers import resolve  # noqa: PLC0415  only agents of real providers need it
+
+        return resolve(self._model)
+
+    @cached_property
+    def system(self) -> str:
+        """What the model is told before its task: the author's words, then the protocol."""
+        if not self.has_protocol:
+            return self.instructions
+        schema = None if self._checker is None else self._checker.json_schema()
+        example = None if schema is None else sample(schema)
+        if example is not None and self.check(example):
+            example = None  # the shape alone does not tell what fits, and a wrong example teaches the wrong thing
+        success, failure = self._criteria
+        prompt = protocol_prompt(data_schema=schema, example=example, success_criteria=success, failure_criteria=failure)
+        return f"{self.instructions}\n\n{prompt}" if self.instructions else prompt
+
+    @cached_property
+    def response_schema(self) -> dict[str, Any] | None:
+        """The JSON Schema of a whole reply, where there is one."""
+        if not self.has_protocol:
+            return None
+        return reply_schema(None if self._checker is None else self._checker.json_schema())
+
+    def check(self, data: dict[str, Any]) -> tuple[Problem, ...]:
+        """Return what is wrong with the data of a reply, be it against the declared type or for any envelope."""
+        try:
+            raw = pack(data, path="data", bytes_max=REPLY_BYTES_MAX)
+        except PayloadError as error:
+            return error.problems
+        return () if self._checker is None else self._checker.check(raw).problems
+
+    @cached_property
+    def _checker(self) -> Checker | None:
+        if self.output_type is None:
+            return None
+        if isinstance(self.output_type, Mapping):
+            return JsonSchema(self.output_type, path="data")
+        checker = PythonType(self.output_type, path="data")
+        if checker.json_schema().get("type", "object") != "object":
+            raise DeclarationError(f"{self.agent_id}: output_type must describe an object, since the data of a reply is one")
+        return checker
+
+
+def uses_protocol(flag: bool | None, response_format: str | None, *needs: Any) -> bool:
+    """Return whether an agent replies in the standard protocol: if it says so, or declares what only the protocol can carry."""
+    if response_format not in {None, "text", JSON_STANDARD}:
+        raise DeclarationError(f"response_format must be text or {JSON_STANDARD}, not {response_format!r}")
+    wants = response_format == JSON_STANDARD or any(need is not None and need != () for need in needs)
+    if (flag is False or response_format == "text") and wants:
+        raise DeclarationError("output_type and criteria need the standard protocol, which is switched off")
+    return wants if flag is None else flag

@@ -1,0 +1,367 @@
+"""One turn of a model agent: from a message to a reply, in two phases.
+
+    tools      the model is asked, the tools it wants are used, it is asked again; so many rounds at most
+    synthesis  the last answer becomes the reply; one that does not fit is sent back once with what is wrong with it
+
+Everything it does goes through `ctx`: calls, tools, tokens, text for who watches. What goes wrong with a tool is told to the
+model. What goes wrong with the model is raised, typed, unless trying again within the deadline may cure it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Collection, Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from comity.core.envelope import Reply, Status
+from comity.core.model import (
+    TRANSIENT,
+    Assistant,
+    Completion,
+    Fault,
+    Finish,
+    Message,
+    Prompt,
+    System,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    User,
+    model_error,
+)
+from comity.core.payload import Problem
+from comity.core.protocol import SYNTHESIS, WRAP_UP, correction
+from comity.core.reply import SENT_BACK, Reading, Rung, canonical, read
+from comity.core.reply import Status as Word
+from comity.core.reply.message import MessageStream
+from comity.core.task import brief
+from comity.core.telemetry import MODEL_PREFIX
+from comity.core.tokens import count_messages, count_prompt
+from comity.errors import ComityError, RefusedError
+from comity.models import colleagues as others
+from comity.models.mind import Mind
+from comity.runtime.context import Context
+
+CALLS_PER_ROUND_MAX: Final = 32
+# Below this share of the tokens it began with, the model is told to come to an end.
+WRAP_UP_SHARE: Final = 0.25
+
+_encode = msgspec.json.Encoder().encode
+_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
+_decode_completion = msgspec.json.Decoder(Completion).decode
+
+
+class _EndsError(Exception):
+    """The turn ends here, with this reply."""
+
+    def __init__(self, reply: Reply) -> None:
+        self.reply = reply
+
+
+class Turn:
+    """A model agent at work on one call."""
+
+    __slots__ = (
+        "_asked_ms",
+        "_ctx",
+        "_hinted",
+        "_inputs",
+        "_messages",
+        "_mind",
+        "_offered",
+        "_overdrawn",
+        "_sent_back",
+        "_tokens_at_start",
+        "_warnings",
+    )
+
+    def __init__(self, mind: Mind, ctx: Context, inputs: dict[str, Any]) -> None:
+        self._mind = mind
+        self._ctx = ctx
+        self._inputs = inputs
+        self._messages: list[Message] = []
+        self._offered: dict[str, ToolDefinition] = {}
+        self._sent_back: dict[str, int] = {}
+        self._warnings: list[str] = []
+        self._tokens_at_start = ctx.tokens_left
+        self._overdrawn = False
+        self._hinted = False
+        self._asked_ms = 0.0
+
+    async def run(self) -> Reply:
+        """Return the reply."""
+        self._begin()
+        try:
+            reply = await self._finish(await self._use_tools())
+        except _EndsError as ends:
+            reply = ends.reply
+        if not self._warnings:
+            return reply
+        status = Status.PARTIAL if self._overdrawn and reply.status is Status.SUCCESS else reply.status
+        return replace(reply, status=status, warnings=(*reply.warnings, *self._warnings))
+
+    # --- the prompt ---
+
+    def _begin(self) -> None:
+        ctx, mind = self._ctx, self._mind
+        known, turns = ctx.known()
+        briefing = brief(
+            ctx.request,
+            known=known,
+            turns=turns,
+            inputs=self._inputs,
+            tokens_max=mind.thinking.context_tokens_max,
+            count=mind.count,
+        )
+        if briefing.found:
+            ctx.note(f"orders in what was passed on to {mind.agent_id}: {', '.join(briefing.found)}")
+        if system := "\n\n".join(filter(None, (mind.system, ctx.guidance_text()))):
+            self._messages.append(System(system))
+        self._messages.append(User(briefing.text))
+        if mind.tools:
+            self._offer_tools(mind.tools)
+        reachable = ctx.colleagues(limit=others.AGENTS_LISTED_MAX + 1)
+        if reachable:
+            self._offered[others.CALL] = others.call_definition(reachable)
+            if targets := others.transferable(reachable, mind.can_transfer_to):
+                self._offered[others.TRANSFER] = others.transfer_definition(targets)
+
+    def _offer_tools(self, names: Collection[str]) -> None:
+        usable = self._ctx.tools(names)
+        for name, (tool, checker) in usable.items():
+            self._offered[name] = ToolDefinition(name=name, description=tool.description, parameters=checker.json_schema())
+        if len(usable) < len(names):
+            withheld = ", ".join(name for name in names if name not in usable)
+            self._warnings.append(f"not every agent above may use these tools, so they were not offered: {withheld}")
+
+    # --- the first phase ---
+
+    async def _use_tools(self) -> Completion:
+        """Ask until the model wants no more tools, or may not; return its last answer."""
+        for _ in range(self._mind.thinking.rounds_max):
+            answer = await self._ask(tuple(self._offered.values()))
+            if not answer.calls:
+                return answer
+            self._stop_if_overdrawn()
+            was_of_use = await self._use(answer)
+            if not was_of_use:
+                break
+            self._hint_at_the_end()
+        self._messages.append(User(SYNTHESIS))
+        return await self._ask(())
+
+    def _stop_if_overdrawn(self) -> None:
+        if self._overdrawn:
+            raise _EndsError(Reply.failure(self._warnings[-1], code="BUDGET_TOKENS_EXHAUSTED"))
+
+    def _hint_at_the_end(self) -> None:
+        left = self._ctx.tokens_left
+        if self._hinted or left is None or self._tokens_at_start is None:
+            return
+        if left < self._tokens_at_start * WRAP_UP_SHARE:
+            self._hinted = True
+            self._messages.append(User(WRAP_UP))
+
+    async def _use(self, answer: Completion) -> bool:
+        """Use what the model wants used, side by side, and tell it what came of it; return whether any of it was offered."""
+        self._messages.append(Assistant(answer.text, answer.calls))
+        transfer = next((call for call in answer.calls if call.name == others.TRANSFER and call.name in self._offered), None)
+        jobs: list[Awaitable[ToolResult]] = []
+        agent_calls = sum(call.name == others.CALL for call in answer.calls)
+        gate = asyncio.Semaphore(max(self._ctx.limits.fan_out_max, 1)) if agent_calls > 1 else None
+        for index, call in enumerate(answer.calls):
+            if call is not transfer:
+                jobs.append(self._result_of(call, gate, is_beyond=index >= CALLS_PER_ROUND_MAX))
+        results = await _all(jobs)
+        if transfer is not None:  # after everything else: it may end the turn
+            results.append(await self._transfer(transfer))
+        self._messages += results
+        return any(call.name in self._offered for call in answer.calls)
+
+    async def _result_of(self, call: ToolCall, gate: asyncio.Semaphore | None, *, is_beyond: bool) -> ToolResult:
+        if is_beyond:
+            return ToolResult(call.id, call.name, f"not done: at most {CALLS_PER_ROUND_MAX} calls in one turn", is_error=True)
+        if call.name == others.CALL:
+            async with gate or contextlib.nullcontext():
+                return await self._call_agent(call)
+        if call.name == others.TRANSFER:
+            what = "not done: a task is passed on once, and only where that is offered"
+            return ToolResult(call.id, call.name, what, is_error=True)
+        try:
+            inputs = _decode_object(call.arguments or "{}")
+            result = await self._ctx.use_offered(self._offered.keys(), call.name, inputs)
+        except msgspec.MsgspecError as error:
+            return ToolResult(call.id, call.name, f"the arguments are not a JSON object: {error}", is_error=True)
+        except ComityError as error:
+            return ToolResult(call.id, call.name, str(error), is_error=True)
+        return ToolResult(call.id, call.name, result if isinstance(result, str) else _encode(result).decode())
+
+    # --- other agents ---
+
+    async def _call_agent(self, call: ToolCall) -> ToolResult:
+        try:
+            said = others.read_arguments(call.arguments)
+        except msgspec.MsgspecError as error:
+            return ToolResult(call.id, call.name, f"the arguments do not fit: {error}", is_error=True)
+        if self._sent_back.get(said.agent_id, 0) > 1:
+            what = f"not done: {said.agent_id} has sent the work back twice; go on without it"
+            return ToolResult(call.id, call.name, what, is_error=True)
+        reply = await self._ctx.call(
+            said.agent_id, said.capability, said.inputs, message=said.message, timeout_ms=said.clamped_ms
+        )
+        return self._told(call, said.agent_id, reply)
+
+    async def _transfer(self, call: ToolCall) -> ToolResult:
+        """Pass the task on. Where that is refused, the model is told and goes on itself."""
+        try:
+            said = others.read_arguments(call.arguments)
+        except msgspec.MsgspecError as error:
+            return ToolResult(call.id, call.name, f"the arguments do not fit: {error}", is_error=True)
+        if said.agent_id not in self._mind.can_transfer_to:
+            allowed = ", ".join(sorted(self._mind.can_transfer_to))
+            return ToolResult(call.id, call.name, f"not done: the task may be passed to {allowed}", is_error=True)
+        reply = await self._ctx.call(said.agent_id, said.capability, message=said.message, history=self._ctx.request.history)
+        if reply.status is Status.REFUSED and others.cycle_reply(reply, said.agent_id, self._ctx.request.target) is None:
+            return self._told(call, said.agent_id, reply)
+        raise _EndsError(others.cycle_reply(reply, said.agent_id, self._ctx.request.target) or reply)
+
+    def _told(self, call: ToolCall, agent_id: str, reply: Reply) -> ToolResult:
+        ends = others.cycle_reply(reply, agent_id, self._ctx.request.target)
+        if ends is not None:
+            raise _EndsError(ends)
+        if reply.error is not None and reply.error.code == SENT_BACK:
+            self._sent_back[agent_id] = self._sent_back.get(agent_id, 0) + 1
+        text, found = others.read_reply(reply, agent_id, times_sent_back=self._sent_back.get(agent_id, 0))
+        if found:
+            self._ctx.note(f"orders in the reply of {reply.source or agent_id}: {', '.join(found)}")
+        return ToolResult(call.id, call.name, text, is_error=not reply.ok)
+
+    # --- the second phase ---
+
+    async def _finish(self, answer: Completion) -> Reply:
+        if answer.finish is Finish.REFUSED:
+            raise model_error(Fault.REFUSED, answer.text or f"{self._mind.model_name} declined to answer")
+        if not self._mind.has_protocol:
+            return _plain_reply(answer)
+        reading = read(answer.text, data_schema=self._mind.check)
+        if (reading.degraded or reading.rung is Rung.FALLBACK) and self._may_ask_again():
+            if answer.text:
+                self._messages.append(Assistant(answer.text))
+            self._messages.append(User(correction(reading.problems or _doubts(reading))))
+            second = read((await self._ask(())).text, data_schema=self._mind.check)
+            if second.rung is not Rung.FALLBACK or reading.rung is Rung.FALLBACK:
+                reading = second
+        return canonical(reading)
+
+    def _may_ask_again(self) -> bool:
+        """Return whether there is time for another answer that takes as long as the last, and a token to pay it with."""
+        return not self._overdrawn and self._ctx.tokens_left != 0 and self._ctx.left_ms > self._asked_ms
+
+    # --- asking ---
+
+    async def _ask(self, tools: tuple[ToolDefinition, ...]) -> Completion:
+        mind, ctx = self._mind, self._ctx
+        prompt = Prompt(
+            messages=tuple(self._messages),
+            tools=tools,
+            settings=mind.settings,
+            response_schema=None if tools else mind.response_schema,
+        )
+        estimated = 0
+        left = ctx.tokens_left
+        if left is not None:
+            estimated = count_prompt(prompt, mind.count)
+            if estimated >= left:
+                message = f"the prompt is about {estimated} tokens long, and {left} are left"
+                raise RefusedError(message, code="BUDGET_TOKENS_EXHAUSTED")
+            most = prompt.settings.max_tokens
+            room = left - estimated if most is None else min(most, left - estimated)
+            prompt = replace(prompt, settings=replace(prompt.settings, max_tokens=room))
+        before_ms = ctx.left_ms
+        reply = await ctx.once(f"{MODEL_PREFIX}{mind.model_name}", "complete", lambda: self._answer(prompt, estimated))
+        self._asked_ms = before_ms - ctx.left_ms
+        answer: Completion = reply.data if type(reply.data) is Completion else msgspec.convert(reply.data, Completion)
+        try:
+            ctx.report_usage(prompt_tokens=answer.usage.prompt_tokens, completion_tokens=answer.usage.completion_tokens)
+        except RefusedError as error:
+            self._overdrawn = True
+            self._warnings.append(error.message)
+        return answer
+
+    async def _answer(self, prompt: Prompt, estimated: int) -> Reply:
+        """Return the model's answer as a record of it can be kept: without personal data, with what it cost."""
+        answer = await self._patiently(prompt)
+        if not answer.usage.total_tokens:  # a provider that does not count
+            said = count_messages((Assistant(answer.text, answer.calls),), self._mind.count)
+            asked = estimated or count_prompt(prompt, self._mind.count)
+            answer = replace(answer, usage=replace(answer.usage, prompt_tokens=asked, completion_tokens=said))
+        raw = _encode(answer)
+        hidden = self._ctx.hide(raw)
+        if hidden is not raw:
+            answer = _decode_completion(hidden)
+        return Reply(status=Status.SUCCESS, data=answer, confidence=1.0, usage=answer.usage)
+
+    async def _patiently(self, prompt: Prompt) -> Completion:
+        """Ask, and ask again after what is transient, as long as there is time."""
+        failures = 0
+        while True:
+            try:
+                return await self._stream(prompt)
+            except ComityError as error:
+                if error.code not in TRANSIENT:
+                    raise
+                failures += 1
+                pause_ms = self._mind.thinking.retry.pause_ms(failures, left_ms=self._ctx.left_ms, chance=self._ctx.chance())
+                if pause_ms is None or (error.retry_after_ms or 0) >= self._ctx.left_ms:
+                    raise
+                await asyncio.sleep(max(pause_ms, error.retry_after_ms or 0) / 1000)
+
+    async def _stream(self, prompt: Prompt) -> Completion:
+        text = shown = None
+        answer: Completion | None = None
+        async with contextlib.aclosing(self._mind.model.stream(prompt)) as parts:
+            async for part in parts:
+                if type(part) is not str:
+                    answer = part  # type: ignore[assignment]
+                    break
+                if text is None:
+                    text = self._ctx.write()
+                    shown = MessageStream() if self._mind.has_protocol else None
+                text.feed(part, part if shown is None else shown.feed(part))
+        if text is not None:
+            text.finish()
+        if answer is None:
+            raise model_error(Fault.FAILED, f"{self._mind.model_name} broke off before its answer was whole")
+        return answer
+
+
+def _doubts(reading: Reading) -> tuple[Problem, ...]:
+    """Return why a reply is doubtful in which nothing is wrong by itself."""
+    return (Problem("", f"could only be read by guessing ({', '.join(reading.repairs)})"),)
+
+
+def _plain_reply(answer: Completion) -> Reply:
+    """Return the reply of an agent without a protocol: the text is the message."""
+    if not answer.text.strip():
+        return Reply.failure("the model said nothing", code="OUTPUT_VALIDATION_FAILED")
+    reading = Reading(status=Word.SUCCESS, thought="", data={}, message=answer.text)
+    reply = replace(canonical(reading), data=None)
+    if answer.finish is Finish.LENGTH:
+        cut = "the answer was cut at the most tokens it may have"
+        return replace(reply, status=Status.PARTIAL, degraded=True, warnings=(*reply.warnings, cut), confidence=0.5)
+    return reply
+
+
+async def _all(jobs: Sequence[Awaitable[ToolResult]]) -> list[ToolResult]:
+    """Do jobs side by side, each to its end; then raise the first thing that ends the turn or the whole tree, if any did."""
+    if len(jobs) < 2:
+        return [await job for job in jobs]
+    outcomes = await asyncio.gather(*jobs, return_exceptions=True)
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
+    return outcomes  # type: ignore[return-value]

@@ -1,0 +1,82 @@
+"""What an agent did within one call that must not come out differently when its tree is run again, and what was noted about it.
+
+A model asked twice answers twice, differently. So its answer is recorded under an id that stays the same, as a tool's result
+is, and a tree that is taken up after a crash or an approval goes on from the very words that led there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from msgspec import Raw
+from msgspec.structs import replace
+
+from comity.core.envelope import Reply, Request
+from comity.core.journal import Accepted, Noted, Settled
+from comity.core.telemetry import CallEnd
+from comity.ports import Clock, Ids, Journal
+
+if TYPE_CHECKING:
+    from comity.runtime.call import Call
+    from comity.runtime.recorder import Recorder
+
+NOTHING = Raw(b"{}")
+
+
+class Steps:
+    """Records the steps of calls under way."""
+
+    def __init__(self, journal: Journal, clock: Clock, ids: Ids, recorder: Recorder) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._ids = ids
+        self._recorder = recorder
+
+    async def once(self, call: Call, target: str, capability: str, make: Callable[[], Awaitable[Reply]]) -> Reply:
+        """Return what `make` gives, or what it gave when this call was run before."""
+        call.tools_used += 1
+        number = call.tools_used
+        if call.top.leftovers is not None:
+            known = self._journal.call(f"{call.request.request_id}#{number}")
+            if known is not None and known.reply is not None:
+                return known.reply
+        started_ns = self._clock.now_ns()
+        reply = await make()
+        ended_ns = self._clock.now_ns()
+        started_ms = started_ns // 1_000_000
+        request = step_request(call.request, number, target, capability, NOTHING, started_ms, self._recorder.new_span_id())
+        reply = replace(reply, request_id=request.request_id, source=target, duration_ms=(ended_ns - started_ns) / 1_000_000)
+        accepted = Accepted(request, started_ms, self._journal.node_id)
+        self._journal.append((accepted, Settled(request, reply, ended_ns // 1_000_000)))
+        if self._recorder.ended is not None:
+            self._recorder.ended(CallEnd(request, reply, started_ns, ended_ns, call.remote))
+        return reply
+
+    def chance(self) -> float:
+        """Return a number from 0 to below 1."""
+        return self._ids.chance()
+
+    def note(self, call: Call, text: str) -> None:
+        """Write down in the audit what was found in a call under way."""
+        self._journal.append((Noted(call.request, text, self._clock.now_ns() // 1_000_000),))
+
+
+def step_request(above: Request, number: int, target: str, capability: str, body: Raw, now_ms: int, span_id: str) -> Request:
+    """Return the request under which a step of a call is recorded: its caller's, one hop further, without its texts."""
+    return replace(
+        above,
+        request_id=f"{above.request_id}#{number}",
+        parent_id=above.request_id,
+        source=above.target,
+        target=target[:256],
+        capability=capability[:128],
+        chain=(*above.chain, above.target),
+        body=body,
+        message="",
+        objective="",
+        context=None,
+        created_at=now_ms,
+        span_id=span_id,
+        parent_span_id=above.span_id,
+    )
