@@ -130,6 +130,11 @@ def test_two_patterns_that_cover_one_path_concern_each_other(scope, touched, pat
         assert concerns(scope, touched)
 
 
+@given(st.lists(PATTERN_NAMES, min_size=1, max_size=4).map("/".join), st.lists(NAMES, max_size=5).map("/".join))
+def test_what_a_scope_covers_concerns_it(scope, path):
+    assert concerns(scope, path) or not covers(scope, path)
+
+
 def test_a_hostile_pattern_costs_little():
     started = time.perf_counter()
     concerns("/".join(["**", "*a*a*a*a*b"] * 40), "/".join(["**", "*a*a*c*a*a"] * 40))

@@ -38,24 +38,32 @@ def concerns(scope: str, touched: str) -> bool:
     """Return whether an action on a path, a pattern of paths or a topic concerns a scope, or raise `GlobError`."""
     if touched.startswith(TOPIC) or scope.strip().startswith(TOPIC):
         return _concerns_topic(scope.strip(), touched)
-    if covers(scope, touched):
-        return True
-    patterns = compile_scope(scope)
-    if any(_head(pattern)[: len(names)] == names for pattern in patterns for names in _places(touched, normalize(touched))):
-        return True  # a folder the scope lies in
+    places = _places_of(touched)
+    for pattern, head in _with_heads(scope):
+        for names in places:
+            shared = min(len(head), len(names))
+            if head[:shared] != names[:shared]:
+                continue  # apart from the beginning on, which most are
+            if shared == len(names) or _matches(pattern, names, _is_stars, _name_matches):
+                return True  # a folder the scope lies in, or something in the scope
     if not (touched.endswith("/") or _MARKS.search(touched)):
         return False
     try:
         others = [ending for other in compile_scope(touched) for ending in _places(touched, other)]
     except GlobError:
         return False  # brackets in the name of a file, and as a name it is not covered
-    return any(_share(one, other) for one in patterns for other in others)
+    return any(_share(one, other) for one in compile_scope(scope) for other in others)
 
 
 def covers(scope: str, path: str) -> bool:
     """Return whether a scope covers a path, or raise `GlobError`."""
-    places = _places(path, normalize(path))
+    places = _places_of(path)
     return any(_matches(pattern, names, _is_stars, _name_matches) for pattern in compile_scope(scope) for names in places)
+
+
+@lru_cache(maxsize=512)
+def _places_of(path: str) -> list[tuple[str, ...]]:
+    return _places(path, normalize(path))
 
 
 def _places(path: str, names: tuple[str, ...]) -> list[tuple[str, ...]]:
@@ -64,17 +72,20 @@ def _places(path: str, names: tuple[str, ...]) -> list[tuple[str, ...]]:
     return [names[at:] for at in range(max(len(names), 1))] if is_outside else [names]
 
 
+@lru_cache(maxsize=512)
+def _with_heads(scope: str) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Return the patterns of a scope, each with the names it begins with, up to the first that has marks."""
+    return [
+        (pattern, tuple(itertools.takewhile(lambda name: not _MARKS.search(name), pattern))) for pattern in compile_scope(scope)
+    ]
+
+
 def _concerns_topic(scope: str, touched: str) -> bool:
     if scope in ("", _EVERYTHING):
         return True
     if not (scope.startswith(TOPIC) and touched.startswith(TOPIC)):
         return False
     return covers(scope.removeprefix(TOPIC).strip().casefold(), touched.removeprefix(TOPIC).strip().casefold())
-
-
-def _head(pattern: Sequence[str]) -> tuple[str, ...]:
-    """Return the names a pattern begins with, up to the first that has marks."""
-    return tuple(itertools.takewhile(lambda name: not _MARKS.search(name), pattern))
 
 
 def _share(one: Sequence[str], other: Sequence[str]) -> bool:
