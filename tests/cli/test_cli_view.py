@@ -36,7 +36,7 @@ def test_the_audiences_are_those_of_the_views():
 @pytest.mark.parametrize(
     ("audience", "words"),
     [
-        ("executive", ["3 insights", "decisions: 1", "unresolved blockers: 1", "trend: "]),
+        ("executive", ["3 insights", "decisions: 1", "unresolved blockers: 1", "trend: decision +1"]),
         ("manager", ["by agent: o11y decision 1, blocker 1, risk 1", "cadence: weekly", "periods"]),
         ("developer", ["Use events  92%  by o11y", "rationale: Lower coupling", "type adr, ref ADR-015"]),
         ("operator", ["blockers", "No access to the payment logs", "last seen: o11y"]),

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
         if querier.problems:
             raise CliError(Exit.USAGE, f"the settings in {where} have problems", problems=querier.problems)
         view = querier.get_insights(audience=args.audience, time_range=args.range)
-        text = querier.get_context(time_range=args.range) if args.audience == "agent" else ""
+        text = querier.get_agent_text(time_range=args.range) if args.audience == "agent" else ""
     if out.is_json:
         out.document({"project": project} | view | ({"text": text} if args.audience == "agent" else {}))
     elif _is_empty(view):
@@ -63,15 +63,16 @@ def _draw(project: str, view: dict[str, Any], out: Output) -> None:
             if value:
                 out.text(f"\n{title}", style="bold")
             for one in value:
-                _draw_one(one, out)
+                # What is alarming stands in full below, or is not for this audience.
+                _draw_one(one, out, is_brief=name == "alerts")
         elif isinstance(value, dict):
-            shown = "  ".join(f"{key} {_plain(inner)}" for key, inner in value.items()) or "none"
-            out.text(f"{title}: {shown}")
+            shown = (f"{inner:+d}" if name == "trend" else _plain(inner) for inner in value.values())
+            out.text(f"{title}: {'  '.join(map(' '.join, zip(value, shown, strict=True))) or 'none'}")
         else:
             out.text(f"{title}: {_plain(value)}")
 
 
-def _draw_one(one: Any, out: Output) -> None:
+def _draw_one(one: Any, out: Output, *, is_brief: bool) -> None:
     if not isinstance(one, dict):
         out.text(f"  {one}")
         return
@@ -84,6 +85,8 @@ def _draw_one(one: Any, out: Output) -> None:
     sure = f"  {one['confidence']:.0%}" if "confidence" in one else ""
     who = f"  by {one['agent']}" if "agent" in one else ""
     out.text(f"  {one['type']:<14} {one['summary']}{sure}{who}  {one['id']}")
+    if is_brief:
+        return
     for name in _DETAIL:
         if name in one:
             out.text(f"      {name.replace('_', ' ')}: {_plain(one[name])}", style="dim")
