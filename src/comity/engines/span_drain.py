@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import Final
 
 from comity.core.span import Span, SpanError
-from comity.core.telemetry import CallEnd, Ended, Settings, summarize
+from comity.core.telemetry import Ended, Settings
 from comity.engines.otlp_export import OtlpExporter
 from comity.engines.span_store import SpanStore
 from comity.errors import UnavailableError
@@ -27,7 +27,7 @@ WAITING_MAX: Final = 65_536
 IDLE_S: Final = 1.0
 INBOX_SPANS_MAX: Final = 200_000
 
-Recorded = CallEnd | Span
+Recorded = Ended | Span
 
 
 class SpanDrain:
@@ -98,23 +98,17 @@ class SpanDrain:
             self._then()
 
     def _write(self, batch: Sequence[Recorded]) -> None:
-        settings = self._settings
-        ended: list[Ended] = []
-        spans: list[Span] = []
-        for one in batch:
-            if isinstance(one, Span):
-                spans.append(one)
-            elif settings.samples(one.request.trace_id, one.remote):
-                ended.append(summarize(one, captures_content=settings.captures_content))
+        ended = [one for one in batch if isinstance(one, Ended)]
+        spans = [one for one in batch if isinstance(one, Span)]
         if self._store is not None and (ended or spans):
             try:
-                self._store.post(settings.origin, ended, spans)
+                self._store.post(self._settings.origin, ended, spans)
                 self._posted += len(ended) + len(spans)
             except (SpanError, UnavailableError, UnicodeEncodeError) as error:
                 self._unstored += len(ended) + len(spans)
                 log.warning("%d spans could not be stored: %s", len(ended) + len(spans), error)
         if self._exporter is not None:
-            self._exporter.offer([*ended, *spans])
+            self._exporter.offer(batch)
         self._note_losses()
 
     def _sort_in(self) -> None:

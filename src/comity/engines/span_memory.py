@@ -10,13 +10,15 @@ from comity.core.query import query_range as run_range
 from comity.core.query import search as run_search
 from comity.core.query.search import LIMIT_DEFAULT, SPANS_PER_SPANSET_DEFAULT
 from comity.core.span import Span, group_by_trace
-from comity.core.telemetry import CallEnd, Settings, call_span, is_of_session, summarize
+from comity.core.telemetry import CallEnd, Ended, Settings, call_span, is_of_session, summarize
+
+Kept = CallEnd | Ended | Span
 
 
 class MemorySpans:
     """The newest spans of one process."""
 
-    def __init__(self, settings: Settings, kept: deque[CallEnd | Span]) -> None:
+    def __init__(self, settings: Settings, kept: deque[Kept]) -> None:
         self._settings = settings
         self._kept = kept
 
@@ -71,16 +73,20 @@ class MemorySpans:
 
     def _spans(self) -> list[Span]:
         settings = self._settings
-        return [
-            one
-            if isinstance(one, Span)
-            else call_span(summarize(one, captures_content=settings.captures_content), settings.origin)
-            for one in tuple(self._kept)
-            if isinstance(one, Span) or settings.samples(one.request.trace_id, one.remote)
-        ]
+        found: list[Span] = []
+        for one in tuple(self._kept):
+            if isinstance(one, Span):
+                found.append(one)
+            elif isinstance(one, Ended):
+                found.append(call_span(one, settings.origin))
+            elif settings.samples(one.request.trace_id, one.remote):
+                found.append(call_span(summarize(one, captures_content=settings.captures_content), settings.origin))
+        return found
 
 
-def _is_of(one: CallEnd | Span, session_id: str, tenant_id: str) -> bool:
+def _is_of(one: Kept, session_id: str, tenant_id: str) -> bool:
     if isinstance(one, CallEnd):
         return (one.request.session_id, one.request.tenant_id) == (session_id, tenant_id)
+    if isinstance(one, Ended):
+        return (one.session_id, one.tenant_id) == (session_id, tenant_id)
     return is_of_session(one.attributes, session_id, tenant_id)

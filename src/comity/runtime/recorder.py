@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from comity.core.envelope import Request
 from comity.core.limits import SPANS_KEPT_MAX
 from comity.core.span import Attributes, Event, Kind, Link, Span, Status
-from comity.core.telemetry import PROVIDER, CallEnd, ExportStats, Settings, named, storable
+from comity.core.telemetry import PROVIDER, CallEnd, Ended, ExportStats, Settings, named, storable, summarize
 from comity.core.trace_context import SAMPLED, TRACEPARENT, TRACESTATE, TraceContext
 from comity.engines.span_place import spans_path
 from comity.ports import Clock, Ids
@@ -66,8 +66,8 @@ class Recorder:
         self.new_span_id = ids.span_id
         self._clock = clock
         self._loop = loop
-        self._kept: deque[CallEnd | Span] = deque(maxlen=SPANS_KEPT_MAX)  # of a node without a store
-        self._gathered: list[CallEnd | Span] = []
+        self._kept: deque[CallEnd | Ended | Span] = deque(maxlen=SPANS_KEPT_MAX)  # of a node without a store
+        self._gathered: list[Ended | Span] = []
         self._timer: asyncio.TimerHandle | None = None
         self._store: SpanStore | None = None
         self._exporter: OtlpExporter | None = None
@@ -75,7 +75,7 @@ class Recorder:
         if store is not None or (settings.endpoint and not settings.is_disabled):
             self._start_drain(store)
         if not settings.is_disabled:
-            self.ended = self._kept.append if self._drain is None else self._take
+            self.ended = self._kept.append if self._drain is None else self._take_end
 
     def _start_drain(self, store: str | Path | None) -> None:
         from comity.engines.span_drain import SpanDrain  # noqa: PLC0415  a node in memory needs none of this
@@ -215,7 +215,12 @@ class Recorder:
         if self._store is not None:
             self._store.close()
 
-    def _take(self, one: CallEnd | Span) -> None:
+    def _take_end(self, end: CallEnd) -> None:
+        # What the span needs is read off at once: later, all of it would have left the processor's caches.
+        if self.settings.samples(end.request.trace_id, end.remote):
+            self._take(summarize(end, captures_content=self.settings.captures_content))
+
+    def _take(self, one: Ended | Span) -> None:
         gathered = self._gathered
         gathered.append(one)
         if len(gathered) == 1:
