@@ -6,7 +6,7 @@ import threading
 import pytest
 import yaml
 
-from comity import Agent, Context, Node, Status, Tool
+from comity import Agent, Context, Node, Risk, Status, Tool
 from comity.core.guidance import Constraint, Focus, Guidance, Severity
 from comity.engines.file_watch import FileWatch
 from comity.engines.guidance import GuidanceFile
@@ -106,6 +106,29 @@ async def test_a_blocking_constraint_stops_a_step_until_it_is_removed(node, edit
     async with node() as free:
         reply = await free.call("LEAD", "PLAN", {"path": "src/api/checkout.py"}, user_id="ann")
         assert (reply.data["status"], edited) == ("success", ["src/api/checkout.py"])
+
+
+def test_a_constraint_set_while_a_person_thought_about_it_stops_what_was_then_granted(tmp_path, edited):
+    agent = Agent("A", tools_allowed=["*"])
+
+    @agent.capability("GO")
+    async def go(ctx: Context):
+        return await ctx.use_tool("write", path="src/api/x.py")
+
+    def save(path):
+        edited.append(path)
+
+    async def asked_and_granted(*constraints):
+        tool = Tool(name="write", function=save, touches=["$.path"], risk=Risk.HIGH)
+        async with Node([agent], tools=[tool], store=tmp_path / "s.db", lag_ms=None) as node:
+            asked = await node.call("A", "GO", user_id="ann")
+        async with Node([agent], tools=[tool], store=tmp_path / "s.db", guidance=guided(*constraints), lag_ms=None) as node:
+            return await node.decide(asked.data["approval_id"], granted=True, by="boss")
+
+    assert asyncio.run(asked_and_granted(API)).error.code == "GUIDANCE_BLOCKED"
+    assert edited == []
+    assert asyncio.run(asked_and_granted()).ok
+    assert edited == ["src/api/x.py"]
 
 
 # --- what is judged, and what is not ---
