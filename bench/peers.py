@@ -1,6 +1,7 @@
-"""The same job beside ours in other frameworks, none of which checks, bounds or records the call.
+"""The same jobs beside ours in other frameworks, none of which checks, bounds or records the call.
 
-Each peer is installed in an environment of its own below `.venv-peers/`. Rounds are interleaved and the median is printed.
+Two jobs: one governed call; and a model agent that delegates to another and answers, with models that answer at once. Each
+peer is installed in an environment of its own below `.venv-peers/`. Rounds are interleaved and the median is printed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ENVIRONMENTS = HERE.parent / ".venv-peers"
-PEERS = {"autogen_core": "autogen-core==0.7.5", "agent_framework_core": "agent-framework-core==1.23.0"}
+LANES = 64
+CALL_PEERS = {"autogen_core": "autogen-core==0.7.5", "agent_framework_core": "agent-framework-core==1.23.0"}
+DELEGATE_PEERS = {"pydantic_ai_delegate": "pydantic-ai-slim==2.66.0", "openai_agents_delegate": "openai-agents==0.24.0"}
+
+Job = tuple[str, str, str, int, tuple[str, ...]]  # label, interpreter, script, how many, further words
 
 
 def environment(name: str, requirement: str) -> str:
@@ -35,24 +40,36 @@ def cpu_us(python: str, job: str, calls: int, lanes: int, *more: str) -> float:
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
+def compare(title: str, jobs: list[Job], baseline: str, rounds: int) -> None:
+    runs: dict[str, list[float]] = {}
+    for _ in range(rounds):
+        for name, python, job, calls, more in jobs:
+            runs.setdefault(name, []).append(cpu_us(python, job, calls, LANES, *more))
+    print(f"{title:<40} {'CPU µs':>10} {'× ' + baseline:>24}")
+    for name, figures in runs.items():
+        ratio = statistics.median(theirs / ours for theirs, ours in zip(figures, runs[baseline], strict=True))
+        print(f"{name:<40} {statistics.median(figures):>10.1f} {ratio:>24.2f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", choices=["call", "delegate"])
     options = parser.parse_args()
-    jobs = [
-        ("comity, governed", sys.executable, "comity_call", 12_800, ()),
-        ("comity, governed and durable", sys.executable, "comity_call", 12_800, ("durable",)),
-        *((requirement, environment(name, requirement), name, 2_560, ()) for name, requirement in PEERS.items()),
-    ]
-    runs: dict[str, list[float]] = {}
-    for _ in range(options.rounds):
-        for name, python, job, calls, more in jobs:
-            runs.setdefault(name, []).append(cpu_us(python, job, calls, 64, *more))
-    durable = runs["comity, governed and durable"]
-    print(f"{'64 in flight':<32} {'CPU µs per call':>16} {'× ours, durable':>16}")
-    for name, figures in runs.items():
-        ratio = statistics.median(theirs / ours for theirs, ours in zip(figures, durable, strict=True))
-        print(f"{name:<32} {statistics.median(figures):>16.1f} {ratio:>16.2f}")
+    if options.only != "delegate":
+        ours: list[Job] = [
+            ("comity", sys.executable, "comity_call", 12_800, ()),
+            ("comity, durable", sys.executable, "comity_call", 12_800, ("durable",)),
+        ]
+        theirs: list[Job] = [(what, environment(name, what), name, 2_560, ()) for name, what in CALL_PEERS.items()]
+        compare(f"a governed call, {LANES} in flight", ours + theirs, "comity, durable", options.rounds)
+    if options.only != "call":
+        ours = [
+            ("comity", sys.executable, "comity_delegate", 2_560, ()),
+            ("comity, durable", sys.executable, "comity_delegate", 2_560, ("durable",)),
+        ]
+        theirs = [(what, environment(name, what), name, 640, ()) for name, what in DELEGATE_PEERS.items()]
+        compare(f"delegate and return, {LANES} in flight", ours + theirs, "comity", options.rounds)
 
 
 if __name__ == "__main__":

@@ -282,7 +282,8 @@ class Model(Protocol):
     `stream` yields pieces of the text as they come, then the whole answer, once, and ends. A model that cannot stream yields
     the answer alone. Closing the generator, or cancelling who reads it, closes the connection. What goes wrong is raised as
     `core.model.model_error`; a stream that breaks off without an answer is `MODEL_FAILED`. Nothing is retried here: who asks
-    knows the deadline.
+    knows the deadline. A model that keeps connections has a coroutine `aclose` as well, which a node awaits when it closes;
+    it can be asked again afterwards.
     """
 
     @property

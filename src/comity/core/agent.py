@@ -184,7 +184,9 @@ class Agent:
         "idle_ms",
         "limits",
         "on_activate",
+        "on_close",
         "on_deactivate",
+        "on_open",
         "owner",
         "pending_max",
         "status",
@@ -244,6 +246,8 @@ class Agent:
         self.idle_ms = idle_ms
         self.on_activate = on_activate
         self.on_deactivate = on_deactivate
+        self.on_open: Callable[[], None] | None = None  # before a node takes calls; may take its time
+        self.on_close: Callable[[], Any] | None = None  # after the last call; async
         self.capabilities: dict[str, Capability] = {}
 
     def capability(

@@ -73,6 +73,8 @@ class ProviderModel:
         self._make = make
         self._enforces_schema = enforces_schema
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._streams_open = 0
+        self._is_closing = False
         self._connect()  # now and not when it is asked: a wrong name is found early, and no call waits for it
 
     @classmethod
@@ -117,14 +119,15 @@ class ProviderModel:
         return self._name
 
     async def aclose(self) -> None:
-        """Close the connections. The model can be asked again, on new ones."""
-        if self._loop is asyncio.get_running_loop():
-            await self._client.aclose()
+        """Close the connections, as soon as no answer is under way. The model can be asked again, on new ones."""
+        self._is_closing = True
+        await self._close_if_idle()
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[str | Completion, None]:
         """Ask, yield pieces of the text and last the whole answer."""
         has_begun = False
         opened: list[httpx2.Response] = []
+        self._streams_open += 1
         try:
             request = direct.model_request_stream(
                 self._connected(),
@@ -149,8 +152,15 @@ class ProviderModel:
         except Exception as error:  # garbage from a provider comes out of its library as any error at all
             raise self._error(error, has_begun=has_begun) from error
         finally:
+            self._streams_open -= 1
             for one in opened:  # Google's library does not let go of one that is closed early
                 await one.aclose()
+            await self._close_if_idle()
+
+    async def _close_if_idle(self) -> None:
+        if self._is_closing and not self._streams_open and self._loop is asyncio.get_running_loop():
+            self._is_closing = False
+            await self._client.aclose()
 
     def _connect(self) -> None:
         self._client = models.create_async_httpx2_client()

@@ -154,6 +154,9 @@ class Agent(core.Agent):
             tools=self.tools,
         )
 
+        self.on_open = mind.open if isinstance(model, str) else None
+        self.on_close = mind.close
+
         async def message(ctx: Context, **inputs: Any) -> Reply:
             from comity.models.turn import Turn  # noqa: PLC0415  needed when the first message comes
 

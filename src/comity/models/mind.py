@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -14,6 +15,7 @@ from comity.core.protocol import protocol_prompt, reply_schema, sample
 from comity.core.schema import Checker, JsonSchema, PythonType
 from comity.core.thinking import Thinking
 from comity.core.tokens import TokenCounter, estimate
+from comity.errors import ComityError
 from comity.ports import Model
 
 JSON_STANDARD = "json_standard"  # the seed's word for replies in the standard protocol
@@ -63,6 +65,16 @@ class Mind:
         from comity.models.providers import resolve  # noqa: PLC0415  only agents of real providers need it
 
         return resolve(self._model)
+
+    def open(self) -> None:
+        """Make the model, which may import a library for seconds; what is wrong with it is told to who calls the agent."""
+        with contextlib.suppress(ComityError):
+            _ = self.model
+
+    async def close(self) -> None:
+        """Let go of the model's connections, if it has any."""
+        if "model" in self.__dict__ and (aclose := getattr(self.model, "aclose", None)) is not None:
+            await aclose()
 
     @cached_property
     def system(self) -> str:

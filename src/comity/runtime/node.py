@@ -140,6 +140,9 @@ class Node:
         if self._path is not None:
             raise RuntimeError("the node is running already")
         self._check_texts()
+        for agent in self.registry:
+            if agent.on_open is not None:
+                await asyncio.to_thread(agent.on_open)
         if self._guidance_given is not None:
             self._guidance = await _live(self._guidance_given)
         if self._journal is None:
@@ -181,6 +184,9 @@ class Node:
         if self._sweep is not None:
             self._sweep.cancel()
         await self._path.close()
+        for agent in self.registry:
+            if agent.on_close is not None:
+                await agent.on_close()
         await self._path.recorder.close()
         if self._guidance is not None:
             self._guidance.close()

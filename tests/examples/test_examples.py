@@ -1,0 +1,53 @@
+"""The examples run as they are, and say what they say they do."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+MODELS = ("COMITY_MODEL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
+
+
+def run(name, **more):
+    environment = {key: value for key, value in os.environ.items() if key not in MODELS} | more
+    return subprocess.run([sys.executable, EXAMPLES / name], capture_output=True, text=True, env=environment, check=False)
+
+
+def test_the_receipt_is_read_by_one_agent_and_filed_by_another_and_no_deeper():
+    done = run("receipts.py")
+    assert done.returncode == 0, done.stderr
+    assert "success: 12.40 CAD at Corner Shop" in done.stdout
+    assert "\n    byte → tag: refused LIMIT_DEPTH_EXCEEDED\n" in done.stdout
+    assert "\n  prime → tag: success" in done.stdout
+
+
+def test_the_researchers_guesses_reach_the_validator_as_data():
+    done = run("research.py")
+    assert done.returncode == 0, done.stderr
+    assert "{'valid_email': 'jdoe@acme.example'}" in done.stdout
+    assert done.stdout.count("validator → tool:ping_mailbox: success") == 2
+
+
+@pytest.mark.parametrize(
+    ("environment", "chosen"),
+    [
+        ({}, "script"),
+        ({"COMITY_MODEL": "groq:any", "OPENAI_API_KEY": "k"}, "groq:any"),
+        ({"OPENAI_API_KEY": "k"}, "openai:"),
+        ({"ANTHROPIC_API_KEY": "k"}, "anthropic:"),
+        ({"GOOGLE_API_KEY": "k"}, "google:"),
+    ],
+)
+def test_a_key_chooses_a_real_model(environment, chosen, monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    for variable in MODELS:
+        monkeypatch.delenv(variable, raising=False)
+    for variable, value in environment.items():
+        monkeypatch.setenv(variable, value)
+    from stage import model_or
+
+    model = model_or(["hello"], "any")
+    assert (model if isinstance(model, str) else model.name).startswith(chosen)
