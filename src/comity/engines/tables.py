@@ -264,7 +264,8 @@ def write_batch(
 
 
 def _has_terms(records: Sequence[Written]) -> bool:
-    return any(type(one) is Conditional or (type(one) is Saved and one.token) for one in records)
+    kinds = set(map(type, records))  # most batches hold neither
+    return Conditional in kinds or (Saved in kinds and any(type(one) is Saved and one.token for one in records))
 
 
 def _on_terms(
