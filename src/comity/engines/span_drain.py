@@ -24,7 +24,7 @@ log = logging.getLogger("comity")
 # Recorded spans that may wait for this thread; more are counted and dropped.
 WAITING_MAX: Final = 65_536
 # How long nothing must have come before the inbox is sorted in, and how much may be in it before that happens anyway.
-IDLE_S: Final = 1.0
+IDLE_S: Final = 10.0
 INBOX_SPANS_MAX: Final = 200_000
 
 Recorded = Ended | Span
@@ -67,7 +67,7 @@ class SpanDrain:
         self._batches.put(then)
 
     def close(self, then: Callable[[], object] | None = None) -> None:
-        """Write what is left, sort it in, send what can be sent, and end; wait for that, or have `then` called."""
+        """Write what is left, send what can be sent, and end; wait for that, or have `then` called."""
         self._then = then
         self._batches.put(None)
         if then is None:
@@ -89,8 +89,6 @@ class SpanDrain:
             self._done += len(batch)
             if self._posted > INBOX_SPANS_MAX:
                 self._sort_in()
-        while self._posted:
-            self._sort_in()
         if self._exporter is not None:
             self._exporter.close()
         self._note_losses()
