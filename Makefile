@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 RUN := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs format bench bench-peers kill spec lock clean
+.PHONY: help demo test check docs format bench bench-peers kill handoffs spec lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -42,12 +42,16 @@ bench: $(READY) ## what a governed call costs, against a bare queue hop in the s
 	$(RUN) bench/governed.py
 	$(RUN) bench/isolation.py
 	$(RUN) bench/footprint.py
+	$(RUN) bench/handoffs.py
 
 bench-peers: $(READY) ## the same job in other frameworks, each in its own environment
 	$(RUN) bench/peers.py
 
 kill: $(READY) ## kill -9 a node under load 100 times and check that nothing acknowledged is lost
 	COMITY_KILLS=100 $(RUN) -m pytest tests/engines/test_kill.py
+
+handoffs: $(READY) ## hand off 1,000 times to 8 receivers that are killed -9 at random: each completed once, nobody polls
+	COMITY_HANDOFFS=1000 $(RUN) -m pytest -s tests/runtime/test_handoff_kill.py
 
 spec: $(READY) ## check the TLA+ specification with TLC; SPEC_ARGS=--large for the large configuration
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/spec.lock

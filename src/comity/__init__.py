@@ -1,5 +1,7 @@
 """Comity: the layer through which AI agents talk to each other."""
 
+from typing import TYPE_CHECKING, Any
+
 from comity.core.envelope import Background, Error, Priority, Reply, Request, Status, Usage
 from comity.core.guardrail import Guardrail
 from comity.core.limits import Limits
@@ -12,14 +14,23 @@ from comity.runtime.events import Event
 from comity.runtime.node import CallHandle, Node
 from comity.runtime.sync import SyncNode
 
+if TYPE_CHECKING:
+    from comity.runtime.handoff_manager import AsyncHandoffManager
+    from comity.runtime.handoff_receiver import AsyncHandoffReceiver
+    from comity.runtime.handoff_sync import HandoffManager, HandoffReceiver
+
 __all__ = [
     "Agent",
+    "AsyncHandoffManager",
+    "AsyncHandoffReceiver",
     "Background",
     "CallHandle",
     "Context",
     "Error",
     "Event",
     "Guardrail",
+    "HandoffManager",
+    "HandoffReceiver",
     "Limits",
     "Node",
     "Priority",
@@ -33,3 +44,19 @@ __all__ = [
     "Usage",
 ]
 __version__ = VERSION
+
+# Loaded when somebody asks for them: most programs hand nothing off.
+_LATER = {
+    "AsyncHandoffManager": "handoff_manager",
+    "AsyncHandoffReceiver": "handoff_receiver",
+    "HandoffManager": "handoff_sync",
+    "HandoffReceiver": "handoff_sync",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'comity' has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415
+
+    return getattr(import_module(f"comity.runtime.{_LATER[name]}"), name)

@@ -106,8 +106,14 @@ class Handoffs(Protocol):
         """Whether nodes were found dead whose handoffs nobody has released yet."""
         ...
 
+    def look_for_the_dead(self) -> None:
+        """See which nodes are gone of those that hold something or listen."""
+        ...
+
     def open(self, heard: Callable[[set[str] | None], None]) -> None:
-        """Make ready and begin to hear: `+lane` has something free, `=id` has changed; None: anything may have happened."""
+        """Make ready and begin to hear: `+lane` has something free, `=id` has changed, `!id` has
+        ended, `-id` is no longer its holder's; None: anything may have happened.
+        """
         ...
 
     def close(self) -> None:
@@ -116,6 +122,10 @@ class Handoffs(Protocol):
 
     def get(self, handoff_id: str) -> Handoff | None:
         """Return a handoff."""
+        ...
+
+    def get_many(self, handoff_ids: Collection[str]) -> list[Handoff]:
+        """Return those of these ids that there are."""
         ...
 
     def by_trace(self, trace_id: str) -> list[Handoff]:

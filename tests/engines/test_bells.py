@@ -89,8 +89,11 @@ def test_clearing_removes_the_pipes_of_the_dead_only(store):
     async def scenario():
         bell = Bell(bells.bell_path(store, "alive"), lambda _: None)
         os.mkfifo(bells.bell_path(store, "dead"))
+        for name, made_at in (("making", 2_000_000_000), ("died", 1_000_000_000)):
+            os.mkfifo(store.with_name(f"store.db.{name}.bell-new"))
+            os.utime(store.with_name(f"store.db.{name}.bell-new"), (made_at, made_at))
         bells.clear(store)
-        assert [path.name for path in store.parent.glob("*.bell")] == ["store.db.alive.bell"]
+        assert sorted(path.name for path in store.parent.glob("*.bell*")) == ["store.db.alive.bell", "store.db.making.bell-new"]
         bell.close()
 
     asyncio.run(scenario())

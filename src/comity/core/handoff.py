@@ -216,6 +216,11 @@ def holder_name(node_id: str, number: int) -> str:
     return f"{node_id}#{number}"
 
 
+def result_session(handoff_id: str) -> str:
+    """Return the session whose vault hides what a receiver says. Its own: that of the caller is in use where it was called."""
+    return f"{handoff_id}.result"
+
+
 def node_of(holder: str) -> str:
     """Return the node a receiver belongs to."""
     return holder.partition("#")[0]
@@ -248,10 +253,11 @@ class Renew(Struct, frozen=True):
 
 
 class Progress(Struct, frozen=True):
-    """Say how far it is."""
+    """Say how far it is. `saved`, here and below, is what must be kept for it; it is written only if the change happens."""
 
     by: Holder
     data: Any
+    saved: tuple[Saved, ...] = ()
 
 
 class Ask(Struct, frozen=True):
@@ -259,16 +265,18 @@ class Ask(Struct, frozen=True):
 
     by: Holder
     question: Question
+    saved: tuple[Saved, ...] = ()
 
 
 class Answer(Struct, frozen=True):
     """Answer the question."""
 
     answer: Any
+    saved: tuple[Saved, ...] = ()
 
 
 class Complete(Struct, frozen=True):
-    """End it with a result. `saved` is what must be kept for it, written only if this is the end."""
+    """End it with a result."""
 
     by: Holder
     reply: Reply
@@ -281,6 +289,7 @@ class Fail(Struct, frozen=True):
 
     by: Holder
     reply: Reply
+    saved: tuple[Saved, ...] = ()
 
 
 class Reject(Struct, frozen=True):
@@ -329,6 +338,8 @@ def apply(handoff: Handoff | None, change: Change, *, now_ms: int) -> Outcome:
         return _offer(handoff, change, now_ms)
     if handoff is None:
         return Outcome(None, Refused("HANDOFF_UNKNOWN", "there is no such handoff"))
+    if isinstance(change, Renew):
+        return _renew(handoff, change, now_ms)
     if not handoff.has_ended and handoff.request.deadline_at <= now_ms and not isinstance(change, Expire):
         expired = apply(handoff, Expire(), now_ms=now_ms)
         assert expired.handoff is not None
@@ -338,27 +349,24 @@ def apply(handoff: Handoff | None, change: Change, *, now_ms: int) -> Outcome:
     if isinstance(change, Accept):
         return _accept(handoff, change, now_ms)
     holder = getattr(change, "by", None)
-    if holder is not None and (holder.name, holder.fence) != (handoff.holder, handoff.fence):
-        what = f"the lease on {handoff.id} ran out; another receiver may have it"
-        return Outcome(handoff, Refused("HANDOFF_LEASE_LOST", what), _late(handoff, change, now_ms))
+    if holder is not None and _is_lost(handoff, holder):
+        return Outcome(handoff, _lost(handoff), _late(handoff, change, now_ms))
     match change:
-        case Renew(lease_until=lease_until):
-            return Outcome(replace(handoff, lease_until=lease_until))
-        case Progress(data=data):
-            return _move(handoff, (Event.START,), now_ms, "progress", data, is_end=False)
-        case Ask(question=question):
+        case Progress(data=data, saved=saved):
+            return _move(handoff, (Event.START,), now_ms, "progress", data, saved=saved, is_end=False)
+        case Ask(question=question, saved=saved):
             asked = {"question": question.text, "input_type": question.input_type, "options": list(question.options)}
-            return _move(handoff, (Event.START, Event.ASK), now_ms, data=asked, question=question)
-        case Answer(answer=answer):
+            return _move(handoff, (Event.START, Event.ASK), now_ms, data=asked, saved=saved, question=question)
+        case Answer(answer=answer, saved=saved):
             asking = handoff.question
             answered = None if asking is None else replace(asking, answer=answer, is_answered=True)
-            return _move(handoff, (Event.ANSWER,), now_ms, data={"answer": answer}, question=answered)
+            return _move(handoff, (Event.ANSWER,), now_ms, data={"answer": answer}, saved=saved, question=answered)
         case Complete(reply=reply, result_trace_id=trace_id, saved=saved):
             trace_id = trace_id or handoff.result_trace_id
             completed = (Event.START, Event.COMPLETE)
             return _move(handoff, completed, now_ms, reply=reply, saved=saved, result_trace_id=trace_id)
-        case Fail(reply=reply):
-            return _move(handoff, (Event.START, Event.FAIL), now_ms, reply=reply)
+        case Fail(reply=reply, saved=saved):
+            return _move(handoff, (Event.START, Event.FAIL), now_ms, reply=reply, saved=saved)
         case Reject(reason=reason):
             return _move(handoff, (Event.REJECT,), now_ms, reply=_failure(Status.REFUSED, "HANDOFF_REJECTED", reason))
         case Release(reason=reason):
@@ -379,6 +387,23 @@ def _offer(known: Handoff | None, change: Offer, now_ms: int) -> Outcome:
         )
     made = replace(handoff, changed_at=now_ms, history=(Entry(1, now_ms, "created"),))
     return Outcome(made, None, (Accepted(request, now_ms, HANDED_AT, change.note),) if handoff.settles else ())
+
+
+def _renew(handoff: Handoff, change: Renew, now_ms: int) -> Outcome:
+    """Renewing ends nothing, so that it need not survive a loss of power."""
+    if handoff.has_ended or handoff.request.deadline_at <= now_ms:
+        return Outcome(handoff, _ended(handoff))
+    if _is_lost(handoff, change.by):
+        return Outcome(handoff, _lost(handoff))
+    return Outcome(replace(handoff, lease_until=change.lease_until))
+
+
+def _is_lost(handoff: Handoff, by: Holder) -> bool:
+    return (by.name, by.fence) != (handoff.holder, handoff.fence)
+
+
+def _lost(handoff: Handoff) -> Refused:
+    return Refused("HANDOFF_LEASE_LOST", f"the lease on {handoff.id} ran out; another receiver may have it")
 
 
 def _accept(handoff: Handoff, change: Accept, now_ms: int) -> Outcome:
@@ -449,10 +474,9 @@ def _move(
         changed["holder"] = ""
     history = (*handoff.history[-(HANDOFF_HISTORY_MAX - 1) :], entry)
     moved = replace(handoff, state=state, changed_at=now_ms, history=history, reply=reply, **changed)
-    records: tuple[Record, ...] = ()
-    if reply is not None:
-        records = (*saved, Settled(handoff.request, reply, now_ms)) if handoff.settles else saved
-    return Outcome(moved, None, records)
+    if reply is None or not handoff.settles:
+        return Outcome(moved, None, saved)
+    return Outcome(moved, None, (*saved, Settled(handoff.request, reply, now_ms)))
 
 
 def _late(handoff: Handoff, change: Change, now_ms: int) -> tuple[Record, ...]:

@@ -11,7 +11,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from comity.core.envelope import Priority
-from comity.core.handoff import Accept, Change, Expire, Handoff, Outcome, Release, apply
+from comity.core.handoff import Accept, Change, Expire, Handoff, Outcome, Release, Renew, apply
 from comity.core.journal import Record
 from comity.core.mailbox import TURNS, Mailbox
 
@@ -61,6 +61,11 @@ class Step(Struct, eq=False, kw_only=True):
     touched: list[tuple[Handoff | None, Handoff]] = []  # each handoff it changed, before and after
 
     @property
+    def needs_sync(self) -> bool:
+        """Whether what it does must survive a loss of power. Who holds what need not: no holder does."""
+        return not isinstance(self.change, (Take, Renew, Listen))
+
+    @property
     def outcome(self) -> Outcome:
         """Of a change to one handoff."""
         return self.outcomes[0]
@@ -81,8 +86,8 @@ class Shelf(Protocol):
         """Return those whose deadline or lease has passed, or whose holder is known to be gone."""
         ...
 
-    def free(self, want: Want, priority: Priority, limit: int) -> list[Handoff]:
-        """Return those that wait for such a receiver, oldest first."""
+    def free(self, want: Want, limit: int) -> list[Handoff]:
+        """Return those that wait for such a receiver, at most so many of each priority, oldest first."""
         ...
 
     def listen(self, node_id: str, lanes: tuple[str, ...]) -> None:
@@ -100,8 +105,6 @@ def perform(shelf: Shelf, step: Step) -> list[Record]:
         case Sweep():
             _sweep(shelf, step, records)
         case Take() as take:
-            _sweep(shelf, step, records)
-            step.outcomes = []
             for handoff in _next(shelf, step, take):
                 _change(shelf, step, handoff, take.accept, records)
         case change:
@@ -127,9 +130,9 @@ def _sweep(shelf: Shelf, step: Step, records: list[Record]) -> None:
 
 def _next(shelf: Shelf, step: Step, take: Take) -> list[Handoff]:
     waiting: Mailbox[Handoff] = Mailbox(take.turns or TURNS)
-    for priority in TURNS:
-        for handoff in shelf.free(take.want, priority, take.most):
-            waiting.offer(handoff, priority)
+    for handoff in shelf.free(take.want, take.most):
+        if handoff.request.deadline_at > step.now_ms:  # a sweep ends it
+            waiting.offer(handoff, handoff.request.priority)
     taken = [one for _ in range(take.most) if (one := waiting.take()) is not None]
     step.turns = waiting.turns
     return taken

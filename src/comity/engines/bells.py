@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import errno
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
@@ -21,27 +22,42 @@ from comity.core.handoff import Handoff, node_of
 EVERY: Final = "*"
 _CHUNK_BYTES: Final = 4096  # written whole or not at all
 _PIPE_BYTES: Final = 65536
+_UNNAMED: Final = ".bell-new"
+_NAMED_WITHIN_S: Final = 60
 _NOBODY: Final = frozenset({errno.ENOENT, errno.ENXIO, errno.EPIPE})
 
-Rings = dict[str, set[str]]  # node to topics: `+lane` has something free, `=id` has changed
+Rings = dict[str, set[str]]  # node to topics: `+lane` has something free; of an id, `=` changed, `!` ended, `-` lost
 Heard = Callable[[set[str] | None], None]  # the topics, or None: anything may have happened
 
 
 def rings_of(touched: Iterable[tuple[Handoff | None, Handoff]], listeners: Mapping[str, tuple[str, ...]]) -> Rings:
-    """Return who is to hear of what."""
-    rings: Rings = {}
+    """Return who is to hear of what: those who wait for it, and nobody else."""
+    rings: Rings = {node_id: set() for node_id in listeners}
+    everybody = [rings[node_id] for node_id, lanes in listeners.items() if EVERY in lanes]
+    nobody: set[str] = set()
     for before, after in touched:
-        changed = f"={after.id}"
-        for holder in {after.made_by, after.holder, before.holder if before is not None else ""}:
-            if (node_id := node_of(holder)) in listeners:
-                rings.setdefault(node_id, set()).add(changed)
-        is_freed = after.is_free and not (before is not None and before.is_free)
-        for node_id, lanes in listeners.items():
-            if EVERY in lanes:
-                rings.setdefault(node_id, set()).add(changed)
-            if is_freed and (after.lane in lanes or EVERY in lanes):
-                rings.setdefault(node_id, set()).add(f"+{after.lane}")
-    return rings
+        handoff_id = after.request.request_id
+        if before is not None and before.holder and (before.holder, before.fence) != (after.holder, after.fence):
+            rings.get(node_of(before.holder), nobody).add(f"-{handoff_id}")
+        if after.has_ended:
+            for told in (rings.get(after.made_by, nobody), *everybody):
+                told.add(f"!{handoff_id}")
+        elif before is None:
+            for told in everybody:
+                told.add(f"={handoff_id}")
+        elif before.history is not after.history:  # more than a lease that was renewed
+            answered = before.question is not after.question
+            for told in (
+                rings.get(after.made_by, nobody),
+                rings.get(node_of(after.holder), nobody) if answered else nobody,
+                *everybody,
+            ):
+                told.add(f"={handoff_id}")
+        if after.is_free and not (before is not None and before.is_free):
+            for node_id, lanes in listeners.items():
+                if after.lane in lanes:
+                    rings[node_id].add(f"+{after.lane}")
+    return {node_id: topics for node_id, topics in rings.items() if topics}
 
 
 def bell_path(store: Path, node_id: str) -> Path:
@@ -56,7 +72,7 @@ class Bell:
         self._path = path
         self._heard = heard
         # It gets its name when it is open, so that nobody ever finds it without a reader while its node lives.
-        unnamed = path.with_suffix(".new")
+        unnamed = path.with_suffix(_UNNAMED)
         os.mkfifo(unnamed, 0o600)
         # Held open for writing too, or the loop would be told again and again that there is no writer.
         self._file = os.open(unnamed, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -130,9 +146,17 @@ def _chunks(topics: Iterable[str]) -> list[bytes]:
 def clear(store: Path) -> None:
     """Remove the pipes of nodes that died."""
     for path in store.parent.iterdir():
-        if path.name.startswith(f"{store.name}.") and path.suffix == ".bell":
+        if path.name.startswith(f"{store.name}.") and (path.suffix == ".bell" or _was_never_named(path)):
             try:
                 os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
             except OSError as error:
                 if error.errno in _NOBODY:
                     path.unlink(missing_ok=True)
+
+
+def _was_never_named(path: Path) -> bool:
+    """Return whether a pipe was left by a node that died while it made it."""
+    try:
+        return path.suffix == _UNNAMED and time.time() - path.stat().st_mtime > _NAMED_WITHIN_S
+    except FileNotFoundError:
+        return False

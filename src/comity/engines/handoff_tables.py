@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
-from comity.core.envelope import Priority, Reply, Request
+from comity.core.envelope import Reply, Request
 from comity.core.handoff import Entry, Handoff, Question, State
 from comity.core.handoff_queue import Step, Want, perform
 from comity.core.mailbox import TURNS
+from comity.engines import bulk
 from comity.engines.bells import Rings, rings_of
 
 _SCHEMA: Final = """
@@ -35,7 +36,10 @@ CREATE INDEX IF NOT EXISTS handoffs_trace ON handoffs (result_trace_id);
 CREATE INDEX IF NOT EXISTS handoffs_session ON handoffs (tenant_id, session_id);
 CREATE TABLE IF NOT EXISTS handoff_bells (node_id TEXT PRIMARY KEY, lanes BLOB NOT NULL) WITHOUT ROWID
 """
-_READ: Final = "SELECT lane, request, state, holder, fence, lease_until, result_trace_id, standing, reply FROM handoffs"
+_STATE: Final = "lane, request, state, holder, fence, lease_until, result_trace_id, standing, reply"
+_READ: Final = f"SELECT {_STATE} FROM handoffs"  # noqa: S608
+_READ_WITH_SEQ: Final = f"SELECT seq, {_STATE} FROM handoffs"  # noqa: S608
+_READ_MAX: Final = 500
 _FREE: Final = "state = 'pending' AND holder = ''"
 _NUMBERS: Final = {priority: number for number, priority in enumerate(TURNS)}
 
@@ -81,76 +85,52 @@ class SqliteShelf:
     def __init__(self, connection: sqlite3.Connection, gone: Iterable[str] = ()) -> None:
         self._connection = connection
         self._gone = tuple(gone)  # nodes that were found dead
+        self._known: dict[str, Handoff] = {}
+        self._unwritten: dict[str, tuple[bool, Handoff]] = {}
+
+    def prefetch(self, handoff_ids: Iterable[str]) -> None:
+        """Read at once what is going to be asked for: a statement costs more than a row."""
+        self._known = {one.id: one for one in read_many(self._connection, handoff_ids)}
 
     def get(self, handoff_id: str) -> Handoff | None:
-        """Return one."""
-        return next(iter(read(self._connection, "WHERE id = ?", (handoff_id,))), None)
+        """Return one that was prefetched, or put since."""
+        return self._known.get(handoff_id)
 
     def put(self, before: Handoff | None, after: Handoff) -> None:
         """Keep one as it is now."""
-        standing = _encode(
-            _Standing(
-                after.made_by,
-                after.settles,
-                after.attempts_max,
-                after.receiver,
-                after.attempts,
-                after.changed_at,
-                after.question,
-                after.history,
-            )
-        )
-        now: tuple[Any, ...] = (
-            after.state.value,
-            after.holder,
-            after.fence,
-            after.lease_until,
-            after.due_at,
-            after.result_trace_id,
-            standing,
-            None if after.reply is None else _encode(after.reply),
-        )
-        if before is not None:
-            self._connection.execute(_UPDATE, (*now, after.id))
-            return
-        request = after.request
-        self._connection.execute(
-            _INSERT,
-            (
-                request.request_id,
-                after.lane,
-                request.capability,
-                _NUMBERS[request.priority],
-                request.tenant_id,
-                request.user_id,
-                request.session_id,
-                request.trace_id,
-                _encode(request),
-                *now,
-            ),
-        )
+        handoff_id = after.request.request_id
+        self._known[handoff_id] = after
+        # Of several changes in one transaction the last is written; the request, only if the handoff is new.
+        is_new = before is None or self._unwritten.get(handoff_id, (False, after))[0]
+        self._unwritten[handoff_id] = (is_new, after)
+
+    def flush(self) -> None:
+        """Write what was put."""
+        columns = [value for is_new, handoff in self._unwritten.values() for value in _columns(handoff, is_new=is_new)]
+        bulk.insert(self._connection, _INSERT, _MARKS, _ON_KNOWN, columns)
+        self._unwritten.clear()
 
     def due(self, now_ms: int) -> list[Handoff]:
         """Return those whose time has come, and those of nodes that are gone."""
+        self.flush()
         found = read(self._connection, "WHERE due_at <= ? ORDER BY due_at", (now_ms,))
         for node_id in self._gone:
             found += read(self._connection, "WHERE holder >= ? AND holder < ?", (f"{node_id}#", f"{node_id}$"))
         return list({handoff.id: handoff for handoff in found}.values())
 
-    def free(self, want: Want, priority: Priority, limit: int) -> list[Handoff]:
-        """Return those that wait for such a receiver, oldest first."""
-        number = _NUMBERS[priority]
+    def free(self, want: Want, limit: int) -> list[Handoff]:
+        """Return those that wait for such a receiver, at most so many of each priority, oldest first."""
+        self.flush()
         marks = ",".join("?" * len(want.capabilities))
-        mine = f"{_FREE} AND lane = ? AND priority = ?" + (f" AND capability IN ({marks})" if marks else "")
-        queries = [(mine, (want.own_lane, number, *want.capabilities))]
-        queries += [(f"{_FREE} AND lane = ? AND priority = ?", (lane, number)) for lane in want.lanes]
-        execute = self._connection.execute
-        found = [
-            row
-            for condition, values in queries
-            for row in execute(f"SELECT seq FROM handoffs WHERE {condition} ORDER BY seq LIMIT ?", (*values, limit))  # noqa: S608
-        ]
-        return [one for row in sorted(set(found))[:limit] for one in read(self._connection, "WHERE seq = ?", row)]
+        mine = f" AND capability IN ({marks})" if marks else ""
+        parts, values = [], list[Any]()
+        for number in _NUMBERS.values():
+            for lane, condition, more in ((want.own_lane, mine, want.capabilities), *((lane, "", ()) for lane in want.lanes)):
+                where = f"WHERE {_FREE} AND lane = ? AND priority = ?{condition} ORDER BY seq LIMIT ?"
+                parts.append(f"SELECT * FROM ({_READ_WITH_SEQ} {where})")  # noqa: S608
+                values += (lane, number, *more, limit)
+        found = self._connection.execute(" UNION ALL ".join(parts), values).fetchall()
+        return [_revive(*row) for _, row in sorted({seq: row for seq, *row in found}.items())]
 
     def listen(self, node_id: str, lanes: tuple[str, ...]) -> None:
         """Note what a node wants to hear; nothing is the end of listening."""
@@ -165,19 +145,54 @@ class SqliteShelf:
         return {node_id: _decode_lanes(lanes) for node_id, lanes in found}
 
 
-_UPDATE: Final = (
-    "UPDATE handoffs SET state = ?, holder = ?, fence = ?, lease_until = ?, due_at = ?, result_trace_id = ?, standing = ?, "
-    "reply = ? WHERE id = ?"
+_COLUMNS: Final = (
+    "id, lane, capability, priority, tenant_id, user_id, session_id, trace_id, request, "
+    "state, holder, fence, lease_until, due_at, result_trace_id, standing, reply"
 )
-_INSERT: Final = (
-    "INSERT INTO handoffs (id, lane, capability, priority, tenant_id, user_id, session_id, trace_id, request, state, holder, "
-    "fence, lease_until, due_at, result_trace_id, standing, reply) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+_MARKS: Final = "(?,?,?,?,?,?,?,?,?,?,?,?,?,nullif(?,0),?,?,nullif(?,''))"
+_INSERT: Final = f"INSERT INTO handoffs ({_COLUMNS}) VALUES "  # noqa: S608
+_ON_KNOWN: Final = " ON CONFLICT (id) DO UPDATE SET " + ", ".join(
+    f"{name} = excluded.{name}" for name in _COLUMNS.split(", ")[_COLUMNS.split(", ").index("state") :]
 )
 
 
-def perform_steps(connection: sqlite3.Connection, records: Iterable[Any], gone: Iterable[str]) -> tuple[list[Any], Rings]:
+def _columns(handoff: Handoff, *, is_new: bool) -> tuple[Any, ...]:
+    request = handoff.request
+    standing = _Standing(
+        handoff.made_by,
+        handoff.settles,
+        handoff.attempts_max,
+        handoff.receiver,
+        handoff.attempts,
+        handoff.changed_at,
+        handoff.question,
+        handoff.history,
+    )
+    return (
+        request.request_id,
+        handoff.lane,
+        request.capability,
+        _NUMBERS[request.priority],
+        request.tenant_id,
+        request.user_id,
+        request.session_id,
+        request.trace_id,
+        bytearray(_encode(request)) if is_new else bytearray(),  # for bytes an adapter would be looked for
+        handoff.state.value,
+        handoff.holder,
+        handoff.fence,
+        handoff.lease_until,
+        handoff.due_at or 0,
+        handoff.result_trace_id,
+        bytearray(_encode(standing)),
+        "" if handoff.reply is None else bytearray(_encode(handoff.reply)),
+    )
+
+
+def perform_steps(connection: sqlite3.Connection, records: Sequence[Any], gone: Iterable[str]) -> tuple[list[Any], Rings]:
     """Do the steps among the records; return the records with what the steps add in their place, and who is to hear of it."""
     shelf = SqliteShelf(connection, gone)
+    shelf.prefetch(record.handoff_id for record in records if isinstance(record, Step) and record.handoff_id)
     written: list[Any] = []
     touched: list[tuple[Handoff | None, Handoff]] = []
     for record in records:
@@ -186,6 +201,7 @@ def perform_steps(connection: sqlite3.Connection, records: Iterable[Any], gone: 
             touched += record.touched
         else:
             written.append(record)
+    shelf.flush()
     for node_id in gone:
         shelf.listen(node_id, ())
     return written, rings_of(touched, shelf.listeners()) if touched else {}
@@ -194,6 +210,16 @@ def perform_steps(connection: sqlite3.Connection, records: Iterable[Any], gone: 
 def read(connection: sqlite3.Connection, rest: str, values: tuple[Any, ...]) -> list[Handoff]:
     """Return the handoffs that a query finds."""
     return [_revive(*row) for row in connection.execute(f"{_READ} {rest}", values).fetchall()]
+
+
+def read_many(connection: sqlite3.Connection, handoff_ids: Iterable[str]) -> list[Handoff]:
+    """Return those of these ids that there are."""
+    wanted = list(dict.fromkeys(handoff_ids))
+    found: list[Handoff] = []
+    for begin in range(0, len(wanted), _READ_MAX):
+        some = wanted[begin : begin + _READ_MAX]
+        found += read(connection, f"WHERE id IN ({','.join('?' * len(some))})", tuple(some))
+    return found
 
 
 def _revive(

@@ -8,17 +8,17 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from comity.core.envelope import Priority
 from comity.core.handoff import Handoff, State, node_of
 from comity.core.handoff_queue import Step, Want, perform
 from comity.core.journal import Record
 from comity.core.limits import SETTLED_KEPT_MAX
+from comity.core.mailbox import TURNS
 from comity.engines import bells, handoff_tables
 from comity.engines.bells import Bell, Heard, Ringer, Rings, rings_of
 
@@ -52,10 +52,7 @@ class SqliteHandoffs:
         """Add the queue to the store if it has none, and begin to hear."""
         with self._reading(), self._writing() as connection:
             handoff_tables.prepare(connection)
-            holders = connection.execute("SELECT DISTINCT holder FROM handoffs WHERE holder != ''").fetchall()
-            listeners = connection.execute("SELECT node_id FROM handoff_bells").fetchall()
-        nodes = {node_of(one) for (one,) in (*holders, *listeners)}
-        self._gone |= {node_id for node_id in nodes if not self._is_alive(node_id)}
+        self.look_for_the_dead()
         bells.clear(self._store)
         self._heard = heard
         self._bell = Bell(bells.bell_path(self._store, self._node_id), heard)
@@ -65,6 +62,14 @@ class SqliteHandoffs:
         if self._bell is not None:
             self._bell.close()
             self._bell = self._heard = None
+
+    def look_for_the_dead(self) -> None:
+        """See which nodes are gone of those that hold something or listen."""
+        with self._reading() as connection:
+            holders = connection.execute("SELECT DISTINCT holder FROM handoffs WHERE holder != ''").fetchall()
+            listeners = connection.execute("SELECT node_id FROM handoff_bells").fetchall()
+        nodes = {node_of(one) for (one,) in (*holders, *listeners)} - {self._node_id}
+        self._gone |= {node_id for node_id in nodes if not self._is_alive(node_id)}
 
     def mourn(self) -> None:
         """Let this node look after what the dead had."""
@@ -79,6 +84,18 @@ class SqliteHandoffs:
         written, rings = handoff_tables.perform_steps(connection, records, gone)
         self._gone.difference_update(gone)
         return written, rings
+
+    @contextmanager
+    def sync_as_needed(self, connection: sqlite3.Connection, records: Sequence[object]) -> Iterator[None]:
+        """Commit without waiting for the disk what need not survive a loss of power; the next commit takes it along."""
+        if not records or not all(isinstance(one, Step) and not one.needs_sync for one in records):
+            yield
+            return
+        connection.execute("PRAGMA synchronous = NORMAL")
+        try:
+            yield
+        finally:
+            connection.execute("PRAGMA synchronous = FULL")
 
     def ring(self, rings: Rings) -> bool:
         """Wake those whom a transaction concerns, once it is committed; return whether one of them was found dead."""
@@ -100,6 +117,11 @@ class SqliteHandoffs:
     def get(self, handoff_id: str) -> Handoff | None:
         """Return a handoff."""
         return next(iter(self._read("WHERE id = ?", handoff_id)), None)
+
+    def get_many(self, handoff_ids: Collection[str]) -> list[Handoff]:
+        """Return those of these ids that there are."""
+        with self._reading() as connection:
+            return handoff_tables.read_many(connection, handoff_ids)
 
     def by_trace(self, trace_id: str) -> list[Handoff]:
         """Return the handoffs whose result is in a trace, or which are themselves."""
@@ -148,6 +170,9 @@ class MemoryHandoffs:
 
     knows_of_the_dead = False  # nothing outlives the process
 
+    def look_for_the_dead(self) -> None:
+        """There are none."""
+
     def perform(self, step: Step) -> list[Record]:
         """Do a step; who hears of it hears of it soon."""
         records = perform(self, step)
@@ -188,10 +213,10 @@ class MemoryHandoffs:
         found = [one for one in self._shelf.values() if one.due_at is not None and one.due_at <= now_ms]
         return sorted(found, key=lambda one: one.due_at or 0)
 
-    def free(self, want: Want, priority: Priority, limit: int) -> list[Handoff]:
-        """Return those that wait for such a receiver, oldest first."""
-        free = (one for one in self._shelf.values() if one.is_free and one.request.priority is priority and want.matches(one))
-        return list(islice(free, limit))
+    def free(self, want: Want, limit: int) -> list[Handoff]:
+        """Return those that wait for such a receiver, at most so many of each priority, oldest first."""
+        free = [one for one in self._shelf.values() if one.is_free and want.matches(one)]
+        return [one for priority in TURNS for one in islice((one for one in free if one.request.priority is priority), limit)]
 
     def listen(self, node_id: str, lanes: tuple[str, ...]) -> None:
         """Note what a node wants to hear."""
@@ -201,6 +226,10 @@ class MemoryHandoffs:
             self._listeners.pop(node_id, None)
 
     # --- reading ---
+
+    def get_many(self, handoff_ids: Collection[str]) -> list[Handoff]:
+        """Return those of these ids that there are."""
+        return [self._shelf[one] for one in handoff_ids if one in self._shelf]
 
     def by_trace(self, trace_id: str) -> list[Handoff]:
         """Return the handoffs whose result is in a trace, or which are themselves."""

@@ -11,6 +11,7 @@ import msgspec
 from comity.core.audit import GENESIS, Row, Stored, Verdict, row, seal, verify
 from comity.core.envelope import Request
 from comity.core.fencing import Terms, breach, is_below, taken
+from comity.core.handoff import result_session
 from comity.core.handoff_queue import Step
 from comity.core.journal import (
     Accepted,
@@ -128,7 +129,7 @@ class MemoryJournal:
         before = len(self._documents) + len(self._settled) + len(self._open)
         handed_off = self.handoffs.erase(tenant_id, session_id)  # what came back has a vault of its own
         for place, (_, data) in list(self._documents.items()):
-            if any(_is_of_session(*place, data, tenant_id, one) for one in (session_id, *handed_off)):
+            if any(_is_of_session(*place, data, tenant_id, one) for one in (session_id, *map(result_session, handed_off))):
                 del self._documents[place]
         for calls in (self._settled, self._open):
             for request_id, record in list(calls.items()):

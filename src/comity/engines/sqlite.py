@@ -216,7 +216,8 @@ class SqliteJournal:
 
     def _commit(self, connection: sqlite3.Connection, records: list[tables.Written]) -> Exception | None:
         try:
-            rings = tables.write_batch(connection, records, self.node_id, self._check_files, self.handoffs.perform)
+            with self.handoffs.sync_as_needed(connection, records):
+                rings = tables.write_batch(connection, records, self.node_id, self._check_files, self.handoffs.perform)
         except Exception as error:  # noqa: BLE001  the task boundary: a writer that died silently would leave all waiting
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")

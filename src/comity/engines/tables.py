@@ -11,7 +11,6 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +19,7 @@ import msgspec
 from comity.core.audit import ENTRY_FIELDS, GENESIS, Entry, Row, Stored, Verdict, row, seal, verify
 from comity.core.envelope import Request
 from comity.core.fencing import Terms, breach, is_below, taken
+from comity.core.handoff import result_session
 from comity.core.handoff_queue import Step
 from comity.core.journal import (
     PAUSED_AT,
@@ -37,7 +37,7 @@ from comity.core.journal import (
     parties_of,
     stored,
 )
-from comity.engines import handoff_tables
+from comity.engines import bulk, handoff_tables
 from comity.engines.bells import Rings
 from comity.ports import Then
 
@@ -93,7 +93,6 @@ _ROOT = f"json_extract(CAST(body AS TEXT), '$[{ENTRY_FIELDS.index('root_id')}]')
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(StoredCall).decode
 _STANDINGS: Final = frozenset({Accepted, Settled, Paused, Resumed})  # what says where a call stands
-_CHUNKS: Final = (128, 64, 32, 16, 8, 4, 2, 1)
 
 
 # --- the file ---
@@ -250,8 +249,8 @@ def write_batch(
         open_at = "" if kind is Settled else held_at(call, node_id)
         is_root = 1 if request.parent_id is None else 0
         columns += (request.request_id, is_root, open_at, bytearray(_encode(stored(call, node_id))))
-    _insert(connection, _INSERT_ROWS, "(?,?,?)", "", rows)
-    _insert(connection, _INSERT_CALLS, "(?,?,nullif(?,''),?)", _ON_KNOWN_CALL, columns)
+    bulk.insert(connection, _INSERT_ROWS, "(?,?,?)", "", rows)
+    bulk.insert(connection, _INSERT_CALLS, "(?,?,nullif(?,''),?)", _ON_KNOWN_CALL, columns)
     if documents:
         values = [(one.kind.value, one.key, one.version, one.data) for one in documents.values()]
         connection.executemany(_UPSERT_DOCUMENT, values)
@@ -328,21 +327,6 @@ def _told_refusal(record: Record | Step) -> Settled | None:
     return None
 
 
-def _insert(connection: sqlite3.Connection, head: str, marks: str, tail: str, values: list[Any]) -> None:
-    """Insert rows, many to a statement: each run of a statement hands the interpreter lock over and back."""
-    begin, width = 0, marks.count("?")
-    for size in _CHUNKS:
-        while len(values) - begin >= size * width:
-            end = begin + size * width
-            connection.execute(_insertion(head, marks, tail, size), values[begin:end])
-            begin = end
-
-
-@cache
-def _insertion(head: str, marks: str, tail: str, size: int) -> str:
-    return f"{head}{','.join((marks,) * size)}{tail}"
-
-
 # --- calls ---
 
 
@@ -381,7 +365,7 @@ def erase_session(connection: sqlite3.Connection, tenant_id: str, session_id: st
     connection.execute("BEGIN IMMEDIATE")
     calls |= _calls_of_session(connection, tenant_id, session_id, after=last)
     handed_off = handoff_tables.erase(connection, tenant_id, session_id)  # what came back has a vault of its own
-    names = [f"{tenant_id}\x1f{one}" for one in (session_id, *handed_off)]
+    names = [f"{tenant_id}\x1f{one}" for one in (session_id, *map(result_session, handed_off))]
     documents = [(kind, name) for kind in ("session", "vault") for name in names]
     for key, data in connection.execute("SELECT key, data FROM documents WHERE kind = 'approval'"):
         asked = msgspec.json.decode(data)

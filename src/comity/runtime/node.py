@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from comity.engines.span_memory import MemorySpans
     from comity.engines.span_store import SpanStore
     from comity.runtime.guidance import LiveGuidance
+    from comity.runtime.handoffs import Handoffs
 
 IDLE_SWEEP_S_MAX = 30.0
 
@@ -123,6 +124,7 @@ class Node:
         self._workers: Workers
         self._path: CallPath | None = None
         self._sweep: asyncio.TimerHandle | None = None
+        self._handoffs: Handoffs | None = None
 
     # --- life ---
 
@@ -174,7 +176,8 @@ class Node:
         )
         if self._lag_ms is not None:
             self._path.watchdog = Watchdog(self._path.calls, threshold_ms=self._lag_ms)
-        self._resume()
+        if len(self.registry):  # a node without agents could only give up what another may go on with
+            self._resume()
         self._sweep_idle()
 
     async def close(self) -> None:
@@ -183,6 +186,9 @@ class Node:
             return
         if self._sweep is not None:
             self._sweep.cancel()
+        if self._handoffs is not None:
+            self._handoffs.close()
+            self._handoffs = None
         await self._path.close()
         for agent in self.registry:
             if agent.on_close is not None:
@@ -395,6 +401,19 @@ class Node:
         """The audit trail."""
         assert self._journal is not None, "the node has not been started"
         return Audit(self._journal)
+
+    @property
+    def handoffs(self) -> Handoffs:
+        """The handoff queue, as managers and receivers of this node use it."""
+        path = self._running()
+        if self._handoffs is None:
+            from comity.runtime.handoffs import Handoffs  # noqa: PLC0415  few nodes hand anything off
+
+            assert self._journal is not None
+            self._handoffs = Handoffs(
+                path, self._journal, self._clock, self._ids, privacy=self._privacy, guardrails=self._guardrails
+            )
+        return self._handoffs
 
     @property
     def spans(self) -> SpanStore | MemorySpans:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterable
+from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -18,6 +19,29 @@ from comity.runtime.node import Node
 Result = TypeVar("Result")
 
 
+class LoopThread:
+    """An event loop in a thread of its own, for code that cannot wait in one."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="comity-node", daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
+        """Begin a coroutine there."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Run a coroutine there and wait for it."""
+        return self.submit(work).result()
+
+    def stop(self) -> None:
+        """End the loop and its thread."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
 class SyncNode:
     """A node whose event loop runs in a thread of its own.
 
@@ -27,37 +51,27 @@ class SyncNode:
 
     def __init__(self, agents: Iterable[Agent] = (), *, store: str | Path | None = None, limits: Limits | None = None) -> None:
         self._node = Node(agents, store=store, limits=limits)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="comity-node", daemon=True)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._thread = LoopThread()
         try:
-            self._run(self._node.start())
+            self._thread.run(self._node.start())
         except BaseException:
-            self._stop()
+            self._thread.stop()
             raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         try:
-            self._run(self._node.close())
+            self._thread.run(self._node.close())
         finally:
-            self._stop()
+            self._thread.stop()
 
     def call(self, target: str, capability: str, inputs: dict[str, Any] | None = None, *, user_id: str, **more: Any) -> Reply:
         """Call an agent for a user and wait for the reply; takes what `Node.call` takes."""
-        return self._run(self._node.call(target, capability, inputs, user_id=user_id, **more))
+        return self._thread.run(self._node.call(target, capability, inputs, user_id=user_id, **more))
 
     @property
     def audit(self) -> Audit:
         """The audit trail."""
         return self._node.audit
-
-    def _run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    def _stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()

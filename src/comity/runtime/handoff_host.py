@@ -1,0 +1,51 @@
+"""Where a manager or receiver of handoffs lives: on a node that runs, or on one of its own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from comity.errors import UnavailableError
+from comity.runtime.handoffs import Handoffs
+from comity.runtime.node import Node
+
+STORE: Final = "comity.db"
+
+
+class HandoffHost:
+    """Begins with first use, or as `async with`. Without a node it has one of its own on the store, which ends with it."""
+
+    def __init__(self, node: Node | None, store: str | Path | None) -> None:
+        if node is not None and store is not None:
+            raise ValueError("give a node or a store, not both")
+        self._owned = Node(store=store or os.environ.get("COMITY_STORE") or STORE, lag_ms=None) if node is None else None
+        self._node = node or self._owned
+        self._is_started = node is not None
+        self._is_closed = False
+
+    async def desk(self) -> Handoffs:
+        """Return the handoffs of the node, which is started if need be."""
+        if self._is_closed:
+            raise UnavailableError("it has been closed", code="NODE_CLOSED")
+        assert self._node is not None
+        if not self._is_started:
+            self._is_started = True
+            await self._node.start()
+        return self._node.handoffs
+
+    async def __aenter__(self) -> Self:
+        await self.desk()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End; a node of its own ends with it."""
+        self._is_closed = True
+        if self._owned is not None and self._is_started:
+            await self._owned.close()

@@ -1,0 +1,247 @@
+"""Handing work off and hearing what becomes of it, with the calls of seed 003. `comity.HandoffManager` is the sync twin."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Collection, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from comity.core.envelope import Background, ExpectedOutput, Priority
+from comity.core.handoff import ATTEMPTS_MAX, DEAD, Answer, Cancel, Entry, Expire, Handoff, State
+from comity.core.limits import INPUTS_BYTES_MAX, Limits
+from comity.core.payload import PayloadError, pack, unpack
+from comity.engines.bells import EVERY
+from comity.errors import CallerError, RefusedError
+from comity.runtime.arrival import Draft, Identity
+from comity.runtime.handoff_host import HandoffHost
+from comity.runtime.handoffs import TIMEOUT_MS, Handoffs, lane_of
+from comity.runtime.node import Node
+
+_ANY_STATE: Final = tuple(State)
+
+
+class Fields(dict[str, Any]):
+    """An object of a result; its fields can be read as attributes, as seed 003 shows."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"the result has no field {name!r}; it has {', '.join(self) or 'none'}") from None
+
+
+class AsyncHandoffManager(HandoffHost):
+    """Hands work off on behalf of an agent and one user.
+
+    manager = AsyncHandoffManager(project_id="checkout-service", agent_id="orchestrator", store="work.db")
+    handoff_id = await manager.create_handoff(to_agent="o11y", capability_id="investigate_error", task="Find the cause")
+    result = await manager.await_result(handoff_id)
+    """
+
+    def __init__(
+        self,
+        project_id: str = "",
+        agent_id: str | None = None,
+        *,
+        node: Node | None = None,
+        store: str | Path | None = None,
+        user_id: str | None = None,
+        tenant_id: str = "default",
+        session_id: str | None = None,
+    ) -> None:
+        super().__init__(node, store)
+        self.project_id = project_id
+        self.agent_id = agent_id
+        self.user_id = user_id or agent_id or "local"
+        self.tenant_id = tenant_id
+        self.session_id = session_id
+
+    async def create_handoff(
+        self,
+        to_agent: str | None = None,
+        capability_id: str = "",
+        task: str = "",
+        inputs: Mapping[str, Any] | None = None,
+        expected_output: Mapping[str, Any] | ExpectedOutput | None = None,
+        priority: Priority | str = "normal",
+        timeout_ms: int = TIMEOUT_MS,
+        *,
+        handoff_id: str | None = None,
+        objective: str = "",
+        context: Background | None = None,
+        limits: Limits | None = None,
+        attempts_max: int = ATTEMPTS_MAX,
+    ) -> str:
+        """Hand work off, to an agent or to any that has the capability, and return its id once it is durable.
+
+        Raises the error class of a refusal. A repeated `handoff_id` hands nothing off twice.
+        """
+        capability = capability_id or to_agent or ""
+        inputs = dict(inputs) if isinstance(inputs, Mapping) else inputs
+        word = "normal" if priority == "medium" else priority  # what the origin's storage calls it
+        draft = Draft(to_agent or capability, capability, inputs, objective, task, timeout_ms, word, context, limits, "none")
+        desk = await self.desk()
+        handoff = await desk.create(
+            draft,
+            Identity(self.user_id, self.tenant_id, self.session_id),
+            source=self.agent_id,
+            expected=_expected(expected_output),
+            request_id=handoff_id,
+            attempts_max=attempts_max,
+            metadata={"project_id": self.project_id} if self.project_id else None,
+        )
+        return handoff.id
+
+    async def receive(self, document: Any) -> str:
+        """Hand off what a contextcore message says, and return its id."""
+        from comity.dialects import contextcore  # noqa: PLC0415  dialects are slow to import and rarely spoken
+
+        now_ms = (await self.desk()).now_ms
+        asked = contextcore.decode_request(document, now_ms=now_ms, user_id=self.user_id)
+        if asked.source not in {None, self.agent_id}:
+            raise RefusedError(f"the message says it is from {asked.source}, not {self.agent_id}", code="IDENTITY_MISMATCH")
+        return await self.create_handoff(
+            asked.target,
+            asked.capability,
+            asked.message,
+            asked.inputs,
+            asked.expected_output,
+            asked.priority,
+            max(asked.deadline_at - now_ms, 0),
+            handoff_id=asked.request_id,
+        )
+
+    async def get_handoff_status(self, handoff_id: str) -> Handoff:
+        """Return a handoff as it stands. If its deadline has passed, that is written down."""
+        desk = await self.desk()
+        handoff = self._mine(desk, handoff_id)
+        if not handoff.has_ended and handoff.request.deadline_at <= desk.now_ms:
+            with contextlib.suppress(CallerError):  # somebody else has just done it
+                await desk.change(handoff_id, Expire())
+            handoff = self._mine(desk, handoff_id)
+        return desk.shown(handoff)
+
+    async def await_result(self, handoff_id: str, timeout_ms: int | None = None) -> Handoff:
+        """Wait until a handoff has ended, or for so long, and return it as it stands then."""
+        desk = await self.desk()
+        is_own = self._checked(desk.find(handoff_id), handoff_id).made_by == desk.node_id
+        if is_own and timeout_ms is None:
+            return await self._ended(desk, handoff_id)
+        try:
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000), self._hearing(desk, handoff_id):
+                return await self._ended(desk, handoff_id)
+        except TimeoutError:
+            return await self.get_handoff_status(handoff_id)
+
+    async def _ended(self, desk: Handoffs, handoff_id: str) -> Handoff:
+        with desk.ear(f"!{handoff_id}") as ear:
+            while not (handoff := self._checked(desk.find(handoff_id), handoff_id)).has_ended:
+                await ear.wait(handoff.request.deadline_at)
+        return desk.shown(handoff)
+
+    @contextlib.asynccontextmanager
+    async def _hearing(self, desk: Handoffs, handoff_id: str) -> AsyncIterator[None]:
+        """Hear of a handoff, whichever node made it."""
+        if self._checked(desk.find(handoff_id), handoff_id).made_by == desk.node_id:
+            yield
+            return
+        await desk.listen((EVERY,))
+        try:
+            yield
+        finally:
+            await desk.listen((EVERY,), -1)
+
+    async def create_and_await(
+        self, to_agent: str | None = None, capability_id: str = "", task: str = "", **more: Any
+    ) -> Handoff:
+        """Hand work off and wait for its end; takes what `create_handoff` takes."""
+        return await self.await_result(await self.create_handoff(to_agent, capability_id, task, **more))
+
+    async def get_result(self, handoff_id: str) -> Any:
+        """Return the result of a completed handoff; raise the error class that says why there is none."""
+        handoff = await self.get_handoff_status(handoff_id)
+        if handoff.reply is None:
+            raise CallerError(f"{handoff_id} is {handoff.state}; it has no result yet", code="HANDOFF_STATE_CONFLICT")
+        return _fields(handoff.reply.unwrap())
+
+    async def get_result_from_trace(self, trace_id: str) -> Any:
+        """Return the result that is in a trace: of the newest completed handoff that says so."""
+        desk = await self.desk()
+        found = [one for one in desk.queue.by_trace(trace_id) if self._is_mine(one) and one.state is State.COMPLETED]
+        if not found:
+            raise CallerError(f"no result in trace {trace_id!r}", code="HANDOFF_UNKNOWN")
+        return _fields(desk.shown(found[-1]).result)
+
+    async def events(self, handoff_id: str, after: int = 0) -> AsyncIterator[Entry]:
+        """Yield what happens to a handoff, beginning after number `after`, until it has ended."""
+        desk = await self.desk()
+        async with self._hearing(desk, handoff_id):
+            with desk.ear(f"={handoff_id}", f"!{handoff_id}") as ear:
+                while True:
+                    handoff = desk.shown(self._mine(desk, handoff_id))
+                    for entry in handoff.history:
+                        if entry.n > after:
+                            after = entry.n
+                            yield entry
+                    if handoff.has_ended:
+                        return
+                    await ear.wait(handoff.due_at)
+
+    async def provide_input(self, handoff_id: str, answer: Any) -> Handoff:
+        """Answer what the receiver asked."""
+        desk = await self.desk()
+        handoff = self._mine(desk, handoff_id)
+        try:
+            raw = pack(answer, path="answer", bytes_max=INPUTS_BYTES_MAX)
+        except PayloadError as error:
+            raise CallerError(str(error), code="INPUT_VALIDATION_FAILED", problems=error.problems) from None
+        raw, saved = desk.hidden_answer(handoff.request, raw)
+        return desk.shown(await desk.change(handoff_id, Answer(unpack(raw), saved)))
+
+    async def cancel(self, handoff_id: str, reason: str = "it is no longer needed") -> Handoff:
+        """Withdraw a handoff, whoever has it."""
+        desk = await self.desk()
+        self._mine(desk, handoff_id)
+        return desk.shown(await desk.change(handoff_id, Cancel(reason)))
+
+    async def list_handoffs(
+        self, *, states: Collection[State | str] = _ANY_STATE, to_agent: str | None = None, limit: int = 100
+    ) -> list[Handoff]:
+        """Return this user's handoffs, newest first."""
+        desk = await self.desk()
+        lane = None if to_agent is None else lane_of(self.tenant_id, to_agent)
+        found = desk.queue.find(states=[State(one) for one in states], lane=lane, limit=limit)
+        return [desk.shown(one) for one in found if self._is_mine(one)]
+
+    async def dead_letters(self, *, limit: int = 100) -> list[Handoff]:
+        """Return the handoffs that ended without a result though nobody withdrew them; each says why."""
+        return await self.list_handoffs(states=sorted(DEAD), limit=limit)
+
+    def _mine(self, desk: Handoffs, handoff_id: str) -> Handoff:
+        return self._checked(desk.queue.get(handoff_id), handoff_id)
+
+    def _checked(self, handoff: Handoff | None, handoff_id: str) -> Handoff:
+        """Return a handoff of this user. Whether another user has one of that id is not theirs to know."""
+        if handoff is None or not self._is_mine(handoff):
+            raise CallerError(f"no handoff {handoff_id!r}", code="HANDOFF_UNKNOWN")
+        return handoff
+
+    def _is_mine(self, handoff: Handoff) -> bool:
+        return (handoff.request.tenant_id, handoff.request.user_id) == (self.tenant_id, self.user_id)
+
+
+def _expected(given: Mapping[str, Any] | ExpectedOutput | None) -> ExpectedOutput | None:
+    if given is None:
+        return None
+    try:
+        return msgspec.convert(given, ExpectedOutput | None, strict=True)
+    except msgspec.ValidationError as error:
+        raise CallerError(f"expected_output: {error}", code="INPUT_VALIDATION_FAILED") from None
+
+
+def _fields(data: Any) -> Any:
+    return Fields(data) if isinstance(data, dict) else data

@@ -1,0 +1,287 @@
+"""Taking handed-off work, and ending it. The calls are those of seed 003; `comity.HandoffReceiver` is the sync twin."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import logging
+from collections.abc import AsyncIterator, Callable, Collection
+from pathlib import Path
+from typing import Any, Final
+
+from comity.core.envelope import Reply
+from comity.core.handoff import (
+    LEASE_MS,
+    Accept,
+    Ask,
+    Complete,
+    Fail,
+    Handoff,
+    Holder,
+    Progress,
+    Question,
+    Reject,
+    Release,
+    State,
+)
+from comity.core.handoff_queue import Step, Take, Want
+from comity.core.limits import INPUTS_BYTES_MAX, PROGRESS_BYTES_MAX
+from comity.core.mailbox import TURNS
+from comity.core.payload import PayloadError, pack, unpack
+from comity.errors import CallerError, ComityError, RefusedError
+from comity.runtime.handoff_host import HandoffHost
+from comity.runtime.handoffs import Handoffs, lane_of
+from comity.runtime.node import Node
+
+log = logging.getLogger("comity")
+
+CAPABILITIES_MAX: Final = 100
+Work = Callable[[Handoff], Any]  # a function, async or not, that does what is asked and returns the result
+
+
+class AsyncHandoffReceiver(HandoffHost):
+    """Takes work for an agent, and work that anybody with one of its capabilities may do.
+
+    receiver = AsyncHandoffReceiver(agent_id="o11y", capabilities=["investigate_error"], store="work.db")
+    async for handoff in receiver.watch_handoffs():
+        await receiver.accept(handoff.id)
+        await receiver.complete(handoff.id, result=investigate(handoff.inputs))
+
+    A receiver that dies or falls silent for `lease_ms` loses what it has to the next one; while it works, its lease is renewed.
+    """
+
+    def __init__(
+        self,
+        agent_id: str,
+        capabilities: Collection[str] = (),
+        *,
+        node: Node | None = None,
+        store: str | Path | None = None,
+        tenant_id: str = "default",
+        lease_ms: int = LEASE_MS,
+    ) -> None:
+        super().__init__(node, store)
+        if isinstance(capabilities, str) or len(capabilities) > CAPABILITIES_MAX:
+            raise ValueError(f"capabilities must be a list of at most {CAPABILITIES_MAX} names")
+        self.agent_id = agent_id
+        self.lease_ms = lease_ms
+        lanes = tuple(lane_of(tenant_id, one) for one in capabilities)
+        self._want = Want(lane_of(tenant_id, agent_id), tuple(capabilities), lanes)
+        self._turns = dict(TURNS)
+        self._holder = ""
+        self._held: dict[str, Handoff] = {}  # as they were when it got them
+        self._running: dict[str, asyncio.Task[None]] = {}  # of `serve`
+        self._desk: Handoffs | None = None
+
+    async def desk(self) -> Handoffs:
+        """Return the handoffs of the node; the first time, begin to hear of what is for this receiver."""
+        desk = await super().desk()
+        if self._desk is None:
+            self._desk = desk
+            self._holder = desk.new_holder()
+            await desk.listen((self._want.own_lane, *self._want.lanes))
+        return desk
+
+    async def close(self) -> None:
+        """Give back what it has, so that the next receiver need not wait for the lease to end."""
+        desk = self._desk
+        if desk is not None and not self._is_closed:
+            for task in tuple(self._running.values()):
+                task.cancel()
+            for handoff_id in tuple(self._held):
+                with contextlib.suppress(ComityError):  # it has ended, or somebody else has it
+                    await self.release(handoff_id, "its receiver was closed")
+            await desk.listen((self._want.own_lane, *self._want.lanes), -1)
+        await super().close()
+
+    # --- getting work ---
+
+    async def watch_handoffs(self) -> AsyncIterator[Handoff]:
+        """Yield handoffs for this receiver as they come, most urgent first. Nothing is polled.
+
+        One that is yielded is kept from others until it is accepted or rejected, or as long as a lease lasts.
+        """
+        while True:
+            for handoff in await self._next(1, reserves=True):
+                yield handoff
+
+    async def take(self, most: int = 1) -> list[Handoff]:
+        """Wait for work and return it, at least one and at most so many, accepted in the same step."""
+        return await self._next(most, reserves=False)
+
+    async def poll(self, most: int = 100) -> list[Handoff]:
+        """Return what waits for this receiver now, without taking anything."""
+        desk = await self.desk()
+        lanes = (self._want.own_lane, *self._want.lanes)
+        found = [one for lane in lanes for one in desk.queue.find(states=(State.PENDING,), lane=lane, limit=most)]
+        return [one for one in found if one.is_free and self._want.matches(one)][:most]
+
+    async def _next(self, most: int, *, reserves: bool) -> list[Handoff]:
+        desk = await self.desk()
+        lanes = (self._want.own_lane, *self._want.lanes)
+        with desk.ear(*(f"+{lane}" for lane in lanes)) as ear:
+            while True:
+                due_at, now_ms = desk.queue.next_due(), desk.now_ms
+                if desk.queue.knows_of_the_dead or (due_at is not None and due_at <= now_ms):
+                    await desk.sweep()
+                if any(desk.queue.count_free(lane) for lane in lanes):
+                    accept = Accept(self._holder, self.agent_id, now_ms + self.lease_ms, reserves)
+                    step = await desk.perform(Step(change=Take(self._want, accept, most, self._turns), now_ms=now_ms))
+                    self._turns = step.turns
+                    taken = [one.handoff for one in step.outcomes if one.refusal is None and one.handoff is not None]
+                    if taken:
+                        for handoff in taken:
+                            self._got(desk, handoff)
+                        return taken
+                await ear.wait(desk.queue.next_due())
+
+    def _got(self, desk: Handoffs, handoff: Handoff) -> None:
+        self._held[handoff.id] = handoff
+        if handoff.state is not State.PENDING:
+            desk.hold(handoff, self.lease_ms, self._lost)
+
+    def _lost(self, handoff_id: str) -> None:
+        """Its lease was lost, or somebody ended it: whatever is still being done for it is in vain."""
+        self._held.pop(handoff_id, None)
+        if (task := self._running.get(handoff_id)) is not None:
+            task.cancel()
+
+    # --- doing it ---
+
+    async def accept(self, handoff_id: str) -> Handoff:
+        """Take a handoff. Raises `RefusedError` HANDOFF_TAKEN if another receiver was first."""
+        desk = await self.desk()
+        found = desk.queue.get(handoff_id)
+        if found is None or not self._want.matches(found):
+            raise CallerError(f"no handoff {handoff_id!r} for {self.agent_id}", code="HANDOFF_UNKNOWN")
+        handoff = await desk.change(handoff_id, Accept(self._holder, self.agent_id, desk.now_ms + self.lease_ms))
+        self._got(desk, handoff)
+        return handoff
+
+    async def reject(self, handoff_id: str, reason: str) -> Handoff:
+        """Say that it is not for this receiver; only before it is accepted. It ends."""
+        desk = await self.desk()
+        if handoff_id not in self._held:
+            accept = Accept(self._holder, self.agent_id, desk.now_ms + self.lease_ms, reserves=True)
+            self._got(desk, await desk.change(handoff_id, accept))
+        return await self._end(desk, handoff_id, Reject(_by(self._mine(handoff_id)), reason))
+
+    async def progress(self, handoff_id: str, data: Any) -> None:
+        """Tell whoever handed it off how far it is."""
+        desk = await self.desk()
+        mine = self._mine(handoff_id)
+        raw, saved = desk.hidden(mine.request, _packed(data, "progress", PROGRESS_BYTES_MAX))
+        await desk.change(handoff_id, Progress(_by(mine), unpack(raw), saved))
+
+    async def request_input(
+        self,
+        handoff_id: str,
+        question: str,
+        *,
+        input_type: str = "text",
+        options: Collection[str] = (),
+        default: Any = None,
+    ) -> Any:
+        """Ask whoever handed it off, wait, and return the answer. Raises if the handoff ends or is lost before that."""
+        desk = await self.desk()
+        mine = self._mine(handoff_id)
+        asked = {"text": question, "input_type": input_type, "options": list(options), "default": default}
+        raw, saved = desk.hidden(mine.request, _packed(asked, "question", INPUTS_BYTES_MAX))
+        plain = unpack(raw) | {"options": tuple(options)}
+        with desk.ear(f"={handoff_id}", f"-{handoff_id}") as ear:
+            await desk.change(handoff_id, Ask(_by(mine), Question(**plain), saved))
+            while True:
+                handoff = desk.queue.get(handoff_id)
+                if handoff is None or handoff_id not in self._held:
+                    raise RefusedError(f"{handoff_id} ended before it was answered", code="HANDOFF_LEASE_LOST")
+                if handoff.question is not None and handoff.question.is_answered:
+                    return handoff.question.answer
+                await ear.wait(handoff.due_at)
+
+    async def complete(
+        self,
+        handoff_id: str,
+        result: Any = None,
+        result_trace_id: str | None = None,
+        *,
+        message: str = "",
+        confidence: float = 1.0,
+    ) -> Handoff:
+        """End it with a result. Raises `TargetError` if that is not what was asked for; then it goes on."""
+        desk = await self.desk()
+        mine = self._mine(handoff_id)
+        reply, saved = desk.answer(mine.request, result, message=message, confidence=confidence)
+        return await self._end(desk, handoff_id, Complete(_by(mine), reply, result_trace_id or "", saved))
+
+    async def fail(self, handoff_id: str, reason: str, *, code: str = "TARGET_FAILED") -> Handoff:
+        """End it without a result."""
+        desk = await self.desk()
+        mine = self._mine(handoff_id)
+        raw, saved = desk.hidden(mine.request, _packed(reason, "reason", INPUTS_BYTES_MAX))
+        return await self._end(desk, handoff_id, Fail(_by(mine), Reply.failure(unpack(raw), code=code), saved))
+
+    async def release(self, handoff_id: str, reason: str = "its receiver gave it back") -> None:
+        """Give it back; the next receiver may have it."""
+        desk = await self.desk()
+        await self._end(desk, handoff_id, Release(_by(self._mine(handoff_id)), reason))
+
+    async def serve(self, work: Work, *, concurrency: int = 1) -> None:
+        """Take work and do it, so many at once, until cancelled. What `work` raises is the reason the handoff failed for.
+
+        What is lost or cancelled meanwhile is cancelled here too.
+        """
+        try:
+            while True:
+                while len(self._running) >= concurrency:
+                    await asyncio.wait(self._running.values(), return_when=asyncio.FIRST_COMPLETED)
+                for handoff in await self.take(concurrency - len(self._running)):
+                    task = asyncio.create_task(self._do(handoff, work), name=handoff.id)
+                    self._running[handoff.id] = task
+                    task.add_done_callback(lambda _, done=handoff.id: self._running.pop(done, None))  # type: ignore[misc]
+        finally:
+            for task in self._running.values():
+                task.cancel()
+
+    async def _do(self, handoff: Handoff, work: Work) -> None:
+        try:
+            try:
+                result = work(handoff)
+                result = await result if inspect.isawaitable(result) else result
+                await self.complete(handoff.id, result)
+            except Exception as error:  # the task boundary
+                if handoff.id not in self._held:
+                    raise
+                code = error.code if isinstance(error, ComityError) else "TARGET_CRASHED"
+                await self.fail(handoff.id, f"{type(error).__name__}: {error}", code=code)
+        except ComityError as error:  # it ended, or was lost, while it was being done
+            log.info("%s: %s", handoff.id, error)
+
+    # --- inside ---
+
+    def _mine(self, handoff_id: str) -> Handoff:
+        mine = self._held.get(handoff_id)
+        if mine is None:
+            raise RefusedError(f"{self.agent_id} does not have {handoff_id}", code="HANDOFF_LEASE_LOST")
+        return mine
+
+    async def _end(self, desk: Handoffs, handoff_id: str, change: Complete | Fail | Reject | Release) -> Handoff:
+        desk.let_go(handoff_id)  # first: that it ends is not news to this receiver
+        mine = self._held.pop(handoff_id)
+        try:
+            return await desk.change(handoff_id, change)
+        except CallerError as error:
+            if error.code == "HANDOFF_STATE_CONFLICT":  # it cannot end so, and goes on
+                self._got(desk, mine)
+            raise
+
+
+def _by(handoff: Handoff) -> Holder:
+    return Holder(handoff.holder, handoff.fence)
+
+
+def _packed(value: Any, path: str, bytes_max: int) -> bytes:
+    try:
+        return pack(value, path=path, bytes_max=bytes_max)
+    except PayloadError as error:
+        raise CallerError(str(error), code="INPUT_VALIDATION_FAILED", problems=error.problems) from None

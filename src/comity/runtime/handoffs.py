@@ -1,0 +1,548 @@
+"""Handoffs on a node: into the queue by the one call path, out of it by whoever receives, and everybody told when they change.
+
+Creating one admits a call like any other and accepts it for whoever takes it. What ends it settles that call, in the
+transaction that ends the handoff. Nobody looks at the queue without a reason: the queue rings, a deadline or a lease runs out,
+or, in case a ring was lost with a process that died, half a minute has passed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from comity.core import guardrail
+from comity.core.admission import Refused
+from comity.core.agent import Agent, Capability, DeclarationError
+from comity.core.envelope import ExpectedOutput, Reply, Request, is_id
+from comity.core.expected_output import output_problems
+from comity.core.guardrail import Guardrail
+from comity.core.handoff import (
+    ATTEMPTS_MAX,
+    Change,
+    Entry,
+    Handoff,
+    Holder,
+    Offer,
+    Outcome,
+    Question,
+    Renew,
+    holder_name,
+    is_same,
+    result_session,
+)
+from comity.core.handoff_queue import Listen, Step, Sweep
+from comity.core.journal import Saved
+from comity.core.limits import HANDOFF_PENDING_MAX, NAME_CHARS_MAX, REPLY_BYTES_MAX, SETTLED_KEPT_MAX
+from comity.core.payload import PayloadError, Problem, pack, unpack
+from comity.core.redaction import restore_json
+from comity.core.registry import Address, Registry
+from comity.errors import ComityError, TargetError, UnavailableError, family
+from comity.ports import Clock, Ids, Journal
+from comity.ports import Handoffs as Queue
+from comity.runtime.activation import Lane
+from comity.runtime.arrival import Draft, Identity, Reader
+from comity.runtime.call import Call
+from comity.runtime.path import CallPath
+from comity.runtime.privacy import Privacy
+
+log = logging.getLogger("comity")
+
+TIMEOUT_MS: Final = 300_000
+_COUNT_AGAIN_MS: Final = 1_000
+_LOOK_FOR_THE_DEAD_S: Final = 1.0
+_OTHERS_MAX: Final = 1_000
+LOOK_AGAIN_S: Final = 30.0  # a ring may be lost with the process that should have rung
+Lost = Callable[[str], None]  # told the id of a handoff
+_JITTER_S: Final = 0.02  # so that not all processes look at one lapsed lease at once
+
+_encode = msgspec.json.Encoder().encode
+_decode_shown = msgspec.json.Decoder(tuple[Request, Reply | None, Question | None, tuple[Entry, ...]]).decode
+_MAY_HIDE: Final = re.compile(rb"\[\[[A-Z]").search  # how a token of a vault begins
+_anybody = Agent("anybody")
+
+
+@_anybody.capability("anything")
+async def _anything(**inputs: Any) -> Any:  # noqa: ARG001
+    raise AssertionError("work for another agent is not done here")
+
+
+class _Whatever(dict[str, Capability]):
+    """The capabilities of an agent that is declared elsewhere: any that has a name, with any inputs."""
+
+    def get(self, code: str, default: Any = None) -> Capability | None:  # type: ignore[override]
+        """Return something that takes any inputs."""
+        return _anybody.capabilities["anything"] if is_id(code, NAME_CHARS_MAX) else default
+
+
+class Directory(Registry):
+    """Whom work can be handed to: the agents a node knows, and any other name, since its receiver may come later."""
+
+    __slots__ = ("_known", "_others")
+
+    def __init__(self, known: Registry) -> None:
+        super().__init__()
+        self._known = known
+        self._others: dict[str, Address] = {}
+
+    def resolve(self, target: str) -> Address | None:
+        """Return where an address leads: to an agent, to one that has such a capability, or to whoever comes."""
+        known = self._known.resolve(target) or self._others.get(target)
+        if known is not None:
+            return known
+        able = next((agent for agent in self._known if target in agent.capabilities), None)
+        if able is not None:
+            return Address(able, target)
+        try:
+            other = Agent(target.partition("/")[0], pending_max=HANDOFF_PENDING_MAX)
+            other.capabilities = _Whatever()
+        except DeclarationError:
+            return None
+        if len(self._others) >= _OTHERS_MAX:
+            self._others.clear()
+        self._others[target] = Address(other, target)
+        return self._others[target]
+
+
+class Ear:
+    """Hears of some topics from the moment it is made, so that nothing is missed between looking and waiting."""
+
+    __slots__ = ("_desk", "_rung")
+
+    def __init__(self, desk: Handoffs) -> None:
+        self._desk = desk
+        self._rung = asyncio.Event()
+
+    async def wait(self, due_at: int | None) -> None:
+        """Wait until something was heard; `due_at` is when somebody has to look at the queue anyway."""
+        self._desk.arm(due_at)
+        await self._rung.wait()
+        self._rung.clear()
+
+    def ring(self) -> None:
+        """Wake who waits."""
+        self._rung.set()
+
+
+class Handoffs:
+    """The handoffs of one node."""
+
+    def __init__(
+        self,
+        path: CallPath,
+        journal: Journal,
+        clock: Clock,
+        ids: Ids,
+        *,
+        privacy: Privacy | None,
+        guardrails: tuple[Guardrail, ...],
+    ) -> None:
+        if not hasattr(journal, "handoffs"):
+            raise UnavailableError("this node's store has no handoff queue", code="STORE_UNAVAILABLE")
+        self._journal: Any = journal
+        self.queue: Queue = self._journal.handoffs
+        self.node_id = journal.node_id
+        self._path = path
+        self._clock = clock
+        self._ids = ids
+        self._privacy = privacy
+        self._guardrails = guardrails
+        self._directory = Directory(path.registry)
+        self._reader = Reader(self._directory, path.limits, ids)
+        self._loop = asyncio.get_running_loop()
+        self._ears: dict[str, set[Ear]] = {}  # by topic
+        self._made: OrderedDict[str, Handoff] = OrderedDict()  # by this node, the newest; up to date once they have ended
+        self._waiting: dict[str, tuple[int, int]] = {}  # in each lane: how many at most, and when that was counted
+        self._lanes: dict[str, int] = {}  # to how many receivers each matters
+        self._held: dict[str, tuple[Holder, int, Lost]] = {}  # handoff to holder, lease in ms, whom to tell that it is lost
+        self._receivers = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._heartbeat: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.queue.open(self._hear)
+        self._post(Listen(self.node_id, ("-",)))
+        # Whoever this node takes the place of may be dying just now.
+        self._again = self._loop.call_later(_LOOK_FOR_THE_DEAD_S, self._look_for_the_dead)
+
+    def close(self) -> None:
+        """Hear no more, and give back nothing: who holds a handoff has given it back before."""
+        for timer in (self._timer, self._heartbeat, self._again):
+            if timer is not None:
+                timer.cancel()
+        for task in self._tasks:
+            task.cancel()
+        self._post(Listen(self.node_id, ()))
+        self.queue.close()
+
+    @property
+    def now_ms(self) -> int:
+        """The time."""
+        return self._clock.now_ns() // 1_000_000
+
+    # --- creating ---
+
+    async def create(
+        self,
+        draft: Draft,
+        identity: Identity,
+        *,
+        source: str | None,
+        expected: ExpectedOutput | None = None,
+        request_id: str | None = None,
+        attempts_max: int = ATTEMPTS_MAX,
+        metadata: dict[str, Any] | None = None,
+    ) -> Handoff:
+        """Hand work off and return it once it is durable. Raises the error class that says who must act."""
+        now_ns = self._clock.now_ns()
+        new_id, trace_id = self._ids.new_request(now_ns // 1_000_000)
+        arrival = self._reader.read(draft, identity, None, request_id or new_id, now_ns, trace_id)
+        agent = arrival.agent
+        chain = () if source is None else (source,)
+        request = replace(arrival.request, source=source, chain=chain, expected_output=expected, metadata=metadata or {})
+        if request_id is not None and (known := self._known(request)) is not None:
+            return known
+        lane = lane_of(request.tenant_id, request.target)
+        offered: list[Step] = []
+
+        def accept(call: Call, note: str) -> None:
+            handoff = Handoff(
+                request=call.request,
+                lane=lane,
+                made_by=self.node_id,
+                attempts_max=attempts_max,
+                result_trace_id=call.request.trace_id,
+            )
+            self._remember(handoff)  # before anybody can end it
+            offered.append(self._step(Offer(handoff, note), handoff.id))
+
+        pending_max = _anybody.pending_max if agent is None else agent.pending_max
+        queued = Lane(agent or _anybody, request.target, self._journal, self._count(lane, pending_max), accept)
+        opened = self._path.hand_off(replace(arrival, request=request), queued, now_ns)
+        if isinstance(opened, Reply):
+            await self._path.recorded()
+            opened.unwrap()
+        (step,) = offered
+        try:
+            return checked((await self.perform(step)).outcome)
+        except ComityError:
+            self._made.pop(step.handoff_id, None)
+            raise
+
+    def _remember(self, handoff: Handoff) -> None:
+        self._made[handoff.id] = handoff
+        while len(self._made) > SETTLED_KEPT_MAX:
+            self._made.popitem(last=False)
+
+    def _count(self, lane: str, most: int) -> int:
+        """Return how many wait in a lane: at least as many as there are, and exactly if that is a reason to refuse."""
+        waiting, counted_at = self._waiting.get(lane, (most, 0))
+        now_ms = self.now_ms
+        if waiting >= most or now_ms - counted_at > _COUNT_AGAIN_MS:
+            waiting, counted_at = self.queue.count_free(lane), now_ms
+            if len(self._waiting) > SETTLED_KEPT_MAX:
+                self._waiting.clear()
+        self._waiting[lane] = (waiting + 1, counted_at)
+        return waiting
+
+    def _known(self, request: Request) -> Handoff | None:
+        """Return the handoff already known under this id; offering something else under it is refused when it is offered."""
+        known = self.queue.get(request.request_id)
+        return known if known is not None and is_same(known.request, request) else None
+
+    def find(self, handoff_id: str) -> Handoff | None:
+        """Return a handoff. One that this node made is as it was made until it has ended."""
+        return self._made.get(handoff_id) or self.queue.get(handoff_id)
+
+    # --- changing ---
+
+    async def change(self, handoff_id: str, change: Change) -> Handoff:
+        """Change a handoff and return it once that is durable. Raises the error class that says who must act."""
+        return checked((await self.perform(self._step(change, handoff_id))).outcome)
+
+    async def perform(self, step: Step) -> Step:
+        """Do a step and wait until it is durable."""
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        self._journal.append((step,), partial(self._done, step, waiter))
+        await waiter
+        return step
+
+    def _done(self, step: Step, waiter: asyncio.Future[None] | None, error: Exception | None) -> None:
+        if error is None:
+            for _, handoff in step.touched:
+                if handoff.has_ended and handoff.settles:
+                    self._record(handoff)
+        if waiter is None or waiter.done():
+            return
+        if error is None:
+            waiter.set_result(None)
+        else:
+            waiter.set_exception(error)
+
+    def _record(self, handoff: Handoff) -> None:
+        """Leave a span, here where it ended: it begins where the handoff was made."""
+        request, reply, recorder = handoff.request, handoff.reply, self._path.recorder
+        if recorder.ended is None or reply is None:
+            return
+        recorder.record(
+            f"handoff {request.capability}",
+            trace_id=request.trace_id,
+            span_id=request.span_id,
+            parent_id=request.parent_span_id or None,
+            start_ns=request.created_at * 1_000_000,
+            end_ns=handoff.changed_at * 1_000_000,
+            attributes=handoff_attributes(handoff),
+            error_type="" if reply.error is None else reply.error.code,
+        )
+
+    def _step(self, change: Any, handoff_id: str = "") -> Step:
+        return Step(handoff_id=handoff_id, change=change, now_ms=self.now_ms)
+
+    def _post(self, change: Any) -> None:
+        """Do a step nobody waits for."""
+        step = self._step(change)
+        self._journal.append((step,), partial(self._done, step, None))
+
+    # --- hearing ---
+
+    @contextlib.contextmanager
+    def ear(self, *topics: str) -> Iterator[Ear]:
+        """Listen for some topics, in the words of the queue."""
+        ear = Ear(self)
+        for topic in topics:
+            self._ears.setdefault(topic, set()).add(ear)
+        try:
+            yield ear
+        finally:
+            for topic in topics:
+                self._ears[topic].discard(ear)
+                if not self._ears[topic]:
+                    del self._ears[topic]
+
+    async def listen(self, lanes: Iterable[str], step: int = 1) -> None:
+        """Hear of these lanes from now on, or with -1 once less. Whoever looks after this misses nothing."""
+        before = tuple(self._lanes)
+        for lane in lanes:
+            self._lanes[lane] = self._lanes.get(lane, 0) + step
+            if not self._lanes[lane]:
+                del self._lanes[lane]
+        if tuple(self._lanes) != before:
+            await self.perform(self._step(Listen(self.node_id, ("-", *self._lanes))))
+
+    def _hear(self, topics: set[str] | None) -> None:
+        if topics is None and self.queue.knows_of_the_dead:
+            self._post(Sweep())
+        heard = tuple(self._ears) if topics is None else topics
+        open_ = [one.id for one in self._made.values() if not one.has_ended] if topics is None else ()
+        ended = open_ or [topic[1:] for topic in heard if topic[0] == "!" and topic[1:] in self._made]
+        for handoff in self.queue.get_many(ended) if ended else ():
+            self._made[handoff.id] = handoff
+        for topic in heard:
+            for ear in self._ears.get(topic, ()):
+                ear.ring()
+        for handoff_id in tuple(self._held) if topics is None else [one[1:] for one in topics if one[0] == "-"]:
+            if handoff_id in self._held:
+                self._look_after(handoff_id)
+
+    def arm(self, due_at: int | None) -> None:
+        """See that somebody looks at the queue when its time has come, and after a while in any case."""
+        delay = LOOK_AGAIN_S
+        if due_at is not None:
+            delay = min(delay, max(due_at - self.now_ms, 0) / 1000 + _JITTER_S * self._ids.chance())
+        at = self._loop.time() + delay
+        if self._timer is not None:
+            if self._timer.when() <= at:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(at, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        due_at = self.queue.next_due()
+        if self.queue.knows_of_the_dead or (due_at is not None and due_at <= self.now_ms):
+            self._spawn(self._swept())
+        else:
+            self._hear(None)
+            if self._ears:
+                self.arm(due_at)
+
+    def _look_for_the_dead(self) -> None:
+        self.queue.look_for_the_dead()
+        if self.queue.knows_of_the_dead:
+            self._post(Sweep())
+
+    async def sweep(self) -> None:
+        """Write down what has run out; whom it concerns is rung."""
+        await self.perform(self._step(Sweep()))
+
+    async def _swept(self) -> None:
+        await self.sweep()
+        if self._ears:
+            self.arm(self.queue.next_due())
+
+    # --- holding ---
+
+    def new_holder(self) -> str:
+        """Return the name of a further receiver of this node."""
+        self._receivers += 1
+        return holder_name(self.node_id, self._receivers)
+
+    def hold(self, handoff: Handoff, lease_ms: int, lost: Lost) -> None:
+        """Keep the lease of a handoff alive; `lost` is called once if it is lost or the handoff ends without its receiver."""
+        self._held[handoff.id] = (Holder(handoff.holder, handoff.fence), lease_ms, lost)
+        if self._heartbeat is None:
+            self._heartbeat = self._loop.call_later(lease_ms / 3000, self._beat)
+
+    def let_go(self, handoff_id: str) -> None:
+        """Keep its lease alive no longer."""
+        self._held.pop(handoff_id, None)
+
+    def _beat(self) -> None:
+        self._heartbeat = None
+        if not self._held:
+            return
+        now_ms = self.now_ms
+        steps = [self._step(Renew(by, now_ms + lease_ms), one) for one, (by, lease_ms, _) in self._held.items()]
+        self._journal.append(steps, partial(self._renewed, steps))
+        shortest = min(lease_ms for _, lease_ms, _ in self._held.values())
+        self._heartbeat = self._loop.call_later(shortest / 3000, self._beat)
+
+    def _renewed(self, steps: list[Step], error: Exception | None) -> None:
+        for step in steps:
+            if error is not None or step.outcome.refusal is not None:
+                self._lose(step.handoff_id)
+
+    def _look_after(self, handoff_id: str) -> None:
+        holder, _, _ = self._held[handoff_id]
+        handoff = self.queue.get(handoff_id)
+        if handoff is None or (handoff.holder, handoff.fence) != (holder.name, holder.fence):
+            self._lose(handoff_id)
+
+    def _lose(self, handoff_id: str) -> None:
+        held = self._held.pop(handoff_id, None)
+        if held is not None:
+            held[2](handoff_id)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task: asyncio.Task[None] = self._loop.create_task(work)
+        self._tasks.add(task)  # the loop keeps only a weak reference
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(_report)
+
+    # --- what goes through ---
+
+    def answer(
+        self, request: Request, result: Any, *, message: str = "", confidence: float = 1.0
+    ) -> tuple[Reply, tuple[Saved, ...]]:
+        """Return a result as the reply that ends a handoff, checked and without personal data, and what to keep for it."""
+        try:
+            raw = pack(result, path="result", bytes_max=REPLY_BYTES_MAX)
+        except PayloadError as error:
+            code = "OUTPUT_TOO_LARGE" if error.code == "ENVELOPE_TOO_LARGE" else "OUTPUT_VALIDATION_FAILED"
+            raise TargetError(str(error), code=code, problems=error.problems) from None
+        problems = output_problems(request.expected_output, unpack(raw), len(raw)) or self._declared_problems(request, raw)
+        if problems:
+            what = "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
+            raise TargetError(what, code="OUTPUT_VALIDATION_FAILED", problems=problems)
+        raw, saved = self.hidden(request, raw)
+        words, more = self.hidden(request, msgspec.json.encode(message)) if message else (b'""', ())
+        reply = Reply.success(unpack(raw), message=unpack(words), confidence=confidence)
+        if self._guardrails:
+            reply = guardrail.release(request, reply, self._guardrails)
+            reply.unwrap()  # one that was stopped is no result
+        return reply, (*saved, *more)
+
+    def _declared_problems(self, request: Request, raw: bytes) -> tuple[Problem, ...]:
+        address = self._path.registry.resolve(request.target)
+        capability = None if address is None else address.agent.capabilities.get(request.capability)
+        outputs = None if capability is None else capability.outputs
+        return () if outputs is None else outputs.check(raw).problems
+
+    def hidden(self, request: Request, raw: bytes) -> tuple[bytes, tuple[Saved, ...]]:
+        """Hide personal data in what a receiver says; return what is to be kept for it."""
+        return self._hidden(request, raw, result_session(request.request_id))
+
+    def hidden_answer(self, request: Request, raw: bytes) -> tuple[bytes, tuple[Saved, ...]]:
+        """Hide personal data in what a receiver is told."""
+        return self._hidden(request, raw, request.session_id)
+
+    def _hidden(self, request: Request, raw: bytes, session_id: str) -> tuple[bytes, tuple[Saved, ...]]:
+        if self._privacy is None or not self._privacy.may_hold(raw):
+            return raw, ()
+        sessions = self._path.sessions
+        live = sessions.find(request.tenant_id, session_id) or sessions.begin(
+            request.tenant_id, request.user_id, session_id, request.created_at
+        )
+        raw = self._privacy.hide_data(raw, lambda: sessions.vault(live))
+        return raw, sessions.saved_vault(live)
+
+    def shown(self, handoff: Handoff) -> Handoff:
+        """Return a handoff as its user may see it: personal data back in its place."""
+        request, sessions = handoff.request, self._path.sessions
+        plain = _encode((request, handoff.reply, handoff.question, handoff.history))
+        if not _MAY_HIDE(plain):  # as in most
+            return handoff
+        theirs = result_session(request.request_id)
+        if handoff.holder or handoff.has_ended:  # its receiver may have hidden more since this node looked
+            sessions.forget(request.tenant_id, theirs)
+        for session_id in (request.session_id, theirs):
+            live = sessions.find(request.tenant_id, session_id)
+            if live is None or live.vault is None or live.session.user_id != request.user_id:
+                continue
+            plain = restore_json(plain, live.vault)
+        asked, reply, question, history = _decode_shown(plain)
+        return replace(handoff, request=asked, reply=reply, question=question, history=history)
+
+
+def lane_of(tenant_id: str, target: str) -> str:
+    """Return where work for an agent or a capability waits."""
+    return f"{tenant_id}\x1f{target.partition('/')[0]}"
+
+
+def checked(outcome: Outcome) -> Handoff:
+    """Return the handoff of a change that happened, or raise the error class that says who must act."""
+    if outcome.refusal is not None:
+        raise refusal_error(outcome.refusal)
+    assert outcome.handoff is not None
+    return outcome.handoff
+
+
+def refusal_error(refusal: Refused) -> ComityError:
+    """Return a refusal as an error."""
+    return family(refusal.code)(refusal.message, code=refusal.code)
+
+
+def handoff_attributes(handoff: Handoff) -> dict[str, Any]:
+    """Return what a span says about a handoff; its inputs and its result are content, and stay out."""
+    request = handoff.request
+    said = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.call.id": handoff.id,
+        "gen_ai.tool.name": request.capability,
+        "gen_ai.tool.type": "agent_handoff",
+        "gen_ai.agent.id": request.target,
+        "gen_ai.conversation.id": request.session_id if request.session_id != request.root_id else "",
+        "handoff.id": handoff.id,
+        "handoff.capability_id": request.capability,
+        "handoff.from_agent": request.source or "",
+        "handoff.to_agent": request.target,
+        "handoff.receiver": handoff.receiver,
+        "handoff.priority": str(request.priority),
+        "handoff.status": str(handoff.state),
+        "handoff.attempts": handoff.attempts,
+        "handoff.result_trace_id": handoff.result_trace_id,
+        "comity.tenant.id": request.tenant_id if request.tenant_id != "default" else "",
+    }
+    return {name: value for name, value in said.items() if value != ""}
+
+
+def _report(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("the handoff queue could not be looked after", exc_info=error)
