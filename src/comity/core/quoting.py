@@ -100,13 +100,17 @@ def defuse(text: str) -> Quoted:
     if len(small) != len(text):  # a few letters become two
         small = "".join(map(_small, text))
     orders: list[tuple[int, int]] = []
-    for order in _ORDERS:
-        if any(word in small for word in order.words):
-            for match in order.phrase.finditer(small):
-                start = match.start()
-                if start == 0 or not small[start - 1].isalnum():  # no end of a longer word, such as `recall`
-                    orders.append(match.span())
-                    found.append(order.kind)
+    for kind, words, phrase in _ORDERS:
+        for word in words:  # a plain loop: half of what is asked of a short answer is asked here
+            if word in small:
+                break
+        else:
+            continue
+        for match in phrase.finditer(small):
+            start = match.start()
+            if start == 0 or not small[start - 1].isalnum():  # no end of a longer word, such as `recall`
+                orders.append(match.span())
+                found.append(kind)
     return Quoted(_between_marks(text, orders) if orders else text, tuple(dict.fromkeys(found)))
 
 

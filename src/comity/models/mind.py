@@ -7,15 +7,16 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from comity.core.agent import DeclarationError
+from comity.core.agent import Agent, DeclarationError
 from comity.core.limits import REPLY_BYTES_MAX
-from comity.core.model import Settings
+from comity.core.model import Settings, ToolDefinition
 from comity.core.payload import PayloadError, Problem, pack
 from comity.core.protocol import protocol_prompt, reply_schema, sample
 from comity.core.schema import Checker, JsonSchema, PythonType
 from comity.core.thinking import Thinking
 from comity.core.tokens import TokenCounter, estimate
 from comity.errors import ComityError
+from comity.models.colleagues import call_definition
 from comity.ports import Model
 
 JSON_STANDARD = "json_standard"  # the seed's word for replies in the standard protocol
@@ -51,6 +52,7 @@ class Mind:
         self.count = count_tokens or estimate
         self._criteria = (tuple(success_criteria), tuple(failure_criteria))
         self._model = model
+        self._call_definition: tuple[Any, ToolDefinition] | None = None
 
     @property
     def model_name(self) -> str:
@@ -95,6 +97,13 @@ class Mind:
         if not self.has_protocol:
             return None
         return reply_schema(None if self._checker is None else self._checker.json_schema())
+
+    def call_definition(self, reachable: Sequence[Agent]) -> ToolDefinition:
+        """Return the tool with which these agents are called; the same ones are reachable most of the time."""
+        key = tuple((one, len(one.capabilities)) for one in reachable)
+        if self._call_definition is None or self._call_definition[0] != key:
+            self._call_definition = (key, call_definition(reachable))
+        return self._call_definition[1]
 
     def check(self, data: dict[str, Any]) -> tuple[Problem, ...]:
         """Return what is wrong with the data of a reply, be it against the declared type or for any envelope."""

@@ -126,7 +126,7 @@ class Turn:
             self._offer_tools(mind.tools)
         reachable = ctx.colleagues(limit=others.AGENTS_LISTED_MAX + 1)
         if reachable:
-            self._offered[others.CALL] = others.call_definition(reachable)
+            self._offered[others.CALL] = mind.call_definition(reachable)
             if targets := others.transferable(reachable, mind.can_transfer_to):
                 self._offered[others.TRANSFER] = others.transfer_definition(targets)
 

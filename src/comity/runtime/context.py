@@ -176,6 +176,8 @@ class Context(Struct, eq=False, gc=False):
         if self._call.top.live is None:
             return None, ()
         session = self.session
+        if session.is_empty(self._call.request.message):
+            return None, ()
         turns = session.history()
         if turns and turns[-1].role == "user" and turns[-1].text == self._call.request.message:
             turns = turns[:-1]

@@ -183,6 +183,11 @@ class SessionView:
         """The handoff context: what the next agent should know about the work so far."""
         return core.background(self._live.session, self._history)
 
+    def is_empty(self, message: str) -> bool:
+        """Return whether nothing is known yet but that the user said this one message."""
+        known = self._live.session
+        return known.version <= 1 and known.original_request in {"", message}
+
     def missing(self, *keys: str) -> tuple[str, ...]:
         """Return the facts that are not known yet; only these may be asked for."""
         return core.missing(self._live.session, keys)

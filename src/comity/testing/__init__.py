@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from comity.testing.cassette import Cassette, CassetteError
     from comity.testing.faults import Fault, Kind
     from comity.testing.model_server import Broken, Cut, Failure, Garbage, ModelServer, Received
     from comity.testing.nodes import CrashedError, SimNode
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from comity.testing.world import Outcome, World
 
 _HOMES = {
+    "cassette": ("Cassette", "CassetteError"),
     "faults": ("Fault", "Kind"),
     "model_server": ("Broken", "Cut", "Failure", "Garbage", "ModelServer", "Received"),
     "nodes": ("CrashedError", "SimNode"),
@@ -30,6 +32,8 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "Answer",
     "Broken",
+    "Cassette",
+    "CassetteError",
     "CrashedError",
     "Cut",
     "Failure",

@@ -1,0 +1,75 @@
+"""A cassette plays back what was recorded, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from comity import Agent, Node
+from comity.core.model import Fault, Prompt, ToolDefinition, User, model_error
+from comity.errors import UnavailableError
+from comity.testing import Answer, Cassette, CassetteError, ScriptedModel, run_virtual, tool_call
+
+
+def ask(model, text, **more):
+    async def main():
+        return [part async for part in model.stream(Prompt(messages=(User(text),), **more))]
+
+    return asyncio.run(main())
+
+
+def test_what_was_recorded_is_played_back_piece_by_piece(tmp_path):
+    scripted = ScriptedModel([Answer(text="Good day", piece_chars=3), tool_call("add", a=1)], name="openai:gpt-4o")
+    recorder = Cassette(tmp_path / "sub" / "c.json", record=scripted)
+    recorded = [ask(recorder, "one"), ask(recorder, "two")]
+    player = Cassette(tmp_path / "sub" / "c.json")
+    assert player.name == "openai:gpt-4o"
+    assert player.unused() == 2
+    assert [ask(player, "one"), ask(player, "two")] == recorded
+    assert recorded[0][:3] == ["Goo", "d d", "ay"]
+    assert player.unused() == 0
+
+
+def test_the_same_prompt_gives_its_answers_in_order_and_then_none(tmp_path):
+    recorder = Cassette(tmp_path / "c.json", record=ScriptedModel(["first", "second"]))
+    for _ in range(2):
+        ask(recorder, "same")
+    player = Cassette(tmp_path / "c.json")
+    assert [ask(player, "same")[0].text for _ in range(2)] == ["first", "second"]
+    with pytest.raises(CassetteError, match="same"):
+        ask(player, "same")
+
+
+@pytest.mark.parametrize("more", [{}, {"tools": (ToolDefinition(name="t", description="", parameters={}),)}])
+def test_a_prompt_that_differs_anywhere_is_a_miss(tmp_path, more):
+    ask(Cassette(tmp_path / "c.json", record=ScriptedModel(["x"])), "one")
+    with pytest.raises(CassetteError, match="record it again"):
+        ask(Cassette(tmp_path / "c.json"), "one" if more else "other", **more)
+
+
+def test_an_error_is_recorded_and_raised_again(tmp_path):
+    recorder = Cassette(tmp_path / "c.json", record=ScriptedModel([model_error(Fault.RATE_LIMITED, "slow", retry_after_ms=9)]))
+    for model in (recorder, None):
+        with pytest.raises(UnavailableError) as raised:
+            ask(model or Cassette(tmp_path / "c.json"), "one")
+        assert (raised.value.code, raised.value.retry_after_ms) == ("MODEL_RATE_LIMITED", 9)
+
+
+def test_a_miss_that_an_agents_reply_hid_is_raised_when_the_cassette_is_closed(tmp_path):
+    ask(Cassette(tmp_path / "c.json", record=ScriptedModel(["x"])), "one")
+
+    async def talk(model):
+        async with Node([Agent("a", model=model, can_call=[])], lag_ms=None) as node:
+            return await node.call("a", "message", message="something else", user_id="u1")
+
+    with pytest.raises(CassetteError, match="1 prompts"), Cassette(tmp_path / "c.json") as model:
+        assert run_virtual(talk(model)).error.code == "TARGET_CRASHED"
+
+
+@pytest.mark.parametrize("text", [None, "not json", '{"version": 99, "model": "m", "takes": []}'])
+def test_a_file_that_is_no_cassette_is_refused(tmp_path, text):
+    if text is not None:
+        (tmp_path / "c.json").write_text(text)
+    with pytest.raises(CassetteError):
+        Cassette(tmp_path / "c.json")
