@@ -119,3 +119,17 @@ def test_the_environment_names_the_project_and_the_file(comity, place, monkeypat
     assert comity("guidance", "show", "--json").document["project"] == "checkout"
     monkeypatch.setenv("COMITY_GUIDANCE", "other.yaml")
     assert comity("guidance", "show", "--json").document["guidance"] == "other.yaml"
+
+
+def test_the_doctor_looks_at_the_guidance_that_is_there(guided, place):
+    def found():
+        return [
+            (one["level"], one["detail"]) for one in guided("doctor", "--json").document["checks"] if one["name"] == "guidance"
+        ]
+
+    assert found() == [("ok", ".comity/default.yaml: 2 constraints, 1 questions")]
+    (place / ".comity" / "a.yaml").write_text("spec: {agentGuidance: {constraints: [{id: a}]}}")
+    (place / ".comity" / "b.yaml").write_text("spec: [")
+    levels = [level for level, _ in found()]
+    assert levels == ["failed", "failed", "ok"]
+    assert "constraints[0].rule is missing" in found()[0][1]

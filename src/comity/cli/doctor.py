@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, out: Output) -> Exit:
     """Run every check and show what was found."""
     with out.busy("checking"):
-        checks = [*_machine(), *_disk(_directory(Path(args.store))), _store(Path(args.store)), *_app(args)]
+        checks = [*_machine(), *_disk(_directory(Path(args.store))), _store(Path(args.store)), *_app(args), *_guidance()]
     code = max((check.code for check in checks), default=Exit.OK)
     if out.is_json:
         found = [{"name": check.name, "level": check.level, "detail": check.detail} for check in checks]
@@ -201,3 +201,23 @@ def _broken(agents: list[Agent]) -> Iterator[Check]:
                 capability.prepare()
             except SchemaError as error:
                 yield Check("agents", "failed", f"{agent.id} {capability.code} cannot be called: {error}", Exit.USAGE)
+
+
+# --- guidance -----------------------------------------------------------------------------------------------------------
+
+
+def _guidance() -> Iterator[Check]:
+    """Check the guidance that is there; a node would not start on what is broken."""
+    from comity.engines.guidance import FOLDER_DEFAULT, source_at
+    from comity.errors import ComityError
+
+    named = os.environ.get("COMITY_GUIDANCE")
+    for place in [named] if named else sorted(map(str, Path(FOLDER_DEFAULT).glob("*.yaml"))):
+        try:
+            _, guidance, problems = source_at(place).read()
+        except ComityError as error:
+            yield Check("guidance", "failed", error.message, Exit.USAGE)
+            continue
+        told = "; ".join(f"{problem.path} {problem.message}" for problem in problems)
+        good = f"{len(guidance.constraints)} constraints, {len(guidance.questions)} questions"
+        yield Check("guidance", "failed" if problems else "ok", f"{place}: {told or good}", _code(not problems, Exit.USAGE))
