@@ -20,7 +20,7 @@ from comity.core.payload import pack, unpack
 from comity.ports import Clock, Journal
 
 if TYPE_CHECKING:
-    from comity.runtime.call import Call
+    from comity.runtime.call import Call, Way
 
 log = logging.getLogger("comity")
 
@@ -28,7 +28,19 @@ log = logging.getLogger("comity")
 class Activation:
     """One address in memory."""
 
-    __slots__ = ("_journal", "_saved", "_state_data", "_version", "address", "agent", "holders", "mailbox", "state", "used_at")
+    __slots__ = (
+        "_journal",
+        "_saved",
+        "_state_data",
+        "_version",
+        "address",
+        "agent",
+        "holders",
+        "mailbox",
+        "state",
+        "token",
+        "used_at",
+    )
 
     def __init__(self, agent: Agent, address: str, journal: Journal) -> None:
         self.agent = agent
@@ -36,6 +48,7 @@ class Activation:
         self.state: State = INACTIVE
         self.mailbox: Mailbox[Call] = Mailbox()
         self.holders: dict[Call, None] = {}
+        self.token = 0  # under which the address is held, where several nodes may
         self.used_at = 0  # milliseconds; when it fell idle
         self._journal = journal
         self._state_data: dict[str, Any] | None = None
@@ -86,7 +99,7 @@ class Activation:
             return ()
         self._saved = data
         self._version += 1
-        return (Saved(Document.STATE, self.address, self._version, data),)
+        return (Saved(Document.STATE, self.address, self._version, data, self.token),)
 
 
 class Lane(Activation):
@@ -130,19 +143,24 @@ class Activations:
         self._start = start
         self._fail = fail
         self._seats: dict[str, Activation] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self.put_away: Callable[[str], None] | None = None  # told when an address has left memory
 
     def __len__(self) -> int:
         return len(self._seats)
 
-    def seat(self, agent: Agent, address: str) -> Activation:
-        """Return the activation of an address, new if it is not in memory."""
+    def seat(self, agent: Agent, address: str, way: Way | None = None) -> Activation:
+        """Return the activation of an address, new if it is not in memory; for one that is held elsewhere, a stand-in."""
+        if way is not None and way.fence is None:
+            return Activation(agent, address, self._journal)
         seat = self._seats.get(address)
         if seat is None:
             seat = self._seats[address] = Activation(agent, address, self._journal)
             if agent.on_activate is None:  # nothing to wait for
                 seat.advance(Event.ACTIVATE)
                 seat.advance(Event.READY)
+        if way is not None and way.fence is not None:
+            seat.token = way.fence.token
         return seat
 
     def admit(self, call: Call) -> None:
@@ -163,6 +181,16 @@ class Activations:
             self._start_waiting(seat)
         elif not seat.holders:
             seat.used_at = self._clock.now_ns() // 1_000_000
+
+    def drop(self, address: str) -> list[Call]:
+        """Forget an address that another node has taken over and return the calls that ran or waited here. Nothing is saved."""
+        seat = self._seats.pop(address, None)
+        if seat is None:
+            return []
+        calls = list(seat.holders)
+        while (call := seat.mailbox.take()) is not None:
+            calls.append(call)
+        return calls
 
     def put_away_idle(self) -> None:
         """Put away every activation that has been idle for as long as its agent says."""
@@ -216,13 +244,18 @@ class Activations:
         seat.advance(Event.GONE)
         if len(seat.mailbox):  # a call came while it was being put away
             self._activate(seat)
-        else:
+        elif self._seats.get(seat.address) is seat:
             del self._seats[seat.address]
+            if self.put_away is not None:
+                self.put_away(seat.address)
 
     def _spawn(self, work: Awaitable[None], name: str) -> None:
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work, name=name)  # type: ignore[arg-type]
-        self._tasks.add(task)  # the loop keeps only a weak reference
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None  # the loop keeps only a weak reference
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(task, None)
 
 
 async def _run_hook(hook: Hook | None, seat: Activation) -> None:

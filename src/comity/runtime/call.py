@@ -11,13 +11,33 @@ from msgspec import Struct
 from comity.core.agent import Agent, Capability
 from comity.core.call import ADMITTED, RUNNING, State
 from comity.core.envelope import Reply, Request, Usage
-from comity.core.ledger import Account
+from comity.core.fencing import Fence, Terms
+from comity.core.ledger import Account, Loan
+from comity.core.limits import Limits
 from comity.core.tool import EVERYTHING
 from comity.core.trace_context import TraceContext
 from comity.runtime.activation import Activation
+from comity.runtime.arrival import Arrival
 from comity.runtime.events import EventLog
 from comity.runtime.sessions import Live
 from comity.runtime.text_stream import TextStream
+
+
+class Way(Struct, eq=False, gc=False):
+    """How a call goes where several nodes share the work."""
+
+    fence: Fence | None = None  # the token under which its agent is held here; None if it goes to another node
+    node_id: str = ""  # that node
+    caller: Fence | None = None  # the token under which the agent that makes it is held, here or elsewhere
+    is_served: bool = False  # another node waits for it
+    loop: tuple[str, ...] = ()  # that it would close, as far as other nodes could tell
+    loan: Loan | None = None  # set aside for what is below it, by the node that asks for it
+    borrowing: asyncio.Future[None] | None = None  # more was asked for, and who waits for that
+    is_moved: bool = False  # it left this node without having ended
+
+    def to_end(self, request_id: str) -> Terms:
+        """Return the terms on which a call and everything below it ends."""
+        return Terms(fences=() if self.fence is None else (self.fence,), open=(request_id,), ends=request_id)
 
 
 class Call(Struct, eq=False, gc=False):
@@ -58,6 +78,7 @@ class Call(Struct, eq=False, gc=False):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     calls_below: int = 0
+    way: Way | None = None  # None where no other node takes part
     calls_made: int = 0  # numbers the ids of the calls it makes
     tools_used: int = 0  # and of the tools it uses
     remote: TraceContext | None = None  # the trace its root came with from outside
@@ -81,12 +102,69 @@ class Call(Struct, eq=False, gc=False):
         """What there is to show of a call that ends early: the last progress told, or the text written so far."""
         return self.partial.data() if isinstance(self.partial, TextStream) else self.partial
 
+    @property
+    def terms(self) -> Terms | None:
+        """On which it may write down what it does: its agent is held still, and it has not ended."""
+        if self.way is None or self.way.fence is None:
+            return None
+        return Terms(fences=(self.way.fence,), open=(self.request.request_id,))
+
+    @property
+    def held(self) -> Terms | None:
+        """On which what it did may be written down, also after its end: its agent is held still."""
+        return None if self.way is None or self.way.fence is None else Terms(fences=(self.way.fence,))
+
+    def use_tokens(self, prompt_tokens: int, completion_tokens: int) -> None:
+        """Note tokens that were used, here and in every call above."""
+        call: Call | None = self
+        while call is not None:
+            call.prompt_tokens += prompt_tokens
+            call.completion_tokens += completion_tokens
+            call = call.parent
+
     def usage(self) -> Usage:
         """What this call and those below it used."""
         return Usage(prompt_tokens=self.prompt_tokens, completion_tokens=self.completion_tokens, calls=self.calls_below)
+
+    def left(self, now_ms: int) -> Limits:
+        """Return what is left to it: hops below, further parallel calls, milliseconds, and the tree's calls and tokens."""
+        limits = self.request.limits
+        left_ms = max(self.request.deadline_at - now_ms, 0)
+        return Limits(
+            depth_max=max(limits.depth_max - self.request.depth, 0),
+            fan_out_max=max(limits.fan_out_max - len(self.waits_for), 0),
+            timeout_ms=min(limits.timeout_ms, left_ms),
+            timeout_ms_max=min(limits.timeout_ms_max, left_ms),
+            calls_max=max(self.account.calls_left, 0),
+            tokens_max=self.account.tokens_left,
+        )
 
     def watch(self, log: EventLog) -> None:
         """Let events of this call and those below it be seen from now on."""
         self.log = log
         for child in self.waits_for:
             child.watch(log)
+
+
+class Errand:
+    """A question of this node that is answered here or elsewhere, and may have to be asked more than once."""
+
+    __slots__ = ("arrival", "call", "is_withdrawn", "log", "parent", "remote", "rights", "task", "without")
+
+    def __init__(
+        self,
+        arrival: Arrival,
+        parent: Call | None,
+        rights: frozenset[str] = EVERYTHING,
+        remote: TraceContext | None = None,
+        log: EventLog | None = None,
+    ) -> None:
+        self.arrival = arrival
+        self.parent = parent
+        self.rights = rights
+        self.remote = remote
+        self.log = log
+        self.call: Call | None = None
+        self.task: asyncio.Task[Reply] | None = None
+        self.is_withdrawn = False
+        self.without: list[str] = []  # nodes that have no such agent

@@ -53,7 +53,7 @@ class Context(Struct, eq=False, gc=False):
     @property
     def limits(self) -> Limits:
         """What is left from here: hops below, further parallel calls, milliseconds, and the tree's calls and tokens."""
-        return self._path.left(self._call)
+        return self._call.left(self._path.now_ms())
 
     @property
     def state(self) -> dict[str, Any]:
@@ -210,7 +210,7 @@ class Context(Struct, eq=False, gc=False):
     @property
     def left_ms(self) -> int:
         """Milliseconds until the deadline."""
-        return self._path.left_ms(self._call)
+        return max(self._call.request.deadline_at - self._path.now_ms(), 0)
 
     @property
     def tokens_left(self) -> int | None:

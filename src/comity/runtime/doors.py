@@ -78,11 +78,7 @@ async def receive(
         return await path.call_child(parent, draft)
     if identity.session_id is None and claimed.session_id:
         identity = replace(identity, session_id=claimed.session_id)  # whose it is, admission checks
-    opened = path.open_root(draft, identity, claimed.request_id, remote=remote)
-    if isinstance(opened, Call):
-        return await path.reply_of(opened)
-    await path.recorded()
-    return opened
+    return await path.call_root(draft, identity, claimed.request_id, remote=remote)
 
 
 async def receive_document(

@@ -13,7 +13,7 @@ import msgspec
 
 from comity.core import trace_context
 from comity.core.agent import Agent, DeclarationError
-from comity.core.envelope import Background, Priority, Reply, Request
+from comity.core.envelope import Background, Priority, Reply, Request, is_id
 from comity.core.guardrail import Guardrail
 from comity.core.limits import Limits
 from comity.core.redaction import restore_value
@@ -28,10 +28,10 @@ from comity.engines.memory import MemoryJournal
 from comity.engines.sqlite import SqliteJournal
 from comity.engines.system import SystemClock, SystemIds
 from comity.errors import UnavailableError
-from comity.ports import Clock, GuidanceSource, Ids, Journal
+from comity.ports import Clock, GuidanceSource, Ids, Journal, Leases, Transport
 from comity.runtime.arrival import Draft, Identity
 from comity.runtime.audit import Audit
-from comity.runtime.call import Call
+from comity.runtime.call import Call, Errand
 from comity.runtime.events import Event, EventLog
 from comity.runtime.path import CallPath
 from comity.runtime.privacy import Privacy
@@ -54,7 +54,7 @@ IDLE_SWEEP_S_MAX = 30.0
 class CallHandle:
     """A call under way: watch it, cancel it, or wait for its reply."""
 
-    def __init__(self, path: CallPath, opened: Call | Reply, log: EventLog, request_id: str) -> None:
+    def __init__(self, path: CallPath, opened: Call | Reply | Errand, log: EventLog, request_id: str) -> None:
         self._path = path
         self._opened = opened
         self._log = log
@@ -72,12 +72,18 @@ class CallHandle:
 
     def cancel(self) -> bool:
         """Withdraw the call and everything below it; return whether it was still under way."""
+        if isinstance(self._opened, Errand):
+            assert self._path.cluster is not None
+            return self._path.cluster.withdraw(self._opened)
         return isinstance(self._opened, Call) and self._path.settlement.cancel(self._opened, "its caller cancelled it")
 
     async def reply(self) -> Reply:
         """Wait for the reply."""
         if isinstance(self._opened, Call):
             return await self._path.reply_of(self._opened)
+        if isinstance(self._opened, Errand):
+            assert self._opened.task is not None
+            return await asyncio.shield(self._opened.task)
         await self._path.recorded()
         return self._opened
 
@@ -99,6 +105,8 @@ class Node:
         clock: Clock | None = None,
         ids: Ids | None = None,
         journal: Journal | None = None,
+        leases: Leases | None = None,
+        transport: Transport | None = None,
         lag_ms: int | None = 100,
         tools: Iterable[Tool] = (),
         guardrails: Iterable[Guardrail] = (),
@@ -108,6 +116,10 @@ class Node:
     ) -> None:
         if engine is not None:
             raise ValueError(f"engine {engine!r} is not available; leave it out for the embedded engine")
+        if (leases is None) != (transport is None):
+            raise ValueError("nodes that share the work need both leases and a transport")
+        self._leases = leases
+        self._transport = transport
         self.registry = Registry(agents)
         self.limits = limits or Limits()
         self._clock: Clock = clock or SystemClock()
@@ -176,8 +188,14 @@ class Node:
         )
         if self._lag_ms is not None:
             self._path.watchdog = Watchdog(self._path.calls, threshold_ms=self._lag_ms)
+        if self._leases is not None and self._transport is not None:
+            from comity.runtime.cluster import Cluster  # noqa: PLC0415  most nodes are alone
+
+            self._path.join(Cluster(self._path, self._journal, self._leases, self._transport))
         if len(self.registry):  # a node without agents could only give up what another may go on with
             self._resume()
+        if self._path.cluster is not None:
+            await self._path.cluster.open()
         self._sweep_idle()
 
     async def close(self) -> None:
@@ -189,7 +207,12 @@ class Node:
         if self._handoffs is not None:
             self._handoffs.close()
             self._handoffs = None
+        cluster = self._path.cluster
+        if cluster is not None:
+            await cluster.leave()
         await self._path.close()
+        if cluster is not None:
+            await cluster.close()
         for agent in self.registry:
             if agent.on_close is not None:
                 await agent.on_close()
@@ -254,17 +277,13 @@ class Node:
         """
         path = self._running()
         draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits, history)
-        opened = path.open_root(
+        return await path.call_root(
             draft,
             Identity(user_id, tenant_id, session_id, parent_session_id),
             request_id,
             rights=_rights(tools),
             remote=None if traceparent is None else trace_context.read(traceparent, tracestate),
         )
-        if isinstance(opened, Call):
-            return await path.reply_of(opened)
-        await path.recorded()
-        return opened
 
     def start_call(
         self,
@@ -292,14 +311,12 @@ class Node:
         path = self._running()
         log = EventLog()
         draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits, history)
-        opened = path.open_root(
-            draft,
-            Identity(user_id, tenant_id, session_id, parent_session_id),
-            request_id,
-            rights=_rights(tools),
-            log=log,
-            remote=None if traceparent is None else trace_context.read(traceparent, tracestate),
-        )
+        identity = Identity(user_id, tenant_id, session_id, parent_session_id)
+        remote = None if traceparent is None else trace_context.read(traceparent, tracestate)
+        if path.cluster is not None and (request_id is None or is_id(request_id)):
+            errand = path.cluster.start(draft, identity, request_id, _rights(tools), remote, log)
+            return CallHandle(path, errand, log, errand.arrival.request.request_id)
+        opened = path.open_root(draft, identity, request_id, rights=_rights(tools), log=log, remote=remote)
         if isinstance(opened, Call):
             opened.is_detached = True
             if opened.log is None:  # joined a call that nobody watched until now
@@ -463,8 +480,10 @@ class Node:
         return self._path
 
     def _resume(self) -> None:
-        """Take up what an earlier life of the store left open."""
+        """Take up what an earlier life of the store left open. Where several nodes share the work, leases say whose it is."""
         assert self._journal is not None and self._path is not None  # noqa: PT018
+        if self._path.cluster is not None:
+            return
         trees: dict[str, dict[str, Request]] = {}
         for call in self._journal.abandoned():
             if call.request is not None:

@@ -10,46 +10,49 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from comity.core import admission, guardrail
-from comity.core.agent import Agent
 from comity.core.call import CANCEL, FINISH, QUEUED, RUNNING
 from comity.core.envelope import Error, Reply, Request, Status, Usage, is_id
+from comity.core.fencing import Terms
 from comity.core.guardrail import Guardrail
-from comity.core.journal import PAUSED_AT, Accepted, Refused, fingerprint
+from comity.core.journal import Accepted, Record, Refused
 from comity.core.ledger import Account
 from comity.core.limits import Limits
 from comity.core.payload import unpack
-from comity.core.redaction import Vault, VaultFullError, restore_value
+from comity.core.redaction import Vault, restore_value
 from comity.core.registry import Registry
 from comity.core.schema import Checked, SchemaError
-from comity.core.session import EXPIRED_MS, Say
+from comity.core.session import Say
 from comity.core.telemetry import CallEnd
 from comity.core.tool import EVERYTHING, narrow
 from comity.core.trace_context import TraceContext
-from comity.core.waits import loop_closed_by
 from comity.errors import UnavailableError
 from comity.ports import Clock, Ids, Journal
 from comity.runtime import events
-from comity.runtime.activation import Activation, Activations, Lane
+from comity.runtime.activation import Activations, Lane
 from comity.runtime.arrival import Arrival, Draft, Identity, Reader
-from comity.runtime.call import Call
+from comity.runtime.call import Call, Way
 from comity.runtime.context import Context
 from comity.runtime.execution import Execution, RunInProcess
-from comity.runtime.privacy import Answers, Privacy
+from comity.runtime.privacy import Answers, Privacy, conceal
 from comity.runtime.recorder import Recorder
+from comity.runtime.repetition import is_same, known, reused
 from comity.runtime.sessions import Live, Sessions, SessionView
 from comity.runtime.settlement import Settlement, end_leftovers, interrupted
+from comity.runtime.snapshot import snapshot
 from comity.runtime.steps import Steps
+from comity.runtime.tasks import CLOSE_S, all_ended
 from comity.runtime.tools import Paused, Toolbox
 from comity.runtime.watchdog import Watchdog
 
 if TYPE_CHECKING:
+    from comity.runtime.cluster import Cluster
     from comity.runtime.guidance import LiveGuidance
 
 _NOTHING = Checked({})
@@ -88,6 +91,7 @@ class CallPath:
         self.activations = Activations(journal, clock, start=self._start, fail=self._fail)
         self.watchdog: Watchdog | None = None
         self.is_closed = False
+        self.cluster: Cluster | None = None  # where several nodes share the work
         self._journal = journal
         self._clock = clock
         self._ids = ids
@@ -99,6 +103,11 @@ class CallPath:
         self.steps = Steps(journal, clock, ids, recorder)
         self._execution = Execution(clock, ids, run_in_process, self.answers)
         self._loop = loop
+
+    def join(self, cluster: Cluster) -> None:
+        """Share the work with other nodes from now on."""
+        self.cluster = self.settlement.cluster = cluster
+        self.activations.put_away = cluster.holds.release
 
     # --- open ---
 
@@ -117,18 +126,41 @@ class CallPath:
         if request_id is None and remote is None:
             new_id, trace_id = self._ids.new_request(now_ns // 1_000_000)
             arrival = self._reader.read(draft, identity, None, new_id, now_ns, trace_id)
-            return self._enter(arrival, None, now_ns, log, None, rights)
+            return self.enter(arrival, None, now_ns, log, None, rights)
         if request_id is None:
             request_id = self._ids.new_request(now_ns // 1_000_000)[0]
         if not is_id(request_id):
             arrival = self._reader.read(draft, identity, None, ascii(request_id)[:64], now_ns)
             what = admission.Refused("IDENTITY_INVALID", "request_id must be printable text that is not empty")
             return self.refuse(arrival.request, what, log)
+        arrival = self.arrive(draft, identity, request_id, now_ns, remote)
+        return self.seen(arrival.request) or self.enter(arrival, None, now_ns, log, None, rights, remote=remote)
+
+    def arrive(self, draft: Draft, identity: Identity, request_id: str, now_ns: int, remote: TraceContext | None) -> Arrival:
+        """Return what a user asks as a request; `remote` is the trace it belongs to, which began in another process."""
         arrival = self._reader.read(draft, identity, None, request_id, now_ns)
-        if remote is not None:  # it belongs to a trace that began in another process
-            place = {"trace_id": remote.trace_id, "span_id": self._ids.span_id(), "parent_span_id": remote.span_id}
-            arrival = replace(arrival, request=replace(arrival.request, **place))
-        return self._seen(arrival.request) or self._enter(arrival, None, now_ns, log, None, rights, remote=remote)
+        if remote is None:
+            return arrival
+        place = {"trace_id": remote.trace_id, "span_id": self._ids.span_id(), "parent_span_id": remote.span_id}
+        return replace(arrival, request=replace(arrival.request, **place))
+
+    async def call_root(
+        self,
+        draft: Draft,
+        identity: Identity,
+        request_id: str | None,
+        *,
+        rights: frozenset[str] = EVERYTHING,
+        remote: TraceContext | None = None,
+    ) -> Reply:
+        """Call for a user and return the reply."""
+        if self.cluster is not None and (request_id is None or is_id(request_id)):
+            return await self.cluster.call(draft, identity, request_id, rights, remote)
+        opened = self.open_root(draft, identity, request_id, rights=rights, remote=remote)
+        if isinstance(opened, Call):
+            return await self.reply_of(opened)
+        await self.recorded()
+        return opened
 
     def call_child(self, parent: Call, draft: Draft) -> Coroutine[Any, Any, Reply]:
         """Call on behalf of a call under way; the reply is there when the coroutine ends."""
@@ -145,22 +177,24 @@ class CallPath:
         now_ns = self._clock.now_ns()
         identity = Identity(above.user_id, above.tenant_id, above.session_id)
         arrival = self._reader.read(draft, identity, above, f"{above.request_id}.{number}", now_ns)
+        if self.cluster is not None:
+            return await self.cluster.ask(arrival, parent)
         opened = None
         if parent.top.leftovers is not None:  # only a call that an earlier life began can have made this one before
-            opened = self._seen(arrival.request)
+            opened = self.seen(arrival.request)
             if isinstance(opened, Reply) and opened.status is not Status.REFUSED:
-                self._count(parent, opened.usage)
-        opened = opened or self._enter(arrival, parent, now_ns, None)
+                self.count(parent, opened.usage)
+        opened = opened or self.enter(arrival, parent, now_ns, None)
         return opened if isinstance(opened, Reply) else await self.reply_of(opened)
 
-    def _count(self, parent: Call, usage: Usage) -> None:
+    def count(self, parent: Call, usage: Usage) -> None:
         """Charge what a call used that an earlier life made: a tree has one budget for all its lives."""
         for _ in range(1 + usage.calls):
             parent.account.spend_call()
         parent.calls_below += 1 + usage.calls
         self.charge(parent, usage.prompt_tokens, usage.completion_tokens)
 
-    def resume(self, request: Request | None, leftovers: dict[str, Request]) -> Call | None:
+    def resume(self, request: Request | None, leftovers: dict[str, Request], way: Way | None = None) -> Call | None:
         """Take up a root that an earlier life of the store accepted and did not settle, or end it if it cannot go on.
 
         What it calls again under the same ids and had settled is answered from the store; `leftovers` are the calls below it
@@ -172,42 +206,33 @@ class CallPath:
             agent = address.agent if address is not None else None
             capability = agent.capabilities.get(request.capability) if agent is not None else None
             arrival = Arrival(request, bytes(request.body), agent, capability, (), "")
-            opened = self._enter(arrival, None, now_ns, None, leftovers)
+            opened = self.enter(arrival, None, now_ns, None, leftovers, way=way)
             if isinstance(opened, Call):
                 opened.is_detached = True
                 return opened
         open_ = tuple(leftovers.values()) if request is None else (request, *leftovers.values())
-        self._journal.append(interrupted(open_, now_ns // 1_000_000))
+        terms = None if way is None or request is None else way.to_end(request.request_id)
+        self._journal.append(interrupted(open_, now_ns // 1_000_000), None, terms)
         return None
 
     def hand_off(self, arrival: Arrival, lane: Lane, now_ns: int) -> Call | Reply:
         """Admit work for whoever takes it, under the same rules. It gets a place in its lane instead of one in this process."""
-        return self._enter(arrival, None, now_ns, None, lane=lane)
+        return self.enter(arrival, None, now_ns, None, lane=lane)
 
-    def _seen(self, request: Request) -> Call | Reply | None:
+    def seen(self, request: Request) -> Call | Reply | None:
         """Return the call or reply already known under this request's id, or a refusal if it was another request."""
         running = self.calls.get(request.request_id)
-        if running is not None:
-            return running if _is_same(request, running.request) else self.refuse(request, _reused(request))
-        stored = self._journal.call(request.request_id)
-        if stored is None:
-            return None
-        owner = (stored.tenant_id, stored.user_id, stored.fingerprint)
-        if owner != (request.tenant_id, request.user_id, fingerprint(request)):
-            return self.refuse(request, _reused(request))
-        if stored.reply is not None and (stored.settled_at is not None or stored.node_id == PAUSED_AT):
-            return stored.reply if request.parent_id else self.settlement.shown(stored.reply, request)
-        if stored.node_id != self._journal.node_id:
-            what = f"request {request.request_id} is under way on another node"
-            return self.refuse(request, admission.Refused("AGENT_BUSY", what, 1_000))
-        if request.parent_id is None:  # taken up and ended, and its end is not on disk yet
-            what = f"request {request.request_id} is about to end"
-            return self.refuse(request, admission.Refused("AGENT_BUSY", what, 1_000))
-        return None
+        found = known(request, self._journal, is_alone=self.cluster is None) if running is None else running
+        if isinstance(found, Call) and not is_same(request, found.request):
+            found = reused(request)
+        if isinstance(found, admission.Refused):
+            return self.refuse(request, found)
+        is_root = request.parent_id is None
+        return self.settlement.shown(found, request) if isinstance(found, Reply) and is_root else found
 
     # --- admit ---
 
-    def _enter(
+    def enter(
         self,
         arrival: Arrival,
         parent: Call | None,
@@ -217,6 +242,7 @@ class CallPath:
         rights: frozenset[str] = EVERYTHING,
         lane: Lane | None = None,
         remote: TraceContext | None = None,
+        way: Way | None = None,
     ) -> Call | Reply:
         """Admit the call and give it its place, or refuse it. Nothing is awaited in between."""
         request, agent, capability = arrival.request, arrival.agent, arrival.capability
@@ -232,15 +258,17 @@ class CallPath:
                 checked = capability.inputs.check(arrival.body)
             except SchemaError as error:
                 return self.refuse(request, admission.Refused("TARGET_MISCONFIGURED", str(error)), watcher)
-        live = parent.live if parent is not None else self._bind(request, now_ms)
-        seat = None if agent is None else self.activations.seat(agent, request.target) if lane is None else lane
-        account = Account(request.limits) if parent is None else parent.account.narrowed(request.limits)
+        live = parent.live if parent is not None else self.sessions.bind(request, now_ms)
+        seat = None if agent is None else self.activations.seat(agent, request.target, way) if lane is None else lane
+        limits = request.limits if way is None or way.loan is None else way.loan.of(request.limits)
+        account = Account(limits) if parent is None else parent.account.narrowed(limits)
         breaker, wait_ms, has_fallback = None, None, False
-        if self.settlement.breakers and agent is not None:
+        if self.settlement.breakers and agent is not None and (way is None or way.fence is not None):
             breaker = self.settlement.breakers.get((agent.id, request.capability))
             if breaker is not None and (wait_ms := breaker.retry_after_ms(now_ms)) is not None:
                 has_fallback = capability is not None and len(capability.implementations) > 1
-        world = self._snapshot(arrival, parent, live, checked, seat, account, None if has_fallback else wait_ms, now_ms)
+        wait_ms = None if has_fallback else wait_ms
+        world = snapshot(self.registry, arrival, parent, live, checked, seat, account, wait_ms, now_ms, way)
         if self.guidance is not None and capability is not None and capability.touching is not None and not checked.problems:
             world = replace(world, findings=self.guidance.findings(capability.touching, unpack(arrival.body)))
         refusal = admission.admit(request, world, now_ms=now_ms)
@@ -250,11 +278,12 @@ class CallPath:
         held = narrow(rights if parent is None else parent.rights, agent.tools_allowed)
         call = Call(request, parent, agent, capability, checked.value, seat, account, now_ns, live, held, watcher)
         call.remote = remote if parent is None else parent.remote
+        call.way = way
         note = ""
         if self._guardrails and (stopped := self._pass_guardrails(call)) is not None:
             return self.refuse(request, admission.Refused(stopped.code, stopped.message), watcher)
         if self._privacy is not None and self._privacy.concerns(request, arrival.body, capability.clear):
-            outcome = self._hide(call, arrival.body, self._privacy)
+            outcome = conceal(self, call, arrival.body, self._privacy)
             if isinstance(outcome, admission.Refused):
                 return self.refuse(request, outcome, watcher)
             note = outcome
@@ -264,34 +293,20 @@ class CallPath:
         if lane is not None:
             lane.accept(call, note)
             return call
-        if has_fallback:
+        if has_fallback or (way is not None and way.fence is None):  # the breaker of one that is sent is another node's
             call.skips_primary = True
         elif breaker is not None:
             call.is_probe = breaker.enter(now_ms)
         self._accept(call, now_ms, leftovers, note)
         return call
 
-    def _bind(self, request: Request, now_ms: int) -> Live | None:
-        """Return the session a root names, new if there is none; a call that names none has none until it needs one."""
-        if request.session_id == request.request_id:
-            return None
-        live = self.sessions.find(request.tenant_id, request.session_id)
-        if live is not None:
-            return live
-        if request.parent_session_id:
-            above = self.sessions.find(request.tenant_id, request.parent_session_id)
-            if above is not None and above.session.user_id != request.user_id:
-                return above  # a link to somebody else's session: admission refuses it as theirs
-        return self.sessions.begin(
-            request.tenant_id, request.user_id, request.session_id, now_ms, request.parent_session_id or ""
-        )
-
     def live_of(self, call: Call) -> Live:
         """Return the session of a call, made now if it has none."""
         top = call.top
         if top.live is None:
             request = top.request
-            top.live = self.sessions.begin(request.tenant_id, request.user_id, request.session_id, request.created_at)
+            found = None if top.way is None else self.sessions.find(request.tenant_id, request.session_id)
+            top.live = found or self.sessions.begin(request.tenant_id, request.user_id, request.session_id, request.created_at)
         call.live = top.live
         return top.live
 
@@ -311,77 +326,6 @@ class CallPath:
         call.request = passed
         return None
 
-    def _hide(self, call: Call, body: bytes, privacy: Privacy) -> str | admission.Refused:
-        """Hide personal data from the callee; return a note for the audit, or why the call cannot be made so."""
-        live = self.live_of(call)
-        try:
-            hidden = privacy.hide(call.request, body, call.capability.clear, lambda: self.sessions.vault(live))
-        except VaultFullError:
-            return admission.Refused("PRIVACY_BLOCKED", "this session hides as many values as one can; begin a new one")
-        if hidden.blocked:
-            return admission.Refused("PRIVACY_BLOCKED", f"policy lets no {', '.join(sorted(hidden.blocked))} pass")
-        if hidden.body is not body:
-            checked = call.capability.inputs.check(hidden.body)
-            if checked.problems:
-                first = checked.problems[0]
-                what = f"{first.path} does not fit once personal data is hidden; the capability must declare and be granted it"
-                return admission.Refused("INPUT_VALIDATION_FAILED", what, problems=checked.problems)
-            call.arguments = checked.value
-        call.request = hidden.request
-        if saved := self.sessions.saved_vault(live):
-            self._journal.append(saved)
-        return hidden.note
-
-    def _snapshot(
-        self,
-        arrival: Arrival,
-        parent: Call | None,
-        live: Live | None,
-        checked: Checked,
-        seat: Activation | None,
-        account: Account,
-        breaker_wait_ms: int | None,
-        now_ms: int,
-    ) -> admission.Snapshot:
-        request, agent, capability = arrival.request, arrival.agent, arrival.capability
-        is_full = seat is not None and seat.is_full
-        caller: admission.Caller | None = None
-        permitted, in_progress = True, False
-        depth_max = request.limits.depth_max
-        if parent is not None:
-            above = parent.request
-            depth_max = above.limits.depth_max
-            caller = admission.Caller(
-                parent.agent,
-                above.user_id,
-                above.tenant_id,
-                above.session_id,
-                len(parent.waits_for),
-                above.limits.fan_out_max,
-            )
-            permitted = agent is None or self.registry.permits(parent.agent, agent)
-            key = (request.source, request.target, request.objective)
-            in_progress = bool(request.objective) and key in (parent.top.objectives or ())
-        return admission.Snapshot(
-            arrival.problems,
-            arrival.code,
-            caller,
-            agent,
-            capability,
-            () if capability is not None else self._nearest(request, agent),
-            permitted,
-            checked,
-            depth_max,
-            breaker_wait_ms,
-            in_progress,
-            "" if live is None else live.session.user_id,
-            live is not None and parent is None and now_ms - live.used_at >= EXPIRED_MS,
-            loop_closed_by(parent, seat) if is_full and seat is not None else (),
-            0 if seat is None else seat.place,
-            account.calls_left,
-            account.tokens_left,
-        )
-
     def refuse(self, request: Request, refusal: admission.Refused, log: events.EventLog | None = None) -> Reply:
         """Refuse a request: one audit row, one reply that says what to do instead, and nothing else."""
         error = Error.of(refusal.code, refusal.message, retry_after_ms=refusal.retry_after_ms, problems=refusal.problems)
@@ -397,17 +341,13 @@ class CallPath:
         root = self.calls.get(request.root_id)
         # What an earlier life had begun under this id is not taken up: it ends before its caller is told so.
         begun = () if root is None or not root.leftovers else end_leftovers(root, request.request_id, now_ms)
-        self._journal.append((*begun, Refused(request, reply, now_ms, refusal.note)))
+        terms = None if self.cluster is None else self.cluster.refusal_terms(request)
+        self._journal.append((*begun, Refused(request, reply, now_ms, refusal.note)), None, terms)
         if self.recorder.ended is not None:
             self.recorder.ended(CallEnd(request, reply, now_ns, now_ns))
         if log is not None:
             log.add(events.Kind.REFUSED, now_ms, request, {"code": error.code, "message": error.message})
         return reply
-
-    def _nearest(self, request: Request, agent: Agent | None) -> tuple[str, ...]:
-        if agent is None:
-            return tuple(self.registry.nearest_agents(request.target))
-        return tuple(self.registry.nearest_capabilities(agent, request.capability))
 
     # --- queue ---
 
@@ -429,17 +369,23 @@ class CallPath:
             if top.leftovers is not None:
                 was_accepted = top.leftovers.pop(request.request_id, None) is not None
         self.calls[request.request_id] = call
-        if not was_accepted:
+        if self.cluster is not None:
+            self.cluster.accept(call, now_ms, note)
+        elif not was_accepted:
             self._journal.append((Accepted(request, now_ms, self._journal.node_id, note),))
         if call.live is not None and parent is None:
             call.live.used_at = now_ms
-            if request.message:
+            if request.message and request.parent_id is None and (call.way is None or call.way.fence is not None):
                 self.sessions.change(call.live, Say("user", request.message), based_on=call.live.session.version)
         self.settlement.deadlines.add(call)
         call.state = QUEUED
         if call.log is not None:
             call.log.add(events.Kind.QUEUED, now_ms, request)
-        self.activations.admit(call)
+        if call.way is not None and call.way.fence is None:
+            assert self.cluster is not None
+            self.cluster.carrier.carry(call)
+        else:
+            self.activations.admit(call)
         if self.watchdog is not None and self.watchdog.is_parked:
             self.watchdog.wake()
 
@@ -487,29 +433,13 @@ class CallPath:
 
     def charge(self, call: Call, prompt_tokens: int, completion_tokens: int) -> bool:
         """Charge tokens to the call, to every call above it and to the tree's budget; return whether they were there."""
-        above: Call | None = call
-        while above is not None:
-            above.prompt_tokens += prompt_tokens
-            above.completion_tokens += completion_tokens
-            above = above.parent
-        return call.account.spend_tokens(prompt_tokens + completion_tokens)
+        call.use_tokens(prompt_tokens, completion_tokens)
+        were_there = call.account.spend_tokens(prompt_tokens + completion_tokens)
+        return were_there if self.cluster is None else self.cluster.loans.top_up(call, were_there=were_there)
 
-    def left_ms(self, call: Call) -> int:
-        """Return the time a call has until its deadline."""
-        return max(call.request.deadline_at - self._clock.now_ns() // 1_000_000, 0)
-
-    def left(self, call: Call) -> Limits:
-        """Return what is left to a call under way."""
-        limits = call.request.limits
-        left_ms = self.left_ms(call)
-        return Limits(
-            depth_max=max(limits.depth_max - call.request.depth, 0),
-            fan_out_max=max(limits.fan_out_max - len(call.waits_for), 0),
-            timeout_ms=min(limits.timeout_ms, left_ms),
-            timeout_ms_max=min(limits.timeout_ms_max, left_ms),
-            calls_max=max(call.account.calls_left, 0),
-            tokens_max=call.account.tokens_left,
-        )
+    def now_ms(self) -> int:
+        """Return the time."""
+        return self._clock.now_ns() // 1_000_000
 
     async def reply_of(self, call: Call) -> Reply:
         """Wait for a call's reply. Whoever waits last and is cancelled takes the call with it, unless a handle holds it."""
@@ -538,10 +468,10 @@ class CallPath:
         now_ms = self._clock.now_ns() // 1_000_000
         return self.resume(replace(root, deadline_at=now_ms + root.deadline_at - root.created_at, created_at=now_ms), requests)
 
-    async def durable(self) -> None:
-        """Wait until everything recorded so far is durable."""
+    async def durable(self, records: Sequence[Record] = (), terms: Terms | None = None) -> None:
+        """Wait until everything recorded so far is durable, and these records after it; raises what stopped them."""
         waiter: asyncio.Future[None] = self._loop.create_future()
-        self._journal.append((), partial(_release, waiter))
+        self._journal.append(records, partial(_release, waiter), terms)
         await waiter
 
     async def recorded(self) -> None:
@@ -555,19 +485,9 @@ class CallPath:
         tasks = [call.task for call in self.calls.values() if call.task is not None]
         for call in [call for call in self.calls.values() if call.parent is None]:
             self.settlement.cancel(call, "the node is closing")
-        if tasks:
-            await asyncio.wait(tasks, timeout=5)
+        await all_ended(tasks, within_s=CLOSE_S)
         self.activations.close()
         self.settlement.deadlines.close()
-
-
-def _is_same(request: Request, other: Request) -> bool:
-    return (request.tenant_id, request.user_id, fingerprint(request)) == (other.tenant_id, other.user_id, fingerprint(other))
-
-
-def _reused(request: Request) -> admission.Refused:
-    what = f"request_id {request.request_id!r} belongs to another request"
-    return admission.Refused("IDENTITY_REQUEST_ID_REUSED", what)
 
 
 def _release(waiter: asyncio.Future[None], error: Exception | None) -> None:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from comity.core.admission import Refused
 from comity.core.envelope import Background, Reply, Request, decode_reply, encode
 from comity.core.journal import fingerprint
 from comity.core.redaction import (
@@ -23,6 +24,7 @@ from comity.core.redaction import (
     Scanner,
     StreamRedactor,
     Vault,
+    VaultFullError,
     blocked_types,
     redact_json,
     redact_text,
@@ -158,6 +160,27 @@ class Answers:
 
     def _vault(self, call: Call) -> GetVault:
         return lambda: self._path.sessions.vault(self._path.live_of(call))
+
+
+def conceal(path: CallPath, call: Call, body: bytes, privacy: Privacy) -> str | Refused:
+    """Hide personal data from the callee; return a note for the audit, or why the call cannot be made so."""
+    live = path.live_of(call)
+    try:
+        hidden = privacy.hide(call.request, body, call.capability.clear, lambda: path.sessions.vault(live))
+    except VaultFullError:
+        return Refused("PRIVACY_BLOCKED", "this session hides as many values as one can; begin a new one")
+    if hidden.blocked:
+        return Refused("PRIVACY_BLOCKED", f"policy lets no {', '.join(sorted(hidden.blocked))} pass")
+    if hidden.body is not body:
+        checked = call.capability.inputs.check(hidden.body)
+        if checked.problems:
+            first = checked.problems[0]
+            what = f"{first.path} does not fit once personal data is hidden; the capability must declare and be granted it"
+            return Refused("INPUT_VALIDATION_FAILED", what, problems=checked.problems)
+        call.arguments = checked.value
+    call.request = hidden.request
+    path.sessions.save_vault(live)
+    return hidden.note
 
 
 def reveal(reply: Reply, vault: Vault) -> Reply:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from comity.core import session as core
-from comity.core.envelope import Background
+from comity.core.envelope import Background, Request
 from comity.core.journal import Document, Saved
 from comity.core.limits import INPUTS_BYTES_MAX
 from comity.core.payload import pack, unpack
@@ -65,6 +65,32 @@ class Sessions:
             live = self._remember(Live(_decode(stored[1]), *self._load_vault(key)))
         return live
 
+    def bind(self, request: Request, now_ms: int) -> Live | None:
+        """Return the session a root names, new if there is none; a call that names none has none until it needs one."""
+        if request.session_id == request.root_id:
+            return None
+        live = self.find(request.tenant_id, request.session_id)
+        if live is not None:
+            return live
+        if request.parent_session_id:
+            above = self.find(request.tenant_id, request.parent_session_id)
+            if above is not None and above.session.user_id != request.user_id:
+                return above  # a link to somebody else's session: admission refuses it as theirs
+        return self.begin(request.tenant_id, request.user_id, request.session_id, now_ms, request.parent_session_id or "")
+
+    def refresh(self, tenant_id: str, session_id: str) -> None:
+        """Take over what another node has saved of a session since it was read here."""
+        key = key_of(tenant_id, session_id)
+        live = self._live.get(key)
+        if live is None:
+            return
+        stored = self._journal.load(Document.SESSION, key)
+        if stored is not None and stored[0] > live.session.version + 1:
+            live.session = _decode(stored[1])
+        vault, version = self._load_vault(key)
+        if vault is not None and version > live.vault_version:
+            live.vault, live.vault_version, live.vault_saved = vault, version, len(vault)
+
     def begin(self, tenant_id: str, user_id: str, session_id: str, now_ms: int, parent_id: str = "") -> Live:
         """Make a session and bind it to its user. It is stored once something in it is worth keeping."""
         session = Session(
@@ -86,6 +112,11 @@ class Sessions:
         live.vault_version += 1
         data = self._cipher.encrypt(_encode(live.vault.to_data()), f"vault {live.key}")
         return (Saved(Document.VAULT, live.key, live.vault_version, data), self.saved(live))
+
+    def save_vault(self, live: Live) -> None:
+        """Keep what was hidden since."""
+        if saved := self.saved_vault(live):
+            self._journal.append(saved)
 
     def saved(self, live: Live) -> Saved:
         """Return the record of a session as it is now."""

@@ -38,6 +38,9 @@ from comity.runtime.sessions import Sessions
 if TYPE_CHECKING:
     from comity.runtime.tools import Approval
 
+if TYPE_CHECKING:
+    from comity.runtime.cluster import Cluster
+
 
 class Settlement:
     """Ends calls and hands out their replies."""
@@ -54,6 +57,7 @@ class Settlement:
         self.calls: dict[str, Call] = {}  # by request id, until the reply has been delivered
         self.breakers: dict[tuple[str, str], Breaker] = {}  # only of capabilities that have failed
         self.deadlines = Deadlines(clock, loop, self._expire)
+        self.cluster: Cluster | None = None
         self._journal = journal
         self._clock = clock
         self._sessions = sessions
@@ -66,31 +70,45 @@ class Settlement:
         return self.settle(call, CANCEL, Reply(status=Status.CANCELLED, error=error, data=call.unfinished()))
 
     def _expire(self, call: Call) -> None:
-        self.settle(call, EXPIRE, _timeout(call))
+        if self.cluster is None or not self.cluster.carrier.answered_in_store(call):
+            self.settle(call, EXPIRE, _timeout(call))
 
     def settle(self, call: Call, event: Event, reply: Reply) -> bool:
         """End a call and everything below it, once; a result that comes later is recorded and goes nowhere."""
         now_ns = self._clock.now_ns()
         if advance(call.state, event) is None:
             if event is FINISH:
-                self._journal.append((Late(call.request, reply, now_ns // 1_000_000),))
+                self._late(call, reply, now_ns // 1_000_000)
             return False
-        if event is FINISH and now_ns > call.request.deadline_at * 1_000_000:
+        if (
+            event is FINISH
+            and now_ns > call.request.deadline_at * 1_000_000
+            and (call.way is None or call.way.fence is not None)
+        ):
             # A process that stood still finds results waiting before it finds out that their time is over.
             self._expire(call)
-            self._journal.append((Late(call.request, reply, now_ns // 1_000_000),))
+            self._late(call, reply, now_ns // 1_000_000)
             return False
         records: list[Record] = []
         below: list[Call] | None = [] if call.children else None
         self._close(call, event, reply, now_ns, records, below)
-        if call.parent is None:
-            self._journal.append(records, partial(self._deliver, call))
+        if call.way is not None:
+            assert self.cluster is not None
+            self.cluster.ended(call, event, records)
+        elif call.parent is None:
+            self._journal.append(records, partial(self.deliver, call))
         else:
             self._journal.append(records)
-            self._deliver(call, None)
+            self.deliver(call, None)
         for one in below or ():
-            self._deliver(one, None)
+            self.deliver(one, None)
         return True
+
+    def _late(self, call: Call, reply: Reply, now_ms: int) -> None:
+        if self.cluster is None:
+            self._journal.append((Late(call.request, reply, now_ms),))
+        else:
+            self.cluster.late(call, reply)
 
     def _close(
         self, call: Call, event: Event, reply: Reply, now_ns: int, records: list[Record], below: list[Call] | None
@@ -149,7 +167,7 @@ class Settlement:
     def _session_records(self, call: Call, reply: Reply) -> tuple[Record, ...]:
         """Return what the end of a call adds to its session: what was hidden, and what the user is told."""
         assert call.live is not None
-        if call.parent is None and reply.message and reply.ok:
+        if call.request.parent_id is None and reply.message and reply.ok:
             self._sessions.change(call.live, Say(call.request.target, reply.message), based_on=call.live.session.version)
         return self._sessions.saved_vault(call.live)
 
@@ -161,8 +179,13 @@ class Settlement:
         question = f"May {approval.tool} be used?"
         about = {"approval_id": approval.id, "tool": approval.tool, "inputs": approval.inputs}
         reply = complete(Reply.needs_input(question, data=about), root, now_ns, data=about)
-        records: list[Record] = []
-        below = [root]
+        records = [PausedRecord(call.request, reply, now_ns // 1_000_000) for call in self._put_aside(root)]
+        root.reply = reply
+        self._journal.append(records, partial(self.deliver, root), root.terms)
+
+    def _put_aside(self, top: Call) -> list[Call]:
+        """Take a call and everything below it out of memory without ending it, and return them all."""
+        below = [top]
         for call in below:
             below.extend(call.waits_for)
             if call.state is QUEUED:
@@ -172,11 +195,28 @@ class Settlement:
             call.state = PAUSED
             call.children = None
             self.deadlines.discard(call)
-            if call is not root:
+            if call is not top:
                 self.calls.pop(call.request.request_id, None)
-            records.append(PausedRecord(call.request, reply, now_ns // 1_000_000))
-        root.reply = reply
-        self._journal.append(records, partial(self._deliver, root))
+        return below
+
+    def move(self, call: Call) -> None:
+        """Let go of a call and everything below it: whoever holds its agent now goes on with it, under the same ids."""
+        self._put_aside(call)
+        if call.parent is not None and call.parent.children is not None:
+            call.parent.children.pop(call, None)
+            if call.request.objective:
+                _end_objective(call)
+        self.release_moved(call)
+
+    def release_moved(self, call: Call) -> None:
+        """Tell whoever waits for a call that it goes on elsewhere."""
+        assert call.way is not None
+        call.way.is_moved = True
+        error = Error.of("LEASE_STALE", f"{call.request.target} has moved to another node")
+        call.reply = Reply(status=Status.ERROR, error=error, request_id=call.request.request_id)
+        self.calls.pop(call.request.request_id, None)
+        call.is_delivered = True
+        _wake(call)
 
     def _save_state(self, call: Call, reply: Reply, records: list[Record]) -> Reply:
         try:
@@ -204,18 +244,22 @@ class Settlement:
                 breaker = self.breakers[key] = Breaker(call.capability.breaker)
             breaker.failed(now_ms, probe=call.is_probe, trips=effect is Effect.TRIPS)
 
-    def _deliver(self, call: Call, error: Exception | None) -> None:
+    def deliver(self, call: Call, error: Exception | None) -> None:
         """Hand the reply to whoever waits. For a root this comes after the journal has made it durable."""
         if error is not None:
             failure = Error.of("STORE_UNAVAILABLE", str(error))
             call.reply = Reply(status=Status.ERROR, error=failure, request_id=call.request.request_id)
-        elif call.parent is None and call.live is not None and call.live.vault is not None and call.reply is not None:
+        elif (
+            call.parent is None
+            and call.live is not None
+            and call.live.vault is not None
+            and call.reply is not None
+            and (call.way is None or not call.way.is_served)
+        ):
             call.reply = self.shown(call.reply, call.request)
         call.is_delivered = True
         self.calls.pop(call.request.request_id, None)
-        for waiter in call.waiters or ():
-            if not waiter.done():
-                waiter.set_result(None)
+        _wake(call)
         if call.log is not None and call.parent is None:
             assert call.reply is not None
             call.log.add(events.Kind.SETTLED, self._clock.now_ns() // 1_000_000, call.request, _outline(call.reply))
@@ -227,6 +271,12 @@ class Settlement:
         if live is not None and live.vault is not None and live.session.user_id == request.user_id and len(live.vault):
             reply = reveal(reply, live.vault)
         return replace(reply, thought="") if reply.thought else reply
+
+
+def _wake(call: Call) -> None:
+    for waiter in call.waiters or ():
+        if not waiter.done():
+            waiter.set_result(None)
 
 
 def _timeout(call: Call) -> Reply:

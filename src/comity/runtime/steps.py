@@ -48,7 +48,7 @@ class Steps:
         request = step_request(call.request, number, target, capability, NOTHING, started_ms, self._recorder.new_span_id())
         reply = replace(reply, request_id=request.request_id, source=target, duration_ms=(ended_ns - started_ns) / 1_000_000)
         accepted = Accepted(request, started_ms, self._journal.node_id)
-        self._journal.append((accepted, Settled(request, reply, ended_ns // 1_000_000)))
+        self._journal.append((accepted, Settled(request, reply, ended_ns // 1_000_000)), None, call.terms)
         if self._recorder.ended is not None:
             self._recorder.ended(CallEnd(request, reply, started_ns, ended_ns, call.remote))
         return reply
@@ -59,7 +59,7 @@ class Steps:
 
     def note(self, call: Call, text: str) -> None:
         """Write down in the audit what was found in a call under way."""
-        self._journal.append((Noted(call.request, text, self._clock.now_ns() // 1_000_000),))
+        self._journal.append((Noted(call.request, text, self._clock.now_ns() // 1_000_000),), None, call.terms)
 
 
 def step_request(above: Request, number: int, target: str, capability: str, body: Raw, now_ms: int, span_id: str) -> Request:

@@ -135,17 +135,16 @@ class Toolbox:
         if findings:
             call.warnings = (*call.warnings, *map(str, findings))
             note = admission.told(findings)
-        self._journal.append((Accepted(request, self._now_ms(), self._journal.node_id, note),))
         if call.uses is None:
             call.uses = {}
         call.uses[request.request_id] = request
-        await path.durable()  # the intent, before the effect
+        await path.durable((Accepted(request, self._now_ms(), self._journal.node_id, note),), call.terms)  # before the effect
         _check_running(call)  # it may have ended meanwhile, and with it what it was about to do
         reply = await self._run(tool, request, path.vault_of(call))
         if call.uses is None or call.uses.pop(request.request_id, None) is None:
-            self._journal.append((Late(request, reply, self._now_ms()),))
+            self._journal.append((Late(request, reply, self._now_ms()),), None, call.held)
         else:
-            self._journal.append((Settled(request, reply, self._now_ms()),))
+            self._journal.append((Settled(request, reply, self._now_ms()),), None, call.held)
         if path.recorder.ended is not None:
             path.recorder.ended(CallEnd(request, reply, start_ns, self._clock.now_ns(), call.remote))
         return reply.unwrap()

@@ -89,7 +89,7 @@ class WatchedNode(Node):
         activations, settlement, toolbox = path.activations, path.settlement, path.toolbox
         path._execution = FaultyExecution(world, life, path._execution)  # noqa: SLF001
         start, admit, leave = activations._start, activations.admit, activations.leave  # noqa: SLF001
-        close, run_tool, enter = settlement._close, toolbox._run, path._enter  # noqa: SLF001
+        close, run_tool, enter = settlement._close, toolbox._run, path.enter  # noqa: SLF001
 
         def started(call: Call) -> None:
             if not life.is_dead:
@@ -129,7 +129,7 @@ class WatchedNode(Node):
 
         activations._start, activations.admit, activations.leave = started, admitted, left  # type: ignore[method-assign]  # noqa: SLF001
         settlement._close, toolbox._run = closing, used  # type: ignore[method-assign, assignment]  # noqa: SLF001
-        path._enter = entered  # type: ignore[method-assign]  # noqa: SLF001
+        path.enter = entered  # type: ignore[method-assign]
 
 
 class SimNode:

@@ -1,0 +1,115 @@
+"""What nodes say to each other. Any message may be lost, late, doubled or overtaken: each says all it needs by itself.
+
+A node asks another to run a call and repeats that until the call is taken, then inquires now and then until it is answered. The
+request id makes every repetition harmless: the same id joins the call under way or is answered from the store.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from comity.core.envelope import Reply, Request
+from comity.core.fencing import Fence
+from comity.core.ledger import Loan
+from comity.core.probe import Fact
+
+
+class _Message(Struct, frozen=True, gc=False, tag=str.lower):
+    pass
+
+
+class Ask(_Message, frozen=True):
+    """Run this call. `rights` are the tools its caller may use; `caller` is the token under which its agent is held."""
+
+    request: Request
+    rights: tuple[str, ...] = ()
+    caller: Fence | None = None
+    loan: Loan | None = None  # None for a call by a user, which has its limits for itself
+
+
+class Borrow(_Message, frozen=True):
+    """What was set aside for this call is used up: may it have more? `has` tells a repetition from a new wish."""
+
+    request_id: str
+    has: Loan
+
+
+class Lend(_Message, frozen=True):
+    """That is all that is set aside for this call from now on."""
+
+    request_id: str
+    loan: Loan
+
+
+class Inquire(_Message, frozen=True):
+    """What has become of this call?"""
+
+    request_id: str
+
+
+class Cancel(_Message, frozen=True):
+    """Nobody waits for this call any more."""
+
+    request_id: str
+    why: str
+
+
+class Taken(_Message, frozen=True):
+    """The call is here."""
+
+    request_id: str
+
+
+class Answer(_Message, frozen=True):
+    """The call has ended, durably where the store is durable."""
+
+    request_id: str
+    reply: Reply
+
+
+class Unknown(_Message, frozen=True):
+    """The call is not here; ask again in full."""
+
+    request_id: str
+
+
+class Moved(_Message, frozen=True):
+    """This node does not hold the agent; find out who does."""
+
+    request_id: str
+
+
+class Unhosted(_Message, frozen=True):
+    """This node has no such agent at all."""
+
+    request_id: str
+
+
+class Look(_Message, frozen=True):
+    """Whom do these calls wait for, and those in turn?"""
+
+    probe_id: int
+    call_ids: tuple[str, ...]
+
+
+class Seen(_Message, frozen=True):
+    """That is what this node knows."""
+
+    probe_id: int
+    facts: tuple[Fact, ...]
+
+
+Message = Ask | Borrow | Lend | Inquire | Cancel | Taken | Answer | Unknown | Moved | Unhosted | Look | Seen
+
+encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Message).decode
+
+
+def decode(raw: bytes) -> Message | None:
+    """Return the message, or None if it cannot be read: it counts as lost."""
+    try:
+        message: Message = _decode(raw)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    return message

@@ -1,0 +1,392 @@
+"""Several nodes that share one store: each address is held by one of them, and calls go to where their agent is.
+
+A call to an address that is held here takes the usual way. One to an address held elsewhere is sent there and runs there, under
+the same request id. Everything a held agent does is written under its token, and the store refuses what was written under an
+older one. A node that lost an address lets go of its calls; who waits for them looks for the agent again, and calls by users
+are taken up by whoever gets the address next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from comity.core import wire
+from comity.core.admission import Refused
+from comity.core.agent import Agent, DeclarationError
+from comity.core.call import Event, State
+from comity.core.envelope import Error, Reply, Request, Status
+from comity.core.fencing import Fence, Terms
+from comity.core.journal import Accepted, Late, Record, Settled
+from comity.core.lease import LEASE_MS
+from comity.core.trace_context import TraceContext
+from comity.core.wire import Message
+from comity.errors import CallChangedError, StaleLeaseError, UnavailableError
+from comity.ports import Journal, Leases, Transport
+from comity.runtime.arrival import Arrival, Draft, Identity
+from comity.runtime.call import Call, Errand, Way
+from comity.runtime.carrier import REPEAT, ROUNDS_MAX, Carrier
+from comity.runtime.events import EventLog
+from comity.runtime.holds import Holds
+from comity.runtime.loans import Loans, is_short
+from comity.runtime.probes import Probes
+from comity.runtime.serving import Server
+from comity.runtime.settlement import interrupted
+
+if TYPE_CHECKING:
+    from comity.runtime.path import CallPath
+
+# How often open calls are looked for that nobody runs, and how long after its deadline anybody may end one.
+SWEEP_MS: Final = LEASE_MS
+OVERDUE_MS: Final = 1_000
+
+
+class Cluster:
+    """This node among the others."""
+
+    def __init__(self, path: CallPath, journal: Journal, leases: Leases, transport: Transport) -> None:
+        self.path = path
+        self.journal = journal
+        self.ids = path.ids
+        self.loop = asyncio.get_running_loop()
+        self.holds = Holds(leases, journal, path.clock, self._lose)
+        self.probes = Probes(self, path.calls)
+        self.carrier = Carrier(self)
+        self.loans = Loans(self)
+        self._server = Server(self)
+        self._clock = path.clock
+        self._transport = transport
+        self._errands: dict[str, Errand] = {}
+        self._strangers: dict[tuple[str, str], Agent] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def open(self) -> None:
+        """Take part."""
+        await self._transport.open(self.journal.node_id, self._received)
+        self._tasks = [self.loop.create_task(self.holds.keep()), self.loop.create_task(self._sweep())]
+
+    async def leave(self) -> None:
+        """Take no more from others, and let what they asked for go elsewhere."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._server.close()
+
+    async def close(self) -> None:
+        """Give back what is held, once everything is written."""
+        await self.path.recorded()
+        await self.holds.close()
+        await self._transport.close()
+
+    def now_ms(self) -> int:
+        """Return the time."""
+        return self._clock.now_ns() // 1_000_000
+
+    def send(self, node_id: str, message: Message) -> None:
+        """Send a message, which may not arrive."""
+        self._transport.send(node_id, wire.encode(message))
+
+    def _received(self, sender: str, raw: bytes) -> None:
+        message = wire.decode(raw)
+        match message:
+            case None:
+                pass
+            case wire.Ask() | wire.Inquire() | wire.Cancel():
+                self._server.received(sender, message)
+            case wire.Borrow() | wire.Lend():
+                self.loans.received(sender, message)
+            case wire.Look() | wire.Seen():
+                self.probes.received(sender, message)
+            case _:
+                self.carrier.received(sender, message)
+
+    def asker(self, request_id: str) -> str | None:
+        """Return the node that waits for a call that runs here."""
+        return self._server.asker(request_id)
+
+    # --- asking ---
+
+    def start(
+        self,
+        draft: Draft,
+        identity: Identity,
+        request_id: str | None,
+        rights: frozenset[str],
+        remote: TraceContext | None,
+        log: EventLog,
+    ) -> Errand:
+        """Begin a call by a user that a handle holds."""
+        errand = self._errand(draft, identity, request_id, rights, remote, log)
+        errand.task = self.loop.create_task(self._run(errand), name=errand.arrival.request.request_id)
+        return errand
+
+    async def call(
+        self,
+        draft: Draft,
+        identity: Identity,
+        request_id: str | None,
+        rights: frozenset[str],
+        remote: TraceContext | None,
+    ) -> Reply:
+        """Call for a user and return the reply."""
+        return await self._run(self._errand(draft, identity, request_id, rights, remote, None))
+
+    async def ask(self, arrival: Arrival, parent: Call) -> Reply:
+        """Call on behalf of a call under way and return the reply."""
+        return await self._run(Errand(arrival, parent))
+
+    def _errand(
+        self,
+        draft: Draft,
+        identity: Identity,
+        request_id: str | None,
+        rights: frozenset[str],
+        remote: TraceContext | None,
+        log: EventLog | None,
+    ) -> Errand:
+        now_ns = self._clock.now_ns()
+        if request_id is None:
+            request_id = self.ids.new_request(now_ns // 1_000_000)[0]
+        return Errand(self.path.arrive(draft, identity, request_id, now_ns, remote), None, rights, remote, log)
+
+    async def _run(self, errand: Errand) -> Reply:
+        """Ask wherever the agent is, and again where it went if it moves, until there is a reply."""
+        request = errand.arrival.request
+        self._errands[request.request_id] = errand
+        try:
+            while True:
+                reply = await self._try(errand)
+                if reply is not None:
+                    return reply
+        finally:
+            self._errands.pop(request.request_id, None)
+            if errand.log is not None:
+                errand.log.close()
+
+    def withdraw(self, errand: Errand) -> bool:
+        """Cancel an errand; return whether it was still under way."""
+        errand.is_withdrawn = True
+        if errand.call is not None and self.path.settlement.cancel(errand.call, "its caller cancelled it"):
+            return True
+        return errand.task is not None and not errand.task.done()
+
+    def without(self, request: Request, node_id: str) -> None:
+        """Note that a node has no agent of the name a request asks for."""
+        errand = self._errands.get(request.request_id)
+        if errand is not None:
+            errand.without.append(node_id)
+
+    async def _try(self, errand: Errand) -> Reply | None:
+        arrival, parent = errand.arrival, errand.parent
+        way = await self._way(errand)
+        if parent is not None and is_short(parent):
+            await self.loans.cover(parent)
+        gone = "its caller has ended" if parent is not None and parent.state is not State.RUNNING else ""
+        gone = "its caller cancelled it" if errand.is_withdrawn else gone
+        if gone:
+            return Reply(status=Status.CANCELLED, error=Error.of("CALL_CANCELLED", gone), request_id=arrival.request.request_id)
+        if way is None:
+            return await self._nowhere(errand)
+        if parent is not None and parent.way is not None:
+            way.caller = parent.way.fence
+        if way.node_id and arrival.agent is None:
+            arrival = self._stranger(arrival)
+        is_again = errand.call is not None or parent is None or parent.top.leftovers is not None
+        opened = await self.enter(errand, arrival, way, may_be_known=is_again)
+        if opened is None or isinstance(opened, Reply):
+            return opened
+        errand.call = opened
+        if errand.is_withdrawn:
+            self.path.settlement.cancel(opened, "its caller cancelled it")
+        reply = await self.path.reply_of(opened)
+        return None if opened.way is not None and opened.way.is_moved else reply
+
+    async def _way(self, errand: Errand) -> Way | None:
+        """Find out where an agent is; None when there is no time left, or nobody has it."""
+        request, agent = errand.arrival.request, errand.arrival.agent
+        if errand.arrival.problems or (agent is not None and errand.arrival.capability is None):
+            return None
+        for failures in range(1, REPEAT.attempts):
+            try:
+                place = await self.holds.locate(request.target, is_hosted=agent is not None)
+            except UnavailableError:
+                place = None
+            else:
+                if isinstance(place, Fence):
+                    return Way(fence=place)
+                if place is None and agent is None:  # somebody may have it and not be running it
+                    place = next((one for one in self._transport.peers() if one not in errand.without), None)
+                    if place is None:
+                        return None
+                if place is not None:
+                    return Way(node_id=place)
+            left_ms = request.deadline_at - self.now_ms()
+            pause_ms = REPEAT.pause_ms(min(failures, ROUNDS_MAX), left_ms=left_ms, chance=self.ids.chance())
+            if pause_ms is None or errand.is_withdrawn:
+                return None
+            await asyncio.sleep(pause_ms / 1000)
+        return None
+
+    async def _nowhere(self, errand: Errand) -> Reply:
+        """Refuse what is wrong with the request itself, or what no node could be found for in time."""
+        arrival = errand.arrival
+        if arrival.problems or arrival.agent is None or arrival.capability is None:
+            opened = self.path.enter(arrival, errand.parent, self._clock.now_ns(), errand.log)
+            assert isinstance(opened, Reply)
+        else:
+            what = f"nobody could tell in time who holds {arrival.request.target}"
+            opened = self.path.refuse(arrival.request, Refused("NODE_UNREACHABLE", what), errand.log)
+        await self.path.recorded()
+        return opened
+
+    async def enter(self, errand: Errand, arrival: Arrival, way: Way, *, may_be_known: bool) -> Call | Reply | None:
+        """Open a call the way it goes, join it or return its reply; None if the agent has moved meanwhile."""
+        request, parent = arrival.request, errand.parent
+        try:
+            if way.fence is not None and request.parent_id is not None and arrival.agent is not None:
+                seat = self.path.activations.seat(arrival.agent, request.target, way)
+                if seat.is_full:
+                    way.loop = await self.probes.loop(request, seat)
+                    if self.holds.fence(request.target) != way.fence or (
+                        parent is not None and parent.state is not State.RUNNING
+                    ):
+                        return None
+            is_open = False
+            if may_be_known:
+                known = self.path.seen(request)
+                if known is not None:
+                    if parent is not None and isinstance(known, Reply) and known.status is not Status.REFUSED:
+                        self.path.count(parent, known.usage)
+                    return known
+                is_open = self.journal.call(request.request_id) is not None
+            leftovers: dict[str, Request] | None = {} if is_open and way.fence is not None else None
+            now_ns, rights = self._clock.now_ns(), errand.rights
+            return self.path.enter(arrival, parent, now_ns, errand.log, leftovers, rights, remote=errand.remote, way=way)
+        finally:
+            self.probes.done(request)
+
+    def _stranger(self, arrival: Arrival) -> Arrival:
+        """Return an arrival for an agent this node knows nothing of but its name; the node that has it checks the rest."""
+        request = arrival.request
+        key = (request.target.partition("/")[0], request.capability)
+        agent = self._strangers.get(key)
+        if agent is None:
+            try:
+                agent = Agent(key[0])
+                agent.capability(key[1], input_schema={"type": "object"})(_elsewhere)
+            except DeclarationError:
+                return arrival
+            self._strangers[key] = agent
+        return Arrival(request, arrival.body, agent, agent.capabilities[key[1]], (), "")
+
+    # --- what calls do here, under their tokens ---
+
+    def accept(self, call: Call, now_ms: int, note: str) -> None:
+        """Record a call that runs here, if its agent is still held and its caller still waits; send one that runs elsewhere."""
+        way, request = call.way, call.request
+        assert way is not None
+        if way.fence is None:
+            return
+        terms = Terms(
+            fences=(way.fence,) if way.caller is None else (way.fence, way.caller),
+            unsettled=request.request_id,
+            open=() if request.parent_id is None else (request.parent_id,),
+        )
+        record = Accepted(request, now_ms, self.journal.node_id, note)
+        self.journal.append((record,), partial(self._accepted, call), terms)
+
+    def _accepted(self, call: Call, error: Exception | None) -> None:
+        if error is not None:  # not at once: the call has not taken its place yet
+            self.loop.call_soon(self._unaccepted, call, error)
+
+    def _unaccepted(self, call: Call, error: Exception) -> None:
+        if isinstance(error, StaleLeaseError):
+            self._stale(error)
+        if call.state in {State.QUEUED, State.RUNNING}:
+            self.path.settlement.move(call)
+
+    def refusal_terms(self, request: Request) -> Terms:
+        """Return the terms on which a refusal is recorded: the call that was refused has not ended, and its caller is held."""
+        parent = None if request.parent_id is None else self.path.calls.get(request.parent_id)
+        fence = None if parent is None or parent.way is None else parent.way.fence
+        return Terms(fences=() if fence is None else (fence,), unsettled=request.request_id)
+
+    def ended(self, call: Call, event: Event, records: list[Record]) -> None:
+        """Record the end of a call and of everything below it, on every node, and deliver it once that is done."""
+        way, request_id = call.way, call.request.request_id
+        assert way is not None
+        kept = [one for one in records if type(one) is not Settled or not self._is_withdrawn(one, request_id)]
+        if way.fence is None:
+            self.carrier.ended(call, event, kept)
+        else:
+            self.journal.append(kept, partial(self._ended, call, event), way.to_end(request_id))
+
+    def _is_withdrawn(self, end: Settled, top_id: str) -> bool:
+        """Withdraw a call below the one that ends which was sent elsewhere; the store ends it with the rest."""
+        return end.request.request_id != top_id and self.carrier.withdraw(end.request.request_id)
+
+    def _ended(self, call: Call, event: Event, error: Exception | None) -> None:
+        settlement = self.path.settlement
+        if isinstance(error, StaleLeaseError):
+            self._stale(error)
+            settlement.release_moved(call)
+        elif isinstance(error, CallChangedError):
+            stored = self.journal.call(call.request.request_id)
+            if stored is None or stored.settled_at is None or stored.reply is None:
+                settlement.release_moved(call)
+                return
+            if event is Event.FINISH:
+                assert call.reply is not None
+                self.late(call, call.reply)
+            call.reply = stored.reply
+            settlement.deliver(call, None)
+        else:
+            settlement.deliver(call, error)
+
+    def late(self, call: Call, reply: Reply) -> None:
+        """Record a result that came after its call had ended, unless the agent is somebody else's by now."""
+        if call.held is not None and call.way is not None and not call.way.is_moved:
+            self.journal.append((Late(call.request, reply, self.now_ms()),), None, call.held)
+
+    def _stale(self, error: StaleLeaseError) -> None:
+        self.holds.lost(error.facts["address"], error.facts["token"])
+
+    def _lose(self, address: str) -> None:
+        """Let go of an agent and of its calls: another node goes on with them."""
+        for call in self.path.activations.drop(address):
+            self.path.settlement.move(call)
+
+    # --- taking over ---
+
+    async def _sweep(self) -> None:
+        """Look for open calls by users that nobody runs, for as long as the node runs."""
+        while True:
+            await asyncio.sleep(SWEEP_MS * (1 + self.ids.chance()) / 2000)
+            if self.journal.failure is None:
+                for stored in self.journal.open_roots():
+                    if stored.request is not None:
+                        await self._take_over(stored.request)
+
+    async def _take_over(self, request: Request) -> None:
+        request_id = request.request_id
+        if request_id in self.path.calls or request_id in self._errands or self._server.serves(request_id):
+            return
+        if request.deadline_at + OVERDUE_MS <= self.now_ms():  # by now anybody may say so
+            ends = interrupted((request,), self.now_ms())
+            self.journal.append(ends, None, Terms(open=(request_id,), ends=request_id))
+            return
+        if self.path.registry.resolve(request.target) is None:
+            return
+        try:
+            place = await self.holds.locate(request.target, is_hosted=True)
+        except UnavailableError:
+            return
+        stored = self.journal.call(request_id)
+        is_free = request_id not in self.path.calls and not self._server.serves(request_id)
+        if isinstance(place, Fence) and is_free and stored is not None and stored.settled_at is None:
+            self.path.resume(request, {}, Way(fence=place))
+
+
+def _elsewhere(**inputs: object) -> None:
+    raise NotImplementedError("runs on another node")

@@ -1,0 +1,37 @@
+"""The same request id again: the first outcome is returned, and another request under it is refused."""
+
+from __future__ import annotations
+
+from comity.core.admission import Refused
+from comity.core.envelope import Reply, Request
+from comity.core.journal import PAUSED_AT, fingerprint
+from comity.ports import Journal
+
+
+def known(request: Request, journal: Journal, *, is_alone: bool) -> Reply | Refused | None:
+    """Return what a store has under a request's id: its reply, or why it cannot be had now; None if it may be run."""
+    stored = journal.call(request.request_id)
+    if stored is None:
+        return None
+    owner = (stored.tenant_id, stored.user_id, stored.fingerprint)
+    if owner != (request.tenant_id, request.user_id, fingerprint(request)):
+        return reused(request)
+    if stored.reply is not None and (stored.settled_at is not None or stored.node_id == PAUSED_AT):
+        return stored.reply
+    if not is_alone:  # whoever holds its agent takes it up
+        return None
+    if stored.node_id != journal.node_id:
+        return Refused("AGENT_BUSY", f"request {request.request_id} is under way on another node", 1_000)
+    if request.parent_id is None:  # taken up and ended, and its end is not on disk yet
+        return Refused("AGENT_BUSY", f"request {request.request_id} is about to end", 1_000)
+    return None
+
+
+def is_same(request: Request, other: Request) -> bool:
+    """Return whether two requests under one id are one."""
+    return (request.tenant_id, request.user_id, fingerprint(request)) == (other.tenant_id, other.user_id, fingerprint(other))
+
+
+def reused(request: Request) -> Refused:
+    """Return the refusal of an id that belongs to another request."""
+    return Refused("IDENTITY_REQUEST_ID_REUSED", f"request_id {request.request_id!r} belongs to another request")

@@ -1,0 +1,147 @@
+"""The callee's side of calls that come from other nodes: through the one call path, once for each request id."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from comity.core.call import State
+from comity.core.envelope import Reply, Request
+from comity.core.fencing import Fence
+from comity.core.wire import Answer, Ask, Cancel, Inquire, Message, Moved, Taken, Unhosted, Unknown
+from comity.errors import UnavailableError
+from comity.runtime.arrival import Arrival
+from comity.runtime.call import Call, Errand, Way
+from comity.runtime.tasks import CLOSE_S, all_ended
+
+if TYPE_CHECKING:
+    from comity.runtime.cluster import Cluster
+
+
+class Served:
+    """A call another node waits for."""
+
+    __slots__ = ("askers", "call", "task")
+
+    def __init__(self, asker: str) -> None:
+        self.askers = {asker: None}
+        self.call: Call | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    def note(self, asker: str) -> None:
+        """Note who asks; the last one is who is most likely to wait."""
+        self.askers.pop(asker, None)
+        self.askers[asker] = None
+
+
+class Server:
+    """Calls of other nodes that run here."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._served: dict[str, Served] = {}
+
+    def received(self, sender: str, message: Message) -> None:
+        """Take what another node asks."""
+        match message:
+            case Ask(request=request):
+                self._cluster.send(sender, Taken(request.request_id))
+                served = self._served.get(request.request_id)
+                if served is None:
+                    served = self._served[request.request_id] = Served(sender)
+                    served.task = self._cluster.loop.create_task(
+                        self._serve(served, message), name=f"serve {request.request_id}"
+                    )
+                else:
+                    served.note(sender)
+            case Inquire(request_id=request_id):
+                if (served := self._served.get(request_id)) is not None:
+                    served.note(sender)
+                    self._cluster.send(sender, Taken(request_id))
+                else:
+                    reply = self._settled(request_id)
+                    self._cluster.send(sender, Unknown(request_id) if reply is None else Answer(request_id, reply))
+            case Cancel(request_id=request_id, why=why):
+                served = self._served.get(request_id)
+                if served is not None and sender in served.askers:
+                    self._cancel(served, why)
+            case _:
+                pass
+
+    def asker(self, request_id: str) -> str | None:
+        """Return the node that asked for a call last."""
+        served = self._served.get(request_id)
+        return None if served is None else next(reversed(served.askers))
+
+    def serves(self, request_id: str) -> bool:
+        """Return whether a call of another node is here."""
+        return request_id in self._served
+
+    async def close(self) -> None:
+        """Let the calls go to whoever takes their agents next."""
+        tasks = [one.task for one in self._served.values() if one.task is not None]
+        for served in list(self._served.values()):
+            if served.call is not None and served.call.state in {State.QUEUED, State.RUNNING}:
+                self._cluster.path.settlement.move(served.call)
+            elif served.call is None and served.task is not None:
+                served.task.cancel()
+        await all_ended(tasks, within_s=CLOSE_S)
+        for task in tasks:
+            task.cancel()
+
+    def _cancel(self, served: Served, why: str) -> None:
+        if served.call is not None:
+            self._cluster.path.settlement.cancel(served.call, why)
+        elif served.task is not None:
+            served.task.cancel()
+
+    async def _serve(self, served: Served, ask: Ask) -> None:
+        request_id = ask.request.request_id
+        try:
+            answer = await self._answer(served, ask)
+        except UnavailableError:
+            return  # nobody can tell who holds the agent: it is asked again
+        finally:
+            del self._served[request_id]
+        for asker in served.askers:
+            self._cluster.send(asker, answer)
+
+    async def _answer(self, served: Served, ask: Ask) -> Message:
+        cluster, request = self._cluster, ask.request
+        arrival = self._arrive(request)
+        if arrival.agent is None:
+            return Unhosted(request.request_id)
+        request = arrival.request
+        fence = await cluster.holds.locate(request.target, is_hosted=True)
+        if not isinstance(fence, Fence):
+            return Moved(request.request_id)
+        cluster.path.sessions.refresh(request.tenant_id, request.session_id)
+        way = Way(fence=fence, caller=ask.caller, is_served=True, loan=ask.loan)
+        opened = await cluster.enter(Errand(arrival, None, frozenset(ask.rights)), arrival, way, may_be_known=True)
+        if opened is None:
+            return Moved(request.request_id)
+        if isinstance(opened, Reply):
+            return Answer(request.request_id, opened)
+        served.call = opened
+        reply = await cluster.path.reply_of(opened)
+        is_moved = opened.way is not None and opened.way.is_moved
+        return Moved(request.request_id) if is_moved else Answer(request.request_id, reply)
+
+    def _arrive(self, request: Request) -> Arrival:
+        """Return the request with what this node knows of its target; limits only shrink."""
+        address = self._cluster.path.registry.resolve(request.target)
+        agent = None if address is None else address.agent
+        capability = None if agent is None else agent.capabilities.get(request.capability)
+        if agent is not None and address is not None:
+            limits = request.limits.narrow(agent.limits)
+            if capability is not None:
+                limits = limits.narrow(capability.limits)
+            latest = self._cluster.now_ms() + limits.timeout_ms_max
+            request = replace(request, target=address.text, limits=limits, deadline_at=min(request.deadline_at, latest))
+        return Arrival(request, bytes(request.body), agent, capability, (), "")
+
+    def _settled(self, request_id: str) -> Reply | None:
+        stored = self._cluster.journal.call(request_id)
+        return None if stored is None or stored.settled_at is None else stored.reply

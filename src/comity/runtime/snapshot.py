@@ -1,0 +1,84 @@
+"""What admission is shown: everything the node knows that bears on one request, at one moment."""
+
+from __future__ import annotations
+
+from comity.core import admission
+from comity.core.agent import Agent
+from comity.core.envelope import Request
+from comity.core.ledger import Account
+from comity.core.registry import Registry
+from comity.core.schema import Checked
+from comity.core.session import EXPIRED_MS
+from comity.core.waits import loop_closed_by
+from comity.runtime.activation import Activation
+from comity.runtime.arrival import Arrival
+from comity.runtime.call import Call, Way
+from comity.runtime.sessions import Live
+
+
+def snapshot(
+    registry: Registry,
+    arrival: Arrival,
+    parent: Call | None,
+    live: Live | None,
+    checked: Checked,
+    seat: Activation | None,
+    account: Account,
+    breaker_wait_ms: int | None,
+    now_ms: int,
+    way: Way | None,
+) -> admission.Snapshot:
+    """Return the world as the rules see it."""
+    request, agent, capability = arrival.request, arrival.agent, arrival.capability
+    is_full = seat is not None and seat.is_full
+    caller: admission.Caller | None = None
+    permitted, in_progress = True, False
+    depth_max = request.limits.depth_max
+    if parent is not None:
+        above = parent.request
+        depth_max = above.limits.depth_max
+        caller = admission.Caller(
+            parent.agent,
+            above.user_id,
+            above.tenant_id,
+            above.session_id,
+            len(parent.waits_for),
+            above.limits.fan_out_max,
+        )
+        permitted = agent is None or registry.permits(parent.agent, agent)
+        key = (request.source, request.target, request.objective)
+        in_progress = bool(request.objective) and key in (parent.top.objectives or ())
+    loop: tuple[str, ...] = ()
+    if is_full and seat is not None:
+        loop = loop_closed_by(parent, seat)
+    if way is not None:
+        loop = loop or way.loop
+        if (
+            way.is_served
+        ):  # the node that asks has compared the depth with what its caller may; what is narrowed here holds below
+            depth_max = request.depth
+    return admission.Snapshot(
+        arrival.problems,
+        arrival.code,
+        caller,
+        agent,
+        capability,
+        () if capability is not None else _nearest(registry, request, agent),
+        permitted,
+        checked,
+        depth_max,
+        breaker_wait_ms,
+        in_progress,
+        "" if live is None else live.session.user_id,
+        live is not None and parent is None and now_ms - live.used_at >= EXPIRED_MS,
+        loop,
+        0 if seat is None else seat.place,
+        account.calls_left,
+        account.tokens_left,
+    )
+
+
+def _nearest(registry: Registry, request: Request, agent: Agent | None) -> tuple[str, ...]:
+    if agent is None:
+        return tuple(registry.nearest_agents(request.target))
+    return tuple(registry.nearest_capabilities(agent, request.capability))

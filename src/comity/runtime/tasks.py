@@ -1,0 +1,29 @@
+"""Waiting for tasks in an order that does not depend on hashes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Final
+
+CLOSE_S: Final = 5.0  # how long a node that closes waits for what it cancelled
+
+
+async def all_ended(tasks: list[asyncio.Task[None]], *, within_s: float) -> None:
+    """Wait until all have ended, but no longer: one may not heed being cancelled. `asyncio.wait` would go by hash order."""
+    left = sum(not task.done() for task in tasks)
+    every: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def one(_: asyncio.Task[None]) -> None:
+        nonlocal left
+        left -= 1
+        if not left and not every.done():
+            every.set_result(None)
+
+    for task in tasks:
+        if not task.done():
+            task.add_done_callback(one)
+    if left:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await every

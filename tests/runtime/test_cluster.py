@@ -1,0 +1,320 @@
+"""Several nodes on one store: calls go to where their agent is held, run there once, and come back."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from cluster_world import World, die, play
+
+from comity import Agent, Context, Limits, Node
+from comity.core import wire
+
+
+def front() -> Agent:
+    agent = Agent("FRONT")
+
+    @agent.capability("ASK")
+    async def ask(ctx: Context, times: int = 1) -> dict:
+        replies = [await ctx.call("BACK", "DO", {"number": number}) for number in range(times)]
+        return {"statuses": [str(reply.status) for reply in replies], "data": [reply.data for reply in replies]}
+
+    return agent
+
+
+def back(runs: list[int], *, seconds: float = 0.0, **more: object) -> Agent:
+    agent = Agent("BACK", **more)
+
+    @agent.capability("DO")
+    async def do(ctx: Context, number: int = 0) -> dict:
+        runs.append(number)
+        ctx.state["runs"] = ctx.state.get("runs", 0) + 1
+        await asyncio.sleep(seconds)
+        ctx.report_usage(prompt_tokens=10)
+        return {"number": number, "depth": ctx.request.depth, "calls_max": ctx.limits.calls_max, "runs": ctx.state["runs"]}
+
+    return agent
+
+
+def test_a_call_to_an_agent_that_another_node_has_runs_there_once_and_its_reply_returns() -> None:
+    runs: list[int] = []
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        reply = await one.call("FRONT", "ASK", {"times": 2}, user_id="u", request_id="r")
+        assert reply.data["statuses"] == ["success", "success"]
+        assert [data["number"] for data in reply.data["data"]] == runs == [0, 1]
+        assert [data["runs"] for data in reply.data["data"]] == [1, 2]
+        assert reply.data["data"][0]["depth"] == 1
+        assert (reply.usage.calls, reply.usage.prompt_tokens) == (2, 20)
+        for request_id in ("r", "r.1", "r.2"):
+            assert world.kinds(request_id) == ["admitted", "settled"]
+        stored = world.store.call("r.1")
+        assert stored is not None
+        assert stored.node_id == "memory"
+
+    play(case, [front()], [back(runs)])
+
+
+def test_a_user_may_ask_any_node_and_gets_the_answer_of_the_one_that_holds_the_agent() -> None:
+    runs: list[int] = []
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        first = await two.call("BACK", "DO", user_id="u")
+        second = await one.call("BACK", "DO", user_id="u", request_id="again")
+        third = await one.call("BACK", "DO", user_id="u", request_id="again")
+        assert [one.data["runs"] for one in (first, second, third)] == [1, 2, 2]
+        assert world.kinds("again") == ["admitted", "settled"]
+        assert len(world.messages(wire.Ask)) == 1
+
+    play(case, [back(runs)], [back(runs)])
+
+
+def test_an_agent_nobody_has_is_refused_as_unknown_and_one_that_nobody_runs_is_found() -> None:
+    async def case(world: World, one: Node, two: Node, three: Node) -> None:
+        unknown = await one.call("NOBODY", "DO", user_id="u")
+        assert unknown.error is not None
+        assert unknown.error.code == "ROUTING_UNKNOWN_AGENT"
+        assert (await one.call("BACK", "DO", {"number": 3}, user_id="u")).data["number"] == 3
+
+    play(case, [front()], [front()], [back([])])
+
+
+def test_the_inputs_are_checked_where_the_agent_is() -> None:
+    async def case(world: World, one: Node, two: Node) -> None:
+        reply = await one.call("BACK", "DO", {"number": "many"}, user_id="u")
+        assert reply.error is not None
+        assert reply.error.code == "INPUT_VALIDATION_FAILED"
+
+    play(case, [front()], [back([])])
+
+
+@pytest.mark.parametrize("lost", [wire.Ask, wire.Taken, wire.Answer])
+def test_a_message_that_is_lost_is_made_up_for_and_nothing_runs_twice(lost: type) -> None:
+    runs: list[int] = []
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        dropped: list[wire.Message] = []
+
+        def fault(sender: str, receiver: str, message: wire.Message) -> tuple[float, ...]:
+            if isinstance(message, lost) and not dropped:
+                dropped.append(message)
+                return ()
+            return (0.001,)
+
+        world.network.fault = fault
+        reply = await one.call("FRONT", "ASK", user_id="u", request_id="r")
+        assert reply.data["statuses"] == ["success"]
+        assert len(dropped) == 1
+        assert runs == [0]
+        assert world.kinds("r.1") == ["admitted", "settled"]
+
+    play(case, [front()], [back(runs, seconds=0.02)])
+
+
+def test_messages_that_are_doubled_late_and_out_of_order_change_nothing() -> None:
+    runs: list[int] = []
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        delays = iter(range(1, 10_000))
+
+        def fault(sender: str, receiver: str, message: wire.Message) -> tuple[float, ...]:
+            number = next(delays)
+            return ((number * 7 % 13) / 50, (number * 5 % 11) / 5)
+
+        world.network.fault = fault
+        replies = await asyncio.gather(
+            *(one.call("FRONT", "ASK", {"times": 3}, user_id="u", request_id=f"r{n}") for n in range(5))
+        )
+        await asyncio.sleep(10)
+        assert all(reply.data["statuses"] == ["success"] * 3 for reply in replies)
+        assert sorted(runs) == sorted([0, 1, 2] * 5)
+        for number in range(5):
+            assert world.kinds(f"r{number}.3") == ["admitted", "settled"]
+
+    play(case, [front()], [back(runs, seconds=0.01)])
+
+
+def test_a_callee_that_does_not_answer_in_time_ends_on_both_nodes_and_its_late_result_goes_nowhere() -> None:
+    runs: list[int] = []
+    agent = Agent("BACK")
+
+    @agent.capability("DO", timeout_ms=1_000)
+    async def do(number: int = 0) -> int:
+        runs.append(number)
+        for _ in range(3):
+            try:
+                await asyncio.sleep(2)
+            except asyncio.CancelledError:
+                continue
+        return number
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        reply = await one.call("FRONT", "ASK", user_id="u", request_id="r")
+        assert reply.data["statuses"] == ["timeout"]
+        await asyncio.sleep(20)
+        assert world.kinds("r.1") == ["admitted", "settled", "late"]
+        stored = world.store.call("r.1")
+        assert stored is not None
+        assert stored.reply is not None
+        assert str(stored.reply.status) == "timeout"
+        assert runs == [0]
+
+    play(case, [front(), agent], [agent])
+
+
+def test_cancelling_reaches_what_runs_elsewhere_and_the_deadline_does_if_the_message_is_lost() -> None:
+    async def case(world: World, one: Node, two: Node) -> None:
+        await two.call("BACK", "DO", user_id="u", timeout_ms=1)  # so that the second node has it
+        for request_id, fault in (
+            ("a", lambda *_: (0.001,)),
+            ("b", lambda s, r, m: () if isinstance(m, wire.Cancel) else (0.001,)),
+        ):
+            world.network.fault = fault
+            handle = one.start_call("FRONT", "ASK", user_id="u", request_id=request_id, timeout_ms=5_000)
+            await asyncio.sleep(0.5)
+            assert world.kinds(f"{request_id}.1") == ["admitted"]
+            assert handle.cancel()
+            reply = await handle.reply()
+            assert str(reply.status) == "cancelled"
+            assert world.kinds(f"{request_id}.1") == ["admitted", "settled"]
+            busy = two._path.calls  # type: ignore[union-attr]
+            assert f"{request_id}.1" in busy
+            await asyncio.sleep(0.1)
+            assert (f"{request_id}.1" in busy) == (request_id == "b")
+            await asyncio.sleep(5)
+            assert f"{request_id}.1" not in busy
+            assert world.kinds(f"{request_id}.1") == ["admitted", "settled"]
+
+    play(case, [front(), back([], seconds=60)], [back([], seconds=60)])
+
+
+def test_a_tree_that_spans_nodes_makes_no_more_calls_than_its_root_had() -> None:
+    runs: list[int] = []
+    middle = Agent("MIDDLE")
+
+    @middle.capability("SPREAD")
+    async def spread(ctx: Context) -> int:
+        replies = await ctx.gather(*(ctx.call("BACK", "DO", {"number": number}) for number in range(8)))
+        return sum(reply.ok for reply in replies)
+
+    top = Agent("TOP")
+
+    @top.capability("ALL")
+    async def all_(ctx: Context) -> list:
+        replies = await ctx.gather(*(ctx.call("MIDDLE", "SPREAD") for _ in range(3)))
+        return [reply.data for reply in replies]
+
+    async def case(world: World, one: Node, two: Node, three: Node) -> None:
+        reply = await one.call("TOP", "ALL", user_id="u", request_id="r", limits=Limits(calls_max=12))
+        accepted = [row for row in world.store.rows() if row.kind == "admitted"]
+        assert len(accepted) <= 12
+        assert len(runs) == len(accepted) - 4
+        assert reply.usage.calls == len(accepted) - 1
+        again = await one.call("TOP", "ALL", user_id="u", limits=Limits(calls_max=100))
+        assert again.data == [8, 8, 8]
+
+    play(case, [top], [middle], [back(runs)])
+
+
+def test_what_was_set_aside_for_another_node_and_not_spent_there_comes_back() -> None:
+    runs: list[int] = []
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        reply = await one.call("FRONT", "ASK", {"times": 12}, user_id="u", limits=Limits(calls_max=11, tokens_max=95))
+        assert reply.data["statuses"] == ["success"] * 9 + ["error"] + ["refused"] * 2
+        assert len(runs) == 10
+
+    play(case, [front()], [back(runs)])
+
+
+def test_a_loop_within_one_root_is_refused_at_once_on_whichever_node() -> None:
+    def passing(name: str, to: str) -> Agent:
+        agent = Agent(name)
+
+        @agent.capability("GO")
+        async def go(ctx: Context) -> str:
+            reply = await ctx.call(to, "GO")
+            return reply.data if reply.ok else reply.error.code
+
+        return agent
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        began = asyncio.get_running_loop().time()
+        reply = await one.call("A", "GO", user_id="u")
+        assert reply.data == "ROUTING_CYCLE_DETECTED"
+        assert asyncio.get_running_loop().time() - began < 0.1
+
+    play(case, [passing("A", "B")], [passing("B", "A")])
+
+
+def test_two_roots_that_would_wait_for_each_other_across_nodes_are_refused_in_milliseconds() -> None:
+    def waiting(name: str, to: str) -> Agent:
+        agent = Agent(name, concurrency=1)
+
+        @agent.capability("GO")
+        async def go(ctx: Context, first: bool = True) -> str:
+            await asyncio.sleep(0.05)  # both hold their own place by now
+            if not first:
+                return "done"
+            reply = await ctx.call(to, "GO", {"first": False})
+            return reply.data if reply.ok else reply.error.code
+
+        return agent
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        began = asyncio.get_running_loop().time()
+        replies = await asyncio.gather(one.call("A", "GO", user_id="u"), two.call("B", "GO", user_id="v"))
+        took_s = asyncio.get_running_loop().time() - began
+        outcomes = sorted(reply.data for reply in replies)
+        assert "ROUTING_DEADLOCK_PREVENTED" in outcomes
+        assert set(outcomes) <= {"ROUTING_DEADLOCK_PREVENTED", "done"}
+        assert took_s < 0.25
+        assert world.messages(wire.Look)
+
+    play(case, [waiting("A", "B")], [waiting("B", "A")])
+
+
+def test_a_call_that_waits_for_a_place_without_a_loop_is_let_wait() -> None:
+    runs: list[int] = []
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        replies = await asyncio.gather(*(one.call("FRONT", "ASK", user_id="u") for _ in range(5)))
+        assert [reply.data["statuses"] for reply in replies] == [["success"]] * 5
+        assert len(runs) == 5
+
+    play(case, [front()], [back(runs, seconds=0.1, concurrency=1)])
+
+
+def test_a_call_goes_on_at_the_next_holder_when_its_node_dies() -> None:
+    runs: list[int] = []
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        await two.call("BACK", "DO", {"number": 9}, user_id="u")
+        asked = asyncio.ensure_future(one.call("FRONT", "ASK", user_id="u", request_id="r", timeout_ms=60_000))
+        await asyncio.sleep(0.5)
+        assert runs == [9, 0]
+        await die(two)
+        reply = await asked
+        assert reply.data["statuses"] == ["success"]
+        assert runs == [9, 0, 0]
+        assert reply.data["data"][0]["runs"] == 2  # the state that the first node saved, and its unfinished run did not
+        assert world.kinds("r.1") == ["admitted", "settled"]
+
+    play(case, [front(), back(runs, seconds=1)], [back(runs, seconds=1)])
+
+
+def test_a_users_call_is_taken_up_by_another_node_while_that_runs_and_answered_under_its_id() -> None:
+    runs: list[int] = []
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        handle = two.start_call("BACK", "DO", {"number": 4}, user_id="u", request_id="r", timeout_ms=60_000)
+        await asyncio.sleep(0.5)
+        await die(two)
+        del handle
+        await asyncio.sleep(15)
+        assert runs == [4, 4]
+        assert world.kinds("r") == ["admitted", "settled"]
+        reply = await one.call("BACK", "DO", {"number": 4}, user_id="u", request_id="r")
+        assert (reply.data["number"], runs) == (4, [4, 4])
+
+    play(case, [back(runs, seconds=1)], [back(runs, seconds=1)])
