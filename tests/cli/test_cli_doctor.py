@@ -20,7 +20,7 @@ def test_a_sound_place_is_exit_0(comity, used):
     assert ran.code == 0
     assert ran.document["ok"]
     found = checks(ran)
-    assert set(found) == {"python", "sqlite", "packages", "disk space", "durable writes", "fsync", "store", "agents"}
+    assert set(found) == {"python", "sqlite", "packages", "disk space", "durable writes", "fsync", "store", "spans", "agents"}
     assert found["python"][0][1].startswith(sys.version.split()[0])
     assert found["sqlite"] == [("ok", sqlite3.sqlite_version)]
     assert found["durable writes"] == [("ok", "WAL with synchronous=FULL works here")]

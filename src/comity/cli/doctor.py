@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from comity import __version__
 from comity.cli import app
+from comity.cli.calls import when
 from comity.cli.exits import CliError, Exit
 from comity.cli.output import Output, clean
 from comity.cli.store import Store
@@ -25,6 +26,7 @@ from comity.core.agent import Agent, DeclarationError
 from comity.core.registry import Registry
 from comity.core.schema import SchemaError
 from comity.engines.sqlite import connect
+from comity.errors import CallerError
 
 HELP = "check Python, the store and the agents"
 
@@ -53,7 +55,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, out: Output) -> Exit:
     """Run every check and show what was found."""
     with out.busy("checking"):
-        checks = [*_machine(), *_disk(_directory(Path(args.store))), _store(Path(args.store)), *_app(args), *_guidance()]
+        store = Path(args.store)
+        checks = [*_machine(), *_disk(_directory(store)), _store(store), *_spans(args.store), *_app(args), *_guidance()]
     code = max((check.code for check in checks), default=Exit.OK)
     if out.is_json:
         found = [{"name": check.name, "level": check.level, "detail": check.detail} for check in checks]
@@ -171,6 +174,36 @@ def _store(path: Path) -> Check:
     if not verdict.ok:
         return Check("store", "failed", f"the audit of {path} is damaged: {verdict.reason}", Exit.DAMAGED)
     return Check("store", "ok", f"{path}: {verdict.rows:,} audit rows, chain whole")
+
+
+def _spans(store: str) -> Iterator[Check]:
+    """Say how many spans are kept, which were lost, and what the environment asks of recording."""
+    from comity.core.telemetry import settings_from
+    from comity.engines.span_inbox import overview
+    from comity.engines.span_place import spans_path
+
+    path = spans_path(store)
+    if path.is_file():
+        try:
+            kept, waiting, losses = overview(path)
+        except sqlite3.Error as error:
+            yield Check("spans", "failed", f"{path} cannot be read: {error}", Exit.DAMAGED)
+        else:
+            later = f", {waiting:,} of them not sorted in yet" if waiting else ""
+            yield Check("spans", "ok", f"{path}: {kept + waiting:,} spans{later}")
+            for why, lost, last_at in losses:
+                yield Check("spans", "warning", f"{lost:,} were lost, last at {when(last_at)}: {why}")
+    try:
+        settings = settings_from(os.environ)
+    except CallerError as error:
+        yield Check("tracing", "failed", error.message, Exit.USAGE)
+        return
+    if settings.is_disabled:
+        yield Check("tracing", "warning", "OTEL_SDK_DISABLED is set: only insights are recorded")
+    elif settings.endpoint:
+        yield Check("tracing", "ok", f"spans are exported to {settings.endpoint} by {settings.protocol}")
+    for problem in settings.problems:
+        yield Check("tracing", "warning", problem)
 
 
 def _app(args: argparse.Namespace) -> Iterator[Check]:

@@ -11,7 +11,24 @@ from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
 from comity import __version__
-from comity.cli import agents, approvals, audit, call, calls, convert, demo, doctor, guidance, sessions, show, view
+from comity.cli import (
+    agents,
+    approvals,
+    audit,
+    call,
+    calls,
+    convert,
+    demo,
+    doctor,
+    guidance,
+    insights,
+    query,
+    sessions,
+    show,
+    spans,
+    trace,
+    view,
+)
 from comity.cli.exits import MEANINGS, CliError, Exit
 from comity.cli.output import Output
 from comity.cli.store import DEFAULT as DEFAULT_STORE
@@ -28,11 +45,15 @@ COMMANDS: Final[dict[str, Any]] = {
     "call": call,
     "calls": calls,
     "show": show,
+    "trace": trace,
+    "query": query,
+    "insights": insights,
     "audit": audit,
     "sessions": sessions,
     "approvals": approvals,
     "guidance": guidance,
     "view": view,
+    "spans": spans,
     "convert": convert,
     "doctor": doctor,
 }
@@ -124,6 +145,8 @@ def _run(arguments: list[str], out: Output) -> Exit:
 
 def fold_json(arguments: Sequence[str]) -> list[str]:
     """Read `--json DOCUMENT` and `--json -` as what they are short for: `--json --inputs DOCUMENT`."""
+    if "query" in arguments:  # a query begins as a document does
+        return list(arguments)
     folded: list[str] = []
     for argument in arguments:
         if argument.startswith("--json="):

@@ -6,8 +6,10 @@ microseconds a span; they are sorted in when the node has nothing else to do, or
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -17,6 +19,7 @@ from comity.core.telemetry import Ended, Origin, call_span, is_of_session
 from comity.engines import span_rows
 
 PUT: Final = "INSERT INTO span_inbox (spans, body) VALUES (?, ?)"
+LOSSES: Final = "SELECT why, spans, last_at FROM span_losses ORDER BY why"
 LOST: Final = (
     "INSERT INTO span_losses VALUES (?, ?, ?) ON CONFLICT (why) DO UPDATE SET "
     "spans = spans + excluded.spans, last_at = excluded.last_at"
@@ -64,6 +67,14 @@ def decode(body: bytes) -> list[Span]:
         for trace_id, span_id, kind, status, name, at, raw in batch.rows
     ]
     return [*(call_span(ended, batch.origin) for ended in batch.ended), *others]
+
+
+def overview(path: Path) -> tuple[int, int, list[tuple[str, int, int]]]:
+    """Return how many spans a file holds, how many wait in its inbox, and its losses, without changing it."""
+    with contextlib.closing(span_rows.connect(path, read_only=True)) as connection:
+        kept = connection.execute("SELECT count(*) FROM span_spans").fetchone()[0]
+        waiting = connection.execute("SELECT coalesce(sum(spans), 0) FROM span_inbox").fetchone()[0]
+        return kept, waiting, connection.execute(LOSSES).fetchall()
 
 
 def take(connection: sqlite3.Connection, spans_max: int) -> list[Span]:

@@ -162,7 +162,7 @@ class SpanStore:
     def losses(self) -> list[tuple[str, int, int]]:
         """Return why spans were lost, how many, and when last (epoch milliseconds)."""
         with self._reading() as connection:
-            return connection.execute("SELECT why, spans, last_at FROM span_losses ORDER BY why").fetchall()
+            return connection.execute(span_inbox.LOSSES).fetchall()
 
     def count(self) -> int:
         """Return how many spans are stored."""

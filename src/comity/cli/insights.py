@@ -1,0 +1,89 @@
+"""`comity insights`: what agents found out and still holds."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from comity.cli.calls import at_least_one, when
+from comity.cli.exits import Exit
+from comity.cli.output import Output, clean
+from comity.cli.spans import add_range, add_source, open_spans, place
+
+if TYPE_CHECKING:
+    from comity.core.insight import Insight
+
+HELP = "list what agents found out"
+TYPES = ("decision", "recommendation", "blocker", "discovery", "analysis", "question", "risk", "progress", "lesson")
+STYLES = {"blocker": "bold red", "risk": "yellow", "decision": "green"}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("--project", metavar="ID", default=None, help="only of this project")
+    parser.add_argument("--type", metavar="TYPE", action="append", choices=TYPES, help=f"{' · '.join(TYPES)}; may be repeated")
+    parser.add_argument("--agent", metavar="ID", default=None, help="only by this agent")
+    parser.add_argument("--session", metavar="ID", default=None, help="only of this session")
+    parser.add_argument("--audience", metavar="WHO", choices=("agent", "human"), default=None, help="only for agent or human")
+    parser.add_argument("--min-confidence", metavar="N", type=float, default=None, help="at least so sure, from 0 to 1")
+    parser.add_argument("--category", metavar="NAME", default=None, help="only of this category")
+    parser.add_argument("--applies-to", metavar="NAME", default=None, help="only what applies to this")
+    add_range(parser, "7d", "7d")
+    parser.add_argument("--limit", metavar="N", type=at_least_one, default=20, help="how many, newest first (20)")
+    parser.add_argument("--all", action="store_true", help="also what was superseded or has expired")
+    add_source(parser)
+
+
+def run(args: argparse.Namespace, out: Output) -> Exit:
+    """List them."""
+    from comity.engines.insights import InsightQuerier
+
+    with open_spans(args) as source, out.busy("reading the spans"):
+        found = InsightQuerier(source).query(
+            project_id=args.project,
+            insight_type=args.type,
+            agent_id=args.agent,
+            session_id=args.session,
+            audience=args.audience,
+            min_confidence=args.min_confidence,
+            category=args.category,
+            applies_to=args.applies_to,
+            time_range=args.range,
+            limit=args.limit,
+            is_current=not args.all,
+        )
+    if out.is_json:
+        out.document({"insights": [document(one) for one in found]})
+    elif not found:
+        out.text(
+            f"No insights of the {place(args)} match in the last {args.range}. --range looks further back, --all at old ones."
+        )
+    else:
+        _show(found, out)
+    return Exit.OK
+
+
+def document(insight: Insight) -> dict[str, Any]:
+    """Return an insight as plain data."""
+    import msgspec
+
+    found: dict[str, Any] = msgspec.to_builtins(insight)
+    return found
+
+
+def _show(found: list[Insight], out: Output) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in ("when", "type", "sure", "agent", "summary", "id"):
+        is_fixed = title in ("when", "id")
+        table.add_column(title, overflow="fold", justify="right" if title == "sure" else "left", no_wrap=is_fixed)
+    for one in found:
+        summary = Text(clean(one.summary))
+        for evidence in one.evidence:
+            summary.append(f"\n{clean(evidence.type)} {clean(evidence.ref)}", "dim")
+        kind = Text(str(one.type), STYLES.get(one.type, ""))
+        table.add_row(when(one.created_at), kind, f"{one.confidence:.2f}", clean(one.agent_id), summary, clean(one.id))
+    out.text(table)
+    out.text("\n`comity trace ID` with the trace id of --json draws where one was found.", style="dim")

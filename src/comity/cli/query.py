@@ -1,0 +1,191 @@
+"""`comity query`: ask for spans in TraceQL, as a table, a tree or time series."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from comity.cli.calls import at_least_one, when
+from comity.cli.exits import CliError, Exit
+from comity.cli.output import Output, clean
+from comity.cli.spans import EMPTY, add_range, add_source, milliseconds, open_spans, place, plain
+from comity.core.payload import Problem
+
+if TYPE_CHECKING:
+    from comity.core.query import QueryError, Rewritten, SearchResult, Series
+    from comity.ports import SpanSource
+
+HELP = "ask for spans in TraceQL"
+
+_SECOND_NS: Final = 10**9
+_METRICS_RANGE: Final = "1h"
+_STEPS: Final = 60
+_COLUMNS_MAX: Final = 6
+_TICKS: Final = "▁▂▃▄▅▆▇█"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("query", metavar="QUERY", help="such as '{ span.insight.type = \"decision\" }'; quote it for the shell")
+    add_range(parser, "", "everything; metrics: 1h")
+    parser.add_argument("--limit", metavar="N", type=at_least_one, default=20, help="how many traces (20)")
+    parser.add_argument("--spans", metavar="N", type=at_least_one, default=3, help="how many spans of each spanset (3)")
+    parser.add_argument("--step", metavar="TIME", default="", help="of a metrics query, such as 30s (a sixtieth of the range)")
+    parser.add_argument("--tree", action="store_true", help="draw each trace, what was found in bold")
+    parser.add_argument("--strict", action="store_true", help="refuse what Tempo refuses instead of rewriting it")
+    add_source(parser)
+
+
+def run(args: argparse.Namespace, out: Output) -> Exit:
+    """Ask."""
+    from comity.core.query import QueryError
+
+    try:
+        rewritten = _read(args.query, strict=args.strict)
+        with open_spans(args) as source:
+            return _ask(args, rewritten, source, out)
+    except QueryError as error:
+        raise _pointing(error, args.query) from None
+
+
+def _read(text: str, *, strict: bool) -> Rewritten:
+    from comity.core.query import Rewritten, prepare, rewrite
+
+    return Rewritten(prepare(text), text, is_changed=False) if strict else rewrite(text)
+
+
+def _ask(args: argparse.Namespace, rewritten: Rewritten, source: SpanSource, out: Output) -> Exit:
+    from comity.core.query.ast import MetricsOperation, MetricsQuery
+    from comity.engines.insights import range_ms
+
+    is_metrics = isinstance(rewritten.query.root, (MetricsQuery, MetricsOperation))
+    now_ns = time.time_ns()
+    range_ns = range_ms(args.range or _METRICS_RANGE) * 1_000_000
+    start_ns = now_ns - range_ns if args.range or is_metrics else None
+    head = {"query": args.query, "tempo_query": rewritten.text, "rewritten": rewritten.is_changed}
+    if rewritten.is_changed and not out.is_json:
+        out.text(f"as Tempo reads it: {rewritten.text}", style="dim", is_copied=True)
+    if is_metrics:
+        assert start_ns is not None
+        step_ns = range_ms(args.step) * 1_000_000 if args.step else max(range_ns // _STEPS // _SECOND_NS, 1) * _SECOND_NS
+        with out.busy("asking"):
+            series = source.query_range(rewritten.query, start_ns=start_ns, end_ns=now_ns, step_ns=step_ns)
+        return _show_series(args, series, head, out)
+    with out.busy("asking"):
+        result = source.search(rewritten.query, start_ns=start_ns, limit=args.limit, spss=args.spans)
+    if out.is_json:
+        out.document(head | {"traces": [_trace_document(trace) for trace in result.traces]})
+    elif not result.traces:
+        out.text(_nothing(args, source))
+    elif args.tree:
+        _show_trees(source, result, out)
+    else:
+        _show_table(result, out)
+    return Exit.OK
+
+
+def _pointing(error: QueryError, query: str) -> CliError:
+    """Return the error with a mark under the place it means."""
+    line = (query.splitlines() or [""])[min(error.line, query.count("\n") + 1) - 1]
+    mark = f"  {line}\n  {' ' * (error.column - 1)}^"
+    return CliError(
+        Exit.USAGE, error.message, hint=mark, problems=(Problem(f"line {error.line}, column {error.column}", error.problem),)
+    )
+
+
+def _nothing(args: argparse.Namespace, source: SpanSource) -> str:
+    if not source.search("{}", limit=1, spss=1).traces:
+        return f"The {place(args)} {EMPTY}"
+    where = f" in the last {args.range}" if args.range else ""
+    return f"No trace of the {place(args)} matches{where}. `comity query '{{}}'` lists the newest."
+
+
+def _trace_document(trace: Any) -> dict[str, Any]:
+    return {
+        "trace_id": trace.trace_id,
+        "root_name": trace.root_name,
+        "root_service": trace.root_service_name,
+        "start_ns": trace.start_ns,
+        "duration_ms": trace.duration_ns / 1e6,
+        "spansets": [
+            {
+                "matched": spanset.matched,
+                "attributes": {key: plain(value) for key, value in spanset.attributes},
+                "spans": [
+                    {
+                        "span_id": match.span.span_id,
+                        "name": match.span.name or None,
+                        "start_ns": match.span.start_ns,
+                        "duration_ms": match.span.duration_ns / 1e6,
+                        "attributes": {key: plain(value) for key, value in match.attributes},
+                    }
+                    for match in spanset.spans
+                ],
+            }
+            for spanset in trace.spansets
+        ],
+    }
+
+
+def _show_table(result: SearchResult, out: Output) -> None:
+    from rich.table import Table
+
+    found = [(trace, spanset, match) for trace in result.traces for spanset in trace.spansets for match in spanset.spans]
+    keys = list(dict.fromkeys(key for _, spanset, match in found for key, _ in (*spanset.attributes, *match.attributes)))
+    keys = keys[:_COLUMNS_MAX]
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in ("when", "trace", "span", "duration", *keys):
+        side: Literal["left", "right"] = "right" if title == "duration" else "left"
+        table.add_column(clean(title), overflow="fold", no_wrap=title == "trace", justify=side)
+    last = ""
+    for trace, spanset, match in found:
+        values = dict((*spanset.attributes, *match.attributes))
+        shown = (clean(str(plain(values[key]))) if key in values else "" for key in keys)
+        trace_id, last = "" if trace.trace_id == last else trace.trace_id, trace.trace_id
+        name = clean(match.span.name or match.span.span_id)
+        table.add_row(when(match.span.start_ns / 1e6), trace_id, name, milliseconds(match.span.duration_ns), *shown)
+    out.text(table)
+    matched = sum(spanset.matched for trace in result.traces for spanset in trace.spansets)
+    counts = f"{len(result.traces)} trace{'s' if len(result.traces) > 1 else ''}, {matched} matching spans"
+    out.text(f"\n{counts}, {len(found)} shown. `comity trace ID` draws a trace.", style="dim")
+
+
+def _show_trees(source: SpanSource, result: SearchResult, out: Output) -> None:
+    from comity.cli.trace import show
+
+    for trace in result.traces:
+        marked = {match.span.span_id for spanset in trace.spansets for match in spanset.spans}
+        show(source.trace(trace.trace_id), out, marked)
+        out.text("")
+
+
+def _show_series(args: argparse.Namespace, series: tuple[Series, ...], head: dict[str, Any], out: Output) -> Exit:
+    if out.is_json:
+        found = [
+            {"labels": {key: plain(value) for key, value in one.labels}, "samples": [list(sample) for sample in one.samples]}
+            for one in series
+        ]
+        out.document(head | {"series": found})
+        return Exit.OK
+    if not series:
+        back = args.range or _METRICS_RANGE
+        out.text(f"No span of the {place(args)} matches in the last {back}. --range looks further back.")
+        return Exit.OK
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in ("series", "last", "least", "most", "over time"):
+        table.add_column(title, overflow="fold", justify="right" if title in ("last", "least", "most") else "left")
+    for one in series:
+        values = [value for _, value in one.samples]
+        labels = ", ".join(f"{key} {plain(value)}" for key, value in one.labels)
+        table.add_row(clean(labels), *(f"{value:,.4g}" for value in (values[-1], min(values), max(values))), _line(values))
+    out.text(table)
+    return Exit.OK
+
+
+def _line(values: list[float]) -> str:
+    """Return the samples as a line of little bars."""
+    most = max(values)
+    return "".join(_TICKS[int(value / most * (len(_TICKS) - 1)) if most > 0 and value > 0 else 0] for value in values)
