@@ -273,6 +273,11 @@ def test_a_model_serves_one_event_loop_after_another():
     asyncio.run(again())
 
 
+def test_a_server_by_address_is_named_by_its_host_and_never_by_its_password():
+    model = openai_compatible("http://ann:secret@models.example:8080/v1", "llama3")
+    assert model.name == "models.example:llama3"
+
+
 def test_a_server_that_counts_nothing_costs_nothing():
     _, whole, _ = asyncio.run(ask("compatible", Answer(text="free", usage=Usage())))
     assert whole.usage == Usage()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from comity.core.model import Fault, model_error
 
@@ -39,9 +40,9 @@ def resolve(name: str, *, base_url: str | None = None, api_key: str | None = Non
 def openai_compatible(base_url: str, model: str, *, api_key: str | None = None, name: str | None = None) -> ProviderModel:
     """Return a model behind any server that speaks OpenAI's chat completions, such as a local one.
 
-    `OPENAI_API_KEY` is not sent to it.
+    It is named `host:model` in reports. `OPENAI_API_KEY` is not sent to it.
     """
-    name = name or f"{base_url.rstrip('/')}:{model}"
+    name = name or f"{urlsplit(base_url).hostname}:{model}"
     return _adapter(name).compatible(name, base_url, model, api_key)
 
 
