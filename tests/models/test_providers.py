@@ -5,6 +5,7 @@ import json
 import sys
 from contextlib import aclosing
 
+import msgspec
 import pytest
 
 from comity.core.envelope import Usage
@@ -222,6 +223,16 @@ def test_cancelling_a_stalled_stream_closes_the_connection_and_leaves_no_task(na
     assert "so far so good".startswith("".join(pieces))
     assert pieces
     assert not left
+
+
+@pytest.mark.parametrize(
+    "answer", [Answer(text="x" * 500), Answer(calls=(tool_call("add", a="y" * 500),))], ids=["text", "call"]
+)
+def test_an_answer_without_end_is_stopped(answer, monkeypatch):
+    monkeypatch.setattr("comity.models.adapter.ANSWER_CHARS_MAX", 200)
+    [(error, pieces, _)] = failures("compatible", [msgspec.structs.replace(answer, piece_chars=50)])
+    assert error.code == "MODEL_FAILED"
+    assert len("".join(pieces)) <= 200
 
 
 @pytest.mark.parametrize("name", PROVIDERS)

@@ -71,7 +71,7 @@ def reply_schema(data_schema: Mapping[str, Any] | None) -> dict[str, Any]:
         data = {"anyOf": [inner, {"type": "object", "properties": {}, "additionalProperties": False}]}
         schema |= definitions
     schema["properties"] = {
-        "thought": text, "status": {"enum": [str(status) for status in Status]}, "data": data, "message": text,
+        "thought": text, "status": text | {"enum": [str(status) for status in Status]}, "data": data, "message": text,
         "next_step_hint": text,
     }  # fmt: skip
     schema["required"] = ["thought", "status", "data", "message"]

@@ -23,6 +23,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from comity.core.envelope import Usage
+from comity.core.limits import REPLY_BYTES_MAX
 from comity.core.model import (
     TRANSIENT,
     Assistant,
@@ -41,6 +42,7 @@ from comity.errors import ComityError
 Make = Callable[[httpx2.AsyncClient], models.Model]
 
 MESSAGE_CHARS_MAX = 500
+ANSWER_CHARS_MAX = 4 * REPLY_BYTES_MAX  # of text, thoughts and arguments; no reply may be so long, so it is a fault
 SERVER_ERRORS_OF_LOAD = (502, 504, 529)
 # A stream that ends without saying why was cut; by itself the library takes what came for the whole answer.
 WHOLE = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
@@ -120,8 +122,9 @@ class ProviderModel:
 
     async def aclose(self) -> None:
         """Close the connections, as soon as no answer is under way. The model can be asked again, on new ones."""
-        self._is_closing = True
-        await self._close_if_idle()
+        if self._loop is asyncio.get_running_loop():
+            self._is_closing = True
+            await self._close_if_idle()
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[str | Completion, None]:
         """Ask, yield pieces of the text and last the whole answer."""
@@ -141,8 +144,10 @@ class ProviderModel:
                     response = await stack.enter_async_context(request)
                 finally:
                     _opened.reset(previous)
+                chars = 0
                 async for event in response:
                     has_begun = True
+                    chars = self._lengthened(chars, event)
                     if text := text_of(event):
                         yield text
                 answer = response.get()
@@ -158,9 +163,15 @@ class ProviderModel:
             await self._close_if_idle()
 
     async def _close_if_idle(self) -> None:
-        if self._is_closing and not self._streams_open and self._loop is asyncio.get_running_loop():
+        if self._is_closing and not self._streams_open:
             self._is_closing = False
             await self._client.aclose()
+
+    def _lengthened(self, chars: int, event: messages.ModelResponseStreamEvent) -> int:
+        chars += chars_of(event)
+        if chars > ANSWER_CHARS_MAX:
+            raise model_error(Fault.FAILED, f"{self._name}: the answer is longer than {ANSWER_CHARS_MAX} characters")
+        return chars
 
     def _connect(self) -> None:
         self._client = models.create_async_httpx2_client()
@@ -215,6 +226,21 @@ def text_of(event: messages.ModelResponseStreamEvent) -> str:
             return text
         case _:
             return ""
+
+
+def chars_of(event: messages.ModelResponseStreamEvent) -> int:
+    """Return by how much an event lengthens the answer, be it text, thought or argument."""
+    match event:
+        case messages.PartStartEvent(part=messages.TextPart(content=new) | messages.ThinkingPart(content=new)):
+            return len(new)
+        case messages.PartDeltaEvent(
+            delta=messages.TextPartDelta(content_delta=new)
+            | messages.ThinkingPartDelta(content_delta=new)
+            | messages.ToolCallPartDelta(args_delta=new)
+        ):
+            return len(new or "")
+        case _:
+            return 0
 
 
 def messages_of(prompt: Prompt) -> list[messages.ModelMessage]:
