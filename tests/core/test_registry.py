@@ -174,3 +174,28 @@ def test_whatever_is_asked_at_most_three_of_the_known_are_answered(name, known):
 def test_a_name_that_is_known_is_nearest_to_itself_whatever_its_case(known, data):
     name = data.draw(st.sampled_from(known))
     assert nearest(name, known)[0].casefold() == name.casefold()
+
+
+@pytest.mark.parametrize(
+    ("can_call", "found"),
+    [
+        (None, ["b", "c"]),
+        (["*"], ["b", "c"]),
+        ([], []),
+        (["c", "bee", "b", "nobody", "off", "empty"], ["b", "c"]),
+        (["a"], []),
+    ],
+)
+def test_who_can_be_reached_is_permitted_active_able_and_not_waiting(can_call, found):
+    agents = [
+        Agent("a", can_call=can_call),
+        Agent("b", aliases=["bee"]),
+        Agent("c"),
+        Agent("off", status="maintenance"),
+        Agent("w"),
+    ]
+    for agent in agents:
+        agent.capability("GO")(lambda: None)
+    registry = Registry([*agents, Agent("empty")])
+    assert [one.id for one in registry.reachable(agents[0], {"a", "w"}, 10)] == found
+    assert len(registry.reachable(agents[0], {"a", "w"}, 1)) == min(len(found), 1)

@@ -7,6 +7,7 @@ from team import ask, offered, prompts, results, said, talk, thinker
 
 from comity import Agent, Limits, Node, Status, Tool
 from comity.core.model import ToolCall
+from comity.core.thinking import Thinking
 from comity.dialects.call_agent import INPUT_SCHEMA, TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX
 from comity.models.colleagues import CallArguments
 from comity.testing import Answer, VirtualClock, run_virtual, tool_call
@@ -237,6 +238,14 @@ def test_a_tool_that_does_not_exist_is_refused_and_names_nothing_that_was_not_of
     _, rows = talk([prime], node={"tools": [secret]}, look=lambda node: node.audit.rows())
     assert "delete_my_data" not in results(prime)[0].text
     assert [row.error_code for row in rows if row.kind == "refused"] == ["TOOL_UNKNOWN"]
+
+
+def test_a_long_answer_is_cut_inside_its_marks():
+    prime = thinker("prime", ask("byte"), "ok", can_call=["byte"], thinking=Thinking(result_chars_max=5))
+    talk([prime, thinker("byte", "abcdefghij")])
+    assert results(prime)[0].text == (
+        "[data from agent byte]\nabcde\n(cut here: 5 more characters)\n[end of data from agent byte]"
+    )
 
 
 def test_a_delegate_cannot_fake_the_end_of_its_data():

@@ -152,6 +152,15 @@ def test_what_a_tool_raises_is_told_to_the_model():
     assert "the printer is on fire" in results(agent)[0].text
 
 
+def test_a_long_result_is_cut_and_that_is_said():
+    def shout() -> str:
+        return "a" * 50
+
+    agent = thinker("a", tool_call("shout"), "ok", tools=[shout], thinking=Thinking(result_chars_max=20))
+    talk([agent])
+    assert results(agent)[0].text == "a" * 20 + "\n(cut here: 30 more characters)"
+
+
 def test_rounds_are_bounded_and_then_a_reply_must_be_given_without_tools():
     agent = thinker(
         "a", lambda prompt: tool_call("add", a=1) if prompt.tools else "enough", tools=[add], thinking=Thinking(rounds_max=3)

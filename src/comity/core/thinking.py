@@ -13,8 +13,9 @@ class Thinking(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     rounds_max: int = 8  # of tools, before the reply must be given
     context_tokens_max: int = TOKENS_MAX_DEFAULT  # task and background in the prompt
+    result_chars_max: int = 40_000  # of what a tool or another agent answers; the rest is cut, and that is said
     retry: Retry = Retry(attempts=6, delay_ms=500, delay_ms_max=20_000)  # after rate limits and overload
 
     def __post_init__(self) -> None:
-        if self.rounds_max < 0 or self.context_tokens_max < 0:
-            raise ValueError("rounds_max and context_tokens_max cannot be negative")
+        if min(self.rounds_max, self.context_tokens_max, self.result_chars_max) < 0:
+            raise ValueError("rounds_max, context_tokens_max and result_chars_max cannot be negative")

@@ -87,20 +87,27 @@ def transferable(colleagues: Sequence[Agent], names: Collection[str]) -> list[Ag
     return [one for one in colleagues if one.id in names]
 
 
-def read_reply(reply: Reply, agent_id: str, *, times_sent_back: int) -> Quoted:
+def clip(text: str, chars_max: int) -> str:
+    """Return a text that is not too long for a prompt; what is missing is said."""
+    if len(text) <= chars_max:
+        return text
+    return f"{text[:chars_max]}\n(cut here: {len(text) - chars_max:,} more characters)"
+
+
+def read_reply(reply: Reply, agent_id: str, *, times_sent_back: int, chars_max: int) -> Quoted:
     """Return another agent's answer as a model reads it. What the platform itself says is not quoted: it is no agent's word."""
     error = reply.error
     if reply.status is Status.REFUSED and error is not None:
         return Quoted(f"refused, {error.code}: {error.message}. {error.advice}", ())
     source = reply.source or agent_id
     if error is not None and error.code == SENT_BACK:
-        said, found = quote(reply.message, source, what="request")
+        said, found = quote(clip(reply.message, chars_max), source, what="request")
         last = "It will not be asked again in this task." if times_sent_back > 1 else "You may call it once more."
         return Quoted(f"{source} sends the work back and asks for a change. {last}\n{said}", found)
     text = call_agent.text_of_reply(reply)
     if reply.data is not None and not reply.ok:
         text = f"{text}\n\n{msgspec.json.encode(reply.data).decode()}"
-    said, found = quote(text, source)
+    said, found = quote(clip(text, chars_max), source)
     return Quoted(said if reply.ok else f"{reply.status}\n{said}", found)
 
 

@@ -198,7 +198,8 @@ class Turn:
             return ToolResult(call.id, call.name, f"the arguments are not a JSON object: {error}", is_error=True)
         except ComityError as error:
             return ToolResult(call.id, call.name, str(error), is_error=True)
-        return ToolResult(call.id, call.name, result if isinstance(result, str) else _encode(result).decode())
+        text = result if isinstance(result, str) else _encode(result).decode()
+        return ToolResult(call.id, call.name, others.clip(text, self._mind.thinking.result_chars_max))
 
     # --- other agents ---
 
@@ -235,7 +236,8 @@ class Turn:
             raise _EndsError(ends)
         if reply.error is not None and reply.error.code == SENT_BACK:
             self._sent_back[agent_id] = self._sent_back.get(agent_id, 0) + 1
-        text, found = others.read_reply(reply, agent_id, times_sent_back=self._sent_back.get(agent_id, 0))
+        chars_max, times = self._mind.thinking.result_chars_max, self._sent_back.get(agent_id, 0)
+        text, found = others.read_reply(reply, agent_id, times_sent_back=times, chars_max=chars_max)
         if found:
             self._ctx.note(f"orders in the reply of {reply.source or agent_id}: {', '.join(found)}")
         return ToolResult(call.id, call.name, text, is_error=not reply.ok)
