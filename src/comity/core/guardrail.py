@@ -61,14 +61,14 @@ def admit(request: Request, guardrails: Sequence[Guardrail]) -> Request | Error:
         if guardrail.inbound is None:
             continue
         match guardrail.inbound(request):
+            case Allow():  # first, since most do
+                continue
             case Rewrite(message):
                 request = replace(request, message=message)
             case Redact(notice):
                 request = replace(request, message=notice)
             case Fail(reason) | Stop(reason):
                 return Error.of("GUARDRAIL_STOPPED", f"{guardrail.name}: {reason}")
-            case Allow():
-                pass
     return request
 
 
@@ -78,6 +78,8 @@ def release(request: Request, reply: Reply, guardrails: Sequence[Guardrail]) -> 
         if guardrail.outbound is None:
             continue
         match guardrail.outbound(request, reply):
+            case Allow():
+                continue
             case Rewrite(message):
                 reply = replace(reply, message=message)
             case Redact(notice):
@@ -88,6 +90,4 @@ def release(request: Request, reply: Reply, guardrails: Sequence[Guardrail]) -> 
             case Stop(reason):
                 error = Error.of("GUARDRAIL_STOPPED", f"{guardrail.name}: {reason}")
                 return Reply(status=Status.ERROR, error=error, message=error.message)
-            case Allow():
-                pass
     return reply
