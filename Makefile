@@ -47,8 +47,8 @@ bench: $(READY) ## what a governed call costs, against a bare queue hop in the s
 bench-peers: $(READY) ## the same job in other frameworks, each in its own environment
 	$(RUN) bench/peers.py
 
-kill: $(READY) ## kill -9 a node under load 100 times and check that nothing acknowledged is lost
-	COMITY_KILLS=100 $(RUN) -m pytest tests/engines/test_kill.py
+kill: $(READY) ## kill -9 a node 100 times and cut its power 1,200 times: nothing acknowledged may be lost
+	COMITY_KILLS=100 COMITY_CUTS=1200 $(RUN) -m pytest tests/engines/test_kill.py tests/engines/test_power_cut.py
 
 handoffs: $(READY) ## hand off 1,000 times to 8 receivers that are killed -9 at random: each completed once, nobody polls
 	COMITY_HANDOFFS=1000 $(RUN) -m pytest -s tests/runtime/test_handoff_kill.py

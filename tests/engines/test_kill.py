@@ -1,6 +1,6 @@
 """A node under load is killed again and again; what its callers saw is true for ever.
 
-The suite kills it COMITY_KILLS times, 25 unless told otherwise. For the hundred that the promise speaks of:
+The suite kills it COMITY_KILLS times, 8 unless told otherwise. For the hundred that the promise speaks of:
 
     COMITY_KILLS=100 python -m pytest tests/engines/test_kill.py
 
@@ -25,7 +25,7 @@ from pathlib import Path
 from comity.engines.tables import connect, read_rows, verify_chain
 
 HERE = Path(__file__).parent
-KILLS = int(os.environ.get("COMITY_KILLS", "25"))
+KILLS = int(os.environ.get("COMITY_KILLS", "8"))
 SEED = int(os.environ.get("COMITY_KILL_SEED", str(random.SystemRandom().randrange(10**6))))
 KILLS_PER_STORE = 10  # all that was ever written is checked after each kill, so a store must not grow too long
 SEEN_MAX = 200  # a life is killed after at most so many replies

@@ -1,6 +1,6 @@
 """What was acknowledged survives the loss of power, at whatever moment it comes; with less than `synchronous=FULL` it would not.
 
-COMITY_CUTS sets how many cuts the suite makes, 1,200 unless told otherwise.
+COMITY_CUTS sets how many cuts the suite makes, 240 unless told otherwise.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from power import Disk, Op, Recorder
 from comity.core.journal import Document, Record, Saved
 from comity.engines.tables import PRAGMAS, connect, prepare, verify_chain, write_batch
 
-CUTS = int(os.environ.get("COMITY_CUTS", "1200"))
+CUTS = int(os.environ.get("COMITY_CUTS", "240"))
 RUNS = 6
 COMMITS = 40
 
