@@ -8,6 +8,7 @@ from typing import Any
 from comity.cli.exits import CliError, Exit
 from comity.cli.guidance import add_project, open_source
 from comity.cli.output import Output
+from comity.cli.spans import add_range, add_source, open_spans
 
 HELP = "show a project's insights to an audience: executive, manager, developer, operator or agent"
 ELSEWHERE = "--project names another project, --range looks further back."
@@ -18,23 +19,18 @@ _DETAIL = ("rationale", "evidence", "links", "refs", "applies_to", "supersedes",
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("--audience", metavar="AUDIENCE", choices=AUDIENCES, default="developer", help=" · ".join(AUDIENCES))
-    parser.add_argument("--range", metavar="TIME", default="24h", help="how far back, such as 2h, 24h or 7d (24h)")
+    add_range(parser, "24h", "24h")
     add_project(parser)
+    add_source(parser)
 
 
 def run(args: argparse.Namespace, out: Output) -> Exit:
     """Show the view."""
     from comity.engines.personalization import PersonalizedQuerier
-    from comity.engines.span_place import spans_path
-    from comity.engines.span_store import SpanStore
 
     project, where, source = open_source(args)
-    path = spans_path(args.store)
-    if not path.is_file():
-        hint = "Nodes with a store make it; --store or COMITY_STORE names another."
-        raise CliError(Exit.NOT_FOUND, f"{path}, the spans of the store, does not exist", hint=hint)
-    with SpanStore(path) as store, out.busy("reading the store"):
-        querier = PersonalizedQuerier(store, project_id=project, source=source)
+    with open_spans(args) as spans, out.busy("reading the spans"):
+        querier = PersonalizedQuerier(spans, project_id=project, source=source)
         if querier.problems:
             raise CliError(Exit.USAGE, f"the settings in {where} have problems", problems=querier.problems)
         view = querier.get_insights(audience=args.audience, time_range=args.range)
