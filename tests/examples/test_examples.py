@@ -1,11 +1,14 @@
 """The examples run as they are, and say what they say they do."""
 
+import asyncio
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from comity.testing import ModelServer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MODELS = ("COMITY_MODEL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
@@ -29,6 +32,30 @@ def test_the_researchers_guesses_reach_the_validator_as_data():
     assert done.returncode == 0, done.stderr
     assert "{'valid_email': 'jdoe@acme.example'}" in done.stdout
     assert done.stdout.count("validator → tool:ping_mailbox: success") == 2
+
+
+def test_with_a_key_the_example_asks_the_provider(monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    from receipts import SCRIPTS
+
+    steps = {name: iter(script) for name, script in SCRIPTS.items()}
+    words = {"You look after": "prime", "You read documents": "byte", "You say what kind": "tag"}
+
+    def rule(received):
+        told = received.body["messages"][0]["content"]
+        [name] = [name for begin, name in words.items() if told.startswith(begin)]
+        return next(steps[name])
+
+    async def main():
+        async with ModelServer(rule) as server:
+            real = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.base_url}
+            return await asyncio.to_thread(run, "receipts.py", **real), server.requests
+
+    done, requests = asyncio.run(main())
+    assert done.returncode == 0, done.stderr
+    assert "success: 12.40 CAD at Corner Shop" in done.stdout
+    assert len(requests) == 7
+    assert requests[0].headers["authorization"] == "Bearer k"
 
 
 @pytest.mark.parametrize(
