@@ -18,7 +18,6 @@ from comity.core.handoff import (
     Expire,
     Fail,
     Handoff,
-    Holder,
     Offer,
     Outcome,
     Progress,
@@ -28,6 +27,7 @@ from comity.core.handoff import (
     State,
     apply,
 )
+from comity.core.handoff_holder import Holder
 from comity.core.limits import Limits
 
 NOW = 1_000_000

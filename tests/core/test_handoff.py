@@ -37,7 +37,6 @@ from comity.core.handoff import (
     Complete,
     Event,
     Fail,
-    Holder,
     Offer,
     Progress,
     Question,
@@ -46,6 +45,7 @@ from comity.core.handoff import (
     State,
     advance,
 )
+from comity.core.handoff_holder import Holder
 from comity.core.journal import HANDED_AT, Accepted, Document, Late, Saved, Settled
 from comity.core.limits import HANDOFF_HISTORY_MAX
 

@@ -11,7 +11,18 @@ import pytest
 from msgspec import Raw
 
 from comity.core.envelope import Priority, Reply, Request
-from comity.core.handoff import Accept, Cancel, Complete, Handoff, Holder, Offer, Outcome, Progress, Release, State
+from comity.core.handoff import (
+    Accept,
+    Cancel,
+    Complete,
+    Handoff,
+    Offer,
+    Outcome,
+    Progress,
+    Release,
+    State,
+)
+from comity.core.handoff_holder import Holder
 from comity.core.handoff_queue import Listen, Step, Sweep, Take, Want
 from comity.core.journal import HANDED_AT
 from comity.core.limits import Limits

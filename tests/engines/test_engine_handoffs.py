@@ -8,7 +8,8 @@ import contextlib
 from handoff_contract import LANE, ME, NOW, HandoffContract, change, do, made, offer, run, take, until
 
 from comity.core.envelope import Reply
-from comity.core.handoff import Cancel, Complete, Holder, State
+from comity.core.handoff import Cancel, Complete, State
+from comity.core.handoff_holder import Holder
 from comity.core.handoff_queue import Listen, Step, Sweep
 from comity.engines import handoff_tables, handoffs
 from comity.engines.memory import MemoryJournal

@@ -21,6 +21,7 @@ from comity.cli import (
     demo,
     doctor,
     guidance,
+    handoff,
     insights,
     query,
     sessions,
@@ -51,6 +52,7 @@ COMMANDS: Final[dict[str, Any]] = {
     "audit": audit,
     "sessions": sessions,
     "approvals": approvals,
+    "handoff": handoff,
     "guidance": guidance,
     "view": view,
     "spans": spans,
@@ -120,7 +122,7 @@ def _run(arguments: list[str], out: Output) -> Exit:
         args, extra = parser.parse_known_args(arguments)
     except SystemExit:  # --help and --version have said everything
         return Exit.OK
-    if args.command == "call":  # argparse does not take key=value after an option
+    if isinstance(getattr(args, "inputs", None), list):  # argparse does not take key=value after an option
         args.inputs = [*args.inputs, *(one for one in extra if not one.startswith("-"))]
         extra = [one for one in extra if one.startswith("-")]
     if extra:

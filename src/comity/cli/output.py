@@ -47,6 +47,11 @@ class Output:
         is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
         sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=not is_utf8) + "\n")
 
+    def line(self, value: Any) -> None:
+        """Write one JSON document of many, on a line of its own, at once."""
+        sys.stdout.write(json.dumps(value) + "\n")
+        sys.stdout.flush()
+
     def text(self, *parts: Any, style: str = "", is_copied: bool = False) -> None:
         """Write lines for people, broken between words on a terminal; what is to be copied is not broken."""
         shown = (clean(part) if isinstance(part, str) else part for part in parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,8 +13,10 @@ import msgspec
 
 from comity.cli.exits import CliError, Exit
 from comity.core.audit import Row, Verdict
+from comity.core.handoff import Handoff, State
 from comity.core.journal import Document, StoredCall
 from comity.core.session import Session
+from comity.engines import handoff_tables
 from comity.engines.sqlite import SCHEMA_VERSION, connect, read_rows, verify_chain
 from comity.runtime.tools import Approval
 
@@ -119,6 +121,22 @@ class Store:
             query = "SELECT root_id FROM audit_rows WHERE request_id = ? LIMIT 1"
             row = self._connection.execute(query, (request_id,)).fetchone()
         return str(row[0]) if row else None
+
+    # --- handoffs ---
+
+    def handoffs(self, *, states: Collection[State], target: str | None, limit: int) -> list[Handoff]:
+        """Return handoffs, newest first."""
+        marks = ",".join("?" * len(states))
+        lane = ("", ()) if target is None else (" AND lane LIKE '%' || char(31) || ?", (target,))
+        return self._handoffs(f"WHERE state IN ({marks}){lane[0]} ORDER BY seq DESC LIMIT ?", *states, *lane[1], limit)
+
+    def handoff(self, handoff_id: str) -> Handoff | None:
+        """Return a handoff."""
+        return next(iter(self._handoffs("WHERE id = ?", handoff_id)), None)
+
+    def _handoffs(self, rest: str, *values: object) -> list[Handoff]:
+        with self._reading():
+            return handoff_tables.read(self._connection, rest, values) if handoff_tables.exists(self._connection) else []
 
     # --- documents ---
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from comity.core.admission import Refused
 from comity.core.envelope import Error, Reply, Request, Status
+from comity.core.handoff_holder import Holder
 from comity.core.journal import HANDED_AT, Accepted, Late, Record, Saved, Settled, fingerprint
 from comity.core.limits import HANDOFF_HISTORY_MAX
 
@@ -202,28 +203,6 @@ class Handoff(Struct, frozen=True, kw_only=True):
         if self.reply is not None:
             return self.reply.error.message if self.reply.error is not None else ""
         return self.question.text if self.question is not None and self.state is State.INPUT_REQUIRED else ""
-
-
-class Holder(Struct, frozen=True):
-    """Who has a handoff, and by which lease."""
-
-    name: str
-    fence: int
-
-
-def holder_name(node_id: str, number: int) -> str:
-    """Return the name of one of a node's receivers."""
-    return f"{node_id}#{number}"
-
-
-def result_session(handoff_id: str) -> str:
-    """Return the session whose vault hides what a receiver says. Its own: that of the caller is in use where it was called."""
-    return f"{handoff_id}.result"
-
-
-def node_of(holder: str) -> str:
-    """Return the node a receiver belongs to."""
-    return holder.partition("#")[0]
 
 
 # --- what can be done -----------------------------------------------------------------------------------------------------

@@ -11,7 +11,16 @@ from typing import Protocol
 from msgspec import Struct
 
 from comity.core.envelope import Priority
-from comity.core.handoff import Accept, Change, Expire, Handoff, Outcome, Release, Renew, apply
+from comity.core.handoff import (
+    Accept,
+    Change,
+    Expire,
+    Handoff,
+    Outcome,
+    Release,
+    Renew,
+    apply,
+)
 from comity.core.journal import Record
 from comity.core.mailbox import TURNS, Mailbox
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from comity.core.handoff import Handoff, node_of
+from comity.core.handoff import Handoff
+from comity.core.handoff_holder import node_of
 
 EVERY: Final = "*"
 _CHUNK_BYTES: Final = 4096  # written whole or not at all

@@ -14,7 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from comity.core.handoff import Handoff, State, node_of
+from comity.core.handoff import Handoff, State
+from comity.core.handoff_holder import is_process, node_of
 from comity.core.handoff_queue import Step, Want, perform
 from comity.core.journal import Record
 from comity.core.limits import SETTLED_KEPT_MAX
@@ -69,7 +70,7 @@ class SqliteHandoffs:
             holders = connection.execute("SELECT DISTINCT holder FROM handoffs WHERE holder != ''").fetchall()
             listeners = connection.execute("SELECT node_id FROM handoff_bells").fetchall()
         nodes = {node_of(one) for (one,) in (*holders, *listeners)} - {self._node_id}
-        self._gone |= {node_id for node_id in nodes if not self._is_alive(node_id)}
+        self._gone |= {node_id for node_id in nodes if is_process(node_id) and not self._is_alive(node_id)}
 
     def mourn(self) -> None:
         """Let this node look after what the dead had."""

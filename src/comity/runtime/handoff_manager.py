@@ -11,7 +11,16 @@ from typing import Any, Final
 import msgspec
 
 from comity.core.envelope import Background, ExpectedOutput, Priority
-from comity.core.handoff import ATTEMPTS_MAX, DEAD, Answer, Cancel, Entry, Expire, Handoff, State
+from comity.core.handoff import (
+    ATTEMPTS_MAX,
+    DEAD,
+    Answer,
+    Cancel,
+    Entry,
+    Expire,
+    Handoff,
+    State,
+)
 from comity.core.limits import INPUTS_BYTES_MAX, Limits
 from comity.core.payload import PayloadError, pack, unpack
 from comity.engines.bells import EVERY

@@ -18,15 +18,15 @@ from comity.core.handoff import (
     Complete,
     Fail,
     Handoff,
-    Holder,
     Progress,
     Question,
     Reject,
     Release,
     State,
 )
+from comity.core.handoff_holder import Holder, desk_name
 from comity.core.handoff_queue import Step, Take, Want
-from comity.core.limits import INPUTS_BYTES_MAX, PROGRESS_BYTES_MAX
+from comity.core.limits import INPUTS_BYTES_MAX, PROGRESS_BYTES_MAX, TIMEOUT_MS_CEILING
 from comity.core.mailbox import TURNS
 from comity.core.payload import PayloadError, pack, unpack
 from comity.errors import CallerError, ComityError, RefusedError
@@ -37,6 +37,7 @@ from comity.runtime.node import Node
 log = logging.getLogger("comity")
 
 CAPABILITIES_MAX: Final = 100
+PEEK_MAX: Final = 10_000
 Work = Callable[[Handoff], Any]  # a function, async or not, that does what is asked and returns the result
 
 
@@ -49,6 +50,7 @@ class AsyncHandoffReceiver(HandoffHost):
         await receiver.complete(handoff.id, result=investigate(handoff.inputs))
 
     A receiver that dies or falls silent for `lease_ms` loses what it has to the next one; while it works, its lease is renewed.
+    One that `keeps` what it accepts is a person or a script: it may end, and another for its agent goes on, until the deadline.
     """
 
     def __init__(
@@ -60,12 +62,14 @@ class AsyncHandoffReceiver(HandoffHost):
         store: str | Path | None = None,
         tenant_id: str = "default",
         lease_ms: int = LEASE_MS,
+        keeps: bool = False,
     ) -> None:
         super().__init__(node, store)
         if isinstance(capabilities, str) or len(capabilities) > CAPABILITIES_MAX:
             raise ValueError(f"capabilities must be a list of at most {CAPABILITIES_MAX} names")
         self.agent_id = agent_id
-        self.lease_ms = lease_ms
+        self.lease_ms = TIMEOUT_MS_CEILING if keeps else lease_ms
+        self._keeps = keeps
         lanes = tuple(lane_of(tenant_id, one) for one in capabilities)
         self._want = Want(lane_of(tenant_id, agent_id), tuple(capabilities), lanes)
         self._turns = dict(TURNS)
@@ -79,7 +83,7 @@ class AsyncHandoffReceiver(HandoffHost):
         desk = await super().desk()
         if self._desk is None:
             self._desk = desk
-            self._holder = desk.new_holder()
+            self._holder = desk_name(self.agent_id) if self._keeps else desk.new_holder()
             await desk.listen((self._want.own_lane, *self._want.lanes))
         return desk
 
@@ -89,7 +93,7 @@ class AsyncHandoffReceiver(HandoffHost):
         if desk is not None and not self._is_closed:
             for task in tuple(self._running.values()):
                 task.cancel()
-            for handoff_id in tuple(self._held):
+            for handoff_id in () if self._keeps else tuple(self._held):
                 with contextlib.suppress(ComityError):  # it has ended, or somebody else has it
                     await self.release(handoff_id, "its receiver was closed")
             await desk.listen((self._want.own_lane, *self._want.lanes), -1)
@@ -105,6 +109,19 @@ class AsyncHandoffReceiver(HandoffHost):
         while True:
             for handoff in await self._next(1, reserves=True):
                 yield handoff
+
+    async def peek_handoffs(self) -> AsyncIterator[Handoff]:
+        """Yield handoffs that wait for this receiver as they come, each once, without keeping them from others."""
+        desk = await self.desk()
+        seen: set[str] = set()
+        with desk.ear(*(f"+{lane}" for lane in (self._want.own_lane, *self._want.lanes))) as ear:
+            while True:
+                waiting = [one for one in reversed(await self.poll(PEEK_MAX)) if one.id not in seen]
+                for handoff in waiting:
+                    seen.add(handoff.id)
+                    yield handoff
+                if not waiting:
+                    await ear.wait(desk.queue.next_due())
 
     async def take(self, most: int = 1) -> list[Handoff]:
         """Wait for work and return it, at least one and at most so many, accepted in the same step."""
@@ -138,7 +155,7 @@ class AsyncHandoffReceiver(HandoffHost):
 
     def _got(self, desk: Handoffs, handoff: Handoff) -> None:
         self._held[handoff.id] = handoff
-        if handoff.state is not State.PENDING:
+        if handoff.state is not State.PENDING and not self._keeps:
             desk.hold(handoff, self.lease_ms, self._lost)
 
     def _lost(self, handoff_id: str) -> None:
@@ -261,13 +278,17 @@ class AsyncHandoffReceiver(HandoffHost):
 
     def _mine(self, handoff_id: str) -> Handoff:
         mine = self._held.get(handoff_id)
+        if mine is None and self._keeps and self._desk is not None:
+            found = self._desk.queue.get(handoff_id)
+            mine = found if found is not None and found.holder == self._holder else None
         if mine is None:
             raise RefusedError(f"{self.agent_id} does not have {handoff_id}", code="HANDOFF_LEASE_LOST")
         return mine
 
     async def _end(self, desk: Handoffs, handoff_id: str, change: Complete | Fail | Reject | Release) -> Handoff:
         desk.let_go(handoff_id)  # first: that it ends is not news to this receiver
-        mine = self._held.pop(handoff_id)
+        mine = self._mine(handoff_id)
+        self._held.pop(handoff_id, None)
         try:
             return await desk.change(handoff_id, change)
         except CallerError as error:

@@ -21,8 +21,7 @@ from msgspec.structs import replace
 
 from comity.core import guardrail
 from comity.core.admission import Refused
-from comity.core.agent import Agent, Capability, DeclarationError
-from comity.core.envelope import ExpectedOutput, Reply, Request, is_id
+from comity.core.envelope import ExpectedOutput, Reply, Request
 from comity.core.expected_output import output_problems
 from comity.core.guardrail import Guardrail
 from comity.core.handoff import (
@@ -30,27 +29,25 @@ from comity.core.handoff import (
     Change,
     Entry,
     Handoff,
-    Holder,
     Offer,
     Outcome,
     Question,
     Renew,
-    holder_name,
     is_same,
-    result_session,
 )
+from comity.core.handoff_holder import Holder, holder_name, result_session
 from comity.core.handoff_queue import Listen, Step, Sweep
 from comity.core.journal import Saved
-from comity.core.limits import HANDOFF_PENDING_MAX, NAME_CHARS_MAX, REPLY_BYTES_MAX, SETTLED_KEPT_MAX
+from comity.core.limits import REPLY_BYTES_MAX, SETTLED_KEPT_MAX
 from comity.core.payload import PayloadError, Problem, pack, unpack
 from comity.core.redaction import restore_json
-from comity.core.registry import Address, Registry
 from comity.errors import ComityError, TargetError, UnavailableError, family
 from comity.ports import Clock, Ids, Journal
 from comity.ports import Handoffs as Queue
 from comity.runtime.activation import Lane
 from comity.runtime.arrival import Draft, Identity, Reader
 from comity.runtime.call import Call
+from comity.runtime.handoff_directory import ANYBODY, Directory
 from comity.runtime.path import CallPath
 from comity.runtime.privacy import Privacy
 
@@ -59,7 +56,6 @@ log = logging.getLogger("comity")
 TIMEOUT_MS: Final = 300_000
 _COUNT_AGAIN_MS: Final = 1_000
 _LOOK_FOR_THE_DEAD_S: Final = 1.0
-_OTHERS_MAX: Final = 1_000
 LOOK_AGAIN_S: Final = 30.0  # a ring may be lost with the process that should have rung
 Lost = Callable[[str], None]  # told the id of a handoff
 _JITTER_S: Final = 0.02  # so that not all processes look at one lapsed lease at once
@@ -67,49 +63,6 @@ _JITTER_S: Final = 0.02  # so that not all processes look at one lapsed lease at
 _encode = msgspec.json.Encoder().encode
 _decode_shown = msgspec.json.Decoder(tuple[Request, Reply | None, Question | None, tuple[Entry, ...]]).decode
 _MAY_HIDE: Final = re.compile(rb"\[\[[A-Z]").search  # how a token of a vault begins
-_anybody = Agent("anybody")
-
-
-@_anybody.capability("anything")
-async def _anything(**inputs: Any) -> Any:  # noqa: ARG001
-    raise AssertionError("work for another agent is not done here")
-
-
-class _Whatever(dict[str, Capability]):
-    """The capabilities of an agent that is declared elsewhere: any that has a name, with any inputs."""
-
-    def get(self, code: str, default: Any = None) -> Capability | None:  # type: ignore[override]
-        """Return something that takes any inputs."""
-        return _anybody.capabilities["anything"] if is_id(code, NAME_CHARS_MAX) else default
-
-
-class Directory(Registry):
-    """Whom work can be handed to: the agents a node knows, and any other name, since its receiver may come later."""
-
-    __slots__ = ("_known", "_others")
-
-    def __init__(self, known: Registry) -> None:
-        super().__init__()
-        self._known = known
-        self._others: dict[str, Address] = {}
-
-    def resolve(self, target: str) -> Address | None:
-        """Return where an address leads: to an agent, to one that has such a capability, or to whoever comes."""
-        known = self._known.resolve(target) or self._others.get(target)
-        if known is not None:
-            return known
-        able = next((agent for agent in self._known if target in agent.capabilities), None)
-        if able is not None:
-            return Address(able, target)
-        try:
-            other = Agent(target.partition("/")[0], pending_max=HANDOFF_PENDING_MAX)
-            other.capabilities = _Whatever()
-        except DeclarationError:
-            return None
-        if len(self._others) >= _OTHERS_MAX:
-            self._others.clear()
-        self._others[target] = Address(other, target)
-        return self._others[target]
 
 
 class Ear:
@@ -204,7 +157,6 @@ class Handoffs:
         now_ns = self._clock.now_ns()
         new_id, trace_id = self._ids.new_request(now_ns // 1_000_000)
         arrival = self._reader.read(draft, identity, None, request_id or new_id, now_ns, trace_id)
-        agent = arrival.agent
         chain = () if source is None else (source,)
         request = replace(arrival.request, source=source, chain=chain, expected_output=expected, metadata=metadata or {})
         if request_id is not None and (known := self._known(request)) is not None:
@@ -223,8 +175,8 @@ class Handoffs:
             self._remember(handoff)  # before anybody can end it
             offered.append(self._step(Offer(handoff, note), handoff.id))
 
-        pending_max = _anybody.pending_max if agent is None else agent.pending_max
-        queued = Lane(agent or _anybody, request.target, self._journal, self._count(lane, pending_max), accept)
+        agent = arrival.agent or ANYBODY
+        queued = Lane(agent, request.target, self._journal, self._count(lane, agent.pending_max), accept)
         opened = self._path.hand_off(replace(arrival, request=request), queued, now_ns)
         if isinstance(opened, Reply):
             await self._path.recorded()

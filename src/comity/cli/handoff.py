@@ -1,0 +1,366 @@
+"""`comity handoff`: hand work off, look at the queue, take work and end it, from a terminal or a script."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from comity import Node
+from comity.cli import app
+from comity.cli.call import read_inputs
+from comity.cli.calls import at_least_one, when
+from comity.cli.exits import CliError, Exit
+from comity.cli.output import Output, clean
+from comity.cli.store import Store
+from comity.core.envelope import Priority
+from comity.core.handoff import DEAD, ENDED, Handoff, State
+from comity.errors import ComityError, RefusedError
+
+if TYPE_CHECKING:
+    from comity.runtime.handoff_receiver import AsyncHandoffReceiver
+
+HELP = "hand work off to agents elsewhere; list, take and end it"
+EMPTY = "has no such handoffs. `comity handoff create CAPABILITY --to AGENT` makes one."
+STYLES: Final = {
+    State.PENDING: "cyan",
+    State.ACCEPTED: "blue",
+    State.IN_PROGRESS: "blue",
+    State.INPUT_REQUIRED: "yellow",
+    State.COMPLETED: "green",
+    State.CANCELLED: "dim",
+} | dict.fromkeys(DEAD, "red")
+_NOT_FOUND: Final = {"HANDOFF_UNKNOWN", "ROUTING_UNKNOWN_AGENT", "ROUTING_UNKNOWN_CAPABILITY"}
+_USAGE: Final = {
+    "INPUT_VALIDATION_FAILED",
+    "ENVELOPE_TOO_LARGE",
+    "IDENTITY_INVALID",
+    "OUTPUT_VALIDATION_FAILED",
+    "OUTPUT_TOO_LARGE",
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    create = _verb(verbs, "create", "hand work off, to an agent or to any that has the capability")
+    create.add_argument("capability", metavar="CAPABILITY")
+    _add_inputs(create, "inputs")
+    create.add_argument("--to", metavar="AGENT", help="whom it is for; else any receiver with the capability")
+    create.add_argument("--task", metavar="TEXT", default="", help="what is to be done, in words")
+    create.add_argument("--from", metavar="AGENT", dest="source", help="the agent that hands it off")
+    create.add_argument("--priority", choices=[str(one) for one in Priority], default="normal")
+    create.add_argument(
+        "--expect", metavar="FIELD", action="append", default=[], help="a field the result must have; repeatable"
+    )
+    create.add_argument("--expect-type", metavar="TYPE", default="", help="the type the result must have")
+    create.add_argument(
+        "--id", metavar="ID", dest="handoff_id", help="an id of your own: the same again hands nothing off twice"
+    )
+    create.add_argument("--wait", action="store_true", help="wait for its end and show the result")
+    listing = _verb(verbs, "list", "handoffs, newest first")
+    listing.add_argument("--state", metavar="STATE", action="append", choices=[str(one) for one in State], help="repeatable")
+    listing.add_argument("--dead", action="store_true", help="dead letters: failed, rejected or timed out, and why")
+    listing.add_argument("--to", metavar="AGENT", help="for this agent or capability only")
+    listing.add_argument("--limit", metavar="N", type=at_least_one, default=20, help="how many (20)")
+    watch = _verb(verbs, "watch", "show handoffs for an agent as they come, without taking them")
+    watch.add_argument("agent", metavar="AGENT")
+    watch.add_argument("--capability", metavar="CAPABILITY", action="append", default=[], help="what it can do; repeatable")
+    watch.add_argument("--limit", metavar="N", type=at_least_one, default=None, help="end after so many")
+    accept = _verb(verbs, "accept", "take a handoff; it stays yours until you end it or its deadline passes")
+    complete = _verb(verbs, "complete", "end a handoff with a result")
+    fail = _verb(verbs, "fail", "end a handoff without one")
+    for one in (accept, complete, fail):
+        one.add_argument("handoff_id", metavar="HANDOFF_ID")
+        one.add_argument("--agent", metavar="AGENT", help="on whose behalf (the agent it is for)")
+    _add_inputs(complete, "the result")
+    complete.add_argument("--trace-id", metavar="ID", help="the trace that holds the result")
+    fail.add_argument("reason", metavar="REASON")
+    cancel = _verb(verbs, "cancel", "withdraw a handoff of yours, whoever has it")
+    cancel.add_argument("handoff_id", metavar="HANDOFF_ID")
+    cancel.add_argument("--reason", metavar="TEXT", default="it is no longer needed")
+    show = _verb(verbs, "show", "one handoff: what was asked, what happened, what came of it")
+    show.add_argument("handoff_id", metavar="HANDOFF_ID")
+
+
+def _verb(verbs: Any, name: str, what: str) -> argparse.ArgumentParser:
+    made: argparse.ArgumentParser = verbs.add_parser(name, help=what, description=what)
+    return made
+
+
+def _add_inputs(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument(
+        "inputs", metavar="key=value", nargs="*", default=[], help=f"{what}; a value that is JSON is read as JSON"
+    )
+    parser.add_argument(
+        "--inputs", metavar="DOCUMENT", dest="inputs_document", help=f"{what} as one JSON object; - reads stdin"
+    )
+
+
+def run(args: argparse.Namespace, out: Output) -> Exit:
+    """Run one verb."""
+    if args.verb == "list":
+        return _list(args, out)
+    if args.verb == "show":
+        return _show(args, out)
+    if args.verb not in {"create", "watch"}:
+        _found(args)  # a store that is not there is not made
+    verbs: dict[str, Callable[[argparse.Namespace, Output], Awaitable[Exit]]] = {
+        "create": _create,
+        "watch": _watch,
+        "accept": _accept,
+        "complete": _complete,
+        "fail": _fail,
+        "cancel": _cancel,
+    }
+    try:
+        return asyncio.run(_awaited(verbs[args.verb](args, out)))
+    except ComityError as error:
+        raise _told(error) from None
+
+
+async def _awaited(work: Awaitable[Exit]) -> Exit:
+    return await work
+
+
+def _told(error: ComityError) -> CliError:
+    """Return an error as the command line says it."""
+    code = Exit.REFUSED if isinstance(error, RefusedError) else Exit.NO_RESULT
+    if error.code in _NOT_FOUND:
+        code = Exit.NOT_FOUND
+    elif error.code in _USAGE:
+        code = Exit.USAGE
+    elif error.code == "STORE_UNAVAILABLE":
+        code = Exit.DAMAGED
+    hint = "`comity handoff list` shows how handoffs stand." if error.code.startswith("HANDOFF_") else ""
+    problems = error.facts.get("problems", ())
+    return CliError(code, f"{error.code}: {error.message}", hint=hint, problems=problems if isinstance(problems, tuple) else ())
+
+
+@contextlib.asynccontextmanager
+async def _node(args: argparse.Namespace) -> AsyncIterator[Node]:
+    """A node for the length of the command; with the agents of --app, so that what they declare holds."""
+    node = app.open_node(app.load(args), args.store) if args.app else Node(store=args.store, lag_ms=None)
+    async with node:
+        yield node
+
+
+# --- verbs that change something ---
+
+
+async def _create(args: argparse.Namespace, out: Output) -> Exit:
+    from comity.runtime.handoff_manager import AsyncHandoffManager
+    from comity.runtime.handoffs import TIMEOUT_MS
+
+    inputs = read_inputs(args.inputs, args.inputs_document)
+    expected = {"type": args.expect_type, "fields": args.expect} if args.expect or args.expect_type else None
+    async with _node(args) as node:
+        manager = AsyncHandoffManager(agent_id=args.source, user_id=args.user, node=node)
+        handoff_id = await manager.create_handoff(
+            args.to,
+            args.capability,
+            args.task,
+            inputs,
+            expected,
+            args.priority,
+            TIMEOUT_MS if args.timeout_ms is None else args.timeout_ms,
+            handoff_id=args.handoff_id,
+        )
+        handoff = await (manager.await_result if args.wait else manager.get_handoff_status)(handoff_id)
+    return _ended(handoff, args, out)
+
+
+async def _watch(args: argparse.Namespace, out: Output) -> Exit:
+    from comity.runtime.handoff_receiver import AsyncHandoffReceiver
+
+    seen = 0
+    async with _node(args) as node:
+        async for handoff in AsyncHandoffReceiver(args.agent, args.capability, node=node).peek_handoffs():
+            if out.is_json:
+                out.line(document(handoff))
+            else:
+                out.text(_line(handoff))
+            seen += 1
+            if seen == args.limit:
+                break
+    return Exit.OK
+
+
+async def _accept(args: argparse.Namespace, out: Output) -> Exit:
+    async with _receiver(args) as receiver:
+        handoff = await receiver.accept(args.handoff_id)
+    if not out.is_json:
+        out.text(f"{clean(handoff.id)} is yours until {when(handoff.request.deadline_at)}.")
+        out.text(clean(handoff.task))
+        out.text(json.dumps(handoff.inputs, indent=2, ensure_ascii=False), is_copied=True)
+        option = app.store_option(args.store)
+        out.text(f"\n`comity handoff complete {clean(handoff.id)} key=value{option}` ends it.", style="dim")
+    else:
+        out.document(document(handoff))
+    return Exit.OK
+
+
+async def _complete(args: argparse.Namespace, out: Output) -> Exit:
+    result = read_inputs(args.inputs, args.inputs_document)
+    async with _receiver(args) as receiver:
+        return _ended(await receiver.complete(args.handoff_id, result, args.trace_id), args, out)
+
+
+async def _fail(args: argparse.Namespace, out: Output) -> Exit:
+    async with _receiver(args) as receiver:
+        handoff = await receiver.fail(args.handoff_id, args.reason)
+    _tell(handoff, args, out)
+    return Exit.OK
+
+
+async def _cancel(args: argparse.Namespace, out: Output) -> Exit:
+    from comity.runtime.handoff_manager import AsyncHandoffManager
+
+    async with _node(args) as node:
+        handoff = await AsyncHandoffManager(user_id=args.user, node=node).cancel(args.handoff_id, args.reason)
+    _tell(handoff, args, out)
+    return Exit.OK
+
+
+@contextlib.asynccontextmanager
+async def _receiver(args: argparse.Namespace) -> AsyncIterator[AsyncHandoffReceiver]:
+    """A receiver that keeps what it accepts when the command ends."""
+    from comity.runtime.handoff_receiver import AsyncHandoffReceiver
+
+    handoff = _found(args)
+    if handoff.has_ended:
+        raise CliError(Exit.REFUSED, f"{handoff.id} has ended: {handoff.state}", hint=f"`comity handoff show {handoff.id}`")
+    agent = args.agent or handoff.to_agent.partition("/")[0]
+    capabilities = [handoff.capability_id] if handoff.to_agent == handoff.capability_id else []
+    async with _node(args) as node:
+        receiver = AsyncHandoffReceiver(agent, capabilities, node=node, tenant_id=handoff.request.tenant_id, keeps=True)
+        await receiver.desk()
+        yield receiver
+
+
+# --- verbs that look ---
+
+
+def _found(args: argparse.Namespace) -> Handoff:
+    with Store(Path(args.store)) as store:
+        handoff = store.handoff(args.handoff_id)
+    if handoff is None:
+        raise CliError(Exit.NOT_FOUND, f"no handoff {args.handoff_id!r}", hint="`comity handoff list` lists them.")
+    return handoff
+
+
+def _list(args: argparse.Namespace, out: Output) -> Exit:
+    states = sorted(DEAD) if args.dead else [State(one) for one in args.state or State]
+    with Store(Path(args.store)) as store, out.busy("reading the store"):
+        handoffs = store.handoffs(states=states, target=args.to, limit=args.limit)
+    if out.is_json:
+        out.document({"store": args.store, "handoffs": [document(one) for one in handoffs]})
+    elif not handoffs:
+        out.text(f"The store {args.store} {EMPTY}")
+    else:
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        for title in ("when", "handoff", "state", "priority", "to", "what, or why it ended"):
+            table.add_column(title, overflow="fold", no_wrap=title in {"when", "state"})
+        for one in handoffs:
+            what = one.reason or f"{one.capability_id} {one.task}"
+            state = Text(str(one.state), STYLES[one.state])
+            table.add_row(
+                when(one.request.created_at), clean(one.id), state, str(one.request.priority), clean(one.to_agent), clean(what)
+            )
+        out.text(table)
+    return Exit.OK
+
+
+def _show(args: argparse.Namespace, out: Output) -> Exit:
+    handoff = _found(args)
+    if out.is_json:
+        out.document(document(handoff))
+        return Exit.OK
+    from rich.text import Text
+
+    out.text(Text(str(handoff.state), f"bold {STYLES[handoff.state]}"), clean(handoff.reason))
+    facts = {
+        "id": handoff.id,
+        "task": handoff.task,
+        "capability": handoff.capability_id,
+        "to": handoff.to_agent,
+        "from": handoff.from_agent or f"user {handoff.request.user_id}",
+        "priority": str(handoff.request.priority),
+        "created": when(handoff.request.created_at),
+        "deadline": when(handoff.request.deadline_at),
+        "receiver": handoff.receiver,
+        "taken": f"{handoff.attempts} of at most {handoff.attempts_max} times" if handoff.attempts else "",
+        "result trace": handoff.result_trace_id if handoff.has_ended else "",
+    }
+    for name, value in facts.items():
+        if value:
+            out.text(Text(f"{name:<13}", "dim") + Text(clean(value)))
+    for title, data in (("inputs", handoff.inputs), ("result", handoff.result)):
+        if data is not None and data != {}:
+            out.text(title, style="dim")
+            out.text(json.dumps(data, indent=2, ensure_ascii=False), is_copied=True)
+    out.text("history", style="dim")
+    for entry in handoff.history:
+        more = "" if entry.data is None else json.dumps(entry.data, ensure_ascii=False)
+        out.text(clean(f"  {when(entry.at_ms)}  {entry.kind}  {more}"))
+    return Exit.OK
+
+
+def document(handoff: Handoff) -> dict[str, Any]:
+    """Return a handoff as plain data, every field always there."""
+    request, reply = handoff.request, handoff.reply
+    return {
+        "id": handoff.id,
+        "state": str(handoff.state),
+        "from_agent": handoff.from_agent,
+        "to_agent": handoff.to_agent,
+        "capability_id": handoff.capability_id,
+        "task": handoff.task,
+        "inputs": handoff.inputs,
+        "expected_output": msgspec.to_builtins(request.expected_output),
+        "priority": str(request.priority),
+        "user_id": request.user_id,
+        "tenant_id": request.tenant_id,
+        "created_at": request.created_at,
+        "deadline_at": request.deadline_at,
+        "receiver": handoff.receiver or None,
+        "attempts": handoff.attempts,
+        "result": handoff.result,
+        "result_trace_id": handoff.result_trace_id if handoff.has_ended else None,
+        "reason": handoff.reason or None,
+        "error_code": None if reply is None or reply.error is None else reply.error.code,
+        "history": [{"n": one.n, "at_ms": one.at_ms, "kind": one.kind, "data": one.data} for one in handoff.history],
+    }
+
+
+def _ended(handoff: Handoff, args: argparse.Namespace, out: Output) -> Exit:
+    """Show a handoff; without a result, though it has ended, the command has none either."""
+    _tell(handoff, args, out)
+    return Exit.NO_RESULT if handoff.state in ENDED - {State.COMPLETED} else Exit.OK
+
+
+def _tell(handoff: Handoff, args: argparse.Namespace, out: Output) -> None:
+    if out.is_json:
+        out.document(document(handoff))
+        return
+    out.text(_line(handoff))
+    if handoff.result is not None:
+        out.text(json.dumps(handoff.result, indent=2, ensure_ascii=False), is_copied=True)
+    out.text(f"\ncomity handoff show {handoff.id}{app.store_option(args.store)}", style="dim", is_copied=True)
+
+
+def _line(handoff: Handoff) -> Any:
+    from rich.text import Text
+
+    line = Text(str(handoff.state), STYLES[handoff.state])
+    what = handoff.reason or handoff.task
+    return line.append(clean(f"  {handoff.id}  {handoff.to_agent} {handoff.capability_id}  {what}"))

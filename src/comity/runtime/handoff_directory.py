@@ -1,0 +1,56 @@
+"""Whom work can be handed to, also before its receiver has ever been heard of."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from comity.core.agent import Agent, Capability, DeclarationError
+from comity.core.envelope import is_id
+from comity.core.limits import HANDOFF_PENDING_MAX, NAME_CHARS_MAX
+from comity.core.registry import Address, Registry
+
+_OTHERS_MAX: Final = 1_000  # names remembered
+
+ANYBODY = Agent("anybody")
+
+
+@ANYBODY.capability("anything")
+async def _anything(**inputs: Any) -> Any:  # noqa: ARG001
+    raise AssertionError("work for another agent is not done here")
+
+
+class _Whatever(dict[str, Capability]):
+    """The capabilities of an agent that is declared elsewhere: any that has a name, with any inputs."""
+
+    def get(self, code: str, default: Any = None) -> Capability | None:  # type: ignore[override]
+        """Return something that takes any inputs."""
+        return ANYBODY.capabilities["anything"] if is_id(code, NAME_CHARS_MAX) else default
+
+
+class Directory(Registry):
+    """Whom work can be handed to: the agents a node knows, and any other name, since its receiver may come later."""
+
+    __slots__ = ("_known", "_others")
+
+    def __init__(self, known: Registry) -> None:
+        super().__init__()
+        self._known = known
+        self._others: dict[str, Address] = {}
+
+    def resolve(self, target: str) -> Address | None:
+        """Return where an address leads: to an agent, to one that has such a capability, or to whoever comes."""
+        known = self._known.resolve(target) or self._others.get(target)
+        if known is not None:
+            return known
+        able = next((agent for agent in self._known if target in agent.capabilities), None)
+        if able is not None:
+            return Address(able, target)
+        try:
+            other = Agent(target.partition("/")[0], pending_max=HANDOFF_PENDING_MAX)
+            other.capabilities = _Whatever()
+        except DeclarationError:
+            return None
+        if len(self._others) >= _OTHERS_MAX:
+            self._others.clear()
+        self._others[target] = Address(other, target)
+        return self._others[target]
