@@ -16,9 +16,11 @@ from comity import errors
 from comity.errors import (
     CODES,
     Breaker,
+    CallChangedError,
     CallerError,
     ComityError,
     RefusedError,
+    StaleLeaseError,
     TargetError,
     UnavailableError,
     breaker_effect,
@@ -96,6 +98,7 @@ def test_only_failures_of_the_target_count_for_its_breaker():
         "MODEL_RATE_LIMITED",
         "MODEL_OVERLOADED",
         "MODEL_TIMEOUT",
+        "MODEL_UNREACHABLE",
         "MODEL_FAILED",
         "MODEL_MISCONFIGURED",
         "TARGET_MISCONFIGURED",
@@ -120,7 +123,7 @@ def test_the_search_for_codes_finds_them():
 
 
 def test_every_code_of_the_table_is_given_somewhere_or_is_for_agents():
-    mentioned = set().union(*map(texts_in, modules()))
+    mentioned = set().union(*map(texts_in, modules())) | {one.default_code for one in (StaleLeaseError, CallChangedError)}
     assert set(CODES) - mentioned == FOR_AGENTS
 
 
@@ -195,4 +198,6 @@ def test_the_families_are_all_there_are():
     assert {one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, ComityError)} == {
         ComityError,
         *FAMILIES,
+        StaleLeaseError,  # what only nodes that share a store tell each other
+        CallChangedError,
     }
