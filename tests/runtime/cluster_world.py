@@ -10,8 +10,10 @@ from typing import Any
 from comity import Agent, Node
 from comity.core import wire
 from comity.core.call import State
+from comity.core.lease import Lease
 from comity.engines.memory import MemoryJournal
 from comity.engines.memory_cluster import MemoryLeases, MemoryNetwork, MemoryTransport, SharedJournal
+from comity.errors import UnavailableError
 from comity.testing import VirtualClock, run_virtual
 
 Fault = Callable[[str, str, wire.Message], Iterable[float]]  # sender, receiver, message: after how many seconds it arrives
@@ -47,12 +49,30 @@ class _Faulty(MemoryTransport):
             asyncio.get_running_loop().call_later(delay_s, network.deliver, self._node_id, node_id, message)
 
 
+class Leases(MemoryLeases):
+    """Leases that some nodes cannot reach."""
+
+    def __init__(self) -> None:
+        super().__init__(VirtualClock())
+        self.deaf: set[str] = set()
+
+    async def acquire(self, address: str, holder: str) -> Lease:
+        if holder in self.deaf:
+            raise UnavailableError("the lease service does not answer")
+        return await super().acquire(address, holder)
+
+    async def renew(self, lease: Lease) -> Lease | None:
+        if lease.holder in self.deaf:
+            raise UnavailableError("the lease service does not answer")
+        return await super().renew(lease)
+
+
 class World:
     """The store, the leases and the network that nodes share."""
 
     def __init__(self) -> None:
         self.store = MemoryJournal()
-        self.leases = MemoryLeases(VirtualClock())
+        self.leases = Leases()
         self.network = Network()
 
     def node(self, node_id: str, agents: Sequence[Agent], **more: Any) -> Node:

@@ -303,8 +303,7 @@ class Cluster:
     def _unaccepted(self, call: Call, error: Exception) -> None:
         if isinstance(error, StaleLeaseError):
             self._stale(error)
-        if call.state in {State.QUEUED, State.RUNNING}:
-            self.path.settlement.move(call)
+        self.let_go(call)
 
     def refusal_terms(self, request: Request) -> Terms:
         """Return the terms on which a refusal is recorded: the call that was refused has not ended, and its caller is held."""
@@ -348,6 +347,15 @@ class Cluster:
         """Record a result that came after its call had ended, unless the agent is somebody else's by now."""
         if call.held is not None and call.way is not None and not call.way.is_moved:
             self.journal.append((Late(call.request, reply, self.now_ms()),), None, call.held)
+
+    def let_go(self, call: Call) -> None:
+        """Put a call that is under way out of memory, for another node to go on with."""
+        if call.state not in {State.QUEUED, State.RUNNING}:
+            return
+        if call.uses_state:  # what it has changed must not be saved with the end of another call
+            self._lose(call.request.target)
+        else:
+            self.path.settlement.move(call)
 
     def _stale(self, error: StaleLeaseError) -> None:
         self.holds.lost(error.facts["address"], error.facts["token"])

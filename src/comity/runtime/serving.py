@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from comity.core.call import State
 from comity.core.envelope import Reply, Request
 from comity.core.fencing import Fence
 from comity.core.wire import Answer, Ask, Cancel, Inquire, Message, Moved, Taken, Unhosted, Unknown
@@ -83,9 +82,9 @@ class Server:
         """Let the calls go to whoever takes their agents next."""
         tasks = [one.task for one in self._served.values() if one.task is not None]
         for served in list(self._served.values()):
-            if served.call is not None and served.call.state in {State.QUEUED, State.RUNNING}:
-                self._cluster.path.settlement.move(served.call)
-            elif served.call is None and served.task is not None:
+            if served.call is not None:
+                self._cluster.let_go(served.call)
+            elif served.task is not None:
                 served.task.cancel()
         await all_ended(tasks, within_s=CLOSE_S)
         for task in tasks:

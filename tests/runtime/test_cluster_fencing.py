@@ -1,0 +1,224 @@
+"""A holder that lost its lease without knowing: it may compute, but nothing it writes counts, and the next holder goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from cluster_world import World, play
+
+from comity import Agent, Context, Node, Tool
+from comity.core import wire
+from comity.core.journal import Document
+
+
+class Gate:
+    """Lets runs of an agent go on when the test says so, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.runs: list[asyncio.Future[None]] = []
+
+    async def wait(self) -> int:
+        number = len(self.runs)
+        self.runs.append(asyncio.get_running_loop().create_future())
+        while True:
+            try:
+                await asyncio.shield(self.runs[number])
+            except asyncio.CancelledError:  # as a thread or a process would, it goes on
+                continue
+            return number
+
+    def open(self, number: int) -> None:
+        self.runs[number].set_result(None)
+
+
+def stubborn(gate: Gate, used: list[int]) -> tuple[Agent, Tool]:
+    agent = Agent("BACK", tools_allowed=["pay"])
+
+    @agent.capability("DO", timeout_ms=60_000)
+    async def do(ctx: Context) -> Any:
+        ctx.state["runs"] = [*ctx.state.get("runs", []), len(gate.runs)]
+        number = await gate.wait()
+        ctx.state["ended"] = number
+        return {"number": number, "runs": ctx.state["runs"]}
+
+    @agent.capability("PAY", timeout_ms=60_000)
+    async def pay(ctx: Context) -> Any:
+        number = await gate.wait()
+        await ctx.use_tool("pay", number=number)
+        return number
+
+    @agent.capability("ASK", timeout_ms=60_000)
+    async def ask(ctx: Context) -> Any:
+        number = await gate.wait()
+        reply = await ctx.call("SIDE", "DO", {"number": number})
+        return [number, reply.data]
+
+    def spend(number: int) -> None:
+        used.append(number)
+
+    return agent, Tool(name="pay", function=spend)
+
+
+def side(runs: list[int]) -> Agent:
+    agent = Agent("SIDE")
+
+    @agent.capability("DO")
+    async def do(number: int) -> int:
+        runs.append(number)
+        return number
+
+    return agent
+
+
+async def take_over(world: World, zombie: str, address: str = "BACK") -> None:
+    """Cut a node off and let its lease run out; it is not told."""
+    world.network.cut.add(zombie)
+    world.leases.deaf.add(zombie)
+    world.leases.expire(address)
+    await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize("capability", ["DO", "PAY", "ASK"])
+def test_what_a_former_holder_goes_on_to_do_never_counts_and_the_next_one_does_it(capability: str) -> None:
+    gate, used, asked = Gate(), [], []  # type: ignore[var-annotated]
+    agent, pay = stubborn(gate, used)
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        first = asyncio.ensure_future(one.call("BACK", capability, user_id="u", request_id="r", tools=["pay"]))
+        await asyncio.sleep(0.01)
+        await take_over(world, "n1")
+        second = asyncio.ensure_future(two.call("BACK", capability, user_id="u", request_id="r", tools=["pay"]))
+        await asyncio.sleep(0.1)
+        assert len(gate.runs) == 2  # both run
+        gate.open(0)  # the zombie comes first
+        await asyncio.sleep(0.5)
+        assert not second.done()
+        assert world.kinds("r") == ["admitted"]
+        assert (used, asked) == ([], [])
+        assert world.store.load(Document.STATE, "BACK") is None
+        gate.open(1)
+        reply = await second
+        assert reply.ok
+        assert world.kinds("r") == ["admitted", "settled"]
+        if capability == "DO":
+            assert reply.data == {"number": 1, "runs": [1]}
+        elif capability == "PAY":
+            assert used == [1]
+            assert world.kinds("r#1") == ["admitted", "settled"]
+        else:
+            assert asked == [1]
+            assert reply.data == [1, 1]
+            assert world.kinds("r.1") == ["admitted", "settled"]
+        world.network.cut.clear()
+        world.leases.deaf.clear()
+        answered = await first  # who asked the former holder gets the answer of the next one
+        assert answered.data == reply.data
+        assert one._path is not None
+        assert not one._path.calls
+
+    play(case, [agent, side(asked)], [agent, side(asked)], tools=[pay])
+
+
+def test_a_node_that_cannot_renew_lets_go_before_anybody_else_can_have_the_address() -> None:
+    gate = Gate()
+    agent, _ = stubborn(gate, [])
+
+    async def case(world: World, one: Node) -> None:
+        call = asyncio.ensure_future(one.call("BACK", "DO", user_id="u", request_id="r"))
+        await asyncio.sleep(0.01)
+        began = asyncio.get_running_loop().time()
+        world.leases.deaf.add("n1")
+        path = one._path
+        assert path is not None
+        while "r" in path.calls:
+            await asyncio.sleep(0.1)
+        assert asyncio.get_running_loop().time() - began < 7
+        world.leases.deaf.clear()
+        while len(gate.runs) < 2:
+            await asyncio.sleep(0.1)
+        gate.open(1)
+        assert (await call).data["number"] == 1
+        gate.open(0)
+
+    play(case, [agent])
+
+
+def test_a_lost_lease_moves_only_the_calls_of_its_agent() -> None:
+    slow, quick = Agent("SLOW"), Agent("QUICK")
+    runs: list[str] = []
+
+    @slow.capability("DO")
+    async def slowly(ctx: Context) -> str:
+        runs.append("slow")
+        await asyncio.sleep(5)
+        return ctx.request.target
+
+    @quick.capability("DO")
+    async def quickly(ctx: Context) -> str:
+        runs.append("quick")
+        return (await ctx.call("SLOW", "DO")).data
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        asked = asyncio.ensure_future(one.call("QUICK", "DO", user_id="u", request_id="r"))
+        await asyncio.sleep(0.5)
+        world.leases.expire("SLOW")
+        assert (await world.leases.acquire("SLOW", "n2")).holder == "n2"
+        assert (await asked).data == "SLOW"
+        assert runs == ["quick", "slow", "slow"]
+        assert world.kinds("r.1") == ["admitted", "settled"]
+
+    play(case, [slow, quick], [slow, quick])
+
+
+def test_a_node_that_closes_hands_what_others_asked_of_it_to_them() -> None:
+    runs: list[str] = []
+
+    def back(name: str) -> Agent:
+        agent = Agent("BACK")
+
+        @agent.capability("DO")
+        async def do(ctx: Context) -> str:
+            runs.append(name)
+            ctx.state["by"] = [*ctx.state.get("by", []), name]
+            await asyncio.sleep(1)
+            return ",".join(ctx.state["by"])
+
+        return agent
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        assert (await two.call("BACK", "DO", user_id="u")).data == "n2"
+        asked = asyncio.ensure_future(one.call("BACK", "DO", user_id="u", request_id="r"))
+        await asyncio.sleep(0.5)
+        began = asyncio.get_running_loop().time()
+        await two.close()
+        reply = await asked
+        assert reply.data == "n2,n1"
+        assert runs == ["n2", "n2", "n1"]
+        assert asyncio.get_running_loop().time() - began < 2  # nobody waited for a lease to run out
+        assert world.kinds("r") == ["admitted", "settled"]
+
+    play(case, [back("n1")], [back("n2")])
+
+
+def test_an_idle_agent_is_given_back_with_its_state() -> None:
+    def counting() -> Agent:
+        agent = Agent("COUNT", idle_ms=1_000)
+
+        @agent.capability("UP")
+        async def up(ctx: Context) -> int:
+            ctx.state["n"] = ctx.state.get("n", 0) + 1
+            return ctx.state["n"]
+
+        return agent
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        assert (await one.call("COUNT", "UP", user_id="u")).data == 1
+        assert (await one.call("COUNT", "UP", user_id="u")).data == 2
+        await asyncio.sleep(3)
+        assert await world.leases.find("COUNT") is None
+        assert (await two.call("COUNT", "UP", user_id="u")).data == 3
+        assert world.messages(wire.Ask) == []
+
+    play(case, [counting()], [counting()])
