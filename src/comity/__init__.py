@@ -11,7 +11,8 @@ from comity.core.version import VERSION
 from comity.models.agent import Agent
 from comity.runtime.context import Context
 from comity.runtime.events import Event
-from comity.runtime.node import CallHandle, Node
+from comity.runtime.handle import CallHandle
+from comity.runtime.node import Node
 from comity.runtime.sync import SyncNode
 
 if TYPE_CHECKING:

@@ -184,6 +184,11 @@ class Journal(Protocol):
         """Why nothing is accepted any more, once that is so."""
         ...
 
+    @property
+    def has_company(self) -> bool:
+        """Whether other nodes may be writing to the same store at this moment."""
+        ...
+
     def open(self) -> None:
         """Make ready. Raises `UnavailableError` if the store cannot be used."""
         ...

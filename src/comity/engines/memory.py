@@ -39,6 +39,7 @@ class MemoryJournal:
     def __init__(self, node_id: str = "memory") -> None:
         self.node_id = node_id
         self.failure: Exception | None = None  # memory does not fail
+        self.has_company = False
         self.handoffs = MemoryHandoffs()
         self._unsealed: deque[CallRecord] = deque(maxlen=MEMORY_AUDIT_ROWS_MAX)  # rows are sealed when somebody reads them
         self._appended = 0

@@ -20,6 +20,7 @@ class SharedJournal:
     def __init__(self, shared: MemoryJournal, node_id: str) -> None:
         self.node_id = node_id
         self.failure: Exception | None = None  # memory does not fail
+        self.has_company = True
         self._shared = shared
 
     def open(self) -> None:

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from pathlib import Path
+from typing import Final
 from urllib.parse import quote
+
+GRAIN_NS: Final = 1_000_000_000  # within this a folder's time of change may not show a further change
 
 _held: set[int] = set()
 
@@ -58,11 +62,35 @@ def is_held(path: Path) -> bool:
         os.close(file)
 
 
+def locks(store: Path) -> list[Path]:
+    """Return the lock files beside a store, in order."""
+    names = (path for path in store.parent.iterdir() if path.name.startswith(f"{store.name}.") and path.suffix == ".lock")
+    return sorted(names)
+
+
 def clear(store: Path) -> None:
     """Remove the lock files of nodes that died."""
-    for path in store.parent.iterdir():
-        if path.name.startswith(f"{store.name}.") and path.suffix == ".lock":
-            is_held(path)
+    for path in locks(store):
+        is_held(path)
+
+
+class Company:
+    """Whether other nodes of a store are alive. Looked up again when the folder has changed."""
+
+    def __init__(self, store: Path, own: Path) -> None:
+        self._store = store
+        self._own = own
+        self._looked_at = 0  # the folder's time of change then
+        self._others: list[Path] = []
+
+    def is_there(self) -> bool:
+        """Return whether another lock is held at this moment."""
+        changed_at = self._store.parent.stat().st_mtime_ns
+        # A folder's time has a coarse grain: one that changed just now may have changed again within the same tick.
+        if changed_at != self._looked_at or time.time_ns() - changed_at < GRAIN_NS:
+            self._looked_at = changed_at
+            self._others = [path for path in locks(self._store) if path != self._own]
+        return any(is_held(path) for path in self._others)
 
 
 def _let_go() -> None:

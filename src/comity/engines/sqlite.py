@@ -56,6 +56,7 @@ class SqliteJournal:
         self._busy_timeout_ms = busy_timeout_ms
         self._lock_path = presence.lock_path(self.path, node_id)
         self._lock_file: int | None = None
+        self._company = presence.Company(self.path, self._lock_path)
         self.handoffs = SqliteHandoffs(self.path, node_id, self._reading, self._aside, self._is_alive)
         self._files: dict[Path, tuple[int, int]] = {}  # what must stay in its place while this journal is open
         self._reader: sqlite3.Connection | None = None
@@ -70,6 +71,11 @@ class SqliteJournal:
         self._is_writing = False  # the writer has a batch and will report
         self._reported_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def has_company(self) -> bool:
+        """Whether another node has this store open."""
+        return self._company.is_there()
 
     # --- opening and closing ---
 

@@ -114,6 +114,18 @@ class Call(Struct, eq=False, gc=False):
         """On which what it did may be written down, also after its end: its agent is held still."""
         return None if self.way is None or self.way.fence is None else Terms(fences=(self.way.fence,))
 
+    def attach(self, parent: Call) -> None:
+        """Stand below the call that makes it."""
+        self.root = top = parent.top
+        if parent.children is None:
+            parent.children = {}
+        parent.children[self] = None
+        if self.request.objective:
+            key = (self.request.source, self.request.target, self.request.objective)
+            if top.objectives is None:
+                top.objectives = {}
+            top.objectives[key] = top.objectives.get(key, 0) + 1
+
     def use_tokens(self, prompt_tokens: int, completion_tokens: int) -> None:
         """Note tokens that were used, here and in every call above."""
         call: Call | None = self

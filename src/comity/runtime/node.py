@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
-from collections.abc import AsyncIterator, Collection, Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -31,8 +32,9 @@ from comity.errors import UnavailableError
 from comity.ports import Clock, GuidanceSource, Ids, Journal, Leases, Transport
 from comity.runtime.arrival import Draft, Identity
 from comity.runtime.audit import Audit
-from comity.runtime.call import Call, Errand
-from comity.runtime.events import Event, EventLog
+from comity.runtime.call import Call
+from comity.runtime.events import EventLog
+from comity.runtime.handle import CallHandle
 from comity.runtime.path import CallPath
 from comity.runtime.privacy import Privacy
 from comity.runtime.recorder import Recorder
@@ -48,44 +50,8 @@ if TYPE_CHECKING:
     from comity.runtime.guidance import LiveGuidance
     from comity.runtime.handoffs import Handoffs
 
-IDLE_SWEEP_S_MAX = 30.0
-
-
-class CallHandle:
-    """A call under way: watch it, cancel it, or wait for its reply."""
-
-    def __init__(self, path: CallPath, opened: Call | Reply | Errand, log: EventLog, request_id: str) -> None:
-        self._path = path
-        self._opened = opened
-        self._log = log
-        self.request_id = request_id
-
-    def events(self, after: int = 0) -> AsyncIterator[Event]:
-        """Yield what happens in this call and below it, beginning after sequence number `after`."""
-        return self._log.watch(after)
-
-    async def updates(self) -> AsyncIterator[str]:
-        """Yield what the user may be told about the work as it goes on: the capabilities' own words, no codes."""
-        async for event in self._log.watch():
-            if event.text:
-                yield event.text
-
-    def cancel(self) -> bool:
-        """Withdraw the call and everything below it; return whether it was still under way."""
-        if isinstance(self._opened, Errand):
-            assert self._path.cluster is not None
-            return self._path.cluster.withdraw(self._opened)
-        return isinstance(self._opened, Call) and self._path.settlement.cancel(self._opened, "its caller cancelled it")
-
-    async def reply(self) -> Reply:
-        """Wait for the reply."""
-        if isinstance(self._opened, Call):
-            return await self._path.reply_of(self._opened)
-        if isinstance(self._opened, Errand):
-            assert self._opened.task is not None
-            return await asyncio.shield(self._opened.task)
-        await self._path.recorded()
-        return self._opened
+# How often a node looks for agents that are idle, and for calls of nodes that are gone.
+SWEEP_S_MAX = 5.0
 
 
 class Node:
@@ -192,8 +158,7 @@ class Node:
             from comity.runtime.cluster import Cluster  # noqa: PLC0415  most nodes are alone
 
             self._path.join(Cluster(self._path, self._journal, self._leases, self._transport))
-        if len(self.registry):  # a node without agents could only give up what another may go on with
-            self._resume()
+        self._resume()
         if self._path.cluster is not None:
             await self._path.cluster.open()
         self._sweep_idle()
@@ -480,9 +445,14 @@ class Node:
         return self._path
 
     def _resume(self) -> None:
-        """Take up what an earlier life of the store left open. Where several nodes share the work, leases say whose it is."""
+        """Take up what an earlier life of the store left open."""
+        self._take_over()
+
+    def _take_over(self) -> None:
+        """Take up what nodes that are gone left open. Where several share the work, leases say whose it is."""
         assert self._journal is not None and self._path is not None  # noqa: PT018
-        if self._path.cluster is not None:
+        # A node without agents could only give up what another may go on with.
+        if self._path.cluster is not None or not len(self.registry) or self._journal.failure is not None:
             return
         trees: dict[str, dict[str, Request]] = {}
         for call in self._journal.abandoned():
@@ -494,8 +464,10 @@ class Node:
     def _sweep_idle(self) -> None:
         path = self._running()
         path.activations.put_away_idle()
-        shortest = min((agent.idle_ms for agent in self.registry), default=int(IDLE_SWEEP_S_MAX * 1000))
-        delay = min(max(shortest / 2000, 0.05), IDLE_SWEEP_S_MAX)
+        with contextlib.suppress(UnavailableError):  # a store that cannot be read now may be the next time
+            self._take_over()
+        shortest = min((agent.idle_ms for agent in self.registry), default=int(SWEEP_S_MAX * 1000))
+        delay = min(max(shortest / 2000, 0.05), SWEEP_S_MAX)
         self._sweep = asyncio.get_running_loop().call_later(delay, self._sweep_idle)
 
 

@@ -42,7 +42,7 @@ from comity.runtime.context import Context
 from comity.runtime.execution import Execution, RunInProcess
 from comity.runtime.privacy import Answers, Privacy, conceal
 from comity.runtime.recorder import Recorder
-from comity.runtime.repetition import is_same, known, reused
+from comity.runtime.repetition import accept_once, is_same, known, reused
 from comity.runtime.sessions import Live, Sessions, SessionView
 from comity.runtime.settlement import Settlement, end_leftovers, interrupted
 from comity.runtime.snapshot import snapshot
@@ -134,7 +134,7 @@ class CallPath:
             what = admission.Refused("IDENTITY_INVALID", "request_id must be printable text that is not empty")
             return self.refuse(arrival.request, what, log)
         arrival = self.arrive(draft, identity, request_id, now_ns, remote)
-        return self.seen(arrival.request) or self.enter(arrival, None, now_ns, log, None, rights, remote=remote)
+        return self.seen(arrival.request) or self.enter(arrival, None, now_ns, log, None, rights, remote=remote, is_named=True)
 
     def arrive(self, draft: Draft, identity: Identity, request_id: str, now_ns: int, remote: TraceContext | None) -> Arrival:
         """Return what a user asks as a request; `remote` is the trace it belongs to, which began in another process."""
@@ -154,7 +154,7 @@ class CallPath:
         remote: TraceContext | None = None,
     ) -> Reply:
         """Call for a user and return the reply."""
-        if self.cluster is not None and (request_id is None or is_id(request_id)):
+        if self.cluster is not None and is_id(request_id or "new"):
             return await self.cluster.call(draft, identity, request_id, rights, remote)
         opened = self.open_root(draft, identity, request_id, rights=rights, remote=remote)
         if isinstance(opened, Call):
@@ -243,6 +243,7 @@ class CallPath:
         lane: Lane | None = None,
         remote: TraceContext | None = None,
         way: Way | None = None,
+        is_named: bool = False,
     ) -> Call | Reply:
         """Admit the call and give it its place, or refuse it. Nothing is awaited in between."""
         request, agent, capability = arrival.request, arrival.agent, arrival.capability
@@ -297,7 +298,7 @@ class CallPath:
             call.skips_primary = True
         elif breaker is not None:
             call.is_probe = breaker.enter(now_ms)
-        self._accept(call, now_ms, leftovers, note)
+        self._accept(call, now_ms, leftovers, note, is_named=is_named)
         return call
 
     def live_of(self, call: Call) -> Live:
@@ -351,28 +352,29 @@ class CallPath:
 
     # --- queue ---
 
-    def _accept(self, call: Call, now_ms: int, leftovers: dict[str, Request] | None, note: str) -> None:
+    def _accept(self, call: Call, now_ms: int, leftovers: dict[str, Request] | None, note: str, *, is_named: bool) -> None:
         request, parent = call.request, call.parent
         call.account.spend_call()
         call.leftovers = leftovers
         was_accepted = leftovers is not None
         if parent is not None:
-            call.root = top = parent.top
-            if parent.children is None:
-                parent.children = {}
-            parent.children[call] = None
-            if request.objective:
-                key = (request.source, request.target, request.objective)
-                if top.objectives is None:
-                    top.objectives = {}
-                top.objectives[key] = top.objectives.get(key, 0) + 1
-            if top.leftovers is not None:
-                was_accepted = top.leftovers.pop(request.request_id, None) is not None
+            call.attach(parent)
+            if parent.top.leftovers is not None:
+                was_accepted = parent.top.leftovers.pop(request.request_id, None) is not None
         self.calls[request.request_id] = call
         if self.cluster is not None:
             self.cluster.accept(call, now_ms, note)
         elif not was_accepted:
-            self._journal.append((Accepted(request, now_ms, self._journal.node_id, note),))
+            record = Accepted(request, now_ms, self._journal.node_id, note)
+            if is_named and self._journal.has_company:  # which may be asked for the same at this moment
+                accept_once(self, self._journal, call, record)
+                return
+            self._journal.append((record,))
+        self.place(call, now_ms)
+
+    def place(self, call: Call, now_ms: int) -> None:
+        """Give an accepted call its place."""
+        request, parent = call.request, call.parent
         if call.live is not None and parent is None:
             call.live.used_at = now_ms
             if request.message and request.parent_id is None and (call.way is None or call.way.fence is not None):
@@ -491,9 +493,5 @@ class CallPath:
 
 
 def _release(waiter: asyncio.Future[None], error: Exception | None) -> None:
-    if waiter.done():
-        return
-    if error is None:
-        waiter.set_result(None)
-    else:
-        waiter.set_exception(error)
+    if not waiter.done():
+        waiter.set_result(None) if error is None else waiter.set_exception(error)

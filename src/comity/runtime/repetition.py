@@ -1,11 +1,24 @@
-"""The same request id again: the first outcome is returned, and another request under it is refused."""
+"""The same request id again: the first outcome is returned, and another request under it is refused.
+
+Of two nodes that are asked for the same at one moment, one runs it: the one whose record the store takes.
+"""
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 from comity.core.admission import Refused
-from comity.core.envelope import Reply, Request
-from comity.core.journal import PAUSED_AT, fingerprint
+from comity.core.call import CANCEL, SETTLED
+from comity.core.envelope import Error, Reply, Request, Status
+from comity.core.fencing import Terms
+from comity.core.journal import PAUSED_AT, Accepted, fingerprint
+from comity.errors import CallChangedError
 from comity.ports import Journal
+
+if TYPE_CHECKING:
+    from comity.runtime.call import Call
+    from comity.runtime.path import CallPath
 
 
 def known(request: Request, journal: Journal, *, is_alone: bool) -> Reply | Refused | None:
@@ -35,3 +48,27 @@ def is_same(request: Request, other: Request) -> bool:
 def reused(request: Request) -> Refused:
     """Return the refusal of an id that belongs to another request."""
     return Refused("IDENTITY_REQUEST_ID_REUSED", f"request_id {request.request_id!r} belongs to another request")
+
+
+def accept_once(path: CallPath, journal: Journal, call: Call, record: Accepted) -> None:
+    """Accept a call if no other node has; only then does it get its place. Who cancels it meanwhile is heard afterwards."""
+    journal.append((record,), partial(_accepted, path, call), Terms(unknown=call.request.request_id))
+
+
+def _accepted(path: CallPath, call: Call, error: Exception | None) -> None:
+    request, withdrawn = call.request, call.reply
+    call.reply = None
+    if isinstance(error, CallChangedError):
+        del path.calls[request.request_id]
+        found = path.seen(request)
+        busy = Refused("AGENT_BUSY", f"request {request.request_id} is under way on another node", 1_000)
+        call.reply = found if isinstance(found, Reply) else path.refuse(request, busy)
+        call.state = SETTLED
+        path.settlement.deliver(call, None)
+        return
+    path.place(call, path.now_ms())
+    if error is not None:
+        failure = Error.of("STORE_UNAVAILABLE", str(error))
+        withdrawn = Reply(status=Status.ERROR, error=failure)
+    if withdrawn is not None:
+        path.settlement.settle(call, CANCEL, withdrawn)

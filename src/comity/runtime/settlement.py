@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from comity.core import guardrail
 from comity.core.breaker import Breaker
-from comity.core.call import CANCEL, EXPIRE, FINISH, PAUSED, QUEUED, RUNNING, SETTLED, Event, advance
+from comity.core.call import ADMITTED, CANCEL, EXPIRE, FINISH, PAUSED, QUEUED, RUNNING, SETTLED, Event, advance
 from comity.core.envelope import Error, Reply, Request, Status
 from comity.core.fencing import is_below
 from comity.core.guardrail import Guardrail
@@ -76,6 +76,9 @@ class Settlement:
     def settle(self, call: Call, event: Event, reply: Reply) -> bool:
         """End a call and everything below it, once; a result that comes later is recorded and goes nowhere."""
         now_ns = self._clock.now_ns()
+        if call.state is ADMITTED and call.reply is None:  # nobody knows yet whether it is this node's: see `accept_once`
+            call.reply = reply
+            return True
         if advance(call.state, event) is None:
             if event is FINISH:
                 self._late(call, reply, now_ns // 1_000_000)

@@ -79,6 +79,11 @@ class SimJournal:
         self._in_writing: list[_Append] = []
         self._is_armed = False
 
+    @property
+    def has_company(self) -> bool:
+        """Whether others have the store open."""
+        return len(self._disk.nodes) > 1
+
     def open(self) -> None:
         """Take part; fails as a store that cannot be read does."""
         self._read("open")
