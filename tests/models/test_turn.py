@@ -82,6 +82,18 @@ def test_a_reply_that_could_only_be_mended_with_loss_is_partial():
 
 
 @pytest.mark.parametrize(
+    ("second", "tokens_max", "code"),
+    [(model_error(Fault.FAILED, "down"), None, "MODEL_FAILED"), ("never asked", 700, "BUDGET_TOKENS_EXHAUSTED")],
+)
+def test_a_correction_that_cannot_be_had_leaves_the_fallback(second, tokens_max, code):
+    first = Answer(text="garbage", usage=Usage(prompt_tokens=400))
+    agent = thinker("a", first, second, use_standard_protocol=True)
+    reply = talk([agent], limits=Limits(tokens_max=tokens_max))
+    assert (reply.error.code, reply.data) == ("OUTPUT_VALIDATION_FAILED", {"raw_output": "garbage"})
+    assert code in reply.warnings[0]
+
+
+@pytest.mark.parametrize(
     ("word", "status", "code"),
     [
         ("failure", Status.ERROR, "TARGET_FAILED"),

@@ -254,10 +254,18 @@ class Turn:
             if answer.text:
                 self._messages.append(Assistant(answer.text))
             self._messages.append(User(correction(reading.problems or _doubts(reading))))
-            second = read((await self._ask(())).text, data_schema=self._mind.check)
-            if second.rung is not Rung.FALLBACK or reading.rung is Rung.FALLBACK:
-                reading = second
+            reading = await self._corrected(reading)
         return canonical(reading)
+
+    async def _corrected(self, first: Reading) -> Reading:
+        """Return the second reading, or the first where the second is no better or could not be had."""
+        try:
+            answer = await self._ask(())
+        except ComityError as error:  # what there is, is better than nothing
+            self._warnings.append(f"the reply could not be corrected: {error.code}")
+            return first
+        second = read(answer.text, data_schema=self._mind.check)
+        return first if second.rung is Rung.FALLBACK and first.rung is not Rung.FALLBACK else second
 
     def _may_ask_again(self) -> bool:
         """Return whether there is time for another answer that takes as long as the last, and a token to pay it with."""
