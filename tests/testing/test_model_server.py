@@ -16,9 +16,9 @@ GENERATE = "/v1beta/models/gem:generateContent"
 GENERATE_STREAM = "/v1beta/models/gem:streamGenerateContent"
 
 
-def ask(server, path=CHAT, **body):
+def ask(server, path=CHAT, timeout=5, **body):
     """Ask on a connection of its own and return status, headers and body."""
-    client = http.client.HTTPConnection(server.root_url.removeprefix("http://"), timeout=5)
+    client = http.client.HTTPConnection(server.root_url.removeprefix("http://"), timeout=timeout)
     try:
         client.request("POST", path, json.dumps({"model": "m"} | body), {"Authorization": "Bearer k"})
         response = client.getresponse()
@@ -114,19 +114,20 @@ def test_garbage_is_sent_as_it_is():
     ],
 )
 def test_an_answer_breaks_off_as_asked(cut, after, error, stream):
-    def impatient(server):
-        client = http.client.HTTPConnection(server.root_url.removeprefix("http://"), timeout=0.3)
-        client.request("POST", CHAT, json.dumps({"model": "m", "stream": stream}))
-        try:
-            client.getresponse().read()
-        finally:
-            client.close()
-
     async def main():
         async with ModelServer([Broken(cut, "a long answer", after)]) as server:
             with pytest.raises(error):
-                await asyncio.to_thread(impatient, server)
+                await asyncio.to_thread(ask, server, timeout=0.3 if cut is Cut.STALL else 5, stream=stream)
             await asyncio.wait_for(server.all_closed(), 5)  # the server noticed that the client left
+
+    asyncio.run(main())
+
+
+def test_the_first_byte_may_be_slow():
+    async def main():
+        async with ModelServer([Answer(text="at last", delay_ms=60_000)]) as server:
+            with pytest.raises(TimeoutError):
+                await asyncio.to_thread(ask, server, timeout=0.1)
 
     asyncio.run(main())
 
