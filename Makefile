@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 RUN := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs format bench bench-peers kill handoffs spec lock clean
+.PHONY: help demo test check docs format bench bench-spans tempo bench-peers kill handoffs spec lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -43,6 +43,13 @@ bench: $(READY) ## what a governed call costs, against a bare queue hop in the s
 	$(RUN) bench/isolation.py
 	$(RUN) bench/footprint.py
 	$(RUN) bench/handoffs.py
+	$(RUN) bench/tracing.py
+
+bench-spans: $(READY) ## what the span store costs, from 10,000 to 1,000,000 spans
+	$(RUN) bench/spans.py
+
+tempo: $(READY) ## how many of Tempo's own queries and recorded answers agree, and the protocol's queries as Tempo reads them
+	$(RUN) -m pytest -p no:xdist tests/core/query/test_query_tempo.py tests/core/query/test_query_rewrite.py
 
 bench-peers: $(READY) ## the same job in other frameworks, each in its own environment
 	$(RUN) bench/peers.py

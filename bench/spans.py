@@ -3,11 +3,13 @@
     python bench/spans.py [SPANS …]        default: 10,000 30,000 100,000 300,000 1,000,000
 
 Wanted at 1,000,000: ingest of 20,000 spans/s in batches, indexed insight queries p99 under 20 ms, a filter on an attribute
-without an index under 3 s. Ingest is printed beside a bare SQLite insert of rows of the same size in the same run.
+without an index under 3 s. Ingest is printed beside a bare SQLite insert of rows of the same size in the same run. With several
+sizes, a plot of cost against size follows.
 """
 
 from __future__ import annotations
 
+import math
 import random
 import sqlite3
 import sys
@@ -26,6 +28,7 @@ BATCH = 5_000
 QUERIES = 300
 BODY_BYTES = 400
 SECOND_NS = 10**9
+TICKS = "▁▂▃▄▅▆▇█"
 TYPES = ("decision", "recommendation", "blocker", "discovery", "analysis", "question", "risk", "progress", "lesson")
 SERVICES = [
     {"service.name": f"service-{number}", "service.version": "1.4.2", "host.name": f"h{number}"} for number in range(20)
@@ -115,7 +118,7 @@ def seconds(work) -> tuple[float, object]:
     return time.perf_counter() - started, found
 
 
-def measure(count: int, folder: Path) -> None:
+def measure(count: int, folder: Path) -> dict[str, float]:
     chance = random.Random(7)
     with SpanStore(folder / f"{count}.db") as store:
         spent_s = cpu_s = 0.0
@@ -150,9 +153,33 @@ def measure(count: int, folder: Path) -> None:
         f"metric {metric_s:5.2f} s  {size_mb:,.0f} MB",
         flush=True,
     )
+    return {
+        "ingest, µs a span": 1e6 / rate,
+        "insight query p50, ms": p50,
+        "insight query p99, ms": p99,
+        "scan for equality, ms": scanned["equality"] * 1000,
+        "scan for a range, ms": scanned["range"] * 1000,
+        "metric over all time, ms": metric_s * 1000,
+        "file, MB": size_mb,
+    }
+
+
+def plot(found: dict[int, dict[str, float]]) -> None:
+    """Print each cost against the size, a bar for every doubling above the least."""
+    sizes = list(found)
+    print(
+        f"\n{'cost against size':<26}" + "".join(f"{size:>12,}" for size in sizes) + f"   × {sizes[-1] / sizes[0]:,.0f} spans"
+    )
+    for name in found[sizes[0]]:
+        values = [found[size][name] for size in sizes]
+        numbers = "".join(f"{value:>12,.2f}" for value in values)
+        bars = " ".join(TICKS[min(int(math.log2(max(value / min(values), 1))), len(TICKS) - 1)] for value in values)
+        print(f"{name:<26}{numbers}   × {values[-1] / values[0]:>6,.1f}  {bars}")
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
-        for size in [int(text.replace(",", "")) for text in sys.argv[1:]] or SIZES:
-            measure(size, Path(name))
+        sizes = [int(text.replace(",", "")) for text in sys.argv[1:]] or SIZES
+        measured = {size: measure(size, Path(name)) for size in sizes}
+        if len(measured) > 1:
+            plot(measured)

@@ -23,7 +23,7 @@ from comity.core.query import Fault, Prefilter, Query, QueryError, SearchResult,
 from comity.core.query import query_range as run_range
 from comity.core.query import search as run_search
 from comity.core.query.conditions import Condition
-from comity.core.query.search import LIMIT_DEFAULT, SPANS_PER_SPANSET_DEFAULT
+from comity.core.query.search import LIMIT_DEFAULT, SPANS_PER_SPANSET_DEFAULT, searchable
 from comity.core.span import Attributes, Span, SpanError
 from comity.core.telemetry import Ended, Origin
 from comity.engines import span_inbox, span_rows, tables
@@ -190,7 +190,7 @@ class SpanStore:
 
         Unless `strict`, a text may leave out scopes and use old attribute names; see `core.query.rewrite`.
         """
-        prepared = lenient(query, strict=strict)
+        prepared = searchable(lenient(query, strict=strict))
         with self._reading() as connection:
             wanted = prefilter(prepared)
             numbers = self._candidates(connection, wanted.trace, start_ns, end_ns)

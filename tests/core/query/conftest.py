@@ -31,6 +31,21 @@ def report_agreement(request: pytest.FixtureRequest):
     return report
 
 
+_FORMS = pytest.StashKey[list[tuple[str, str]]]()
+
+
+@pytest.fixture
+def report_form(request: pytest.FixtureRequest):
+    """Print a query of the protocol and its form in Tempo at the end of the run."""
+
+    def report(written: str, strict: str) -> None:
+        request.config.stash.setdefault(_FORMS, []).append((written, strict))
+
+    return report
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for written, strict in terminalreporter.config.stash.get(_FORMS, []):
+        terminalreporter.write_line(f"{written}\n    {'as it is' if written == strict else strict}")
     if lines := terminalreporter.config.stash.get(_AGREED, []):
         terminalreporter.write_line("Agreement with Tempo: " + ", ".join(lines))

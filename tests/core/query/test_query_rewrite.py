@@ -36,9 +36,30 @@ SHOWN = {
 }
 
 
+# a span that every one of them finds
+FOUND_BY_ALL = {
+    "insight.type": "decision",
+    "insight.confidence": 0.9,
+    "insight.audience": "both",
+    "project.id": "checkout",
+    "gen_ai.agent.id": "o11y-specialist",
+    "gen_ai.conversation.id": "session-abc123",
+    "gen_ai.provider.name": "anthropic",
+}
+
+
 @pytest.mark.parametrize("written", SHOWN)
-def test_every_query_of_the_protocol_is_shown_in_its_tempo_form(written):
+def test_every_query_of_the_protocol_runs_and_finds_what_it_means(written):
+    kind = next(kind for kind in ("decision", "recommendation", "blocker") if kind in written or "insight.type" not in written)
+    spans = [span(1, attributes=FOUND_BY_ALL | {"insight.type": kind}), span(2, 1, attributes={"insight.type": "other"})]
+    result = search(rewrite(written).query, [spans])
+    assert [m.span.span_id[-1] for m in result.traces[0].spansets[0].spans] == ["1"]
+
+
+@pytest.mark.parametrize("written", SHOWN)
+def test_every_query_of_the_protocol_is_shown_in_its_tempo_form(written, report_form):
     rewritten = rewrite(written)
+    report_form(written, rewritten.text)
     assert rewritten.text == SHOWN[written]
     assert rewritten.is_changed is (written != SHOWN[written])
     assert parse(rewritten.text) == rewritten.query

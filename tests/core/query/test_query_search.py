@@ -96,10 +96,20 @@ def test_a_tree_can_be_searched_with_as_well_as_text():
     assert search(parse("{}"), [trace(1)]) == search("{}", [trace(1)])
 
 
-@pytest.mark.parametrize("query", ["{} | rate()", "({} | rate()) * 2", "{ name = 1 }", "{"])
+@pytest.mark.parametrize("query", ["({} | rate()) * 2", "{ name = 1 }", "{"])
 def test_what_is_no_valid_search_is_refused(query):
     with pytest.raises(QueryError):
         search(query, [])
     if query.startswith(("{ name", "{} ")):
         with pytest.raises(QueryError):
             search(parse(query), [])
+
+
+def test_a_metrics_function_is_left_out_of_a_search_and_what_it_would_measure_is_found():
+    spans = [span(1, name="a"), span(2, 1, name="b")]
+    for query in (
+        '{ name = "b" } | rate()',
+        '{ name = "b" } | rate() by (name) > 0',
+        '{ name = "b" } | avg_over_time(span.none)',
+    ):
+        assert search(query, [spans]) == search('{ name = "b" }', [spans])

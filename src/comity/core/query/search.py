@@ -92,6 +92,13 @@ def prepare(query: str | ast.Query) -> ast.Query:
     return query
 
 
+def searchable(query: ast.Query) -> ast.Query:
+    """Return the search within a query: a metrics function is left out, and what it would measure is found, as in Tempo."""
+    if isinstance(query.root, ast.MetricsOperation):
+        raise QueryError("this is a metrics query", fault=Fault.INVALID, expected="a search without metrics functions")
+    return ast.Query(query.root.pipeline, query.hints) if isinstance(query.root, ast.MetricsQuery) else query
+
+
 def search(
     query: str | ast.Query,
     traces: Iterable[Sequence[Span]],
@@ -106,9 +113,8 @@ def search(
     A trace is looked at if it overlaps the time range. The search stops at `limit` traces, so the order of `traces` decides
     which are found; the hint `most_recent=true` looks at all of them and keeps the newest. A limit of 0 means no limit.
     """
-    prepared = prepare(query)
-    if isinstance(prepared.root, ast.MetricsQuery | ast.MetricsOperation):
-        raise QueryError("this is a metrics query", fault=Fault.INVALID, expected="a search without metrics functions")
+    prepared = searchable(prepare(query))
+    assert not isinstance(prepared.root, ast.MetricsQuery | ast.MetricsOperation)
     pipeline = CompiledPipeline(prepared.root, join=prepared.hint("skip_optimization") is not True)
     shown = _Shown(pipeline)
     newest = prepared.hint("most_recent") is True
