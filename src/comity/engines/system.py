@@ -7,8 +7,8 @@ import random
 import time
 from typing import Final
 
-_RANDOM_DIGITS: Final = 18  # of a UUID of version 7, which has time, version and variant in the others
-_POOL_BYTES: Final = 256 * _RANDOM_DIGITS // 2
+_POOLED: Final = 256  # random tails of ids that are made at a time
+_TAIL_BYTES: Final = 9
 
 
 class SystemClock:
@@ -27,26 +27,25 @@ class SystemClock:
 class SystemIds:
     """Time-ordered UUIDs (version 7) and W3C trace ids. They must be unique, not secret."""
 
-    __slots__ = ("_at", "_bits", "_digits", "_ms", "_plain", "_prefix", "_random")
+    __slots__ = ("_bits", "_ms", "_prefix", "_random", "_tails")
 
     def __init__(self) -> None:
         self._random = random.Random()  # noqa: S311  seeded by the system; ids are no secrets
         self._bits = self._random.getrandbits
         self._ms = 0  # and how it is written: many ids are made within one millisecond
-        self._prefix = self._plain = ""
-        self._digits, self._at = "", 0  # random ones, made many at a time
+        self._prefix = ""
+        self._tails: list[str] = []
 
     def new_request(self, now_ms: int) -> tuple[str, str]:
-        """Return a UUID whose first 48 bits are the time, and its digits as trace id, so that one leads to the other."""
+        """Return the digits of a UUID whose first 48 bits are the time, as request id and as trace id."""
         if now_ms != self._ms:
-            self._ms, self._plain = now_ms, f"{now_ms:012x}7"
-            self._prefix = f"{self._plain[:8]}-{self._plain[8:12]}-7"
-        at = self._at
-        if at == len(self._digits):
-            self._digits, at = self._random.randbytes(_POOL_BYTES).hex(), 0
-        self._at = at + _RANDOM_DIGITS
-        high, low = self._digits[at : at + 3], self._digits[at + 3 : at + _RANDOM_DIGITS]
-        return f"{self._prefix}{high}-8{low[:3]}-{low[3:]}", f"{self._plain}{high}8{low}"
+            self._ms, self._prefix = now_ms, f"{now_ms:012x}7"
+        if not self._tails:
+            digits = self._random.randbytes(_TAIL_BYTES * _POOLED).hex()
+            step = _TAIL_BYTES * 2
+            self._tails = [f"{digits[at : at + 3]}8{digits[at + 3 : at + step]}" for at in range(0, len(digits), step)]
+        found = self._prefix + self._tails.pop()
+        return found, found
 
     def trace_id(self) -> str:
         """Return 32 hex digits, not all zero."""
