@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 RUN := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs format bench bench-spans tempo bench-peers kill handoffs spec lock clean
+.PHONY: help demo test check docs format bench bench-spans tempo bench-peers kill handoffs sim sim-defects spec lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -59,6 +59,13 @@ kill: $(READY) ## kill -9 a node 100 times and cut its power 1,200 times: nothin
 
 handoffs: $(READY) ## hand off 1,000 times to 8 receivers that are killed -9 at random: each completed once, nobody polls
 	COMITY_HANDOFFS=1000 $(RUN) -m pytest -s tests/runtime/test_handoff_kill.py
+
+SEEDS ?= 1000
+sim: $(READY) ## simulate SEEDS seeds of agents under every fault; what was never reached fails too
+	$(BIN)/comity sim --seeds $(SEEDS) --complete
+
+sim-defects: $(READY) ## the table of planted defects: which invariant catches each, after how many seeds
+	$(RUN) tests/testing/defects.py
 
 spec: $(READY) ## check the TLA+ specification with TLC; SPEC_ARGS=--large for the large configuration
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/spec.lock

@@ -1,10 +1,10 @@
 """Follow a recorded journal through the actions of the specification, and name the first record that no action allows.
 
-A record is a plain dict: `kind` (admitted, refused, settled, late, paused, or crash where a node stopped and memory was lost),
-`request_id`, `parent_id`, `root_id`, `target`, `chain`, `at_ms`, `user_id`; for admitted also `deadline_at` and `limits`; for
-settled `status`, `code`, `tokens`; and `batch`, the number of the append it was part of. `of_appends` makes them from journal
-records and `of_rows` from audit rows. What a record does not say is not checked: an audit row knows neither limits nor
-deadline.
+A record is a plain dict: `kind` (admitted, refused, settled, late, paused, resumed, noted, or crash where a node stopped and
+memory was lost), `request_id`, `parent_id`, `root_id`, `target`, `chain`, `at_ms`, `user_id`; for admitted and resumed also
+`deadline_at` and `limits`; for settled `status`, `code`, `tokens`; and `batch`, the number of the append it was part of.
+`of_appends` makes them from journal records and `of_rows` from audit rows. What a record does not say is not checked: an audit
+row knows neither limits nor deadline.
 
 A rule is named after the invariant of Comity.tla that would fall, or after the action whose guard does not hold.
 """
@@ -30,6 +30,7 @@ KINDS: Final = {
     "Late": "late",
     "Paused": "paused",
     "Noted": "noted",
+    "Resumed": "resumed",
 }
 IDENTITY: Final = ("user_id", "tenant_id", "session_id")
 
@@ -357,6 +358,18 @@ def _note(state: State, record: Record) -> tuple[str, str] | None:
     return None
 
 
+def _take_up(state: State, record: Record) -> tuple[str, str] | None:
+    """A call is made again in a later life: under its id, with a new deadline."""
+    call = state.calls.get(record["request_id"])
+    if call is None or not call.is_open:
+        return "TakeUpCall", f"{record['request_id']} is not open and cannot be taken up"
+    call.deadline_at, call.limits = record["deadline_at"], record["limits"]
+    if why := _limits_shrink(state, record, call):
+        return "LimitsOnlyShrink", why
+    _revive(state, call)
+    return None
+
+
 def _crash(state: State, _: Record) -> tuple[str, str] | None:
     """Memory is lost: nobody waits for anybody until the journal shows that they do."""
     state.at.clear()
@@ -372,6 +385,7 @@ ACTIONS: Final[dict[str, Callable[[State, Record], tuple[str, str] | None]]] = {
     "late": _record_late,
     "paused": _pause,
     "noted": _note,
+    "resumed": _take_up,
     "crash": _crash,
 }
 

@@ -193,3 +193,14 @@ def test_parallel_calls_keep_their_ids_in_every_life_whichever_of_them_runs_firs
 
     for seed in range(4):
         run(scenario, seed)
+
+
+def test_calls_to_nobody_share_no_session_however_long_ago_and_whoever_made_the_last_one():
+    async def scenario(world):
+        await world.node([Agent("A")])
+        for user in ("one", "two"):
+            reply = await world.call("NOBODY", "GO", user_id=user)
+            assert reply.error.code == "ROUTING_UNKNOWN_AGENT"
+            await asyncio.sleep(2 * 24 * 60 * 60)
+
+    run(scenario)

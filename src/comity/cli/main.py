@@ -26,6 +26,7 @@ from comity.cli import (
     query,
     sessions,
     show,
+    sim,
     spans,
     trace,
     view,
@@ -57,6 +58,7 @@ COMMANDS: Final[dict[str, Any]] = {
     "view": view,
     "spans": spans,
     "convert": convert,
+    "sim": sim,
     "doctor": doctor,
 }
 

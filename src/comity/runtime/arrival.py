@@ -110,9 +110,8 @@ class Reader:
             context = _decode_background(encode(context))  # a copy: what the caller holds may change, what was sent may not
         if problems or capability is None:  # something is not known to be sound, so nothing is recorded as it came
             target, called = _name(target), _name(called)
-            identity = Identity(
-                _name(identity.user_id), _name(identity.tenant_id), _name(identity.session_id), identity.parent_session_id
-            )
+            session_id = None if identity.session_id is None else _name(identity.session_id)  # none named is none named
+            identity = Identity(_name(identity.user_id), _name(identity.tenant_id), session_id, identity.parent_session_id)
         chain: tuple[str, ...] = ()
         if above is None:
             source, root_id, parent_id, correlation_id = None, request_id, None, request_id

@@ -21,7 +21,7 @@ from comity.core.call import CANCEL, FINISH, QUEUED, RUNNING
 from comity.core.envelope import Error, Reply, Request, Status, Usage, is_id
 from comity.core.fencing import Terms
 from comity.core.guardrail import Guardrail
-from comity.core.journal import Accepted, Record, Refused
+from comity.core.journal import Accepted, Record, Refused, Resumed
 from comity.core.ledger import Account
 from comity.core.limits import Limits
 from comity.core.payload import unpack
@@ -370,6 +370,8 @@ class CallPath:
                 accept_once(self, self._journal, call, record)
                 return
             self._journal.append((record,))
+        elif parent is not None:  # made again: with a new deadline, within its caller's
+            self._journal.append((Resumed(request, self._journal.node_id, now_ms),))
         self.place(call, now_ms)
 
     def place(self, call: Call, now_ms: int) -> None:

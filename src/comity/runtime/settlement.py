@@ -83,12 +83,7 @@ class Settlement:
             if event is FINISH:
                 self._late(call, reply, now_ns // 1_000_000)
             return False
-        if (
-            event is FINISH
-            and now_ns > call.request.deadline_at * 1_000_000
-            and (call.way is None or call.way.fence is not None)
-        ):
-            # A process that stood still finds results waiting before it finds out that their time is over.
+        if event is FINISH and _is_overdue(call, now_ns):
             self._expire(call)
             self._late(call, reply, now_ns // 1_000_000)
             return False
@@ -280,6 +275,11 @@ def _wake(call: Call) -> None:
     for waiter in call.waiters or ():
         if not waiter.done():
             waiter.set_result(None)
+
+
+def _is_overdue(call: Call, now_ns: int) -> bool:
+    """Whether a result comes too late, though no timer said so: a process that stood still finds results before timers."""
+    return now_ns > call.request.deadline_at * 1_000_000 and (call.way is None or call.way.fence is not None)
 
 
 def _timeout(call: Call) -> Reply:

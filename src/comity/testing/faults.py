@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -74,6 +74,11 @@ class Fault(Struct, frozen=True, kw_only=True):
     count: int | None = None
     from_ms: float = 0.0
     until_ms: float = float("inf")
+
+    @classmethod
+    def each(cls, *kinds: Kind | str, **more: Any) -> tuple[Fault, ...]:
+        """Return a fault of each of these kinds, or of every kind if none is named; `more` goes to each."""
+        return tuple(cls(kind=Kind(kind), **more) for kind in kinds or Kind)
 
     def __post_init__(self) -> None:
         if not 0 <= self.probability <= 1:

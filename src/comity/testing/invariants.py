@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from comity.core.envelope import Reply, Status
 from comity.core.journal import Accepted, Settled
+from comity.core.limits import Limits
 from comity.core.tool import Tool
 from comity.testing.observed import Observed, Running, Written
 
@@ -75,7 +76,13 @@ def limits_only_shrink(_: Observed, call: Written) -> str:
     mine, given = call.request, call.above.request
     if mine.deadline_at > call.above.deadline_at:
         return f"deadline {mine.deadline_at} is later than its caller's {call.above.deadline_at}"
-    return "" if mine.limits is given.limits or given.limits.allows(mine.limits) else f"{mine.limits} exceed {given.limits}"
+    if mine.limits is given.limits:
+        return ""
+    for name in Limits.__struct_fields__:
+        asked, had = getattr(mine.limits, name), getattr(given.limits, name)
+        if had is not None and (asked is None or asked > had):
+            return f"{name} {asked} is more than its caller's {had}"
+    return ""
 
 
 def isolation_holds(_: Observed, call: Written) -> str:
@@ -99,10 +106,10 @@ def budget_conserved(_: Observed, call: Written) -> str:
     return ""
 
 
-def accepted_once(_: Observed, call: tuple[Accepted, Written | None, bool]) -> str:
-    """A call is begun once. A tool that may be repeated may be begun again while nobody knows whether it happened."""
-    record, known, is_repeatable = call
-    if known is None or (known.is_tool and known.is_open and is_repeatable):
+def accepted_once(_: Observed, call: tuple[Accepted, Written | None]) -> str:
+    """A call is begun once. A tool may be begun again in another life; whether it is done again, its effect will show."""
+    record, known = call
+    if known is None or (known.is_tool and known.is_open):
         return ""
     return f"{record.request.request_id} was accepted before"
 

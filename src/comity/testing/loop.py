@@ -155,15 +155,15 @@ class SimLoop(asyncio.BaseEventLoop):
             if self._is_shuffled and len(ready) > 1:
                 ready.rotate(-int(self._chance() * len(ready)))
             handle = ready.popleft()
-            if handle._cancelled:  # noqa: SLF001
+            if handle._cancelled:
                 continue
-            life = handle._context.get(LIFE)  # noqa: SLF001
+            life = handle._context.get(LIFE)
             if life is not None and not self._may_run(life, handle):
                 continue
             self.steps += 1
             if self.steps > self._steps_max:
                 raise LivelockError(f"{self._steps_max} steps and no end")
-            handle._run()  # noqa: SLF001
+            handle._run()
         handle = None
 
     # --- processes ---
@@ -198,7 +198,7 @@ class SimLoop(asyncio.BaseEventLoop):
         dead.is_dead = True
         while self._graveyard:
             task = self._graveyard.pop()
-            task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
             with contextlib.suppress(BaseException):
                 dead.context.run(_close, task.get_coro())
         self._ready.clear()  # type: ignore[attr-defined]
@@ -211,21 +211,21 @@ class SimLoop(asyncio.BaseEventLoop):
         """Move to the next timer and make ready what is due then."""
         scheduled = self._scheduled  # type: ignore[attr-defined]
         if self._timer_cancelled_count > max(_CANCELLED_TIMERS_MAX, len(scheduled) // 2):  # type: ignore[has-type]
-            scheduled[:] = [one for one in scheduled if not one._cancelled]  # noqa: SLF001
+            scheduled[:] = [one for one in scheduled if not one._cancelled]
             heapq.heapify(scheduled)
             self._timer_cancelled_count = 0
         ready = self._ready  # type: ignore[attr-defined]
         while scheduled:
             timer = scheduled[0]
-            if timer._cancelled:  # noqa: SLF001
+            if timer._cancelled:
                 self._timer_cancelled_count = max(self._timer_cancelled_count - 1, 0)
             elif not ready:
-                self._now_s = max(self._now_s, timer._when)  # noqa: SLF001
-            elif timer._when > self._now_s:  # noqa: SLF001
+                self._now_s = max(self._now_s, timer._when)
+            elif timer._when > self._now_s:
                 return
             heapq.heappop(scheduled)
-            timer._scheduled = False  # noqa: SLF001
-            if not timer._cancelled:  # noqa: SLF001
+            timer._scheduled = False
+            if not timer._cancelled:
                 ready.append(timer)
         if not ready:
             raise StuckError("nothing is ready and no timer is set: everything waits for something that never comes")

@@ -16,23 +16,44 @@ from comity.core.agent import Agent
 from comity.core.breaker import Policy
 from comity.core.envelope import Reply
 from comity.core.limits import Limits
+from comity.core.model import Prompt, User
 from comity.core.tool import Risk, Tool
 from comity.errors import ComityError, TargetError
 from comity.runtime.context import Context
 from comity.testing.faults import Fault, Kind
 from comity.testing.invariants import ViolationError
-from comity.testing.world import World
+from comity.testing.scripted import ScriptedModel
+from comity.testing.world import World, current_world
 
 Plan = dict[str, Any]
 
 # Every fault, with probabilities at which most calls still get through. What a crash does to the disk is decided at the crash.
-_OFTEN: Final = {Kind.STORE_PARTIAL_WRITE: 0.4, Kind.STORE_TORN_TAIL: 0.4, Kind.STORE_UNFLUSHED_LOST: 0.3, Kind.CLOCK_SKEW: 0.3}
+_OFTEN: Final = {
+    Kind.NODE_PAUSE: 0.04, Kind.NODE_CRASH: 0.02, Kind.CLOCK_SKEW: 0.3,
+    Kind.STORE_PARTIAL_WRITE: 0.4, Kind.STORE_TORN_TAIL: 0.4, Kind.STORE_UNFLUSHED_LOST: 0.3,
+}  # fmt: skip
 STORM: Final = tuple(Fault(kind=kind, probability=_OFTEN.get(kind, 0.01)) for kind in Kind)
 
 ROOTS: Final = 36
+# What a long run must reach, or it has shown nothing about it.
+MARKS: Final = (
+    "call had to wait",
+    "calls of a dead node taken up",
+    "client asked again",
+    "late reply",
+    "node crashed",
+    "node restarted",
+    "partial write",
+    "paused node came back",
+    "repeated request joined",
+    "torn tail",
+    "unflushed writes lost",
+    "wait-for cycle refused",
+)
 USERS: Final = ("ada", "bob", "eve")
 AGENTS: Final = ("serial", "narrow", "broad", "slow", "cart")
 DEPTH: Final = 3
+WIDE: Final = Limits(depth_max=9, fan_out_max=99, calls_max=500)  # what a greedy agent asks for, and must not get
 
 
 async def do(ctx: Context, plan: dict[str, Any]) -> dict[str, Any]:
@@ -50,6 +71,8 @@ async def do(ctx: Context, plan: dict[str, Any]) -> dict[str, Any]:
         except ComityError as error:
             if error.code == "STORE_UNAVAILABLE":
                 raise
+    if plan["asks"]:
+        await _ask_model()
     replies: list[Reply] = []
     if plan["at_once"]:
         replies = await ctx.gather(*(_ask(ctx, one) for one in plan["calls"]))
@@ -64,10 +87,18 @@ async def do(ctx: Context, plan: dict[str, Any]) -> dict[str, Any]:
     return {"users": sorted(set(users))}
 
 
+async def _ask_model() -> None:
+    """Ask a model and be content with whatever it says; what its provider does may still fail the call."""
+    model = current_world().model(ScriptedModel(lambda _: "yes"))
+    async for _ in model.stream(Prompt(messages=(User(text="well?"),))):
+        pass
+
+
 def _keep(ctx: Context) -> list[str]:
     """Leave something behind where only the same user should find it, and return what was there."""
+    known = ctx.session.facts.get("user")
+    found = [] if known is None else [str(known)]
     ctx.session.learn("user", ctx.request.user_id)
-    found = [str(ctx.session.facts["user"])]
     if "/" in ctx.request.target:
         found += ctx.state.setdefault("users", [])
         ctx.state["users"] = [ctx.request.user_id]
@@ -78,7 +109,10 @@ def _ask(ctx: Context, one: dict[str, Any]) -> Any:
     target = one["to"]
     if target == "cart":
         target = f"cart/{ctx.request.user_id}"
-    return ctx.call(target, "DO", {"plan": one["plan"]}, timeout_ms=one["timeout_ms"], objective=one["objective"])
+    limits = WIDE if one["is_greedy"] else None
+    return ctx.call(
+        target, "DO", {"plan": one["plan"]}, timeout_ms=one["timeout_ms"], objective=one["objective"], limits=limits
+    )
 
 
 async def _pay(amount: int, idempotency_key: str) -> str:
@@ -134,6 +168,7 @@ class Drawer:
         self._chance = chance = world.stream("plans")
         self._share_of_tools = world.knob(0.0, 0.1, 0.3)
         self._share_of_failures = world.knob(0.0, 0.05, 0.3)
+        self._share_of_models = world.knob(0.0, 0.3)
         self._share_kept = world.knob(0.0, 0.2)
         self._timeouts = world.knob((20, 200, 2_000), (5_000, 30_000), (50,))
         self._most_calls = world.knob(2, 3, 4)
@@ -148,6 +183,7 @@ class Drawer:
             "tokens": 7 if draw() < 0.1 else 0,
             "keeps": draw() < self._share_kept,
             "tool": chance.choice(("pay", "pay", "look")) if draw() < self._share_of_tools else "",
+            "asks": draw() < self._share_of_models,
             "at_once": draw() < 0.5,
             "fails": _failure(chance) if draw() < self._share_of_failures else "",
             "calls": [self._call(depth - 1) for _ in range(count)],
@@ -160,6 +196,7 @@ class Drawer:
             "plan": self.plan(depth),
             "timeout_ms": chance.choice(self._timeouts),
             "objective": "this" if self._random() < 0.1 else "",
+            "is_greedy": self._random() < 0.1,
         }
 
     def limits(self) -> Limits:

@@ -146,7 +146,7 @@ class ModelServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        assert task is not None  # noqa: S101  the server runs this as a task
+        assert task is not None
         self._connections.add(task)
         self._quiet.clear()
         try:

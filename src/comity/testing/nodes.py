@@ -38,7 +38,7 @@ class FaultyExecution(Execution):
     __slots__ = ("_life", "_world")
 
     def __init__(self, world: World, life: Life, real: Execution) -> None:
-        super().__init__(real._clock, real._ids, _run_inline, real._hide)  # noqa: SLF001
+        super().__init__(real._clock, real._ids, _run_inline, real._hide)
         self._world = world
         self._life = life
 
@@ -85,11 +85,11 @@ class WatchedNode(Node):
     def _watch(self) -> None:
         """Put a witness beside every step that matters, before the first of them is taken."""
         world, life, witness, path = self._world, self._life, self._world.witness, self._path
-        assert path is not None  # noqa: S101
+        assert path is not None
         activations, settlement, toolbox = path.activations, path.settlement, path.toolbox
-        path._execution = FaultyExecution(world, life, path._execution)  # noqa: SLF001
-        start, admit, leave = activations._start, activations.admit, activations.leave  # noqa: SLF001
-        close, run_tool, enter = settlement._close, toolbox._run, path.enter  # noqa: SLF001
+        path._execution = FaultyExecution(world, life, path._execution)
+        start, admit, leave = activations._start, activations.admit, activations.leave
+        close, run_tool, enter = settlement._close, toolbox._run, path.enter
 
         def started(call: Call) -> None:
             if not life.is_dead:
@@ -127,8 +127,8 @@ class WatchedNode(Node):
                     agent.pending_max = queue_max
             return enter(arrival, *rest, **more)
 
-        activations._start, activations.admit, activations.leave = started, admitted, left  # type: ignore[method-assign]  # noqa: SLF001
-        settlement._close, toolbox._run = closing, used  # type: ignore[method-assign, assignment]  # noqa: SLF001
+        activations._start, activations.admit, activations.leave = started, admitted, left  # type: ignore[method-assign]
+        settlement._close, toolbox._run = closing, used  # type: ignore[method-assign, assignment]
         path.enter = entered  # type: ignore[method-assign]
 
 
@@ -143,7 +143,6 @@ class SimNode:
         self._world = world
         self._agents = tuple(agents)
         self._more = more
-        world.witness.repeatable |= {tool.name: tool.idempotent for tool in more.get("tools", ())}
         self._lives = 0
         self._journal: SimJournal | None = None
         self._waiting: dict[asyncio.Future[Any], None] = {}  # clients that wait for this life
@@ -160,9 +159,14 @@ class SimNode:
         """Whether its journal has stopped for good."""
         return self._journal is not None and self._journal.failure is not None
 
+    def break_store(self) -> None:
+        """Let its journal accept nothing any more, as after a failed write."""
+        if self._journal is not None:
+            self._journal.failure = UnavailableError("the store could not be written", code="STORE_UNAVAILABLE")
+
     def breakers(self) -> Mapping[tuple[str, str], Breaker]:
         """Return the breakers of the life that runs."""
-        path = None if self.node is None else self.node._path  # noqa: SLF001
+        path = None if self.node is None else self.node._path
         return {} if path is None else path.settlement.breakers
 
     async def start(self) -> None:
@@ -171,7 +175,7 @@ class SimNode:
         self.is_starting = True
         while True:
             self._lives += 1
-            life = self.life = Life(self.name, self._lives)
+            life = self.life = world.life(self.name, self._lives)
             self.clock = SimClock(world.loop, world.skew_of(life))
             self._journal = SimJournal(world, world.disk, life)
             self.node = WatchedNode(
@@ -199,7 +203,7 @@ class SimNode:
     async def within(self, work: Awaitable[Any]) -> Any:
         """Let the process that runs now do something and wait for it. Raises `CrashedError` if it dies meanwhile."""
         life, loop = self.life, self._world.loop
-        assert life is not None  # noqa: S101
+        assert life is not None
         done: asyncio.Future[Any] = loop.create_future()
         self._waiting[done] = None
         task: SimTask = loop.create_task(work, context=life.context.copy())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from comity.core.call import Event, State
 from comity.core.envelope import Reply, Request
-from comity.core.journal import Accepted, Late, Paused, Record, Refused, Resumed, Saved, Settled
+from comity.core.journal import Accepted, Late, Noted, Paused, Record, Refused, Resumed, Saved, Settled
 from comity.core.tool import Tool
 from comity.testing import invariants
 from comity.testing.invariants import Check, Ended, Told, Used, ViolationError
@@ -32,7 +32,6 @@ class Witness:
         self.transitions: dict[tuple[str, str, str], int] = {}  # machine, state and event
         self.appends: list[tuple[Record, ...]] = []  # as they were written, for whoever follows them through the specification
         self._world = world
-        self.repeatable: dict[str, bool] = {}  # tools that may be begun again, by name
 
     # --- what is written ---
 
@@ -50,17 +49,19 @@ class Witness:
                 self._refused(life, record)  # type: ignore[arg-type]
             elif kind is Late:
                 self._late(life, record)  # type: ignore[arg-type]
+            elif kind is Resumed:
+                self._resumed(life, record)  # type: ignore[arg-type]
             elif kind is Paused:
                 self._note(life, "paused", record.request.request_id)  # type: ignore[union-attr]
             else:
-                assert kind is Saved or kind is Resumed, f"a record nobody knows: {record}"  # noqa: S101
+                assert kind is Saved or kind is Noted, f"a record nobody knows: {record}"
         for call in ended:
             self._ask(invariants.ON_APPENDED, call, call.request.request_id)
 
     def _accepted(self, life: Life, record: Accepted) -> None:
         observed, request = self.observed, record.request
         known = observed.written.get(request.request_id)
-        self._ask(invariants.ON_REPEATED, (record, known, self.repeatable.get(request.capability, False)), request.request_id)
+        self._ask(invariants.ON_REPEATED, (record, known), request.request_id)
         if known is not None:
             return
         call = Written(request, observed.written.get(request.parent_id or ""), life)
@@ -99,11 +100,21 @@ class Witness:
             self.observed.open_roots.pop(request.request_id, None)
         ended.append(call)
 
+    def _resumed(self, life: Life, record: Resumed) -> None:
+        request = record.request
+        self._note(life, "takes up", request.request_id)
+        call = self.observed.written.get(request.request_id)
+        if call is not None:
+            call.request, call.deadline_at = request, request.deadline_at
+            self._ask((("LimitsOnlyShrink", invariants.limits_only_shrink),), call, request.request_id)
+
     def _refused(self, life: Life, record: Refused) -> None:
         error = record.reply.error
         code = "" if error is None else error.code
         self.calls += 1
         self.refusals[code] = self.refusals.get(code, 0) + 1
+        if code == "ROUTING_DEADLOCK_PREVENTED":
+            self._world.reached("wait-for cycle refused")
         self._note(life, "refuses", f"{record.request.request_id} {record.request.target} {code}")
 
     def _late(self, life: Life, record: Late) -> None:
@@ -144,9 +155,6 @@ class Witness:
     def _enter(self, life: Life, call: Call) -> Running:
         self._moved("call", State.ADMITTED, Event.QUEUE)
         request = call.request
-        written = self.observed.written.get(request.request_id)
-        if written is not None:  # made again in a later life: it has a new deadline, within its caller's
-            written.deadline_at = request.deadline_at
         parent = self.observed.running_of(life, request.parent_id)
         one = Running(request, life, parent, call.agent.concurrency, call.agent.pending_max)
         self.observed.enter(one)
@@ -179,6 +187,7 @@ class Witness:
         code = "" if reply.error is None else reply.error.code
         self._world.trace.add(self._world.loop.time(), "client", "is told", f"{request_id} {reply.status} {code}".rstrip())
         if code in UNWRITABLE:
+            self.refusals[code] = self.refusals.get(code, 0) + (reply.status == "refused")
             return
         self._ask(invariants.ON_TOLD, Told(request_id, reply, is_written), request_id)
         if reply.status != "refused":  # whoever was refused may ask again

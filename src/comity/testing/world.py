@@ -12,7 +12,7 @@ import itertools
 import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextvars import Context
+from contextvars import Context, ContextVar
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct
@@ -27,8 +27,10 @@ from comity.core.breaker import State as BreakerState
 from comity.core.envelope import Reply
 from comity.core.journal import Record
 from comity.errors import UnavailableError
+from comity.ports import Model
 from comity.testing.chance import EPOCH_NS, sealed, stream
 from comity.testing.faults import Fault, Faults, Firing, Kind
+from comity.testing.faulty_model import FaultyModel
 from comity.testing.invariants import ViolationError
 from comity.testing.journal import Disk
 from comity.testing.loop import Life, LivelockError, SimLoop, StuckError, kill
@@ -49,6 +51,13 @@ TRIES_MAX: Final = 200
 
 Scenario = Callable[["World"], Awaitable[None]]
 Choice = TypeVar("Choice")
+
+_CURRENT: ContextVar[World] = ContextVar("comity_world")
+
+
+def current_world() -> World:
+    """Return the world that the code that asks is in: for agents that are declared once and run in many."""
+    return _CURRENT.get()
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -97,6 +106,7 @@ class World:
         self.context = Context()  # of what belongs to no process
         self.loop = SimLoop(self.stream("order"), is_shuffled=self.stream("mode").random() < 0.5, steps_max=steps_max)
         self.loop.on_cut = self.crash
+        self.context.run(_CURRENT.set, self)
         self.disk = Disk()
         self.nodes: dict[str, SimNode] = {}
         self.witness = Witness(self)
@@ -131,11 +141,15 @@ class World:
         await node.start()
         return node
 
+    def model(self, model: Model) -> FaultyModel:
+        """Put a model behind a provider that fails as this seed decides."""
+        return FaultyModel(self, model)
+
     async def call(self, target: str, capability: str, inputs: dict[str, Any] | None = None, **more: Any) -> Reply:
         """Call as a careful client does: under one request id, at any node, again if the node dies, until there is a reply."""
         more.setdefault("request_id", f"r{next(self._ids)}")
         reply: Reply | None = None
-        for _ in range(TRIES_MAX):
+        for tried in range(TRIES_MAX):
             node = self._clients.choice(list(self.nodes.values()))
             try:
                 reply = await node.call(target, capability, inputs, **more)
@@ -144,7 +158,7 @@ class World:
             else:
                 if not self._is_to_ask_again(reply):
                     return reply
-            await asyncio.sleep(0.05 + 0.1 * self._clients.random())
+            await asyncio.sleep(min(0.05 * (tried + 1), 1.0) * (0.5 + self._clients.random()))
         if reply is None:
             raise CrashedError(f"no node answered {more['request_id']} in {TRIES_MAX} tries")
         return reply
@@ -165,6 +179,11 @@ class World:
                 self.crash(life)  # somebody restarts a node that can write nothing
         for node in self.nodes.values():
             await node.until_up()
+
+    def arm(self, node: SimNode) -> None:
+        """From here on count the steps of a node's process up to the one at which this run is to cut it."""
+        if self.cut_at_step is not None and node.life is not None:
+            node.life.steps_left = self.cut_at_step - 1
 
     # --- what strikes ---
 
@@ -209,6 +228,12 @@ class World:
             self.note(str(node.life), "goes on", "")
             self.loop.go_on(node.life)
 
+    def life(self, name: str, number: int) -> Life:
+        """Begin the life of a process of this world."""
+        life = Life(name, number)
+        life.context.run(_CURRENT.set, self)
+        return life
+
     def skew_of(self, life: Life) -> int:
         """Return how far the clock of a new process is off, in nanoseconds."""
         chance = self.strikes(Kind.CLOCK_SKEW, life.name)
@@ -241,7 +266,7 @@ class World:
         error: BaseException | None = None
         with self._observing():
             try:
-                self.loop.run_until_complete(self._main(scenario))
+                self.loop.run_until_complete(self.loop.create_task(self._main(scenario), context=self.context.copy()))
             except (LivelockError, StuckError) as caught:
                 error = self.violation = self.violation or ViolationError("EveryCallEnds", str(caught))
             except BaseException as caught:  # noqa: BLE001  a scenario's own assertions are a finding too
@@ -282,7 +307,7 @@ class World:
             await asyncio.sleep(0.1)
         if not any(breaker.state is not BreakerState.CLOSED for breaker in self._breakers()):
             return
-        longest_ms = max(one._policy.open_ms for one in self._breakers())  # noqa: SLF001
+        longest_ms = max(one._policy.open_ms for one in self._breakers())
         await asyncio.sleep(longest_ms / 1000 + 1)
         for node in self.nodes.values():
             for (agent, capability), breaker in node.breakers().items():
@@ -325,7 +350,7 @@ class World:
     @contextlib.contextmanager
     def _observing(self) -> Iterator[None]:
         """Seal the world off, and see the steps of every state machine."""
-        witness, move = self.witness, Breaker._move  # noqa: SLF001
+        witness, move = self.witness, Breaker._move
         key = self.stream("key").randbytes(32)
 
         def advance(state: activation.State, event: activation.Event) -> activation.State:

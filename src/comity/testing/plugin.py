@@ -1,0 +1,30 @@
+"""The pytest plugin: `--comity-seed` and `--comity-faults` repeat one run of a simulated test. Loads nothing else."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+
+def pytest_addoption(parser: Any) -> None:
+    """Declare the options."""
+    group = parser.getgroup("comity", "simulated agents")
+    group.addoption("--comity-seed", type=int, default=None, metavar="N", help="run simulated tests with this seed only")
+    group.addoption(
+        "--comity-faults", default=None, metavar="SCHEDULE", help="and with these faults only, as a failure printed them"
+    )
+
+
+def pytest_configure(config: Any) -> None:
+    """Pass on what was asked, to the processes of pytest-xdist as well."""
+    for option, variable in (("comity_seed", "COMITY_SEED"), ("comity_faults", "COMITY_FAULTS")):
+        value = config.getoption(option)
+        if value is not None:
+            os.environ[variable] = str(value)
+
+
+def pytest_unconfigure(config: Any) -> None:
+    """Leave nothing behind."""
+    for option, variable in (("comity_seed", "COMITY_SEED"), ("comity_faults", "COMITY_FAULTS")):
+        if config.getoption(option) is not None:
+            os.environ.pop(variable, None)

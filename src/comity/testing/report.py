@@ -1,0 +1,90 @@
+"""What a campaign of many seeds came to: how much was simulated, what went wrong on purpose, what was reached, what was not."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from comity.core import activation, breaker, call
+from comity.testing.faults import Kind
+from comity.testing.world import Outcome
+
+# A call is queued in the same step that admits it, so nothing can come between. See `runtime.path`.
+UNREACHABLE: Final = frozenset({("call", "admitted", "cancel"), ("call", "admitted", "expire")})
+MACHINES: Final = {"call": call.TRANSITIONS, "activation": activation.TRANSITIONS, "breaker": breaker.TRANSITIONS}
+TRANSITIONS: Final = tuple(
+    (machine, str(state), str(event))
+    for machine, table in MACHINES.items()
+    for state, events in table.items()  # type: ignore[attr-defined]
+    for event in events
+)
+_COLLECT_EVERY: Final = 25
+
+
+class Report:
+    """Adds up outcomes."""
+
+    def __init__(self) -> None:
+        self.seeds = 0
+        self.calls = 0
+        self.steps = 0
+        self.cpu_s = 0.0
+        self.fired: Counter[Kind] = Counter()
+        self.marks: Counter[str] = Counter()
+        self.refusals: Counter[str] = Counter()
+        self.transitions: Counter[tuple[str, str, str]] = Counter()
+        self.failed: list[Outcome] = []
+
+    def add(self, outcome: Outcome) -> None:
+        """Add one run."""
+        self.seeds += 1
+        self.calls += outcome.calls
+        self.steps += outcome.steps
+        self.fired.update(firing.kind for firing in outcome.fired)
+        self.marks.update(outcome.marks)
+        self.refusals.update(outcome.refusals)
+        self.transitions.update(outcome.transitions)
+        if not outcome.ok:
+            self.failed.append(outcome)
+
+    def run(self, seeds: Iterable[int], play: Callable[[int], Outcome], *, failures_max: int = 5) -> None:
+        """Play seeds and add them up; stop after so many failures."""
+        for number, seed in enumerate(seeds, 1):
+            begun = time.process_time()
+            self.add(play(seed))
+            if number % _COLLECT_EVERY == 0:
+                gc.collect()  # a run does not collect: when that happens must not depend on what ran before
+            self.cpu_s += time.process_time() - begun
+            if len(self.failed) >= failures_max:
+                return
+
+    def missing(
+        self, *, faults: Iterable[Kind] = (), marks: Iterable[str] = (), refusals: Iterable[str] = (), transitions: bool = False
+    ) -> list[str]:
+        """Return what was never reached of what must be."""
+        found = [f"fault {kind}" for kind in faults if not self.fired[kind]]
+        found += [f"mark {mark}" for mark in marks if not self.marks[mark]]
+        found += [f"refusal {code}" for code in refusals if not self.refusals[code]]
+        if transitions:
+            found += [" ".join(step) for step in TRANSITIONS if not self.transitions[step] and step not in UNREACHABLE]
+        return found
+
+    def lines(self) -> list[str]:
+        """Return the report for people."""
+        rate = f"{self.calls / self.cpu_s:,.0f}" if self.cpu_s else "?"
+        lines = [
+            f"{self.seeds:,} seeds, {self.calls:,} calls, {self.steps:,} steps, {self.cpu_s:,.1f} s of one core: {rate} calls/s"
+        ]
+        lines += _table("faults", {str(kind): count for kind, count in self.fired.items()})
+        lines += _table("marks", self.marks)
+        lines += _table("refusals", self.refusals)
+        lines += _table("transitions", {" ".join(step): count for step, count in self.transitions.items()})
+        return lines
+
+
+def _table(title: str, counts: dict[str, int] | Counter[str]) -> list[str]:
+    rows = [f"  {count:>9,}  {name}" for name, count in sorted(counts.items(), key=lambda one: (-one[1], one[0]))]
+    return ["", f"{title} ({len(counts)})", *rows]

@@ -1,0 +1,165 @@
+"""Named scenarios: the eight of seed 002, each with what its opposite would break, and those the origin got wrong.
+
+Each is a whole small world that asserts what it is about; `mesh` is the large one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from comity.core.agent import Agent
+from comity.core.envelope import Reply
+from comity.core.limits import Limits
+from comity.runtime.context import Context
+from comity.testing.faults import Fault, Kind
+from comity.testing.mesh import MARKS, STORM, mesh
+from comity.testing.refusals import refusals
+from comity.testing.world import Scenario, World
+
+
+class Play(NamedTuple):
+    """A scenario, the faults it is played with, and the marks that a long run of it must reach."""
+
+    scenario: Scenario
+    faults: Sequence[Fault] = ()
+    marks: Sequence[str] = ()
+    is_swarm: bool = False
+
+    def run(self, seed: int, **more: Any) -> Any:
+        """Play it with a seed."""
+        return World(seed, faults=self.faults, is_swarm=self.is_swarm, **more).run(self.scenario)
+
+
+def relay(name: str, *, wait_s: float = 0.0, **more: Any) -> Agent:
+    """Return an agent that waits, asks the next of its route to go on with the rest, and tells who answered."""
+    agent = Agent(name, **more)
+
+    @agent.capability("GO")
+    async def go(ctx: Context, route: list[str]) -> list[str]:
+        if wait_s:
+            await asyncio.sleep(wait_s)
+        if not route:
+            return [name]
+        reply = await ctx.call(route[0], "GO", {"route": route[1:]})
+        return [name, *(reply.data if reply.ok else [_code(reply)])]
+
+    return agent
+
+
+def _code(reply: Reply) -> str:
+    return "" if reply.error is None else reply.error.code
+
+
+async def test_agent_calls_agent_success(world: World) -> None:
+    """A calls B, B answers, A answers."""
+    await world.node([relay("A"), relay("B")])
+    reply = await world.call("A", "GO", {"route": ["B"]}, user_id="u")
+    assert (reply.status, reply.data, reply.usage.calls) == ("success", ["A", "B"], 1)
+
+
+async def test_agent_call_cycle_detection(world: World) -> None:
+    """A → B → A is refused at once: the reply says so, no time passes, and the second A never runs."""
+    await world.node([relay("A"), relay("B")])
+    begun = world.loop.time()
+    reply = await world.call("A", "GO", {"route": ["B", "A"]}, user_id="u")
+    assert reply.data == ["A", "B", "ROUTING_CYCLE_DETECTED"]
+    assert world.loop.time() - begun < 0.1
+    assert world.witness.refusals == {"ROUTING_CYCLE_DETECTED": 1}
+
+
+async def test_agent_call_timeout(world: World) -> None:
+    """A slow agent is given up at the deadline and not before, and its caller is told."""
+    await world.node([relay("A"), relay("SLOW", wait_s=60)])
+    begun = world.loop.time()
+    reply = await world.call("A", "GO", {"route": ["SLOW"]}, user_id="u", timeout_ms=2_000)
+    assert (reply.status, _code(reply)) == ("timeout", "CALL_TIMEOUT")
+    assert 2.0 <= world.loop.time() - begun < 2.1
+
+
+async def test_agent_call_depth_limit(world: World) -> None:
+    """The chain goes as deep as it may and no deeper."""
+    names = [f"A{number}" for number in range(5)]
+    await world.node([relay(name) for name in names])
+    reply = await world.call("A0", "GO", {"route": names[1:]}, user_id="u", limits=Limits(depth_max=3))
+    assert reply.data == ["A0", "A1", "A2", "A3", "LIMIT_DEPTH_EXCEEDED"]
+
+
+async def test_agent_call_with_storage_faults(world: World) -> None:
+    """A store that fails now and then costs time, and no answer: every one that is given is right and survives."""
+    await world.node([relay("A"), relay("B")])
+    for _ in range(12):
+        reply = await world.call("A", "GO", {"route": ["B"]}, user_id="u")
+        assert reply.ok or _code(reply) in {"STORE_UNAVAILABLE", "CALL_INTERRUPTED"}, reply
+        assert not reply.ok or reply.data[0] == "A", reply
+
+
+async def test_determinism_multi_agent(world: World) -> None:
+    """Many agents at once; the trace of a seed is compared byte by byte by whoever runs this twice."""
+    names = [f"A{number}" for number in range(4)]
+    await world.node([relay(name, wait_s=0.01, concurrency=world.knob(1, 4)) for name in names])
+    routes = [world.chance.sample(names, 3) for _ in range(20)]
+    replies = await asyncio.gather(*(world.call(one[0], "GO", {"route": one[1:]}, user_id="u") for one in routes))
+    assert all(reply.data[0] == route[0] for reply, route in zip(replies, routes, strict=True) if reply.ok)
+
+
+async def hanging(world: World) -> None:
+    """Agents that never answer, on nodes that die: what was accepted ends at its deadline all the same, asked for or not."""
+    await world.node([relay("A"), relay("HANG", wait_s=1e9)])
+    node = next(iter(world.nodes.values()))
+    for _ in range(5):
+        asking = asyncio.ensure_future(node.call("A", "GO", {"route": ["HANG"]}, user_id="u", timeout_ms=1_000))
+        await asyncio.sleep(0.3)
+        if world.chance.random() < 0.5 and node.life is not None:
+            world.crash(node.life)
+        await asyncio.wait([asking], timeout=0.1)
+        asking.cancel()
+        await node.until_up()
+
+
+async def cross_root_deadlock(world: World) -> None:
+    """Two users hold a serial agent each and ask for the other's: neither chain has a cycle, and still neither could end."""
+    agents = []
+    both = asyncio.Barrier(2)
+    for name, other in (("A", "B"), ("B", "A")):
+        agent = Agent(name, concurrency=1)
+
+        @agent.capability("ASK")
+        async def ask(ctx: Context, _other: str = other) -> str:
+            await both.wait()
+            return _code(await ctx.call(_other, "ANSWER"))
+
+        @agent.capability("ANSWER")
+        async def answer() -> str:
+            return "yes"
+
+        agents.append(agent)
+    await world.node(agents)
+    begun = world.loop.time()
+    replies = await asyncio.gather(*(world.call(name, "ASK", user_id=name) for name in ("A", "B")))
+    assert sorted(reply.data for reply in replies) == ["", "ROUTING_DEADLOCK_PREVENTED"]
+    assert world.loop.time() - begun < 1, "somebody waited for a timeout"
+
+
+STORAGE: Final = tuple(
+    Fault(kind=kind, probability=0.1)
+    for kind in (Kind.STORE_WRITE_FAILED, Kind.STORE_READ_FAILED, Kind.STORE_SLOW, Kind.STORE_FULL, Kind.NODE_CRASH_IN_WRITE)
+)
+DELAYS: Final = (
+    Fault(kind=Kind.AGENT_CALL_NETWORK_DELAY, probability=0.3),
+    Fault(kind=Kind.AGENT_CALL_TIMEOUT, probability=0.05),
+)
+
+SCENARIOS: Final[dict[str, Play]] = {
+    "mesh": Play(mesh, STORM, MARKS, is_swarm=True),
+    "refusals": Play(refusals),
+    "test_agent_calls_agent_success": Play(test_agent_calls_agent_success),
+    "test_agent_call_cycle_detection": Play(test_agent_call_cycle_detection),
+    "test_agent_call_timeout": Play(test_agent_call_timeout),
+    "test_agent_call_depth_limit": Play(test_agent_call_depth_limit),
+    "test_agent_call_with_storage_faults": Play(test_agent_call_with_storage_faults, STORAGE),
+    "test_determinism_multi_agent": Play(test_determinism_multi_agent, DELAYS),
+    "cross_root_deadlock": Play(cross_root_deadlock),
+    "hanging": Play(hanging),
+}

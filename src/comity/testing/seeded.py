@@ -1,0 +1,98 @@
+"""`@simulate`: a test that runs under many seeds, and when one fails says how to see it again with the fewest faults."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Final
+
+from comity.testing.faults import Fault, Firing, parse_schedule, schedule
+from comity.testing.shrink import shrink
+from comity.testing.world import STEPS_MAX, Outcome, World
+
+SEEDS: Final = 100
+LINES_SHOWN: Final = 40
+
+# What the pytest plugin was told; a seed or a schedule given there replaces what the test says.
+SEED_VARIABLE: Final = "COMITY_SEED"
+FAULTS_VARIABLE: Final = "COMITY_FAULTS"
+
+Test = Callable[..., Awaitable[None]]
+
+
+class SimulationError(AssertionError):
+    """A seed under which a test fails. The message holds the command that repeats it, and what happened."""
+
+
+def simulate(
+    *,
+    seeds: int | Iterable[int] = SEEDS,
+    faults: Sequence[Fault] = (),
+    is_swarm: bool = False,
+    steps_max: int = STEPS_MAX,
+) -> Callable[[Test], Callable[..., None]]:
+    """Run an `async` test whose first parameter is a `World` under many seeds.
+
+    @simulate(seeds=200, faults=Fault.each(Kind.NODE_CRASH))
+    async def test_nothing_is_lost(world): ...
+    """
+    numbers = range(seeds) if isinstance(seeds, int) else tuple(seeds)
+
+    def decorate(test: Test) -> Callable[..., None]:
+        @functools.wraps(test)
+        def run(*arguments: Any, **fixtures: Any) -> None:
+            __tracebackhide__ = True
+
+            def play(seed: int, only: Iterable[Firing] | None) -> Outcome:
+                world = World(seed, faults=faults, only=only, is_swarm=is_swarm, steps_max=steps_max)
+                return world.run(lambda world: test(*arguments, world, **fixtures))
+
+            asked, told = os.environ.get(SEED_VARIABLE), os.environ.get(FAULTS_VARIABLE)
+            only = None if told is None else parse_schedule(told)
+            for seed in numbers if asked is None else (int(asked),):
+                outcome = play(seed, only)
+                if not outcome.ok:
+                    smallest = outcome if only is not None else shrink(outcome, functools.partial(play, seed))
+                    raise SimulationError(explain(smallest, test)) from smallest.error
+
+        _hide_world(run, test)
+        return run
+
+    return decorate
+
+
+def explain(outcome: Outcome, test: Test) -> str:
+    """Return what failed, the command that repeats it, and how it came to that."""
+    shown = outcome.trace.lines(LINES_SHOWN)
+    left_out = len(outcome.trace.events) - len(shown)
+    return "\n".join(
+        (
+            outcome.failure,
+            f"seed {outcome.seed}, {len(outcome.fired)} faults: {schedule(outcome.fired)}",
+            "",
+            "see it again with:",
+            f"  {replay_command(outcome, test)}",
+            "",
+            *([f"({left_out} events before)"] if left_out else []),
+            *shown,
+        )
+    )
+
+
+def replay_command(outcome: Outcome, test: Test) -> str:
+    """Return the one command that repeats a run."""
+    running = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
+    name = running or f"{inspect.getsourcefile(test)}::{test.__name__}"
+    return f"python -m pytest '{name}' --comity-seed {outcome.seed} --comity-faults '{schedule(outcome.fired)}'"
+
+
+def _hide_world(run: Callable[..., None], test: Test) -> None:
+    """Let pytest see only the parameters that it must fill."""
+    signature = inspect.signature(test)
+    parameters = list(signature.parameters.values())
+    is_method = bool(parameters) and parameters[0].name == "self"
+    kept = [*parameters[:1], *parameters[2:]] if is_method else parameters[1:]
+    run.__signature__ = signature.replace(parameters=kept, return_annotation=None)  # type: ignore[attr-defined]
+    del run.__wrapped__  # type: ignore[attr-defined]

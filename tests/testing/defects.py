@@ -1,0 +1,215 @@
+"""For every invariant a broken twin of production code, and how many seeds it takes to catch it.
+
+`python tests/testing/defects.py` prints the table: defect, invariant, seeds needed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from unittest import mock
+
+import comity.core.limits
+import comity.runtime.path
+import comity.runtime.sessions
+import comity.runtime.settlement
+import comity.runtime.snapshot
+from comity.core import admission, call
+from comity.core.activation import State
+from comity.core.breaker import Breaker
+from comity.core.ledger import Account
+from comity.runtime.activation import Activation
+from comity.runtime.deadlines import Deadlines
+from comity.runtime.path import CallPath
+from comity.runtime.settlement import Settlement
+from comity.runtime.tools import Toolbox
+from comity.testing.scenarios import SCENARIOS
+
+
+class Defect(NamedTuple):
+    """A mistake somebody could make, the invariant that must catch it, and within how many seeds of which scenario."""
+
+    what: str
+    invariant: str
+    patches: Callable[[], list[Any]]
+    seeds_max: int = 60
+    scenario: str = "mesh"
+    known: int = 0  # a seed that caught it when somebody last looked
+
+    def seeds_needed(self) -> int | None:
+        """Return how many seeds it took until its own invariant caught it; None if none did."""
+        return next((number for number, seed in enumerate(range(self.seeds_max), 1) if self.is_caught_by(seed)), None)
+
+    def is_caught_by(self, seed: int) -> bool:
+        """Return whether a seed shows the defect, as a violation of its own invariant."""
+        with contextlib.ExitStack() as broken:
+            for patch in self.patches():
+                broken.enter_context(patch)
+            return SCENARIOS[self.scenario].run(seed).invariant == self.invariant
+
+
+def without(*rules: str) -> list[Any]:
+    """Leave rules of admission out."""
+    return [mock.patch.object(admission, "RULES", tuple(rule for rule in admission.RULES if rule.__name__ not in rules))]
+
+
+class ForgetfulJournal:
+    """Does not remember which tools were begun."""
+
+    def __init__(self, journal):
+        self._journal = journal
+
+    def __getattr__(self, name):
+        return getattr(self._journal, name)
+
+    def call(self, request_id):
+        return None
+
+
+def forgetful_toolbox() -> list[Any]:
+    make = Toolbox.__init__
+
+    def broken(self, tools, journal, clock):
+        make(self, tools, ForgetfulJournal(journal), clock)
+
+    return [mock.patch.object(Toolbox, "__init__", broken)]
+
+
+def close_children_apart() -> list[Any]:
+    """End a call and what is below it in two appends."""
+    settle = Settlement.settle
+
+    def broken(self, one, event, reply):
+        children, one.children = one.children, None
+        has_ended = settle(self, one, event, reply)
+        one.children = children
+        for child in tuple(children or ()):
+            asyncio.get_running_loop().call_later(0.01, self.cancel, child, "its caller has ended")
+        return has_ended
+
+    return [mock.patch.object(Settlement, "settle", broken)]
+
+
+async def at_once(self, records=(), terms=None) -> None:
+    """Do not wait for the disk."""
+    self._journal.append(records, None, terms)
+
+
+def nothing(*_, **__) -> None:
+    return None
+
+
+DEFECTS = (
+    Defect(
+        "nobody asks who waits for whom",
+        "NoDeadlock",
+        lambda: [mock.patch.object(comity.runtime.snapshot, "loop_closed_by", return_value=())],
+    ),
+    Defect("the cycle rule is left out", "NoCycle", lambda: without("cycle")),
+    Defect("the depth rule is left out", "DepthBounded", lambda: without("depth")),
+    Defect("the fan-out rule is left out", "FanOutBounded", lambda: without("fan_out"), known=1),
+    Defect("the pending rule is left out", "BoundedPendingCalls", lambda: without("pending")),
+    Defect(
+        "an agent starts calls without counting them",
+        "SingleActivation",
+        lambda: [mock.patch.object(Activation, "can_start", property(lambda seat: seat.state is State.ACTIVE))],
+    ),
+    Defect(
+        "what a callee asks for replaces what its caller had",
+        "LimitsOnlyShrink",
+        lambda: [mock.patch.object(comity.core.limits.Limits, "narrow", lambda limits, other: other or limits)],
+    ),
+    Defect(
+        "a callee gets an account of its own",
+        "BudgetConserved",
+        lambda: [mock.patch.object(Account, "narrowed", lambda account, limits: Account(limits))],
+    ),
+    Defect(
+        "a second life begins with a fresh budget",
+        "BudgetConserved",
+        lambda: [mock.patch.object(CallPath, "count", nothing)],
+        seeds_max=400,
+        known=4,
+    ),
+    Defect(
+        "a settled call can be settled again",
+        "SettledOnce",
+        lambda: [mock.patch.object(comity.runtime.settlement, "advance", return_value=call.State.SETTLED)],
+        known=1,
+    ),
+    Defect(
+        "a repeated request is begun again",
+        "SettledOnce",
+        lambda: [mock.patch.object(comity.runtime.path, "known", return_value=None)],
+    ),
+    Defect(
+        "nobody looks at the clock when a result comes",
+        "NoLateSuccess",
+        lambda: [
+            mock.patch.object(comity.runtime.settlement, "_is_overdue", return_value=False),
+            mock.patch.object(Deadlines, "add", nothing),
+        ],
+        known=3,
+    ),
+    Defect(
+        "a process that stood still delivers what it finds",
+        "NoLateSuccess",
+        lambda: [mock.patch.object(comity.runtime.settlement, "_is_overdue", return_value=False)],
+        seeds_max=1_500,
+        known=88,
+    ),
+    Defect("nobody remembers which tools were begun", "EffectAtMostOnce", forgetful_toolbox, seeds_max=200, known=4),
+    Defect(
+        "a tool does not wait for the disk",
+        "AuditPrecedesEffect",
+        lambda: [mock.patch.object(CallPath, "durable", at_once)],
+        known=1,
+    ),
+    Defect(
+        "what an earlier life left open is forgotten",
+        "AuditComplete",
+        lambda: [mock.patch.object(comity.runtime.settlement, "end_leftovers", return_value=())],
+        known=1,
+    ),
+    Defect("a call and those below it end in two records", "AuditComplete", close_children_apart),
+    Defect(
+        "sessions are found by tenant alone, and nobody checks whose they are",
+        "IsolationHolds",
+        lambda: [*without("isolation"), mock.patch.object(comity.runtime.sessions, "key_of", lambda tenant_id, _: tenant_id)],
+        known=1,
+    ),
+    Defect(
+        "no timer watches deadlines",
+        "EveryCallEnds",
+        lambda: [
+            mock.patch.object(comity.runtime.settlement, "_is_overdue", return_value=False),
+            mock.patch.object(Deadlines, "add", nothing),
+        ],
+        scenario="hanging",
+    ),
+    Defect(
+        "a probe that says nothing keeps its place",
+        "BreakerEventuallyProbes",
+        lambda: [mock.patch.object(Breaker, "released", nothing)],
+        seeds_max=600,
+        known=42,
+    ),
+)
+
+
+def main() -> int:
+    """Print the table and return whether something was missed."""
+    missed = 0
+    print(f"{'defect':<72} {'invariant':<26} seeds needed")
+    for defect in DEFECTS:
+        needed = defect.seeds_needed()
+        missed += needed is None
+        told = f"none in {defect.seeds_max}" if needed is None else f"{needed} (of at most {defect.seeds_max})"
+        print(f"{defect.what:<72} {defect.invariant:<26} {told}", flush=True)
+    return int(bool(missed))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

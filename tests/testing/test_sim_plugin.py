@@ -1,0 +1,118 @@
+"""`@simulate` as users have it: it finds a planted race, prints one command, and that command fails the same way."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from comity.testing import Fault, Kind, SimulationError, World, simulate
+from comity.testing.faults import Firing
+from comity.testing.shrink import shrink
+
+ROOT = Path(__file__).parents[2]
+
+
+def run_pytest(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COMITY_"))}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=clean | environment, capture_output=True, text=True, check=False)
+
+
+def test_a_short_users_test_finds_a_planted_race_and_the_printed_command_repeats_it():
+    test = ROOT / "examples" / "test_shop.py"
+    assert len(test.read_text().splitlines()) < 40
+    found = run_pytest(str(test), SHOP_MAY_FAIL="1")
+    assert found.returncode == 1
+    assert "sold what it did not have" in found.stdout
+    (command,) = re.findall(r"^E? *python -m pytest (.*--comity-seed.*)$", found.stdout, re.MULTILINE)
+    again = run_pytest(*shlex.split(command), SHOP_MAY_FAIL="1")
+    assert again.returncode == 1
+    assert "sold what it did not have" in again.stdout
+    without = run_pytest(*shlex.split(command.partition("--comity-faults")[0]), "--comity-faults", "none", SHOP_MAY_FAIL="1")
+    assert without.returncode == 0, "the fault that was printed is not needed"
+
+
+def crashes(count: int):
+    @simulate(seeds=3, faults=Fault.each(Kind.NODE_CRASH, probability=0.5))
+    async def test(world: World) -> None:
+        seen = 0
+        while seen < 40:
+            seen += 1
+            world.strikes(Kind.NODE_CRASH, "somewhere")
+        assert world.faults.counts().get(Kind.NODE_CRASH, 0) < count, "too many"
+
+    return test
+
+
+def test_a_failure_is_told_with_its_seed_its_smallest_schedule_and_its_command():
+    with pytest.raises(SimulationError) as caught:
+        crashes(3)()
+    told = str(caught.value)
+    assert "too many" in told
+    assert "seed 0, 3 faults: NodeCrash:" in told
+    assert told.count("python -m pytest") == 1
+
+
+def test_a_test_that_holds_passes():
+    crashes(100)()
+
+
+def test_a_seed_and_a_schedule_from_outside_replace_those_of_the_test(monkeypatch):
+    seen = []
+
+    @simulate(seeds=5, faults=Fault.each(Kind.NODE_CRASH, probability=1.0))
+    async def test(world: World) -> None:
+        hits = [world.strikes(Kind.NODE_CRASH, "x") is not None for _ in range(3)]
+        seen.append((world.seed, hits))
+
+    monkeypatch.setenv("COMITY_SEED", "77")
+    monkeypatch.setenv("COMITY_FAULTS", "NodeCrash:2")
+    test()
+    assert seen == [(77, [False, True, False])]
+
+
+def test_pytest_sees_the_other_parameters_as_fixtures(tmp_path):
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\nfrom comity.testing import simulate\n"
+        "@pytest.fixture\ndef name(): return 'ada'\n"
+        "@simulate(seeds=2)\nasync def test_it(world, name): assert name == 'ada'\n"
+    )
+    assert run_pytest(str(tmp_path / "test_it.py"), "-q").returncode == 0
+
+
+def test_the_plugin_loads_no_simulator():
+    code = "import sys, comity.testing.plugin; print(sorted(m for m in sys.modules if m.startswith('comity.testing.')))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "['comity.testing.plugin']"
+
+
+def test_shrinking_keeps_only_the_firings_that_matter():
+    needed = {Firing(Kind.NODE_CRASH, 3), Firing(Kind.NODE_CRASH, 17)}
+
+    def play(only):
+        async def scenario(world):
+            for _ in range(30):
+                world.strikes(Kind.NODE_CRASH, "x")
+            assert not needed <= set(world.faults.fired), "both"
+
+        return World(1, faults=Fault.each(Kind.NODE_CRASH, probability=1.0), only=only).run(scenario)
+
+    whole = play(None)
+    assert len(whole.fired) == 30
+    assert set(shrink(whole, play).fired) == needed
+
+
+def test_every_name_of_the_kit_can_be_imported_and_no_other():
+    import comity.testing as kit
+
+    for name in kit.__all__:
+        assert getattr(kit, name).__module__.startswith("comity.testing"), name
+    assert set(kit.__all__) == set(kit._HOME_OF)
+    with pytest.raises(AttributeError):
+        _ = kit.nothing

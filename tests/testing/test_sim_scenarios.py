@@ -1,0 +1,77 @@
+"""The named scenarios hold for several seeds, every refusal is reached, and what the code does the specification allows."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from comity.core.journal import Accepted
+from comity.testing import World
+from comity.testing.faults import Kind
+from comity.testing.mesh import STORM, mesh
+from comity.testing.refusals import PROVOKED
+from comity.testing.scenarios import SCENARIOS
+
+ROOT = Path(__file__).parents[2]
+
+
+def load_checker():
+    found = importlib.util.spec_from_file_location("trace_check", ROOT / "spec" / "trace_check.py")
+    module = importlib.util.module_from_spec(found)
+    sys.modules["trace_check"] = module
+    found.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", [name for name in SCENARIOS if name != "mesh"])
+def test_a_scenario_holds(name):
+    for seed in range(5):
+        assert SCENARIOS[name].run(seed).failure == ""
+
+
+def test_the_scenarios_of_the_origin_are_all_here():
+    assert set(SCENARIOS) >= {
+        "test_agent_calls_agent_success", "test_agent_call_cycle_detection", "test_agent_call_timeout",
+        "test_agent_call_depth_limit", "test_agent_call_with_storage_faults", "test_determinism_multi_agent",
+    }  # fmt: skip
+
+
+def test_a_scenario_about_order_has_one_trace_for_a_seed_and_others_for_others():
+    play = SCENARIOS["test_determinism_multi_agent"]
+    traces = [play.run(seed).trace.text() for seed in (1, 1, 2)]
+    assert traces[0] == traces[1] != traces[2]
+
+
+def test_every_refusal_of_the_call_path_is_provoked():
+    """Read off the sources, so that a new refusal needs a way to be reached."""
+    told = set()
+    for name in ("core/admission.py", "runtime/path.py", "runtime/tools.py"):
+        text = (ROOT / "src" / "comity" / name).read_text()
+        told |= set(re.findall(r'Refus(?:ed|al)\(\s*"([A-Z_]+)"', text))
+    told -= {"ROUTING_DEADLOCK_PREVENTED"}  # has a scenario of its own
+    assert told <= set(PROVOKED), told - set(PROVOKED)
+
+
+def test_what_the_nodes_wrote_is_a_behaviour_of_the_specification():
+    checker = load_checker()
+    for seed in range(12):
+        world = World(
+            seed, faults=[fault for fault in STORM if fault.kind not in {Kind.CLOCK_JUMP, Kind.NODE_PAUSE}], is_swarm=True
+        )
+        outcome = world.run(mesh)
+        assert outcome.failure == ""
+        records = checker.of_appends(outcome.appends)
+        breach = checker.check(records, skew_ms=1_000)
+        assert breach is None, (seed, breach, records[breach.position])
+
+
+def test_a_damaged_record_of_a_run_is_not():
+    checker = load_checker()
+    outcome = World(3).run(mesh)
+    doubled = [one for append in outcome.appends for one in (append, *([append] if type(append[0]) is Accepted else []))]
+    assert checker.check(checker.of_appends(outcome.appends)) is None
+    assert checker.check(checker.of_appends(doubled)).rule == "SettledOnce"
