@@ -7,7 +7,7 @@ the encoding is refused whole, with the place. See `core.span` for the JSON form
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from comity.core.span import VALUE_NESTING_MAX, Attributes, Event, Kind, Link, Span, SpanError, Status, group_by_origin
@@ -20,6 +20,7 @@ _KINDS, _STATUSES = tuple(Kind), tuple(Status)
 _KIND_NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
 _STATUS_NUMBERS = {status: number for number, status in enumerate(_STATUSES)}
 _pack_double, _pack_fixed64, _pack_fixed32 = struct.Struct("<d").pack, struct.Struct("<Q").pack, struct.Struct("<I").pack
+_unpack_fixed64, _unpack_fixed32 = struct.Struct("<Q").unpack_from, struct.Struct("<I").unpack_from
 _SMALL = [bytes((number,)) for number in range(128)]
 
 
@@ -165,10 +166,10 @@ _Fields = Iterator[tuple[int, Any]]
 def decode_request(body: bytes) -> list[Span]:
     """Return the spans of an export request, in its order, or raise `SpanError`."""
     spans: list[Span] = []
-    for number, group in _fields(memoryview(body), "request", {1: _BYTES}):
+    for number, group in _fields(body, "request", {1: _BYTES}):
         assert number == 1
         resource: dict[str, Any] = {}
-        scoped: list[memoryview] = []
+        scoped: list[bytes] = []
         for inner, content in _fields(group, "resource_spans", {1: _BYTES, 2: _BYTES}):
             if inner == 1:
                 resource = _read_pairs(content, "resource", 1)
@@ -182,14 +183,14 @@ def decode_request(body: bytes) -> list[Span]:
 def decode_partial(body: bytes) -> int:
     """Return how many spans the answer to an export says were rejected."""
     rejected = 0
-    for _, partial in _fields(memoryview(body), "response", {1: _BYTES}):
+    for _, partial in _fields(body, "response", {1: _BYTES}):
         rejected = dict(_fields(partial, "partial_success", {1: _VARINT})).get(1, 0)
     return rejected
 
 
-def _read_scope_spans(content: memoryview, resource: Attributes) -> list[Span]:
+def _read_scope_spans(content: bytes, resource: Attributes) -> list[Span]:
     name, version, attributes = "", "", {}
-    raw: list[memoryview] = []
+    raw: list[bytes] = []
     for number, inner in _fields(content, "scope_spans", {1: _BYTES, 2: _BYTES}):
         if number == 2:
             raw.append(inner)
@@ -206,7 +207,7 @@ _SPAN_FIELDS: Final = {
 }  # fmt: skip
 
 
-def _read_span(content: memoryview, resource: Attributes, scope: tuple[str, str, Attributes]) -> Span:
+def _read_span(content: bytes, resource: Attributes, scope: tuple[str, str, Attributes]) -> Span:
     found: dict[int, Any] = {}
     attributes: dict[str, Any] = {}
     events: list[Event] = []
@@ -220,8 +221,8 @@ def _read_span(content: memoryview, resource: Attributes, scope: tuple[str, str,
             links.append(_read_link(value))
         else:
             found[number] = value
-    status = dict(_fields(found.get(15, memoryview(b"")), "status", {2: _BYTES, 3: _VARINT}))
-    parent_id = bytes(found.get(4, b""))
+    status = dict(_fields(found.get(15, b""), "status", {2: _BYTES, 3: _VARINT}))
+    parent_id = found.get(4, b"")
     return Span(
         trace_id=_read_id(found.get(1), 16, "span.trace_id"),
         span_id=_read_id(found.get(2), 8, "span.span_id"),
@@ -247,7 +248,7 @@ def _read_span(content: memoryview, resource: Attributes, scope: tuple[str, str,
     )
 
 
-def _read_event(content: memoryview) -> Event:
+def _read_event(content: bytes) -> Event:
     found = dict(_fields(content, "event", {1: _FIXED64, 2: _BYTES, 4: _VARINT}))
     return Event(
         name=_read_text(found.get(2, b""), "event.name"),
@@ -257,7 +258,7 @@ def _read_event(content: memoryview) -> Event:
     )
 
 
-def _read_link(content: memoryview) -> Link:
+def _read_link(content: bytes) -> Link:
     found = dict(_fields(content, "link", {1: _BYTES, 2: _BYTES, 3: _BYTES, 5: _VARINT, 6: _FIXED32}))
     return Link(
         trace_id=_read_id(found.get(1), 16, "link.trace_id"),
@@ -269,7 +270,7 @@ def _read_link(content: memoryview) -> Link:
     )
 
 
-def _read_pairs(content: memoryview, path: str, field: int, *, depth: int = 0) -> dict[str, Any]:
+def _read_pairs(content: bytes, path: str, field: int, *, depth: int = 0) -> dict[str, Any]:
     """Return the key-value pairs a message holds under a field; of a repeated key the first one counts."""
     found: dict[str, Any] = {}
     for _, pair in _fields(content, path, {field: _BYTES}):
@@ -277,19 +278,24 @@ def _read_pairs(content: memoryview, path: str, field: int, *, depth: int = 0) -
     return found
 
 
-def _add_pair(found: dict[str, Any], content: memoryview, path: str, depth: int) -> None:
-    pair = dict(_fields(content, path, {1: _BYTES, 2: _BYTES}))
+_PAIR_FIELDS: Final = {1: _BYTES, 2: _BYTES}
+
+
+def _add_pair(found: dict[str, Any], content: bytes, path: str, depth: int) -> None:
+    pair = dict(_fields(content, path, _PAIR_FIELDS))
     key = _read_text(pair.get(1, b""), path)
     if key not in found:
-        found[key] = _read_value(pair.get(2, memoryview(b"")), f"{path}.{key}", depth)
+        found[key] = _read_value(pair.get(2, b""), path if depth else key, depth)
 
 
 _VALUE_FIELDS: Final = {1: _BYTES, 2: _VARINT, 3: _VARINT, 4: _FIXED64, 5: _BYTES, 6: _BYTES, 7: _BYTES}
 
 
-def _read_value(content: memoryview, path: str, depth: int) -> Any:
+def _read_value(content: bytes, path: str, depth: int) -> Any:
     if depth > VALUE_NESTING_MAX:
         raise SpanError(path, f"values nest deeper than {VALUE_NESTING_MAX}")
+    if content[:1] == b"\x0a" and len(content) > 1 and content[1] == len(content) - 2 < 128:
+        return _read_text(content[2:], path)  # a short text, as most are
     value: Any = None
     for number, raw in _fields(content, path, _VALUE_FIELDS):  # of several kinds the last one counts
         match number:
@@ -307,12 +313,12 @@ def _read_value(content: memoryview, path: str, depth: int) -> Any:
             case 6:
                 value = _read_pairs(raw, path, 1, depth=depth + 1)
             case _:
-                value = bytes(raw)
+                value = raw
     return value
 
 
 def _read_id(raw: Any, size_bytes: int, path: str) -> str:
-    found = b"" if raw is None else bytes(raw)
+    found: bytes = b"" if raw is None else raw
     if len(found) != size_bytes or not found.strip(b"\0"):
         raise SpanError(path, f"must be {size_bytes} bytes, not all zero")
     return found.hex()
@@ -324,32 +330,49 @@ def _read_enum(number: int, members: tuple[Any, ...], path: str) -> Any:
     return members[number]
 
 
-def _read_text(raw: Any, path: str) -> str:
+def _read_text(raw: bytes, path: str) -> str:
     try:
-        return bytes(raw).decode()
+        return raw.decode()
     except UnicodeDecodeError:
         raise SpanError(path, "is not UTF-8") from None
 
 
-def _fields(content: memoryview, path: str, wanted: Mapping[int, int]) -> _Fields:
+def _fields(content: bytes, path: str, wanted: Mapping[int, int]) -> _Fields:
     """Yield the wanted fields of a message with their values; a known field of another wire type is an error."""
     at, end = 0, len(content)
+    value: Any
     while at < end:
-        tag, at = _read_varint(content, at, path)
+        tag = content[at]
+        at += 1
+        if tag > 127:
+            tag, at = _read_varint(content, at - 1, path)
         number, wire = tag >> 3, tag & 7
-        read = _READERS.get(wire)
-        if read is None or number == 0:
+        if wire == _BYTES:
+            size, at = _read_varint(content, at, path)
+            if at + size > end:
+                raise SpanError(path, f"says {size} bytes follow at byte {at}, but only {end - at} do")
+            value, at = content[at : at + size], at + size
+        elif wire == _VARINT:
+            value, at = _read_varint(content, at, path)
+        elif wire == _FIXED64 and at + 8 <= end:
+            value, at = _unpack_fixed64(content, at)[0], at + 8
+        elif wire == _FIXED32 and at + 4 <= end:
+            value, at = _unpack_fixed32(content, at)[0], at + 4
+        else:
             raise SpanError(path, f"is not protobuf: tag {tag} at byte {at}")
-        value, at = read(content, at, path)
         expected = wanted.get(number)
         if expected is None:
+            if number == 0:
+                raise SpanError(path, f"is not protobuf: field 0 at byte {at}")
             continue
         if expected != wire:
             raise SpanError(path, f"field {number} has wire type {wire}, not {expected}")
         yield number, value
 
 
-def _read_varint(content: memoryview, at: int, path: str) -> tuple[int, int]:
+def _read_varint(content: bytes, at: int, path: str) -> tuple[int, int]:
+    if at < len(content) and (first := content[at]) < 128:
+        return first, at + 1
     number = shift = 0
     for byte in content[at : at + _VARINT_BYTES_MAX]:
         at += 1
@@ -358,27 +381,3 @@ def _read_varint(content: memoryview, at: int, path: str) -> tuple[int, int]:
             return number & 0xFFFF_FFFF_FFFF_FFFF, at
         shift += 7
     raise SpanError(path, f"ends within a number at byte {at}")
-
-
-def _read_bytes(content: memoryview, at: int, path: str) -> tuple[memoryview, int]:
-    size, at = _read_varint(content, at, path)
-    if at + size > len(content):
-        raise SpanError(path, f"says {size} bytes follow at byte {at}, but only {len(content) - at} do")
-    return content[at : at + size], at + size
-
-
-def _read_fixed(size_bytes: int) -> Callable[[memoryview, int, str], tuple[int, int]]:
-    def read(content: memoryview, at: int, path: str) -> tuple[int, int]:
-        if at + size_bytes > len(content):
-            raise SpanError(path, f"ends within a number at byte {at}")
-        return int.from_bytes(content[at : at + size_bytes], "little"), at + size_bytes
-
-    return read
-
-
-_READERS: Final[Mapping[int, Callable[[memoryview, int, str], tuple[Any, int]]]] = {
-    _VARINT: _read_varint,
-    _FIXED64: _read_fixed(8),
-    _BYTES: _read_bytes,
-    _FIXED32: _read_fixed(4),
-}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -233,12 +233,13 @@ class Node:
         context: Background | None = None,
         tools: Collection[str] | None = None,
         history: str | int = "full",
-        traceparent: str | None = None,
-        tracestate: str | None = None,
+        traceparent: str | Sequence[str] | None = None,
+        tracestate: str | Sequence[str] | None = None,
     ) -> Reply:
         """Call an agent for a user and wait for the reply.
 
-        `traceparent` and `tracestate` are the W3C headers the call came with; one that cannot be read begins a new trace.
+        `traceparent` and `tracestate` are the W3C headers the call came with, a list where there were several; what cannot be
+        read begins a new trace.
         """
         path = self._running()
         draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits, history)
@@ -269,8 +270,8 @@ class Node:
         context: Background | None = None,
         tools: Collection[str] | None = None,
         history: str | int = "full",
-        traceparent: str | None = None,
-        tracestate: str | None = None,
+        traceparent: str | Sequence[str] | None = None,
+        tracestate: str | Sequence[str] | None = None,
     ) -> CallHandle:
         """Begin a call for a user and return a handle to watch, cancel or await it."""
         path = self._running()
@@ -300,8 +301,8 @@ class Node:
         session_id: str | None = None,
         capability: str = "message",
         token: str | None = None,
-        traceparent: str | None = None,
-        tracestate: str | None = None,
+        traceparent: str | Sequence[str] | None = None,
+        tracestate: str | Sequence[str] | None = None,
     ) -> dict[str, Any]:
         """Take a request that came as a document in a dialect, and answer in that dialect.
 
