@@ -245,6 +245,8 @@ def is_of_session(attributes: Attributes, session_id: str, tenant_id: str) -> bo
 
 def storable(value: Any) -> Any:
     """Return a value as an attribute can hold it; what is no attribute value becomes its text."""
+    if type(value) is str and value.isascii():
+        return value
     if value is None or isinstance(value, (bool, float, bytes)):
         return value
     if isinstance(value, int) and INT64_MIN <= value <= INT64_MAX:

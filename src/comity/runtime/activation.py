@@ -107,24 +107,33 @@ class Lane(Activation):
 
     __slots__ = ("_accept", "_waiting")
 
-    def __init__(self, agent: Agent, address: str, journal: Journal, waiting: int, accept: Callable[[Call, str], None]) -> None:
+    def __init__(
+        self, agent: Agent, address: str, journal: Journal, waiting: int, accept: Callable[[Call, str], None] | None
+    ) -> None:
         super().__init__(agent, address, journal)
         self._waiting = waiting
         self._accept = accept
 
     @property
     def is_full(self) -> bool:
-        """Always: who comes waits for somebody to take it."""
-        return True
+        """Who comes waits for somebody to take it, unless somebody here waits for that in its stead."""
+        return self._accept is not None
+
+    @property
+    def can_start(self) -> bool:
+        """Whether somebody here waits in its stead."""
+        return self._accept is None
 
     @property
     def place(self) -> int:
         """The place of the next one."""
         return self._waiting + 1
 
-    def accept(self, call: Call, note: str) -> None:
-        """Take a call that was admitted, with a note for the audit."""
-        self._accept(call, note)
+    def accept(self, call: Call, note: str) -> bool:
+        """Take a call that was admitted, with a note for the audit; return whether it is taken, or goes on here."""
+        if self._accept is not None:
+            self._accept(call, note)
+        return self._accept is not None
 
 
 class Activations:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from comity.core.envelope import Background, Priority, Reply, Request
+from comity.core.envelope import Background, ExpectedOutput, Priority, Reply, Request
 from comity.core.limits import INPUTS_BYTES_MAX, Limits
 from comity.core.payload import pack, unpack
 from comity.core.span import Kind
@@ -93,6 +93,29 @@ class Context(Struct, eq=False, gc=False):
         """Call another agent and wait for its reply. A refusal is a reply too; it says what to do instead."""
         draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits, history)
         return self._path.call_child(self._call, draft)
+
+    def hand_off(
+        self,
+        target: str,
+        capability: str,
+        inputs: dict[str, Any] | None = None,
+        *,
+        task: str = "",
+        objective: str = "",
+        timeout_ms: int | None = None,
+        priority: Priority | str | None = None,
+        context: Background | None = None,
+        limits: Limits | None = None,
+        expected_output: ExpectedOutput | None = None,
+    ) -> Coroutine[Any, Any, Reply]:
+        """Hand work to an agent outside this process, through the durable queue, and wait for its reply.
+
+        It is a call of this tree: what is left of its limits holds, and it is withdrawn when this call ends.
+        """
+        from comity.runtime.handoff_child import hand_off  # noqa: PLC0415  few agents hand anything off
+
+        draft = Draft(target, capability, inputs, objective, task, timeout_ms, priority, context, limits, "none")
+        return hand_off(self._path, self._call, draft, expected_output)
 
     async def gather(self, *calls: Awaitable[Reply]) -> list[Reply]:
         """Make calls in parallel and return their replies in order; one that fails does not stop the others."""

@@ -37,6 +37,7 @@ from comity.core.handoff import (
 )
 from comity.core.handoff_holder import Holder, holder_name, result_session
 from comity.core.handoff_queue import Listen, Step, Sweep
+from comity.core.handoff_span import handoff_attributes
 from comity.core.journal import Saved
 from comity.core.limits import REPLY_BYTES_MAX, SETTLED_KEPT_MAX
 from comity.core.payload import PayloadError, Problem, pack, unpack
@@ -100,16 +101,17 @@ class Handoffs:
     ) -> None:
         if not hasattr(journal, "handoffs"):
             raise UnavailableError("this node's store has no handoff queue", code="STORE_UNAVAILABLE")
-        self._journal: Any = journal
-        self.queue: Queue = self._journal.handoffs
+        self.journal: Any = journal
+        self.queue: Queue = self.journal.handoffs
         self.node_id = journal.node_id
+        self.sessions = path.sessions
         self._path = path
         self._clock = clock
         self._ids = ids
         self._privacy = privacy
         self._guardrails = guardrails
         self._directory = Directory(path.registry)
-        self._reader = Reader(self._directory, path.limits, ids)
+        self.reader = Reader(self._directory, path.limits, ids)
         self._loop = asyncio.get_running_loop()
         self._ears: dict[str, set[Ear]] = {}  # by topic
         self._made: OrderedDict[str, Handoff] = OrderedDict()  # by this node, the newest; up to date once they have ended
@@ -121,7 +123,7 @@ class Handoffs:
         self._heartbeat: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.queue.open(self._hear)
-        self._post(Listen(self.node_id, ("-",)))
+        self.post(Listen(self.node_id, ("-",)))
         # Whoever this node takes the place of may be dying just now.
         self._again = self._loop.call_later(_LOOK_FOR_THE_DEAD_S, self._look_for_the_dead)
 
@@ -132,7 +134,7 @@ class Handoffs:
                 timer.cancel()
         for task in self._tasks:
             task.cancel()
-        self._post(Listen(self.node_id, ()))
+        self.post(Listen(self.node_id, ()))
         self.queue.close()
 
     @property
@@ -156,7 +158,7 @@ class Handoffs:
         """Hand work off and return it once it is durable. Raises the error class that says who must act."""
         now_ns = self._clock.now_ns()
         new_id, trace_id = self._ids.new_request(now_ns // 1_000_000)
-        arrival = self._reader.read(draft, identity, None, request_id or new_id, now_ns, trace_id)
+        arrival = self.reader.read(draft, identity, None, request_id or new_id, now_ns, trace_id)
         chain = () if source is None else (source,)
         request = replace(arrival.request, source=source, chain=chain, expected_output=expected, metadata=metadata or {})
         if request_id is not None and (known := self._known(request)) is not None:
@@ -172,11 +174,11 @@ class Handoffs:
                 attempts_max=attempts_max,
                 result_trace_id=call.request.trace_id,
             )
-            self._remember(handoff)  # before anybody can end it
-            offered.append(self._step(Offer(handoff, note), handoff.id))
+            self.remember(handoff)  # before anybody can end it
+            offered.append(self.step(Offer(handoff, note), handoff.id))
 
         agent = arrival.agent or ANYBODY
-        queued = Lane(agent, request.target, self._journal, self._count(lane, agent.pending_max), accept)
+        queued = Lane(agent, request.target, self.journal, self.count_waiting(lane, agent.pending_max), accept)
         opened = self._path.hand_off(replace(arrival, request=request), queued, now_ns)
         if isinstance(opened, Reply):
             await self._path.recorded()
@@ -188,12 +190,13 @@ class Handoffs:
             self._made.pop(step.handoff_id, None)
             raise
 
-    def _remember(self, handoff: Handoff) -> None:
+    def remember(self, handoff: Handoff) -> None:
+        """Note a handoff of this node, so that whoever waits for it need not look into the store."""
         self._made[handoff.id] = handoff
         while len(self._made) > SETTLED_KEPT_MAX:
             self._made.popitem(last=False)
 
-    def _count(self, lane: str, most: int) -> int:
+    def count_waiting(self, lane: str, most: int) -> int:
         """Return how many wait in a lane: at least as many as there are, and exactly if that is a reason to refuse."""
         waiting, counted_at = self._waiting.get(lane, (most, 0))
         now_ms = self.now_ms
@@ -217,12 +220,12 @@ class Handoffs:
 
     async def change(self, handoff_id: str, change: Change) -> Handoff:
         """Change a handoff and return it once that is durable. Raises the error class that says who must act."""
-        return checked((await self.perform(self._step(change, handoff_id))).outcome)
+        return checked((await self.perform(self.step(change, handoff_id))).outcome)
 
     async def perform(self, step: Step) -> Step:
         """Do a step and wait until it is durable."""
         waiter: asyncio.Future[None] = self._loop.create_future()
-        self._journal.append((step,), partial(self._done, step, waiter))
+        self.journal.append((step,), partial(self._done, step, waiter))
         await waiter
         return step
 
@@ -254,13 +257,14 @@ class Handoffs:
             error_type="" if reply.error is None else reply.error.code,
         )
 
-    def _step(self, change: Any, handoff_id: str = "") -> Step:
+    def step(self, change: Any, handoff_id: str = "") -> Step:
+        """Return a step, to be done now."""
         return Step(handoff_id=handoff_id, change=change, now_ms=self.now_ms)
 
-    def _post(self, change: Any) -> None:
+    def post(self, change: Any, handoff_id: str = "") -> None:
         """Do a step nobody waits for."""
-        step = self._step(change)
-        self._journal.append((step,), partial(self._done, step, None))
+        step = self.step(change, handoff_id)
+        self.journal.append((step,), partial(self._done, step, None))
 
     # --- hearing ---
 
@@ -286,11 +290,11 @@ class Handoffs:
             if not self._lanes[lane]:
                 del self._lanes[lane]
         if tuple(self._lanes) != before:
-            await self.perform(self._step(Listen(self.node_id, ("-", *self._lanes))))
+            await self.perform(self.step(Listen(self.node_id, ("-", *self._lanes))))
 
     def _hear(self, topics: set[str] | None) -> None:
         if topics is None and self.queue.knows_of_the_dead:
-            self._post(Sweep())
+            self.post(Sweep())
         heard = tuple(self._ears) if topics is None else topics
         open_ = [one.id for one in self._made.values() if not one.has_ended] if topics is None else ()
         ended = open_ or [topic[1:] for topic in heard if topic[0] == "!" and topic[1:] in self._made]
@@ -328,11 +332,11 @@ class Handoffs:
     def _look_for_the_dead(self) -> None:
         self.queue.look_for_the_dead()
         if self.queue.knows_of_the_dead:
-            self._post(Sweep())
+            self.post(Sweep())
 
     async def sweep(self) -> None:
         """Write down what has run out; whom it concerns is rung."""
-        await self.perform(self._step(Sweep()))
+        await self.perform(self.step(Sweep()))
 
     async def _swept(self) -> None:
         await self.sweep()
@@ -361,8 +365,8 @@ class Handoffs:
         if not self._held:
             return
         now_ms = self.now_ms
-        steps = [self._step(Renew(by, now_ms + lease_ms), one) for one, (by, lease_ms, _) in self._held.items()]
-        self._journal.append(steps, partial(self._renewed, steps))
+        steps = [self.step(Renew(by, now_ms + lease_ms), one) for one, (by, lease_ms, _) in self._held.items()]
+        self.journal.append(steps, partial(self._renewed, steps))
         shortest = min(lease_ms for _, lease_ms, _ in self._held.values())
         self._heartbeat = self._loop.call_later(shortest / 3000, self._beat)
 
@@ -428,7 +432,7 @@ class Handoffs:
     def _hidden(self, request: Request, raw: bytes, session_id: str) -> tuple[bytes, tuple[Saved, ...]]:
         if self._privacy is None or not self._privacy.may_hold(raw):
             return raw, ()
-        sessions = self._path.sessions
+        sessions = self.sessions
         live = sessions.find(request.tenant_id, session_id) or sessions.begin(
             request.tenant_id, request.user_id, session_id, request.created_at
         )
@@ -437,7 +441,7 @@ class Handoffs:
 
     def shown(self, handoff: Handoff) -> Handoff:
         """Return a handoff as its user may see it: personal data back in its place."""
-        request, sessions = handoff.request, self._path.sessions
+        request, sessions = handoff.request, self.sessions
         plain = _encode((request, handoff.reply, handoff.question, handoff.history))
         if not _MAY_HIDE(plain):  # as in most
             return handoff
@@ -469,30 +473,6 @@ def checked(outcome: Outcome) -> Handoff:
 def refusal_error(refusal: Refused) -> ComityError:
     """Return a refusal as an error."""
     return family(refusal.code)(refusal.message, code=refusal.code)
-
-
-def handoff_attributes(handoff: Handoff) -> dict[str, Any]:
-    """Return what a span says about a handoff; its inputs and its result are content, and stay out."""
-    request = handoff.request
-    said = {
-        "gen_ai.operation.name": "execute_tool",
-        "gen_ai.tool.call.id": handoff.id,
-        "gen_ai.tool.name": request.capability,
-        "gen_ai.tool.type": "agent_handoff",
-        "gen_ai.agent.id": request.target,
-        "gen_ai.conversation.id": request.session_id if request.session_id != request.root_id else "",
-        "handoff.id": handoff.id,
-        "handoff.capability_id": request.capability,
-        "handoff.from_agent": request.source or "",
-        "handoff.to_agent": request.target,
-        "handoff.receiver": handoff.receiver,
-        "handoff.priority": str(request.priority),
-        "handoff.status": str(handoff.state),
-        "handoff.attempts": handoff.attempts,
-        "handoff.result_trace_id": handoff.result_trace_id,
-        "comity.tenant.id": request.tenant_id if request.tenant_id != "default" else "",
-    }
-    return {name: value for name, value in said.items() if value != ""}
 
 
 def _report(task: asyncio.Task[None]) -> None:

@@ -158,6 +158,7 @@ class Node:
             from comity.runtime.cluster import Cluster  # noqa: PLC0415  most nodes are alone
 
             self._path.join(Cluster(self._path, self._journal, self._leases, self._transport))
+        self._path.handoffs = lambda: self.handoffs
         self._resume()
         if self._path.cluster is not None:
             await self._path.cluster.open()

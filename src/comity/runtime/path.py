@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,7 @@ from comity.runtime.watchdog import Watchdog
 if TYPE_CHECKING:
     from comity.runtime.cluster import Cluster
     from comity.runtime.guidance import LiveGuidance
+    from comity.runtime.handoffs import Handoffs
 
 _NOTHING = Checked({})
 
@@ -90,6 +91,7 @@ class CallPath:
         self.limits = limits
         self.activations = Activations(journal, clock, start=self._start, fail=self._fail)
         self.watchdog: Watchdog | None = None
+        self.handoffs: Callable[[], Handoffs] | None = None  # the node's, made when first needed
         self.is_closed = False
         self.cluster: Cluster | None = None  # where several nodes share the work
         self._journal = journal
@@ -215,9 +217,9 @@ class CallPath:
         self._journal.append(interrupted(open_, now_ns // 1_000_000), None, terms)
         return None
 
-    def hand_off(self, arrival: Arrival, lane: Lane, now_ns: int) -> Call | Reply:
+    def hand_off(self, arrival: Arrival, lane: Lane, now_ns: int, parent: Call | None = None) -> Call | Reply:
         """Admit work for whoever takes it, under the same rules. It gets a place in its lane instead of one in this process."""
-        return self.enter(arrival, None, now_ns, None, lane=lane)
+        return self.enter(arrival, parent, now_ns, None, lane=lane)
 
     def seen(self, request: Request) -> Call | Reply | None:
         """Return the call or reply already known under this request's id, or a refusal if it was another request."""
@@ -291,8 +293,7 @@ class CallPath:
         if world.findings:
             call.warnings = tuple(map(str, world.findings))
             note = "; ".join(filter(None, (note, admission.told(world.findings))))
-        if lane is not None:
-            lane.accept(call, note)
+        if lane is not None and lane.accept(call, note):
             return call
         if has_fallback or (way is not None and way.fence is None):  # the breaker of one that is sent is another node's
             call.skips_primary = True

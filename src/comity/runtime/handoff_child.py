@@ -1,0 +1,102 @@
+"""A handoff made by a running agent: a call of its tree like any other, which a receiver elsewhere does.
+
+The call is admitted, runs and settles here. What runs is a task that puts the work into the queue and waits, so that the
+limits, the deadline and the end of the tree reach it. A tree that is run again finds its handoff under the same id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from comity.core.agent import Capability, Implementation, RunIn
+from comity.core.envelope import Error, ExpectedOutput, Reply, Request, Status
+from comity.core.handoff import Cancel, Handoff, Offer
+from comity.core.handoff_holder import result_session
+from comity.core.retry import Retry
+from comity.errors import UnavailableError
+from comity.runtime.activation import Lane
+from comity.runtime.arrival import Draft, Identity
+from comity.runtime.call import Call
+from comity.runtime.handoff_directory import ANYBODY
+from comity.runtime.handoffs import Handoffs, checked, lane_of
+from comity.runtime.privacy import reveal
+
+if TYPE_CHECKING:
+    from comity.runtime.context import Context
+    from comity.runtime.path import CallPath
+
+
+def hand_off(path: CallPath, parent: Call, draft: Draft, expected: ExpectedOutput | None) -> Coroutine[Any, Any, Reply]:
+    """Hand work off on behalf of a call under way; the reply is there when the coroutine ends."""
+    parent.calls_made += 1  # before it runs, as with any call: the tree is run again under the same ids
+    return _hand_off(path, parent, draft, expected, parent.calls_made)
+
+
+async def _hand_off(path: CallPath, parent: Call, draft: Draft, expected: ExpectedOutput | None, number: int) -> Reply:
+    if path.handoffs is None or path.cluster is not None:
+        raise UnavailableError("this node cannot hand off inside a call; it shares its calls with others", code="NODE_CLOSED")
+    desk, above = path.handoffs(), parent.request
+    now_ns = desk.now_ms * 1_000_000
+    identity = Identity(above.user_id, above.tenant_id, above.session_id)
+    arrival = desk.reader.read(draft, identity, above, f"{above.request_id}.{number}", now_ns)
+    request = replace(arrival.request, expected_output=expected)
+    capability = None if arrival.capability is None else _awaited(arrival.capability, desk)
+    opened = path.seen(request) if parent.top.leftovers is not None else None
+    if opened is None:
+        agent = arrival.agent or ANYBODY
+        lane_name = lane_of(request.tenant_id, request.target)
+        waiting = desk.count_waiting(lane_name, agent.pending_max)
+        lane = Lane(agent, request.target, desk.journal, waiting, None)
+        opened = path.hand_off(replace(arrival, request=request, capability=capability), lane, now_ns, parent)
+    return opened if isinstance(opened, Reply) else await path.reply_of(opened)
+
+
+def _awaited(declared: Capability, desk: Handoffs) -> Capability:
+    """Return a capability that takes what the declared one takes, and has it done elsewhere."""
+    declared.prepare()
+
+    async def wait(ctx: Context, **inputs: Any) -> Reply:  # noqa: ARG001  they are in the request
+        return await done_elsewhere(desk, ctx.request)
+
+    elsewhere = copy.copy(declared)
+    way = Implementation(function=wait, is_async=True, priority=1, name="handoff", retry=Retry(), run_in=RunIn.LOOP)
+    elsewhere.implementations, elsewhere.wants_context = (way,), {wait: True}
+    return elsewhere
+
+
+async def done_elsewhere(desk: Handoffs, request: Request) -> Reply:
+    """Put a call into the queue, or find it there, and wait for its end. Who is cancelled withdraws it."""
+    handoff = Handoff(
+        request=request,
+        lane=lane_of(request.tenant_id, request.target),
+        made_by=desk.node_id,
+        settles=False,
+        result_trace_id=request.trace_id,
+    )
+    with desk.ear(f"!{request.request_id}") as ear:
+        try:
+            handoff = checked((await desk.perform(desk.step(Offer(handoff), request.request_id))).outcome)
+            while not handoff.has_ended:
+                await ear.wait(request.deadline_at)
+                handoff = desk.queue.get(request.request_id) or handoff
+        except asyncio.CancelledError:
+            desk.post(Cancel("the call it was made for has ended"), request.request_id)
+            raise
+    assert handoff.reply is not None
+    return _as_answer(desk, request, handoff.reply)
+
+
+def _as_answer(desk: Handoffs, request: Request, reply: Reply) -> Reply:
+    """Return what the receiver said in clear: it is hidden anew in the vault of the tree's own session."""
+    live = desk.sessions.find(request.tenant_id, result_session(request.request_id))
+    if live is not None and live.vault is not None:
+        reply = reveal(reply, live.vault)
+    if reply.status is Status.CANCELLED:  # somebody else withdrew it; this call was not
+        error = Error.of("TARGET_FAILED", f"the handoff was withdrawn: {reply.message}")
+        return Reply(status=Status.ERROR, error=error, message=error.message)
+    return reply
