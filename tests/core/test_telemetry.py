@@ -132,6 +132,20 @@ def test_a_tool_use_is_an_execute_tool_span_of_the_agent_that_used_it():
     assert span.attributes["gen_ai.tool.call.result"] == '{"npv":1}'
 
 
+@pytest.mark.parametrize(
+    ("target", "provider", "model"), [("model:openai:gpt-x", "openai", "gpt-x"), ("model:scripted", "comity", "scripted")]
+)
+def test_a_models_answer_is_a_chat_span_to_elsewhere_with_provider_model_and_tokens(target, provider, model):
+    request = msgspec.structs.replace(REQUEST, target=target, capability="complete", source="ANL", request_id="r1#2")
+    span = span_of(request)
+    assert (span.name, span.kind) == (f"chat {model}", Kind.CLIENT)
+    told = {
+        name: span.attributes[f"gen_ai.{name}"] for name in ("operation.name", "provider.name", "request.model", "agent.id")
+    }
+    assert told == {"operation.name": "chat", "provider.name": provider, "request.model": model, "agent.id": "ANL"}
+    assert (span.attributes["gen_ai.usage.input_tokens"], span.attributes["gen_ai.usage.output_tokens"]) == (5, 6)
+
+
 def test_only_the_root_of_what_came_from_outside_is_a_server_span_and_all_carry_the_state():
     remote = TraceContext("1" * 32, "4" * 16, state="a=1")
     root = msgspec.structs.replace(REQUEST, parent_id=None)

@@ -89,3 +89,18 @@ def test_a_store_that_fails_costs_its_batch_and_not_the_thread(store, tmp_path):
     drain.close()
     assert drain.dropped == 2
     assert store.count() == 1
+
+
+def test_a_fault_nobody_thought_of_costs_its_batch_and_not_the_thread(store, caplog):
+    class Faulty(Slow):
+        def post(self, origin, ended, some):
+            if len(some) == 2:
+                raise ZeroDivisionError
+            self.store.post(origin, ended, some)
+
+    drain = SpanDrain(Settings(), Faulty(store), None)
+    drain.offer(spans(2))
+    drain.offer(spans(1, first=5))
+    drain.close()
+    assert (drain.dropped, store.count()) == (2, 1)
+    assert "ZeroDivisionError" in caplog.text

@@ -13,7 +13,7 @@ from comity.engines.insights import InsightQuerier
 from comity.engines.otlp_receive import SpanServer
 from comity.engines.span_place import spans_path
 from comity.engines.span_store import SpanStore
-from comity.errors import CallerError
+from comity.errors import CallerError, UnavailableError
 
 TRACE, SPAN = "12345678901234567890123456789012", "1234567890123456"
 PARENT = f"00-{TRACE}-{SPAN}-01"
@@ -309,3 +309,14 @@ async def test_a_ratio_keeps_whole_traces_or_nothing_of_them(tmp_path):
         sizes[span.trace_id] = sizes.get(span.trace_id, 0) + 1
     assert set(sizes.values()) == {4}
     assert 0 < len(sizes) < 40
+
+
+@live
+async def test_a_node_whose_spans_cannot_be_opened_does_not_start_and_lets_go_of_its_store(tmp_path):
+    spans_path(tmp_path / "n.db").write_text("this is no database, and long enough to be taken for one" * 20)
+    with pytest.raises(UnavailableError, match=r"n\.db\.spans"):
+        async with node(tmp_path):
+            pass
+    spans_path(tmp_path / "n.db").unlink()
+    async with node(tmp_path) as running:
+        assert (await running.call("WORK", "DO", user_id="u")).ok

@@ -301,10 +301,12 @@ def _content(request: Request, reply: Reply) -> tuple[str, ...]:
 
 def call_span(ended: Ended, origin: Origin) -> Span:
     """Return the span of a call, a tool use or a model's answer that has ended."""
+    kind = Kind.SERVER if ended.is_remote else Kind.INTERNAL
     if ended.target.startswith(TOOL_PREFIX):
         name, attributes = f"execute_tool {ended.capability}", _tool_attributes(ended)
     elif ended.target.startswith(MODEL_PREFIX):
-        name, attributes = f"chat {ended.target.removeprefix(MODEL_PREFIX)}", _model_attributes(ended)
+        attributes = _model_attributes(ended)
+        name, kind = f"chat {attributes['gen_ai.request.model']}", Kind.CLIENT
     else:
         name, attributes = f"invoke_agent {ended.target.partition('/')[0]}", _call_attributes(ended)
     return Span(
@@ -312,7 +314,7 @@ def call_span(ended: Ended, origin: Origin) -> Span:
         span_id=ended.span_id,
         parent_id=ended.parent_span_id or None,
         name=name,
-        kind=Kind.SERVER if ended.is_remote else Kind.INTERNAL,
+        kind=kind,
         start_ns=ended.start_ns,
         end_ns=ended.end_ns,
         status=SpanStatus.ERROR if ended.code else SpanStatus.UNSET,

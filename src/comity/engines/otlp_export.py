@@ -99,10 +99,14 @@ class OtlpExporter:
 
     def _run(self) -> None:
         while batch := self._next():
-            body = self._encode(batch)
-            while body and not self._try(body, len(batch)):
-                if self._gives_up.is_set():
-                    return
+            try:
+                body = self._encode(batch)
+                while body and not self._try(body, len(batch)):
+                    if self._gives_up.is_set():
+                        return
+            except Exception as error:  # the boundary of the thread: one bad batch must not end the export
+                self._ended(refused=len(batch), why=f"{type(error).__name__}: {error}")
+                log.exception("%d spans were not sent", len(batch))
         self._disconnect()
 
     def _next(self) -> list[Ended | Span]:

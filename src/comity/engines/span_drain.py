@@ -6,6 +6,7 @@ a bound, since it costs as much as the calls themselves.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -83,9 +84,14 @@ class SpanDrain:
             if batch is None:
                 break
             if callable(batch):
-                batch()
+                with contextlib.suppress(RuntimeError):  # the loop that asked may be gone
+                    batch()
                 continue
-            self._write(batch)
+            try:
+                self._write(batch)
+            except Exception:  # the boundary of the thread: one bad batch must not end recording
+                self._unstored += len(batch)
+                log.exception("%d spans are lost", len(batch))
             self._done += len(batch)
             if self._posted > INBOX_SPANS_MAX:
                 self._sort_in()

@@ -130,9 +130,11 @@ class Node:
             self._journal = MemoryJournal(node_id) if self._store is None else SqliteJournal(self._store, node_id)
         try:
             self._journal.open()
+            recorder = self._recorder()
         except BaseException:
             if self._guidance is not None:
                 self._guidance.close()
+            await self._journal.close()
             raise
         self._workers = Workers()
         key = key_for(None if self._store is None else Path(self._store))
@@ -150,7 +152,7 @@ class Node:
             privacy=self._privacy,
             guardrails=self._guardrails,
             guidance=self._guidance,
-            recorder=self._recorder(),
+            recorder=recorder,
         )
         if self._lag_ms is not None:
             self._path.watchdog = Watchdog(self._path.calls, threshold_ms=self._lag_ms)
