@@ -1,7 +1,8 @@
 """The same jobs beside ours in other frameworks, none of which checks, bounds or records the call.
 
 Two jobs: one governed call; and a model agent that delegates to another and answers, with models that answer at once. Each
-peer is installed in an environment of its own below `.venv-peers/`. Rounds are interleaved and the median is printed.
+peer is installed in an environment of its own below `.venv-peers/`. Rounds are interleaved; the medians
+are printed, and the least of each, which neighbours on the machine disturb least.
 """
 
 from __future__ import annotations
@@ -45,10 +46,11 @@ def compare(title: str, jobs: list[Job], baseline: str, rounds: int) -> None:
     for _ in range(rounds):
         for name, python, job, calls, more in jobs:
             runs.setdefault(name, []).append(cpu_us(python, job, calls, LANES, *more))
-    print(f"{title:<40} {'CPU µs':>10} {'× ' + baseline:>24}")
+    print(f"{title:<40} {'CPU µs':>10} {'least':>10} {'× ' + baseline:>20} {'of the least':>14}")
     for name, figures in runs.items():
         ratio = statistics.median(theirs / ours for theirs, ours in zip(figures, runs[baseline], strict=True))
-        print(f"{name:<40} {statistics.median(figures):>10.1f} {ratio:>24.2f}")
+        least = min(figures) / min(runs[baseline])
+        print(f"{name:<40} {statistics.median(figures):>10.1f} {min(figures):>10.1f} {ratio:>20.2f} {least:>14.2f}")
 
 
 def main() -> None:
