@@ -30,7 +30,7 @@ def snapshot(
 ) -> admission.Snapshot:
     """Return the world as the rules see it."""
     request, agent, capability = arrival.request, arrival.agent, arrival.capability
-    is_full = seat is not None and seat.is_full
+    place = 0 if seat is None else seat.place
     caller: admission.Caller | None = None
     permitted, in_progress = True, False
     depth_max = request.limits.depth_max
@@ -49,13 +49,12 @@ def snapshot(
         key = (request.source, request.target, request.objective)
         in_progress = bool(request.objective) and key in (parent.top.objectives or ())
     loop: tuple[str, ...] = ()
-    if is_full and seat is not None:
+    if place and seat is not None:
         loop = loop_closed_by(parent, seat)
     if way is not None:
         loop = loop or way.loop
-        if (
-            way.is_served
-        ):  # the node that asks has compared the depth with what its caller may; what is narrowed here holds below
+        # The node that asks has compared the depth with what its caller may; what is narrowed here holds below.
+        if way.is_served:
             depth_max = request.depth
     return admission.Snapshot(
         arrival.problems,
@@ -72,7 +71,7 @@ def snapshot(
         "" if live is None else live.session.user_id,
         live is not None and parent is None and now_ms - live.used_at >= EXPIRED_MS,
         loop,
-        0 if seat is None else seat.place,
+        place,
         account.calls_left,
         account.tokens_left,
     )
