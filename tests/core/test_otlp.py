@@ -6,49 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest, ExportTraceServiceResponse
+from span_strategies import SPANS
 
 from comity.core.otlp import decode_request, encode_partial, encode_request
-from comity.core.span import INT64_MAX, INT64_MIN, VALUE_NESTING_MAX, Event, Kind, Link, Span, SpanError, Status
-
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
-PLAIN = st.one_of(TEXTS, st.booleans(), st.integers(INT64_MIN, INT64_MAX), st.floats(allow_nan=False), st.binary(max_size=9))
-VALUES = st.recursive(
-    st.one_of(PLAIN, st.none()),
-    lambda inner: st.one_of(st.lists(inner, max_size=3).map(tuple), st.dictionaries(TEXTS, inner, max_size=3)),
-    max_leaves=6,
-)
-BAGS = st.dictionaries(TEXTS, VALUES, max_size=4)
-IDS = st.integers(1, 2**128 - 1).map(lambda number: f"{number:032x}")
-SPAN_IDS = st.integers(1, 2**64 - 1).map(lambda number: f"{number:016x}")
-TIMES, COUNTS = st.integers(0, 2**64 - 1), st.integers(0, 2**32 - 1)
-EVENTS = st.builds(Event, name=TEXTS, time_ns=TIMES, attributes=BAGS, dropped_attributes_count=COUNTS)
-LINKS = st.builds(
-    Link, trace_id=IDS, span_id=SPAN_IDS, trace_state=TEXTS, flags=COUNTS, attributes=BAGS, dropped_attributes_count=COUNTS
-)
-SPANS = st.builds(
-    Span,
-    trace_id=IDS,
-    span_id=SPAN_IDS,
-    parent_id=st.none() | SPAN_IDS,
-    name=TEXTS,
-    kind=st.sampled_from(Kind),
-    start_ns=TIMES,
-    end_ns=TIMES,
-    status=st.sampled_from(Status),
-    status_message=TEXTS,
-    attributes=BAGS,
-    resource=BAGS,
-    scope_name=TEXTS,
-    scope_version=TEXTS,
-    scope_attributes=BAGS,
-    events=st.lists(EVENTS, max_size=2).map(tuple),
-    links=st.lists(LINKS, max_size=2).map(tuple),
-    trace_state=TEXTS,
-    flags=COUNTS,
-    dropped_attributes_count=COUNTS,
-    dropped_events_count=COUNTS,
-    dropped_links_count=COUNTS,
-)
+from comity.core.span import VALUE_NESTING_MAX, Span, SpanError
 
 
 @settings(max_examples=60)

@@ -5,14 +5,12 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from span_strategies import SPANS
 
 from comity.core.span import (
-    INT64_MAX,
     INT64_MIN,
     VALUE_NESTING_MAX,
-    Event,
     Kind,
-    Link,
     Span,
     SpanError,
     Status,
@@ -233,59 +231,6 @@ def test_numbers_json_cannot_say_are_encoded_as_words():
         "Infinity",
         "-Infinity",
     ]
-
-
-TEXT = st.text(max_size=6)
-VALUES = st.recursive(
-    st.one_of(
-        TEXT, st.booleans(), st.integers(INT64_MIN, INT64_MAX), st.floats(allow_nan=False), st.binary(max_size=6), st.none()
-    ),
-    lambda inner: st.one_of(st.lists(inner, max_size=3).map(tuple), st.dictionaries(TEXT, inner, max_size=3)),
-    max_leaves=6,
-)
-ATTRIBUTES = st.dictionaries(TEXT, VALUES, max_size=3)
-TIMES = st.integers(0, 2**63)
-COUNTS = st.integers(0, 2**32 - 1)
-
-
-def ids(size_bytes):
-    return st.binary(min_size=size_bytes, max_size=size_bytes).filter(any).map(bytes.hex)
-
-
-EVENTS = st.builds(Event, name=TEXT, time_ns=TIMES, attributes=ATTRIBUTES, dropped_attributes_count=COUNTS)
-LINKS = st.builds(
-    Link,
-    trace_id=ids(16),
-    span_id=ids(8),
-    trace_state=TEXT,
-    flags=COUNTS,
-    attributes=ATTRIBUTES,
-    dropped_attributes_count=COUNTS,
-)
-SPANS = st.builds(
-    Span,
-    trace_id=ids(16),
-    span_id=ids(8),
-    parent_id=st.one_of(st.none(), ids(8)),
-    name=TEXT,
-    kind=st.sampled_from(Kind),
-    start_ns=TIMES,
-    end_ns=TIMES,
-    status=st.sampled_from(Status),
-    status_message=TEXT,
-    attributes=ATTRIBUTES,
-    resource=ATTRIBUTES,
-    scope_name=TEXT,
-    scope_version=TEXT,
-    scope_attributes=ATTRIBUTES,
-    events=st.lists(EVENTS, max_size=2).map(tuple),
-    links=st.lists(LINKS, max_size=2).map(tuple),
-    trace_state=TEXT,
-    flags=COUNTS,
-    dropped_attributes_count=COUNTS,
-    dropped_events_count=COUNTS,
-    dropped_links_count=COUNTS,
-)
 
 
 @given(st.lists(SPANS, max_size=3), st.booleans())
