@@ -102,8 +102,11 @@ class SpanDrain:
             self._then()
 
     def _write(self, batch: Sequence[Recorded]) -> None:
-        ended = [one for one in batch if isinstance(one, Ended)]
-        spans = [one for one in batch if isinstance(one, Span)]
+        ended: Sequence[Ended] = batch  # type: ignore[assignment]
+        spans: Sequence[Span] = ()
+        if Span in set(map(type, batch)):  # most batches hold nothing but calls
+            ended = [one for one in batch if isinstance(one, Ended)]
+            spans = [one for one in batch if isinstance(one, Span)]
         if self._store is not None and (ended or spans):
             try:
                 self._store.post(self._settings.origin, ended, spans)

@@ -24,6 +24,7 @@ _decode_background = json.Decoder(Background).decode
 _EMPTY: Final = b"{}"
 _EMPTY_BODY: Final = Raw(_EMPTY)
 _NORMAL: Final = Priority.NORMAL
+IDENTITIES_KEPT_MAX: Final = 10_000
 _PRIORITIES: Final = {str(priority): priority for priority in Priority}
 
 
@@ -65,12 +66,15 @@ class Arrival(Struct, frozen=True, gc=False):
 class Reader:
     """Makes requests of what doors were given."""
 
-    __slots__ = ("_ids", "_limits", "_registry")
+    __slots__ = ("_ids", "_limits", "_registry", "_sound")
 
     def __init__(self, registry: Registry, limits: Limits, ids: Ids) -> None:
         self._registry = registry
         self._limits = limits
         self._ids = ids
+        self._sound: set[tuple[Any, ...]] = (
+            set()
+        )  # identities that were looked at before: most calls are by users who call often
 
     def read(
         self, draft: Draft, identity: Identity, above: Request | None, request_id: str, now_ns: int, trace_id: str = ""
@@ -78,7 +82,9 @@ class Reader:
         """Make the request. `above` is the request on whose behalf this one is made; limits and deadline shrink from there."""
         now_ms = now_ns // 1_000_000
         limits = self._limits if above is None else above.limits
-        problems, code = draft_problems(draft, None if above is not None else identity)
+        problems, code = draft_problems(draft)
+        if above is None and (flaws := self._identity_problems(identity)):
+            problems, code = flaws, "IDENTITY_INVALID"
         agent: Agent | None = None
         capability: Capability | None = None
         target, timeout_ms, called = draft.target, draft.timeout_ms, draft.capability
@@ -114,8 +120,10 @@ class Reader:
             identity = Identity(_name(identity.user_id), _name(identity.tenant_id), session_id, identity.parent_session_id)
         chain: tuple[str, ...] = ()
         if above is None:
-            source, root_id, parent_id, correlation_id = None, request_id, None, request_id
-            trace_id, parent_span_id, priority = trace_id or self._ids.trace_id(), "", _NORMAL
+            source = parent_id = None
+            root_id = correlation_id = request_id
+            parent_span_id, priority = "", _NORMAL
+            trace_id = trace_id or self._ids.trace_id()
             span_id = trace_id[16:]  # as random as any
         else:
             source, chain, root_id, parent_id = above.target, (*above.chain, above.target), above.root_id, above.request_id
@@ -164,11 +172,23 @@ class Reader:
         )
         return Arrival(request, raw, agent, capability, problems, code)
 
+    def _identity_problems(self, identity: Identity) -> tuple[Problem, ...]:
+        key = (identity.user_id, identity.tenant_id, identity.session_id)
+        try:
+            if key in self._sound:
+                return ()
+        except TypeError:  # some of it is no text, and cannot be looked up
+            return _identity_problems(identity)
+        problems = _identity_problems(identity)
+        if not problems:
+            if len(self._sound) >= IDENTITIES_KEPT_MAX:
+                self._sound.clear()
+            self._sound.add(key)
+        return problems
 
-def draft_problems(draft: Draft, identity: Identity | None) -> tuple[tuple[Problem, ...], str]:
+
+def draft_problems(draft: Draft) -> tuple[tuple[Problem, ...], str]:
     """Return what is wrong with what a door was given, and the code that says so. Identity is checked where it is bound."""
-    if identity is not None and (found := _identity_problems(identity)):
-        return tuple(found), "IDENTITY_INVALID"
     if (
         type(draft.target) is str
         and type(draft.capability) is str
@@ -211,19 +231,12 @@ def draft_problems(draft: Draft, identity: Identity | None) -> tuple[tuple[Probl
     return (tuple(problems), code) if problems else ((), "")
 
 
-def _identity_problems(identity: Identity) -> list[Problem]:
-    user_id, tenant_id, session_id = identity.user_id, identity.tenant_id, identity.session_id
-    if (
-        (type(user_id) is str and 0 < len(user_id) <= ID_CHARS_MAX and user_id.isprintable())
-        and (tenant_id == "default" or is_id(tenant_id))
-        and (session_id is None or is_id(session_id))
-    ):
-        return []
-    return [
+def _identity_problems(identity: Identity) -> tuple[Problem, ...]:
+    return tuple(
         Problem(name, "must be printable text that is not empty")
         for name in ("user_id", "tenant_id", "session_id")
         if not (is_id(getattr(identity, name)) or (name == "session_id" and identity.session_id is None))
-    ]
+    )
 
 
 def _name(value: Any) -> str:

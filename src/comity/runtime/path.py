@@ -280,8 +280,12 @@ class CallPath:
         assert agent is not None and capability is not None and seat is not None  # noqa: PT018  what `known` proved
         held = narrow(rights if parent is None else parent.rights, agent.tools_allowed)
         call = Call(request, parent, agent, capability, checked.value, seat, account, now_ns, live, held, watcher)
-        call.remote = remote if parent is None else parent.remote
-        call.way = way
+        if parent is not None:
+            call.remote = parent.remote
+        elif remote is not None:
+            call.remote = remote
+        if way is not None:
+            call.way = way
         note = ""
         if self._guardrails and (stopped := self._pass_guardrails(call)) is not None:
             return self.refuse(request, admission.Refused(stopped.code, stopped.message), watcher)
@@ -356,8 +360,9 @@ class CallPath:
     def _accept(self, call: Call, now_ms: int, leftovers: dict[str, Request] | None, note: str, *, is_named: bool) -> None:
         request, parent = call.request, call.parent
         call.account.spend_call()
-        call.leftovers = leftovers
         was_accepted = leftovers is not None
+        if was_accepted:
+            call.leftovers = leftovers
         if parent is not None:
             call.attach(parent)
             if parent.top.leftovers is not None:

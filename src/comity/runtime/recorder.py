@@ -61,6 +61,7 @@ class Recorder:
         self, settings: Settings, clock: Clock, ids: Ids, loop: asyncio.AbstractEventLoop, store: str | Path | None
     ) -> None:
         self.settings = settings
+        self._takes_all = settings.ratio >= 1.0
         # What the call path calls with every call that has ended; None if nobody wants to know.
         self.ended: Callable[[CallEnd], None] | None = None
         self.new_span_id = ids.span_id
@@ -217,7 +218,7 @@ class Recorder:
 
     def _take_end(self, end: CallEnd) -> None:
         # What the span needs is read off at once: later, all of it would have left the processor's caches.
-        if self.settings.samples(end.request.trace_id, end.remote):
+        if (end.remote is None and self._takes_all) or self.settings.samples(end.request.trace_id, end.remote):
             self._take(summarize(end, captures_content=self.settings.captures_content))
 
     def _take(self, one: Ended | Span) -> None:
