@@ -107,7 +107,7 @@ class Entry(Struct, frozen=True, array_like=True, gc=False):
     data: Any = None
 
 
-class Question(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class Question(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """What a receiver must know before it can go on."""
 
     text: str
@@ -118,7 +118,7 @@ class Question(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
     is_answered: bool = False
 
 
-class Handoff(Struct, frozen=True, kw_only=True):
+class Handoff(Struct, frozen=True, kw_only=True, gc=False):
     """One handoff: the request, how it stands, and what has happened to it."""
 
     request: Request
@@ -208,14 +208,14 @@ class Handoff(Struct, frozen=True, kw_only=True):
 # --- what can be done -----------------------------------------------------------------------------------------------------
 
 
-class Offer(Struct, frozen=True):
+class Offer(Struct, frozen=True, gc=False):
     """Put an admitted call into the queue."""
 
     handoff: Handoff
     note: str = ""  # for the audit
 
 
-class Accept(Struct, frozen=True):
+class Accept(Struct, frozen=True, gc=False):
     """Take it, or with `reserves` only keep it from others until it has been looked at."""
 
     holder: str
@@ -224,14 +224,14 @@ class Accept(Struct, frozen=True):
     reserves: bool = False
 
 
-class Renew(Struct, frozen=True):
+class Renew(Struct, frozen=True, gc=False):
     """Say that its receiver is alive."""
 
     by: Holder
     lease_until: int
 
 
-class Progress(Struct, frozen=True):
+class Progress(Struct, frozen=True, gc=False):
     """Say how far it is. `saved`, here and below, is what must be kept for it; it is written only if the change happens."""
 
     by: Holder
@@ -239,7 +239,7 @@ class Progress(Struct, frozen=True):
     saved: tuple[Saved, ...] = ()
 
 
-class Ask(Struct, frozen=True):
+class Ask(Struct, frozen=True, gc=False):
     """Ask whoever handed it off."""
 
     by: Holder
@@ -247,14 +247,14 @@ class Ask(Struct, frozen=True):
     saved: tuple[Saved, ...] = ()
 
 
-class Answer(Struct, frozen=True):
+class Answer(Struct, frozen=True, gc=False):
     """Answer the question."""
 
     answer: Any
     saved: tuple[Saved, ...] = ()
 
 
-class Complete(Struct, frozen=True):
+class Complete(Struct, frozen=True, gc=False):
     """End it with a result."""
 
     by: Holder
@@ -263,7 +263,7 @@ class Complete(Struct, frozen=True):
     saved: tuple[Saved, ...] = ()
 
 
-class Fail(Struct, frozen=True):
+class Fail(Struct, frozen=True, gc=False):
     """End it without one."""
 
     by: Holder
@@ -271,27 +271,27 @@ class Fail(Struct, frozen=True):
     saved: tuple[Saved, ...] = ()
 
 
-class Reject(Struct, frozen=True):
+class Reject(Struct, frozen=True, gc=False):
     """Say that it is not for this receiver, before accepting it."""
 
     by: Holder
     reason: str
 
 
-class Release(Struct, frozen=True):
+class Release(Struct, frozen=True, gc=False):
     """Let the next receiver have it; `by` is None if its holder is gone or silent."""
 
     by: Holder | None
     reason: str
 
 
-class Cancel(Struct, frozen=True):
+class Cancel(Struct, frozen=True, gc=False):
     """Withdraw it."""
 
     reason: str
 
 
-class Expire(Struct, frozen=True):
+class Expire(Struct, frozen=True, gc=False):
     """Note that its deadline has passed."""
 
 
@@ -300,7 +300,7 @@ Change = (
 )  # to one handoff
 
 
-class Outcome(Struct, frozen=True):
+class Outcome(Struct, frozen=True, gc=False):
     """What became of a change: the handoff as it is now, why nothing was changed, and what is to be written with it."""
 
     handoff: Handoff | None

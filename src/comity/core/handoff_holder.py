@@ -9,7 +9,7 @@ from msgspec import Struct
 _DESK: Final = "@"
 
 
-class Holder(Struct, frozen=True):
+class Holder(Struct, frozen=True, gc=False):
     """Who has a handoff, and by which lease."""
 
     name: str

@@ -25,7 +25,7 @@ from comity.core.journal import Record
 from comity.core.mailbox import TURNS, Mailbox
 
 
-class Want(Struct, frozen=True):
+class Want(Struct, frozen=True, gc=False):
     """What a receiver can do: everything in its own lane that is one of its capabilities, and the lanes of those."""
 
     own_lane: str
@@ -39,7 +39,7 @@ class Want(Struct, frozen=True):
         return handoff.lane in self.lanes
 
 
-class Take(Struct, frozen=True):
+class Take(Struct, frozen=True, gc=False):
     """Get the next handoffs, at most so many."""
 
     want: Want
@@ -59,7 +59,7 @@ class Listen(Struct, frozen=True):
     lanes: tuple[str, ...]
 
 
-class Step(Struct, eq=False, kw_only=True):
+class Step(Struct, eq=False, kw_only=True, gc=False):
     """One thing to be done to the queue, decided where it is written, and what came of it."""
 
     change: Change | Take | Sweep | Listen
