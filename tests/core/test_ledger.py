@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comity.core.ledger import Account
+from comity.core.ledger import FIRST_SHARE, Account, Loan
 from comity.core.limits import Limits
 
 small = st.integers(0, 8)
@@ -117,3 +119,42 @@ def test_without_a_limit_any_number_of_tokens_is_there_and_counted(tokens):
     account = Account(Limits(tokens_max=None))
     assert account.spend_tokens(tokens)
     assert (account.tokens_used, account.tokens_left) == (tokens, None)
+
+
+@given(
+    st.integers(0, 200),
+    st.one_of(st.none(), st.integers(0, 500)),
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9)), max_size=60),
+)
+def test_what_is_lent_spent_and_given_back_never_adds_up_to_more_than_there_was(calls_max, tokens_max, steps):
+    """Three borrowers that ask for more, spend what they have, and give back the rest."""
+    lender = Account(Limits(calls_max=calls_max, tokens_max=tokens_max))
+    loans: dict[int, Loan] = {}
+    spent: Counter[int] = Counter()
+    ended = 0
+    for borrower, spends in steps:
+        had = loans.get(borrower)
+        loans[borrower] = lender.lend() if had is None else lender.lend(had)
+        if had is not None:
+            assert loans[borrower].calls >= had.calls
+            assert (loans[borrower].tokens or 0) >= (had.tokens or 0)
+        spent[borrower] = min(spent[borrower] + spends, loans[borrower].calls)
+        if spends == 0 and had is not None:
+            gone = loans.pop(borrower)
+            lender.give_back(gone.calls - spent[borrower], gone.tokens or 0)
+            ended += spent.pop(borrower)
+        out = sum(loan.calls for loan in loans.values())
+        assert lender.calls_left == calls_max - ended - out >= 0
+        if tokens_max is not None:
+            assert lender.tokens_left == tokens_max - sum(loan.tokens for loan in loans.values()) >= 0
+
+
+def test_a_borrower_that_asks_again_and_again_gets_all_there_is():
+    lender = Account(Limits(calls_max=100, tokens_max=1_000))
+    loan = lender.lend()
+    assert (loan.calls, loan.tokens, loan.tokens_most) == (100 // FIRST_SHARE, 1_000 // FIRST_SHARE, 1_000)
+    for _ in range(12):
+        loan = lender.lend(loan)
+    assert (loan.calls, lender.calls_left) == (100, 0)
+    assert loan.of(Limits(calls_max=100, tokens_max=5)) == Limits(calls_max=100, tokens_max=5)
+    assert loan.of(Limits(calls_max=500)).calls_max == 101

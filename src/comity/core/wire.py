@@ -59,6 +59,7 @@ class Taken(_Message, frozen=True):
     """The call is here."""
 
     request_id: str
+    is_root: bool = False
 
 
 class Answer(_Message, frozen=True):

@@ -56,33 +56,35 @@ class Carrier:
         call.state = State.RUNNING
         sent = self._sent[request.request_id] = Sent(call, asyncio.Event())
         call.task = self._cluster.loop.create_task(self._carry(sent), name=request.request_id)
+        call.task.add_done_callback(partial(self._forget, sent))
 
     async def _carry(self, sent: Sent) -> None:
         call, cluster = sent.call, self._cluster
         request, way = call.request, call.way
         assert way is not None
-        try:
-            if call.live is not None:  # the other node reads the session from the store
-                await cluster.path.recorded()
-            rights = tuple(sorted(call.rights))
-            silences = 0
-            for round_ in count(1):  # until it is answered, or its deadline ends it
-                ask = Ask(request, rights, way.caller, way.loan)
-                cluster.send(way.node_id, Inquire(request.request_id) if sent.is_taken else ask)
-                pause_ms = REPEAT.pause_ms(min(round_, ROUNDS_MAX), left_ms=math.inf, chance=cluster.ids.chance())
-                assert pause_ms is not None
-                if await _heard(sent.heard, pause_ms):
-                    silences = 0
-                    if sent.is_taken:
-                        await asyncio.sleep(pause_ms / 1000)
-                    continue
-                silences += 1
-                if silences > 1 and await self._has_moved(call):
-                    self.move(call)
-                    return
-        finally:
-            if self._sent.get(request.request_id) is sent:
-                del self._sent[request.request_id]
+        # The other node finds its caller and its session in the store.
+        await cluster.path.recorded()
+        rights = tuple(sorted(call.rights))
+        silences = 0
+        for round_ in count(1):  # until it is answered, or its deadline ends it
+            ask = Ask(request, rights, way.caller, way.loan)
+            cluster.send(way.node_id, Inquire(request.request_id) if sent.is_taken else ask)
+            pause_ms = REPEAT.pause_ms(min(round_, ROUNDS_MAX), left_ms=math.inf, chance=cluster.ids.chance())
+            assert pause_ms is not None
+            if await _heard(sent.heard, pause_ms):
+                silences = 0
+                if sent.is_taken:
+                    await asyncio.sleep(pause_ms / 1000)
+                continue
+            silences += 1
+            if silences > 1 and await self._has_moved(call):
+                self.move(call)
+                return
+
+    def _forget(self, sent: Sent, _: asyncio.Task[None]) -> None:
+        # Not at the end of the task itself: one that is cancelled before it began has none.
+        if self._sent.get(sent.call.request.request_id) is sent:
+            del self._sent[sent.call.request.request_id]
 
     async def _has_moved(self, call: Call) -> bool:
         """Ask whether another node has the agent now, or nobody, which makes this one take it."""
@@ -105,8 +107,9 @@ class Carrier:
     def received(self, sender: str, message: Message) -> None:
         """Take what another node says about a call that was sent there."""
         match message:
-            case Taken(request_id=request_id) if request_id not in self._sent:
-                self._cluster.send(sender, Cancel(request_id, "its caller has gone on"))
+            case Taken(request_id=request_id, is_root=True) if not self._cluster.is_wanted(request_id):
+                # Of a call between agents this would be a guess: its caller may have moved, and will ask again from there.
+                self._cluster.send(sender, Cancel(request_id, "its user has gone on"))
             case Taken() | Answer() | Unknown() | Moved() | Unhosted():
                 if self.sent(message.request_id, sender) is not None:  # else it has ended here, or is with another node by now
                     self._hear(self._sent[message.request_id], message)

@@ -12,6 +12,8 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from comity.core import wire
 from comity.core.admission import Refused
 from comity.core.agent import Agent, DeclarationError
@@ -171,6 +173,10 @@ class Cluster:
             return True
         return errand.task is not None and not errand.task.done()
 
+    def is_wanted(self, request_id: str) -> bool:
+        """Return whether somebody here waits for a call, wherever it is."""
+        return request_id in self._errands
+
     def without(self, request: Request, node_id: str) -> None:
         """Note that a node has no agent of the name a request asks for."""
         errand = self._errands.get(request.request_id)
@@ -230,13 +236,19 @@ class Cluster:
 
     async def _nowhere(self, errand: Errand) -> Reply:
         """Refuse what is wrong with the request itself, or what no node could be found for in time."""
-        arrival = errand.arrival
+        arrival, request = errand.arrival, errand.arrival.request
+        stored = self.journal.call(request.request_id)
         if arrival.problems or arrival.agent is None or arrival.capability is None:
             opened = self.path.enter(arrival, errand.parent, self._clock.now_ns(), errand.log)
             assert isinstance(opened, Reply)
+        elif stored is None:
+            what = f"nobody could tell in time who holds {request.target}"
+            opened = self.path.refuse(request, Refused("NODE_UNREACHABLE", what), errand.log)
         else:
-            what = f"nobody could tell in time who holds {arrival.request.target}"
-            opened = self.path.refuse(arrival.request, Refused("NODE_UNREACHABLE", what), errand.log)
+            error = Error.of("NODE_UNREACHABLE", f"the node on which {request.request_id} runs does not answer")
+            opened = Reply(status=Status.ERROR, error=error, message=error.message, request_id=request.request_id)
+            if errand.parent is not None:  # a call by a user goes on for its user to find; this one's caller goes on without it
+                self._end_refused(request, opened, self._caller_fences(request))
         await self.path.recorded()
         return opened
 
@@ -262,7 +274,11 @@ class Cluster:
                 is_open = self.journal.call(request.request_id) is not None
             leftovers: dict[str, Request] | None = {} if is_open and way.fence is not None else None
             now_ns, rights = self._clock.now_ns(), errand.rights
-            return self.path.enter(arrival, parent, now_ns, errand.log, leftovers, rights, remote=errand.remote, way=way)
+            opened = self.path.enter(arrival, parent, now_ns, errand.log, leftovers, rights, remote=errand.remote, way=way)
+            if isinstance(opened, Reply) and is_open:
+                fences = self._caller_fences(request) if way.fence is None else (way.fence,)
+                self._end_refused(request, opened, fences)
+            return opened
         finally:
             self.probes.done(request)
 
@@ -305,11 +321,21 @@ class Cluster:
             self._stale(error)
         self.let_go(call)
 
-    def refusal_terms(self, request: Request) -> Terms:
-        """Return the terms on which a refusal is recorded: the call that was refused has not ended, and its caller is held."""
+    def refusal_terms(self, request: Request) -> Terms | None:
+        """Return the terms on which a refusal is recorded: its caller is held still, and the call was never begun."""
+        if request.parent_id is None:
+            return None  # a user may be refused any number of times
+        return Terms(fences=self._caller_fences(request), unknown=request.request_id)
+
+    def _caller_fences(self, request: Request) -> tuple[Fence, ...]:
         parent = None if request.parent_id is None else self.path.calls.get(request.parent_id)
         fence = None if parent is None or parent.way is None else parent.way.fence
-        return Terms(fences=() if fence is None else (fence,), unsettled=request.request_id)
+        return () if fence is None else (fence,)
+
+    def _end_refused(self, request: Request, reply: Reply, fences: tuple[Fence, ...]) -> None:
+        """End a call that was begun elsewhere and is refused when it is to be taken up: nobody goes on with it."""
+        end = Settled(request, reply, self.now_ms())
+        self.journal.append((end,), None, Terms(fences=fences, open=(request.request_id,), ends=request.request_id))
 
     def ended(self, call: Call, event: Event, records: list[Record]) -> None:
         """Record the end of a call and of everything below it, on every node, and deliver it once that is done."""
@@ -319,7 +345,10 @@ class Cluster:
         if way.fence is None:
             self.carrier.ended(call, event, kept)
         else:
-            self.journal.append(kept, partial(self._ended, call, event), way.to_end(request_id))
+            terms = way.to_end(request_id)
+            if event is Event.CANCEL and way.is_served and way.caller is not None:
+                terms = replace(terms, fences=(*terms.fences, way.caller))  # its caller may be one that has moved
+            self.journal.append(kept, partial(self._ended, call, event), terms)
 
     def _is_withdrawn(self, end: Settled, top_id: str) -> bool:
         """Withdraw a call below the one that ends which was sent elsewhere; the store ends it with the rest."""
@@ -327,6 +356,8 @@ class Cluster:
 
     def _ended(self, call: Call, event: Event, error: Exception | None) -> None:
         settlement = self.path.settlement
+        if error is not None and call.uses_state:  # what it has changed must not be saved with the end of another call
+            self._lose(call.request.target)
         if isinstance(error, StaleLeaseError):
             self._stale(error)
             settlement.release_moved(call)

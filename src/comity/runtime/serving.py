@@ -29,6 +29,12 @@ class Served:
         self.call: Call | None = None
         self.task: asyncio.Task[None] | None = None
 
+    def follow(self, caller: Fence | None) -> None:
+        """Note under which token the call is asked for again: a former holder of its caller can cancel it no more."""
+        way = None if self.call is None else self.call.way
+        if way is not None and caller is not None and (way.caller is None or caller.token > way.caller.token):
+            way.caller = caller
+
     def note(self, asker: str) -> None:
         """Note who asks; the last one is who is most likely to wait."""
         self.askers.pop(asker, None)
@@ -46,15 +52,13 @@ class Server:
         """Take what another node asks."""
         match message:
             case Ask(request=request):
-                self._cluster.send(sender, Taken(request.request_id))
+                self._cluster.send(sender, Taken(request.request_id, request.parent_id is None))
                 served = self._served.get(request.request_id)
                 if served is None:
-                    served = self._served[request.request_id] = Served(sender)
-                    served.task = self._cluster.loop.create_task(
-                        self._serve(served, message), name=f"serve {request.request_id}"
-                    )
+                    self._begin(Served(sender), message)
                 else:
                     served.note(sender)
+                    served.follow(message.caller)
             case Inquire(request_id=request_id):
                 if (served := self._served.get(request_id)) is not None:
                     served.note(sender)
@@ -96,14 +100,18 @@ class Server:
         elif served.task is not None:
             served.task.cancel()
 
-    async def _serve(self, served: Served, ask: Ask) -> None:
+    def _begin(self, served: Served, ask: Ask) -> None:
         request_id = ask.request.request_id
+        self._served[request_id] = served
+        served.task = self._cluster.loop.create_task(self._serve(served, ask), name=f"serve {request_id}")
+        # Not at the end of the task itself: one that is cancelled before it began has none.
+        served.task.add_done_callback(lambda _: self._served.pop(request_id))
+
+    async def _serve(self, served: Served, ask: Ask) -> None:
         try:
             answer = await self._answer(served, ask)
         except UnavailableError:
             return  # nobody can tell who holds the agent: it is asked again
-        finally:
-            del self._served[request_id]
         for asker in served.askers:
             self._cluster.send(asker, answer)
 

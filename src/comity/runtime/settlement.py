@@ -199,12 +199,13 @@ class Settlement:
 
     def move(self, call: Call) -> None:
         """Let go of a call and everything below it: whoever holds its agent now goes on with it, under the same ids."""
-        self._put_aside(call)
+        below = self._put_aside(call)
         if call.parent is not None and call.parent.children is not None:
             call.parent.children.pop(call, None)
             if call.request.objective:
                 _end_objective(call)
-        self.release_moved(call)
+        for one in below:  # somebody else than its caller may wait for it too: a node that was asked for it again
+            self.release_moved(one)
 
     def release_moved(self, call: Call) -> None:
         """Tell whoever waits for a call that it goes on elsewhere."""
