@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from cluster_world import World, die, play
 
-from comity import Agent, Context, Limits, Node
+from comity import Agent, Context, Limits, Node, Risk, Tool
 from comity.core import wire
 
 
@@ -318,3 +318,28 @@ def test_a_users_call_is_taken_up_by_another_node_while_that_runs_and_answered_u
         assert (reply.data["number"], runs) == (4, [4, 4])
 
     play(case, [back(runs, seconds=1)], [back(runs, seconds=1)])
+
+
+def test_a_call_that_waits_for_a_person_goes_on_at_whichever_node_the_answer_reaches() -> None:
+    paid: list[int] = []
+
+    def pay(amount: int) -> int:
+        paid.append(amount)
+        return amount
+
+    agent = Agent("TELLER", tools_allowed=["pay"])
+
+    @agent.capability("PAY")
+    async def do(ctx: Context) -> int:
+        return await ctx.use_tool("pay", amount=7)
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        asked = await one.call("TELLER", "PAY", user_id="u", request_id="r")
+        assert str(asked.status) == "needs_input"
+        (approval,) = two.approvals()
+        reply = await two.decide(approval.id, granted=True, by="boss")
+        assert reply is not None
+        assert (reply.data, paid) == (7, [7])
+        assert world.kinds("r") == ["admitted", "paused", "settled"]
+
+    play(case, [agent], [agent], tools=[Tool(name="pay", function=pay, risk=Risk.HIGH)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import hmac
 import os
@@ -70,18 +71,26 @@ def key_for(store: Path | None) -> bytes:
     path = store.with_name(f"{store.name}.key")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            return _read(path)
-        with os.fdopen(file, "wb") as out:
-            key = os.urandom(KEY_BYTES)
-            out.write(key)
-            out.flush()
-            os.fsync(out.fileno())
-        return key
+        if not path.exists():
+            _make(path)
+        return _read(path)
     except OSError as error:
         raise UnavailableError(f"cannot use the key file {path}: {error}", code="STORE_UNAVAILABLE") from error
+
+
+def _make(path: Path) -> None:
+    """Put a new key in its place, unless another process was first: nobody ever finds half a key."""
+    unnamed = path.with_name(f"{path.name}.{os.urandom(8).hex()}")
+    file = os.open(unnamed, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(file, "wb") as out:
+            out.write(os.urandom(KEY_BYTES))
+            out.flush()
+            os.fsync(out.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(unnamed, path)
+    finally:
+        unnamed.unlink()
 
 
 def _read(path: Path) -> bytes:

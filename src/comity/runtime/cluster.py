@@ -138,6 +138,17 @@ class Cluster:
         """Call on behalf of a call under way and return the reply."""
         return await self._run(Errand(arrival, parent))
 
+    async def go_on(self, request: Request) -> Reply:
+        """Go on with a call by a user that was put aside, wherever its agent is by now."""
+        return await self._run(Errand(self.arrival(request), None))
+
+    def arrival(self, request: Request) -> Arrival:
+        """Return a request that was checked before, with what this node knows of its target."""
+        address = self.path.registry.resolve(request.target)
+        agent = None if address is None else address.agent
+        capability = None if agent is None else agent.capabilities.get(request.capability)
+        return Arrival(request, bytes(request.body), agent, capability, (), "")
+
     def _errand(
         self,
         draft: Draft,

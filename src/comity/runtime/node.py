@@ -38,6 +38,7 @@ from comity.runtime.handle import CallHandle
 from comity.runtime.path import CallPath
 from comity.runtime.privacy import Privacy
 from comity.runtime.recorder import Recorder
+from comity.runtime.repetition import take_up
 from comity.runtime.sessions import Sessions
 from comity.runtime.tools import Approval, Toolbox
 from comity.runtime.watchdog import Lag, Watchdog
@@ -343,10 +344,10 @@ class Node:
             return None
         path.toolbox.decide(approval, granted=granted, by=by)
         await path.durable()
-        call = path.take_up(approval.root_id)
-        if call is not None:
-            return await path.reply_of(call)
         assert self._journal is not None
+        reply = await take_up(path, self._journal, approval.root_id)
+        if reply is not None:
+            return reply
         stored = self._journal.call(approval.root_id)
         return None if stored is None else stored.reply
 

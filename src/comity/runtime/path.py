@@ -368,7 +368,7 @@ class CallPath:
             if parent.top.leftovers is not None:
                 was_accepted = parent.top.leftovers.pop(request.request_id, None) is not None
         self.calls[request.request_id] = call
-        if self.cluster is not None:
+        if call.way is not None and self.cluster is not None:
             self.cluster.accept(call, now_ms, note)
         elif not was_accepted:
             record = Accepted(request, now_ms, self._journal.node_id, note)
@@ -467,16 +467,6 @@ class CallPath:
                 raise
         assert call.reply is not None
         return call.reply
-
-    def take_up(self, root_id: str) -> Call | None:
-        """Go on with a paused tree whose question has been answered; None if there is none, or another node was first."""
-        requests = {call.request_id: call.request for call in self._journal.take_paused(root_id) if call.request is not None}
-        root = requests.pop(root_id, None)
-        if root is None:
-            return None
-        # Waiting for a person does not use up the time the work was given.
-        now_ms = self._clock.now_ns() // 1_000_000
-        return self.resume(replace(root, deadline_at=now_ms + root.deadline_at - root.created_at, created_at=now_ms), requests)
 
     async def durable(self, records: Sequence[Record] = (), terms: Terms | None = None) -> None:
         """Wait until everything recorded so far is durable, and these records after it; raises what stopped them."""

@@ -1,12 +1,15 @@
 """The same request id again: the first outcome is returned, and another request under it is refused.
 
-Of two nodes that are asked for the same at one moment, one runs it: the one whose record the store takes.
+A tree that was put aside goes on under the ids it had. Of two nodes that are asked for the same at one moment, one runs it: the
+one whose record the store takes.
 """
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from comity.core.admission import Refused
 from comity.core.call import CANCEL, SETTLED
@@ -48,6 +51,21 @@ def is_same(request: Request, other: Request) -> bool:
 def reused(request: Request) -> Refused:
     """Return the refusal of an id that belongs to another request."""
     return Refused("IDENTITY_REQUEST_ID_REUSED", f"request_id {request.request_id!r} belongs to another request")
+
+
+async def take_up(path: CallPath, journal: Journal, root_id: str) -> Reply | None:
+    """Go on with a paused tree whose question is answered; return its reply, None if there is none or another was first."""
+    requests = {call.request_id: call.request for call in journal.take_paused(root_id) if call.request is not None}
+    root = requests.pop(root_id, None)
+    if root is None:
+        return None
+    # Waiting for a person does not use up the time the work was given.
+    now_ms = path.now_ms()
+    root = replace(root, deadline_at=now_ms + root.deadline_at - root.created_at, created_at=now_ms)
+    if path.cluster is not None:
+        return await path.cluster.go_on(root)
+    call = path.resume(root, requests)
+    return None if call is None else await path.reply_of(call)
 
 
 def accept_once(path: CallPath, journal: Journal, call: Call, record: Accepted) -> None:

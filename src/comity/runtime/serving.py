@@ -139,15 +139,14 @@ class Server:
     def _arrive(self, request: Request) -> Arrival:
         """Return the request with what this node knows of its target; limits only shrink."""
         address = self._cluster.path.registry.resolve(request.target)
-        agent = None if address is None else address.agent
-        capability = None if agent is None else agent.capabilities.get(request.capability)
-        if agent is not None and address is not None:
-            limits = request.limits.narrow(agent.limits)
+        if address is not None:
+            limits = request.limits.narrow(address.agent.limits)
+            capability = address.agent.capabilities.get(request.capability)
             if capability is not None:
                 limits = limits.narrow(capability.limits)
             latest = self._cluster.now_ms() + limits.timeout_ms_max
             request = replace(request, target=address.text, limits=limits, deadline_at=min(request.deadline_at, latest))
-        return Arrival(request, bytes(request.body), agent, capability, (), "")
+        return self._cluster.arrival(request)
 
     def _settled(self, request_id: str) -> Reply | None:
         stored = self._cluster.journal.call(request_id)

@@ -1,0 +1,30 @@
+"""The key beside a store: whole or not there, the same for everybody who comes."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from comity.engines.cipher import KEY_BYTES, key_for
+
+
+def test_nodes_that_start_together_get_one_whole_key(tmp_path: Path) -> None:
+    for round_ in range(20):
+        store = tmp_path / f"{round_}" / "work.db"
+        together = threading.Barrier(4)
+        keys: list[bytes] = []
+
+        def start(store: Path = store, together: threading.Barrier = together, keys: list[bytes] = keys) -> None:
+            together.wait()
+            keys.append(key_for(store))
+
+        threads = [threading.Thread(target=start) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(keys) == 4
+        assert len({*keys}) == 1
+        assert len(keys[0]) == KEY_BYTES
+        assert [path.name for path in store.parent.iterdir()] == ["work.db.key"]
+        assert (store.parent / "work.db.key").stat().st_mode & 0o777 == 0o600
