@@ -11,12 +11,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 from unittest import mock
 
+import msgspec
+
 import comity.core.limits
 import comity.runtime.path
 import comity.runtime.sessions
 import comity.runtime.settlement
 import comity.runtime.snapshot
-from comity.core import admission, call
+from comity.core import admission, call, fencing
 from comity.core.activation import State
 from comity.core.breaker import Breaker
 from comity.core.ledger import Account
@@ -25,6 +27,7 @@ from comity.runtime.deadlines import Deadlines
 from comity.runtime.path import CallPath
 from comity.runtime.settlement import Settlement
 from comity.runtime.tools import Toolbox
+from comity.testing import journal
 from comity.testing.scenarios import SCENARIOS
 
 
@@ -92,6 +95,14 @@ def close_children_apart() -> list[Any]:
     return [mock.patch.object(Settlement, "settle", broken)]
 
 
+def without_fences() -> list[Any]:
+    """Let the store take what a former holder writes."""
+    breach = fencing.breach
+    return [
+        mock.patch.object(journal, "breach", lambda terms, *reads: breach(msgspec.structs.replace(terms, fences=()), *reads))
+    ]
+
+
 async def at_once(self, records=(), terms=None) -> None:
     """Do not wait for the disk."""
     self._journal.append(records, None, terms)
@@ -109,12 +120,20 @@ DEFECTS = (
     ),
     Defect("the cycle rule is left out", "NoCycle", lambda: without("cycle")),
     Defect("the depth rule is left out", "DepthBounded", lambda: without("depth")),
-    Defect("the fan-out rule is left out", "FanOutBounded", lambda: without("fan_out"), known=1),
+    Defect("the fan-out rule is left out", "FanOutBounded", lambda: without("fan_out")),
     Defect("the pending rule is left out", "BoundedPendingCalls", lambda: without("pending")),
     Defect(
         "an agent starts calls without counting them",
         "SingleActivation",
         lambda: [mock.patch.object(Activation, "can_start", property(lambda seat: seat.state is State.ACTIVE))],
+    ),
+    Defect(
+        "the store takes what a former holder writes",
+        "SingleActivation",
+        without_fences,
+        seeds_max=300,
+        scenario="nodes",
+        known=63,
     ),
     Defect(
         "what a callee asks for replaces what its caller had",
@@ -131,13 +150,11 @@ DEFECTS = (
         "BudgetConserved",
         lambda: [mock.patch.object(CallPath, "count", nothing)],
         seeds_max=400,
-        known=4,
     ),
     Defect(
         "a settled call can be settled again",
         "SettledOnce",
         lambda: [mock.patch.object(comity.runtime.settlement, "advance", return_value=call.State.SETTLED)],
-        known=1,
     ),
     Defect(
         "a repeated request is begun again",
@@ -151,34 +168,29 @@ DEFECTS = (
             mock.patch.object(comity.runtime.settlement, "_is_overdue", return_value=False),
             mock.patch.object(Deadlines, "add", nothing),
         ],
-        known=3,
     ),
     Defect(
         "a process that stood still delivers what it finds",
         "NoLateSuccess",
         lambda: [mock.patch.object(comity.runtime.settlement, "_is_overdue", return_value=False)],
-        seeds_max=1_500,
-        known=88,
+        scenario="standstill",
     ),
-    Defect("nobody remembers which tools were begun", "EffectAtMostOnce", forgetful_toolbox, seeds_max=200, known=4),
+    Defect("nobody remembers which tools were begun", "EffectAtMostOnce", forgetful_toolbox, seeds_max=200),
     Defect(
         "a tool does not wait for the disk",
         "AuditPrecedesEffect",
         lambda: [mock.patch.object(CallPath, "durable", at_once)],
-        known=1,
     ),
     Defect(
         "what an earlier life left open is forgotten",
         "AuditComplete",
         lambda: [mock.patch.object(comity.runtime.settlement, "end_leftovers", return_value=())],
-        known=1,
     ),
     Defect("a call and those below it end in two records", "AuditComplete", close_children_apart),
     Defect(
         "sessions are found by tenant alone, and nobody checks whose they are",
         "IsolationHolds",
         lambda: [*without("isolation"), mock.patch.object(comity.runtime.sessions, "key_of", lambda tenant_id, _: tenant_id)],
-        known=1,
     ),
     Defect(
         "no timer watches deadlines",

@@ -7,6 +7,7 @@ no record of its own here: the node that runs it writes those.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 from functools import partial
 from itertools import count
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from comity.core.call import Event, State
 from comity.core.envelope import Reply, Status
 from comity.core.fencing import Terms
-from comity.core.journal import Record, Refused, Settled
+from comity.core.journal import Accepted, Record, Settled
 from comity.core.retry import Retry
 from comity.core.wire import Answer, Ask, Cancel, Inquire, Message, Moved, Taken, Unhosted, Unknown
 from comity.errors import CallChangedError, UnavailableError
@@ -151,11 +152,12 @@ class Carrier:
         """End a call whose time is up with the end that the store has of it: it came before, only the message did not."""
         if call.request.request_id not in self._sent:
             return False
-        stored = self._cluster.journal.call(call.request.request_id)
-        if stored is None or stored.settled_at is None or stored.reply is None:
-            return False
-        self.answer(call, stored.reply)
-        return True
+        with contextlib.suppress(UnavailableError):
+            stored = self._cluster.journal.call(call.request.request_id)
+            if stored is not None and stored.settled_at is not None and stored.reply is not None:
+                self.answer(call, stored.reply)
+                return True
+        return False
 
     def ended(self, call: Call, event: Event, records: list[Record]) -> None:
         """Do what is left when a call that was sent has ended on this side."""
@@ -167,16 +169,47 @@ class Carrier:
             journal.append([one for one in records if one is not end])
         else:
             self.withdraw(request_id)
-            fences = () if way.caller is None else (way.caller,)
-            then = partial(self._unanswered, end)
-            journal.append(records, then, Terms(fences=fences, open=(request_id,), ends=request_id))
+            self._give_up(call, end, records)
+            return
         settlement.deliver(call, None)
 
-    def _unanswered(self, end: Settled, error: Exception | None) -> None:
-        """Record that a call was given up which the other node never accepted: should it arrive there still, it is refused."""
+    def _give_up(self, call: Call, end: Settled, records: list[Record]) -> None:
+        """End a call from this side, if it was accepted and has not ended; whoever waits for it is told what the store says."""
+        assert call.way is not None
+        fences = () if call.way.caller is None else (call.way.caller,)
+        terms = Terms(fences=fences, open=(end.request.request_id,), ends=end.request.request_id)
+        self._cluster.journal.append(records, partial(self._given_up, call, end, records), terms)
+
+    def _given_up(self, call: Call, end: Settled, records: list[Record], error: Exception | None) -> None:
+        journal, request_id = self._cluster.journal, end.request.request_id
         if isinstance(error, CallChangedError):
-            given_up = Refused(end.request, end.reply, end.at_ms)
-            self._cluster.journal.append((given_up,), None, Terms(unknown=end.request.request_id))
+            try:
+                stored = journal.call(request_id)
+            except UnavailableError as unreadable:
+                self._cluster.path.settlement.deliver(call, unreadable)
+                return
+            if stored is None:  # never accepted; should it arrive there still, it must find that it has ended
+                then = partial(self._never_begun, call, end, records)
+                callers = () if end.request.parent_id is None else (end.request.parent_id,)
+                journal.append(_unbegun(end, journal.node_id), then, Terms(unknown=request_id, open=callers))
+                return
+            if stored.settled_at is not None and stored.reply is not None:
+                call.reply = stored.reply
+            error = None
+        self._cluster.path.settlement.deliver(call, error)
+
+    def _never_begun(self, call: Call, end: Settled, records: list[Record], error: Exception | None) -> None:
+        if isinstance(error, CallChangedError):
+            if self._is_known(end.request.request_id):  # it was accepted in between
+                self._give_up(call, end, records)
+                return
+            error = None  # its caller has ended, and nobody asks for it any more
+        self._cluster.path.settlement.deliver(call, error)
+
+    def _is_known(self, request_id: str) -> bool:
+        with contextlib.suppress(UnavailableError):
+            return self._cluster.journal.call(request_id) is not None
+        return False
 
     def withdraw(self, request_id: str) -> bool:
         """Tell the other node that nobody waits for a call any more; return whether it was sent at all."""
@@ -204,6 +237,11 @@ class Carrier:
         """Return a call that is with another node."""
         sent = self._sent.get(request_id)
         return sent.call if sent is not None and sent.call.way is not None and sent.call.way.node_id == node_id else None
+
+
+def _unbegun(end: Settled, node_id: str) -> tuple[Record, ...]:
+    """Return what is recorded of a call that ended on its way: it was taken from its caller, and ended."""
+    return (Accepted(end.request, min(end.at_ms, end.request.deadline_at - 1), node_id), end)
 
 
 async def _heard(event: asyncio.Event, pause_ms: float) -> bool:

@@ -9,6 +9,7 @@ are taken up by whoever gets the address next.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +19,7 @@ from comity.core import wire
 from comity.core.admission import Refused
 from comity.core.agent import Agent, DeclarationError
 from comity.core.call import Event, State
-from comity.core.envelope import Error, Reply, Request, Status
+from comity.core.envelope import Error, Reply, Request, Status, Usage
 from comity.core.fencing import Fence, Terms
 from comity.core.journal import Accepted, Late, Record, Settled
 from comity.core.lease import LEASE_MS
@@ -90,6 +91,10 @@ class Cluster:
         self._transport.send(node_id, wire.encode(message))
 
     def _received(self, sender: str, raw: bytes) -> None:
+        with contextlib.suppress(UnavailableError):  # what the store cannot serve now is as good as lost, and comes again
+            self._take(sender, raw)
+
+    def _take(self, sender: str, raw: bytes) -> None:
         message = wire.decode(raw)
         match message:
             case None:
@@ -256,6 +261,10 @@ class Cluster:
             what = f"nobody could tell in time who holds {request.target}"
             opened = self.path.refuse(request, Refused("NODE_UNREACHABLE", what), errand.log)
         else:
+            if errand.parent is not None:  # begun, and perhaps ended: it counts, whoever ran it
+                self.path.count(errand.parent, Usage() if stored.reply is None else stored.reply.usage)
+            if stored.settled_at is not None and stored.reply is not None:
+                return stored.reply
             error = Error.of("NODE_UNREACHABLE", f"the node on which {request.request_id} runs does not answer")
             opened = Reply(status=Status.ERROR, error=error, message=error.message, request_id=request.request_id)
             if errand.parent is not None:  # a call by a user goes on for its user to find; this one's caller goes on without it
@@ -373,7 +382,11 @@ class Cluster:
             self._stale(error)
             settlement.release_moved(call)
         elif isinstance(error, CallChangedError):
-            stored = self.journal.call(call.request.request_id)
+            try:
+                stored = self.journal.call(call.request.request_id)
+            except UnavailableError as unreadable:
+                settlement.deliver(call, unreadable)
+                return
             if stored is None or stored.settled_at is None or stored.reply is None:
                 settlement.release_moved(call)
                 return

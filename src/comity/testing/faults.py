@@ -56,13 +56,7 @@ class Kind(StrEnum):
     MODEL_GARBAGE = "ModelGarbage"
 
 
-AGENT_FAULTS: Final = (
-    Kind.AGENT_CALL_TIMEOUT,
-    Kind.AGENT_CALL_REJECTED,
-    Kind.AGENT_NOT_FOUND,
-    Kind.AGENT_BUSY,
-    Kind.AGENT_CALL_NETWORK_DELAY,
-)
+BETWEEN_NODES: Final = frozenset(kind for kind in Kind if kind.startswith(("Message", "Partition")))
 
 
 class Fault(Struct, frozen=True, kw_only=True):
@@ -127,8 +121,9 @@ class Faults:
         swarm = stream(seed, "swarm")
         self._plan: dict[Kind, list[Fault]] = {}
         self._left: dict[Fault, int] = {}
+        chosen = {kind for kind in Kind if swarm.random() < SWARM_SHARE or not is_swarm}  # whatever else is planned
         for fault in plan:
-            if not is_swarm or swarm.random() < SWARM_SHARE:
+            if fault.kind in chosen:
                 self._plan.setdefault(fault.kind, []).append(fault)
                 if fault.count is not None:
                     self._left[fault] = fault.count

@@ -155,6 +155,13 @@ def tokens_conserved(_: Observed, end: Ended) -> str:
     return f"it says {used} tokens, and those below it used {end.call.tokens}" if used < end.call.tokens else ""
 
 
+def written_by_holder(observed: Observed, result: tuple[str, str]) -> str:
+    """What an agent did is written by the node that holds it; anybody may say that it took too long."""
+    address, node_id = result
+    holder = observed.claims.get(address, node_id)
+    return "" if holder == node_id else f"{node_id} wrote for {address}, which {holder} has claimed since"
+
+
 def tree_ends_together(_: Observed, call: Written) -> str:
     """Once a call has ended, nothing below it is open. Asked when a whole append is there."""
     left = [one.request.request_id for one in call.below.values() if one.is_open]
@@ -268,6 +275,7 @@ ON_ENDED: Final[tuple[tuple[str, Check], ...]] = (
     ("NoLateSuccess", no_late_success),
     ("BudgetConserved", tokens_conserved),
 )
+ON_RESULT: Final[tuple[tuple[str, Check], ...]] = (("SingleActivation", written_by_holder),)
 ON_APPENDED: Final[tuple[tuple[str, Check], ...]] = (("AuditComplete", tree_ends_together),)
 ON_QUEUED: Final[tuple[tuple[str, Check], ...]] = (
     ("FanOutBounded", fan_out_bounded),

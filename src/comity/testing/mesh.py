@@ -50,6 +50,19 @@ MARKS: Final = (
     "unflushed writes lost",
     "wait-for cycle refused",
 )
+CLUSTER_MARKS: Final = (
+    "call had to wait",
+    "call went on elsewhere",
+    "client asked again",
+    "damaged message dropped",
+    "late reply",
+    "lease takeover",
+    "message met a partition",
+    "node crashed",
+    "node restarted",
+    "paused node came back",
+    "zombie refused",
+)
 USERS: Final = ("ada", "bob", "eve")
 AGENTS: Final = ("serial", "narrow", "broad", "slow", "cart")
 DEPTH: Final = 3
@@ -214,11 +227,11 @@ def _failure(chance: random.Random) -> str:
     return chance.choice(("TARGET_TEMPORARY_FAILURE", "TARGET_TEMPORARY_FAILURE", "TARGET_FAILED"))
 
 
-async def mesh(world: World, nodes: int = 1, roots: int = ROOTS) -> None:
+async def mesh(world: World, nodes: int = 1, roots: int = ROOTS, *, is_clustered: bool = False) -> None:
     """Several users on several nodes, all at once."""
     made = agents(world)
     for _ in range(nodes):
-        await world.node(made, tools=TOOLS)
+        await world.node(made, tools=TOOLS, is_clustered=is_clustered)
     drawer, chance = Drawer(world), world.stream("users")
     spread_s = world.knob(0.0, 0.2, 2.0)
     await asyncio.gather(*(_user(world, drawer, number, spread_s * chance.random()) for number in range(roots)))

@@ -20,6 +20,7 @@ from comity.testing.chance import SimClock, SimIds
 from comity.testing.faults import Kind
 from comity.testing.journal import SimJournal
 from comity.testing.loop import Life, SimTask
+from comity.testing.network import SimLeases
 
 if TYPE_CHECKING:
     from comity.testing.world import World
@@ -89,7 +90,7 @@ class WatchedNode(Node):
         activations, settlement, toolbox = path.activations, path.settlement, path.toolbox
         path._execution = FaultyExecution(world, life, path._execution)
         start, admit, leave = activations._start, activations.admit, activations.leave
-        close, run_tool, enter = settlement._close, toolbox._run, path.enter
+        close, run_tool, enter, put_aside = settlement._close, toolbox._run, path.enter, settlement._put_aside
 
         def started(call: Call) -> None:
             if not life.is_dead:
@@ -111,6 +112,12 @@ class WatchedNode(Node):
                 witness.closing(life, call, event)
             close(call, event, *rest)
 
+        def moved(call: Call) -> list[Call]:
+            put = put_aside(call)
+            for one in put if not life.is_dead else ():
+                witness.moved_away(life, one)
+            return put
+
         async def used(tool: Tool, request: Request, vault: Any) -> Reply:
             witness.used(life, tool, request, is_written=world.disk.knows(request.request_id))
             return await run_tool(tool, request, vault)
@@ -129,14 +136,16 @@ class WatchedNode(Node):
 
         activations._start, activations.admit, activations.leave = started, admitted, left  # type: ignore[method-assign]
         settlement._close, toolbox._run = closing, used  # type: ignore[method-assign, assignment]
+        settlement._put_aside = moved  # type: ignore[method-assign, assignment]
         path.enter = entered  # type: ignore[method-assign]
 
 
 class SimNode:
     """One place where a node runs, over all its lives."""
 
-    def __init__(self, world: World, name: str, agents: Iterable[Agent], **more: Any) -> None:
+    def __init__(self, world: World, name: str, agents: Iterable[Agent], *, is_clustered: bool = False, **more: Any) -> None:
         self.name = name
+        self._is_clustered = is_clustered
         self.life: Life | None = None
         self.node: WatchedNode | None = None  # of the life that runs
         self.clock: SimClock | None = None
@@ -177,10 +186,13 @@ class SimNode:
             self._lives += 1
             life = self.life = world.life(self.name, self._lives)
             self.clock = SimClock(world.loop, world.skew_of(life))
-            self._journal = SimJournal(world, world.disk, life)
+            self._journal = SimJournal(world, world.disk, life, is_clustered=self._is_clustered)
+            shared = (
+                {"leases": SimLeases(world, life), "transport": world.network.transport(life)} if self._is_clustered else {}
+            )
             self.node = WatchedNode(
                 world, life, self._agents, journal=self._journal, clock=self.clock, ids=SimIds(world.stream(f"ids {life}")),
-                lag_ms=None, **self._more,
+                lag_ms=None, **shared, **self._more,
             )  # fmt: skip
             world.note(str(life), "starts up", "")
             try:
@@ -230,6 +242,7 @@ class SimNode:
         if life is None or self._journal is None:
             return
         self._journal.crashed()
+        self._world.network.members.pop(str(life), None)
         waiting, self._waiting = self._waiting, {}
         for client in waiting:
             if not client.done():

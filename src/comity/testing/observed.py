@@ -65,6 +65,7 @@ class Observed:
         self.open_roots: dict[str, Written] = {}
         self.running: dict[tuple[Life, str], Running] = {}
         self.at: dict[tuple[Life, str], dict[Running, None]] = {}  # by process and address
+        self.claims: dict[str, str] = {}  # the node that claimed an address last
         self.effects: dict[str, int] = {}  # by request id of the tool's use
         self.told: dict[str, Reply] = {}  # what a client was told, by request id
 

@@ -13,8 +13,8 @@ from comity.core.agent import Agent
 from comity.core.envelope import Reply
 from comity.core.limits import Limits
 from comity.runtime.context import Context
-from comity.testing.faults import Fault, Kind
-from comity.testing.mesh import MARKS, STORM, mesh
+from comity.testing.faults import BETWEEN_NODES, Fault, Kind
+from comity.testing.mesh import CLUSTER_MARKS, MARKS, STORM, mesh
 from comity.testing.refusals import refusals
 from comity.testing.world import Scenario, World
 
@@ -37,12 +37,12 @@ def relay(name: str, *, wait_s: float = 0.0, **more: Any) -> Agent:
     agent = Agent(name, **more)
 
     @agent.capability("GO")
-    async def go(ctx: Context, route: list[str]) -> list[str]:
+    async def go(ctx: Context, route: list[str], timeout_ms: int | None = None) -> list[str]:
         if wait_s:
             await asyncio.sleep(wait_s)
         if not route:
             return [name]
-        reply = await ctx.call(route[0], "GO", {"route": route[1:]})
+        reply = await ctx.call(route[0], "GO", {"route": route[1:]}, timeout_ms=timeout_ms)
         return [name, *(reply.data if reply.ok else [_code(reply)])]
 
     return agent
@@ -86,6 +86,52 @@ async def test_agent_call_depth_limit(world: World) -> None:
     assert reply.data == ["A0", "A1", "A2", "A3", "LIMIT_DEPTH_EXCEEDED"]
 
 
+async def test_agent_call_under_network_partition(world: World) -> None:
+    """An agent that cannot be reached costs its caller no more than the deadline; healed, the same call goes through."""
+    await world.node([relay("A")], is_clustered=True)
+    await world.node([relay("B")], is_clustered=True)
+    assert (await world.call("A", "GO", {"route": ["B"]}, user_id="u")).data == ["A", "B"]
+    world.network.cut([("n1", "n2"), ("n2", "n1")], 60)
+    begun = world.loop.time()
+    first = world.nodes["n1"]
+    reply = await first.call("A", "GO", {"route": ["B"], "timeout_ms": 2_000}, user_id="u", timeout_ms=10_000)
+    assert reply.data == ["A", "CALL_TIMEOUT"], reply
+    assert 2.0 <= world.loop.time() - begun < 3.0
+    world.network.heal()
+    assert (await first.call("A", "GO", {"route": ["B"]}, user_id="u")).data == ["A", "B"]
+
+
+async def test_single_activation_during_cross_call(world: World) -> None:
+    """One agent on three nodes: whoever loses it while standing still changes nothing, and nothing is counted twice or lost."""
+    cart, buyer = Agent("CART", concurrency=1), Agent("BUYER")
+
+    @cart.capability("ADD")
+    async def add(ctx: Context) -> int:
+        await asyncio.sleep(0.05)
+        ctx.state["items"] = ctx.state.get("items", 0) + 1
+        return int(ctx.state["items"])
+
+    @buyer.capability("BUY")
+    async def buy(ctx: Context) -> int:
+        return int((await ctx.call("CART", "ADD")).unwrap())
+
+    nodes = await world.cluster(3, [cart, buyer])
+    buying = [asyncio.ensure_future(world.call("BUYER", "BUY", user_id="u")) for _ in range(20)]
+    await asyncio.sleep(0.3 * world.chance.random())
+    world.pause(world.chance.choice(nodes), 8)
+    replies = await asyncio.gather(*buying)
+    await world.heal()
+    total = (await world.call("CART", "ADD", user_id="u")).unwrap()
+    seen = sorted(reply.data for reply in replies if reply.ok)
+    assert len(set(seen)) == len(seen), f"two buyers were told the same: {seen}"
+    assert total > len(seen), f"{len(seen)} were added and {total - 1} are there"
+
+
+async def nodes(world: World) -> None:
+    """The mesh on three nodes that share a store, leases and a network."""
+    await mesh(world, nodes=3, is_clustered=True)
+
+
 async def test_agent_call_with_storage_faults(world: World) -> None:
     """A store that fails now and then costs time, and no answer: every one that is given is right and survives."""
     await world.node([relay("A"), relay("B")])
@@ -118,6 +164,15 @@ async def hanging(world: World) -> None:
         await node.until_up()
 
 
+async def standstill(world: World) -> None:
+    """A process stands still past the deadline of what it works on: what it then finds done is late, and no success."""
+    node = await world.node([relay("A", wait_s=0.1), relay("B", wait_s=0.1)])
+    asking = [asyncio.ensure_future(world.call("A", "GO", {"route": ["B"]}, user_id="u", timeout_ms=1_000)) for _ in range(5)]
+    await asyncio.sleep(0.05 + 0.1 * world.chance.random())
+    world.pause(node, 5)
+    assert {str(reply.status) for reply in await asyncio.gather(*asking)} == {"timeout"}
+
+
 async def cross_root_deadlock(world: World) -> None:
     """Two users hold a serial agent each and ask for the other's: neither chain has a cycle, and still neither could end."""
     agents = []
@@ -146,20 +201,25 @@ STORAGE: Final = tuple(
     Fault(kind=kind, probability=0.1)
     for kind in (Kind.STORE_WRITE_FAILED, Kind.STORE_READ_FAILED, Kind.STORE_SLOW, Kind.STORE_FULL, Kind.NODE_CRASH_IN_WRITE)
 )
+NETWORK: Final = Fault.each(Kind.MESSAGE_LOST, Kind.MESSAGE_DUPLICATED, Kind.MESSAGE_REORDERED, probability=0.05)
 DELAYS: Final = (
     Fault(kind=Kind.AGENT_CALL_NETWORK_DELAY, probability=0.3),
     Fault(kind=Kind.AGENT_CALL_TIMEOUT, probability=0.05),
 )
 
 SCENARIOS: Final[dict[str, Play]] = {
-    "mesh": Play(mesh, STORM, MARKS, is_swarm=True),
+    "mesh": Play(mesh, tuple(fault for fault in STORM if fault.kind not in BETWEEN_NODES), MARKS, is_swarm=True),
+    "nodes": Play(nodes, STORM, CLUSTER_MARKS, is_swarm=True),
     "refusals": Play(refusals),
     "test_agent_calls_agent_success": Play(test_agent_calls_agent_success),
     "test_agent_call_cycle_detection": Play(test_agent_call_cycle_detection),
     "test_agent_call_timeout": Play(test_agent_call_timeout),
     "test_agent_call_depth_limit": Play(test_agent_call_depth_limit),
+    "test_agent_call_under_network_partition": Play(test_agent_call_under_network_partition),
+    "test_single_activation_during_cross_call": Play(test_single_activation_during_cross_call, NETWORK),
     "test_agent_call_with_storage_faults": Play(test_agent_call_with_storage_faults, STORAGE),
     "test_determinism_multi_agent": Play(test_determinism_multi_agent, DELAYS),
     "cross_root_deadlock": Play(cross_root_deadlock),
     "hanging": Play(hanging),
+    "standstill": Play(standstill),
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from comity.core.call import Event, State
 from comity.core.envelope import Reply, Request
-from comity.core.journal import Accepted, Late, Noted, Paused, Record, Refused, Resumed, Saved, Settled
+from comity.core.journal import Accepted, Document, Late, Noted, Paused, Record, Refused, Resumed, Saved, Settled
 from comity.core.tool import Tool
 from comity.testing import invariants
 from comity.testing.invariants import Check, Ended, Told, Used, ViolationError
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from comity.runtime.call import Call
     from comity.testing.world import World
 
-# What a client is told although it cannot be written down: that nothing can.
-UNWRITABLE = frozenset({"STORE_UNAVAILABLE", "NODE_CLOSED"})
+# What a client is told that is no end of its call: nothing can be written down, or nobody can tell how far it is.
+UNWRITABLE = frozenset({"STORE_UNAVAILABLE", "NODE_CLOSED", "NODE_UNREACHABLE"})
 
 
 class Witness:
@@ -42,7 +42,7 @@ class Witness:
         for record in records:
             kind = type(record)
             if kind is Accepted:
-                self._accepted(life, record)  # type: ignore[arg-type]
+                self._accepted(life, record, is_begun=not _ends(record, records))  # type: ignore[arg-type]
             elif kind is Settled:
                 self._settled(life, record, ended)  # type: ignore[arg-type]
             elif kind is Refused:
@@ -55,10 +55,12 @@ class Witness:
                 self._note(life, "paused", record.request.request_id)  # type: ignore[union-attr]
             else:
                 assert kind is Saved or kind is Noted, f"a record nobody knows: {record}"
+                if kind is Saved:
+                    self._saved(life, record)  # type: ignore[arg-type]
         for call in ended:
             self._ask(invariants.ON_APPENDED, call, call.request.request_id)
 
-    def _accepted(self, life: Life, record: Accepted) -> None:
+    def _accepted(self, life: Life, record: Accepted, *, is_begun: bool) -> None:
         observed, request = self.observed, record.request
         known = observed.written.get(request.request_id)
         self._ask(invariants.ON_REPEATED, (record, known), request.request_id)
@@ -71,7 +73,7 @@ class Witness:
             self._ask(invariants.ON_TOOL_ACCEPTED, call, request.request_id)
         else:
             self.calls += 1
-            for one in call.callers():
+            for one in call.callers() if is_begun else ():
                 one.calls += 1
             source = request.source or request.user_id
             self._note(life, "accepts", f"{request.request_id} {source} → {request.target} {request.capability}")
@@ -89,9 +91,11 @@ class Witness:
         self._ask(invariants.ON_ENDED, Ended(record, call, self._world.skew_ms), request.request_id)
         if call is None:
             return
+        if reply.status in invariants.ENDED_WELL and not call.is_tool:
+            self._ask(invariants.ON_RESULT, (request.target, str(life)), request.request_id)
         used = reply.usage.total_tokens
-        for one in call.callers():
-            one.tokens += max(used - call.tokens, 0)
+        if call.above is not None and (call.above.life is call.life or reply.status in invariants.ENDED_WELL):
+            call.above.tokens += used  # what a call used that was given up elsewhere, its caller never learns
         call.tokens = max(used, call.tokens)
         call.is_open, call.reply = False, reply
         if call.above is not None:
@@ -99,6 +103,13 @@ class Witness:
         else:
             self.observed.open_roots.pop(request.request_id, None)
         ended.append(call)
+
+    def _saved(self, life: Life, record: Saved) -> None:
+        if record.kind is Document.FENCE:
+            self.observed.claims[record.key] = str(life)
+            self._note(life, "claims", f"{record.key} under {record.version}")
+        elif record.kind is Document.STATE and not record.token:  # the store leaves out what was saved under an old token
+            self._ask(invariants.ON_RESULT, (record.key, str(life)), record.key)
 
     def _resumed(self, life: Life, record: Resumed) -> None:
         request = record.request
@@ -169,6 +180,12 @@ class Witness:
                 self.observed.end(life, call.request.request_id)
                 self.observed.leave(one)
 
+    def moved_away(self, life: Life, call: Call) -> None:
+        """A process has let go of a call: somebody else holds its agent now."""
+        self._world.reached("call went on elsewhere")
+        self._note(life, "lets go", call.request.request_id)
+        self.observed.end(life, call.request.request_id)
+
     def died(self, life: Life) -> None:
         """A process is gone."""
         self.observed.forget(life)
@@ -219,3 +236,9 @@ class Witness:
             world.violation = ViolationError(name, why)
             world.trace.add(world.loop.time(), "witness", "VIOLATION", f"{name}: {why}")
             world.loop.stop()
+
+
+def _ends(accepted: Accepted, records: Sequence[Record]) -> bool:
+    """Whether a call was accepted and ended in one append: it was given up on its way, and nobody ran it."""
+    request_id = accepted.request.request_id
+    return len(records) > 1 and any(type(one) is Settled and one.request.request_id == request_id for one in records)

@@ -34,6 +34,7 @@ from comity.testing.faulty_model import FaultyModel
 from comity.testing.invariants import ViolationError
 from comity.testing.journal import Disk
 from comity.testing.loop import Life, LivelockError, SimLoop, StuckError, kill
+from comity.testing.network import LeaseService, SimNetwork
 from comity.testing.nodes import CrashedError, SimNode
 from comity.testing.trace import Trace
 from comity.testing.witness import UNWRITABLE, Witness
@@ -108,6 +109,8 @@ class World:
         self.loop.on_cut = self.crash
         self.context.run(_CURRENT.set, self)
         self.disk = Disk()
+        self.network = SimNetwork(self)
+        self.leases = LeaseService(self)
         self.nodes: dict[str, SimNode] = {}
         self.witness = Witness(self)
         self.appends = 0
@@ -141,6 +144,11 @@ class World:
         await node.start()
         return node
 
+    async def cluster(self, count: int, agents: Iterable[Agent], **more: Any) -> list[SimNode]:
+        """Start nodes that share their agents, a network and a lease service."""
+        agents = tuple(agents)
+        return [await self.node(agents, is_clustered=True, **more) for _ in range(count)]
+
     def model(self, model: Model) -> FaultyModel:
         """Put a model behind a provider that fails as this seed decides."""
         return FaultyModel(self, model)
@@ -169,6 +177,7 @@ class World:
             return
         self.faults.is_healed = True
         self.note("world", "heals", "")
+        self.network.heal()
         for node in self.nodes.values():
             life = node.life
             if life is not None:
@@ -244,6 +253,9 @@ class World:
         chance = self.stream("ticks")
         while not self.faults.is_healed:
             await asyncio.sleep(TICK_S * (1 + 9 * chance.random()))
+            for kind in (Kind.PARTITION, Kind.PARTITION_ONE_WAY, Kind.PARTITION_GROUP) if self.network.members else ():
+                if (details := self.strikes(kind, "network")) is not None:
+                    self.network.partition(kind, details)
             for node in list(self.nodes.values()):
                 life = node.life
                 if life is None or life.is_dead or life.is_paused:
