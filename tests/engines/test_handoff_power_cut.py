@@ -83,7 +83,8 @@ def record(folder, seed: int) -> Run:
                 run.created.append(created)
                 run.completed.append(completed)
                 run.ops.append(Op("safe", at=len(run.created) - 1))
-        del run.ops[run.ops.index(Op("safe", at=len(run.created) - 1)) + 1 :]
+        end = len(run.ops)  # a disk that is cut is not closed first
+    del run.ops[end:]
     return run
 
 

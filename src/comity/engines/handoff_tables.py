@@ -31,9 +31,7 @@ CREATE TABLE IF NOT EXISTS handoffs (
 CREATE UNIQUE INDEX IF NOT EXISTS handoffs_id ON handoffs (id);
 CREATE INDEX IF NOT EXISTS handoffs_free ON handoffs (lane, priority, seq) WHERE state = 'pending' AND holder = '';
 CREATE INDEX IF NOT EXISTS handoffs_due ON handoffs (due_at) WHERE due_at IS NOT NULL;
-CREATE INDEX IF NOT EXISTS handoffs_held ON handoffs (holder) WHERE holder != '';
 CREATE INDEX IF NOT EXISTS handoffs_trace ON handoffs (result_trace_id);
-CREATE INDEX IF NOT EXISTS handoffs_session ON handoffs (tenant_id, session_id);
 CREATE TABLE IF NOT EXISTS handoff_bells (node_id TEXT PRIMARY KEY, lanes BLOB NOT NULL) WITHOUT ROWID
 """
 _STATE: Final = "lane, request, state, holder, fence, lease_until, result_trace_id, standing, reply"
@@ -41,6 +39,7 @@ _READ: Final = f"SELECT {_STATE} FROM handoffs"  # noqa: S608
 _READ_WITH_SEQ: Final = f"SELECT seq, {_STATE} FROM handoffs"  # noqa: S608
 _READ_MAX: Final = 500
 _FREE: Final = "state = 'pending' AND holder = ''"
+_STATES: Final = {state: str(state) for state in State}
 _NUMBERS: Final = {priority: number for number, priority in enumerate(TURNS)}
 
 
@@ -86,7 +85,7 @@ class SqliteShelf:
         self._connection = connection
         self._gone = tuple(gone)  # nodes that were found dead
         self._known: dict[str, Handoff] = {}
-        self._unwritten: dict[str, tuple[bool, Handoff]] = {}
+        self._unwritten: dict[str, tuple[Handoff | None, Handoff]] = {}  # as stored, and as it is now
 
     def prefetch(self, handoff_ids: Iterable[str]) -> None:
         """Read at once what is going to be asked for: a statement costs more than a row."""
@@ -101,13 +100,24 @@ class SqliteShelf:
         handoff_id = after.request.request_id
         self._known[handoff_id] = after
         # Of several changes in one transaction the last is written; the request, only if the handoff is new.
-        is_new = before is None or self._unwritten.get(handoff_id, (False, after))[0]
-        self._unwritten[handoff_id] = (is_new, after)
+        first = self._unwritten.get(handoff_id, (before, after))[0]
+        self._unwritten[handoff_id] = (first, after)
 
     def flush(self) -> None:
-        """Write what was put."""
-        columns = [value for is_new, handoff in self._unwritten.values() for value in _columns(handoff, is_new=is_new)]
-        bulk.insert(self._connection, _INSERT, _MARKS, _ON_KNOWN, columns)
+        """Write what was put: new ones, those that changed, and the few whose result is in another trace now."""
+        made: list[Any] = []
+        changed: list[Any] = []
+        for before, after in self._unwritten.values():
+            if before is None:
+                made += (*_asked(after), *_standing(after))
+            else:
+                changed += (after.request.request_id, *_standing(after))
+        bulk.insert(self._connection, _INSERT, _MARKS, "", made)
+        bulk.insert(self._connection, _CHANGE, _CHANGE_MARKS, _CHANGED, changed)
+        for before, after in self._unwritten.values():
+            if before is not None and before.result_trace_id != after.result_trace_id:
+                trace = (after.result_trace_id, after.request.request_id)
+                self._connection.execute("UPDATE handoffs SET result_trace_id = ? WHERE id = ?", trace)
         self._unwritten.clear()
 
     def due(self, now_ms: int) -> list[Handoff]:
@@ -115,7 +125,8 @@ class SqliteShelf:
         self.flush()
         found = read(self._connection, "WHERE due_at <= ? ORDER BY due_at", (now_ms,))
         for node_id in self._gone:
-            found += read(self._connection, "WHERE holder >= ? AND holder < ?", (f"{node_id}#", f"{node_id}$"))
+            mine = "WHERE due_at IS NOT NULL AND holder >= ? AND holder < ?"  # only what has not ended has a holder
+            found += read(self._connection, mine, (f"{node_id}#", f"{node_id}$"))
         return list({handoff.id: handoff for handoff in found}.values())
 
     def free(self, want: Want, limit: int) -> list[Handoff]:
@@ -145,19 +156,34 @@ class SqliteShelf:
         return {node_id: _decode_lanes(lanes) for node_id, lanes in found}
 
 
-_COLUMNS: Final = (
-    "id, lane, capability, priority, tenant_id, user_id, session_id, trace_id, request, "
-    "state, holder, fence, lease_until, due_at, result_trace_id, standing, reply"
-)
-_MARKS: Final = "(?,?,?,?,?,?,?,?,?,?,?,?,?,nullif(?,0),?,?,nullif(?,''))"
-_INSERT: Final = f"INSERT INTO handoffs ({_COLUMNS}) VALUES "  # noqa: S608
-_ON_KNOWN: Final = " ON CONFLICT (id) DO UPDATE SET " + ", ".join(
-    f"{name} = excluded.{name}" for name in _COLUMNS.split(", ")[_COLUMNS.split(", ").index("state") :]
-)
+_ASKED: Final = "id, lane, capability, priority, tenant_id, user_id, session_id, trace_id, request, result_trace_id"
+_STANDS: Final = "state, holder, fence, lease_until, due_at, standing, reply"
+_INSERT: Final = f"INSERT INTO handoffs ({_ASKED}, {_STANDS}) VALUES "  # noqa: S608
+_MARKS: Final = "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,nullif(?,0),?,nullif(?,''))"
+# An index is written anew if its column is set, changed or not: so only what may have changed is.
+_SET: Final = ", ".join(f"{name} = now.column{number}" for number, name in enumerate(_STANDS.split(", "), 2))
+_CHANGE: Final = f"UPDATE handoffs SET {_SET} FROM (VALUES "  # noqa: S608
+_CHANGE_MARKS: Final = "(?,?,?,?,?,nullif(?,0),?,nullif(?,''))"
+_CHANGED: Final = ") AS now WHERE handoffs.id = now.column1"
 
 
-def _columns(handoff: Handoff, *, is_new: bool) -> tuple[Any, ...]:
+def _asked(handoff: Handoff) -> tuple[Any, ...]:
     request = handoff.request
+    return (
+        request.request_id,
+        handoff.lane,
+        request.capability,
+        _NUMBERS[request.priority],
+        request.tenant_id,
+        request.user_id,
+        request.session_id,
+        request.trace_id,
+        bytearray(_encode(request)),  # for bytes an adapter would be looked for
+        handoff.result_trace_id,
+    )
+
+
+def _standing(handoff: Handoff) -> tuple[Any, ...]:
     standing = _Standing(
         handoff.made_by,
         handoff.settles,
@@ -169,21 +195,11 @@ def _columns(handoff: Handoff, *, is_new: bool) -> tuple[Any, ...]:
         handoff.history,
     )
     return (
-        request.request_id,
-        handoff.lane,
-        request.capability,
-        _NUMBERS[request.priority],
-        request.tenant_id,
-        request.user_id,
-        request.session_id,
-        request.trace_id,
-        bytearray(_encode(request)) if is_new else bytearray(),  # for bytes an adapter would be looked for
-        handoff.state.value,
+        _STATES[handoff.state],
         handoff.holder,
         handoff.fence,
         handoff.lease_until,
         handoff.due_at or 0,
-        handoff.result_trace_id,
         bytearray(_encode(standing)),
         "" if handoff.reply is None else bytearray(_encode(handoff.reply)),
     )

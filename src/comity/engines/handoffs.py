@@ -67,7 +67,7 @@ class SqliteHandoffs:
     def look_for_the_dead(self) -> None:
         """See which nodes are gone of those that hold something or listen."""
         with self._reading() as connection:
-            holders = connection.execute("SELECT DISTINCT holder FROM handoffs WHERE holder != ''").fetchall()
+            holders = connection.execute("SELECT DISTINCT holder FROM handoffs WHERE due_at IS NOT NULL").fetchall()
             listeners = connection.execute("SELECT node_id FROM handoff_bells").fetchall()
         nodes = {node_of(one) for (one,) in (*holders, *listeners)} - {self._node_id}
         self._gone |= {node_id for node_id in nodes if is_process(node_id) and not self._is_alive(node_id)}

@@ -232,8 +232,12 @@ class Handoffs:
     def _done(self, step: Step, waiter: asyncio.Future[None] | None, error: Exception | None) -> None:
         if error is None:
             for _, handoff in step.touched:
-                if handoff.has_ended and handoff.settles:
+                if not handoff.has_ended:
+                    continue
+                if handoff.settles:
                     self._record(handoff)
+                if handoff.id in self._made:
+                    self._made[handoff.id] = handoff
         if waiter is None or waiter.done():
             return
         if error is None:
@@ -297,7 +301,7 @@ class Handoffs:
             self.post(Sweep())
         heard = tuple(self._ears) if topics is None else topics
         open_ = [one.id for one in self._made.values() if not one.has_ended] if topics is None else ()
-        ended = open_ or [topic[1:] for topic in heard if topic[0] == "!" and topic[1:] in self._made]
+        ended = open_ or [one for topic in heard if topic[0] == "!" and self._is_open(one := topic[1:])]
         for handoff in self.queue.get_many(ended) if ended else ():
             self._made[handoff.id] = handoff
         for topic in heard:
@@ -306,6 +310,11 @@ class Handoffs:
         for handoff_id in tuple(self._held) if topics is None else [one[1:] for one in topics if one[0] == "-"]:
             if handoff_id in self._held:
                 self._look_after(handoff_id)
+
+    def _is_open(self, handoff_id: str) -> bool:
+        """Return whether this node made it and has not seen its end."""
+        made = self._made.get(handoff_id)
+        return made is not None and not made.has_ended
 
     def arm(self, due_at: int | None) -> None:
         """See that somebody looks at the queue when its time has come, and after a while in any case."""
