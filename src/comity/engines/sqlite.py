@@ -152,7 +152,10 @@ class SqliteJournal:
             if self._timer is None:
                 self._arm(FLUSH_S)
         elif not self._open:
-            self._hand_over()
+            if not records or type(records[0]) is not Step:
+                self._hand_over()
+            elif self._timer is None or self._timer.when() > self._loop.time():
+                self._arm(0)  # steps come in swarms: those of one turn of the loop share a commit
         elif then is not None and len(self._thens) == 1:
             self._arm_gathering()
 
