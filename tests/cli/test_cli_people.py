@@ -73,6 +73,9 @@ def test_an_approval_three_levels_deep_is_granted_after_kill_9_and_the_tool_runs
     (asked,) = bank("approvals", "list", "--json")["approvals"]
     assert (asked["id"], asked["tool"], asked["granted"]) == ("r.1.1#1", "pay", None)
     assert "grant APPROVAL_ID" in bank("approvals", "list")
+    told = bank("approvals", "grant", asked["id"], "--app", "bank:agents", exits=2)
+    assert "no tool 'pay'" in told
+    assert "--app must name the node" in told
     reply = bank("approvals", "grant", asked["id"], "--by", "boss", "--json")
     assert (reply["status"], reply["data"]) == ("success", "paid")
     assert (place / "paid.txt").read_text() == "r.1.1#1 7\n"

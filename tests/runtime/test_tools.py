@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from comity import Agent, Context, Node, Status
 from comity.core.tool import Risk, Tool
+from comity.errors import CallerError
 from comity.testing import VirtualClock, run_virtual
 
 
@@ -125,6 +126,32 @@ async def test_a_denied_tool_is_a_refusal_the_agent_can_read(make_node):
 async def test_a_question_nobody_asked_cannot_be_answered(make_node):
     async with make_node([]) as node:
         assert await node.decide("nothing", granted=True, by="boss") is None
+
+
+@pytest.mark.parametrize(
+    ("agents", "has_tool", "code"),
+    [
+        (chain([{"pay"}] * 2)[1:], True, "ROUTING_UNKNOWN_AGENT"),
+        (chain([{"pay"}])[:1], True, "ROUTING_UNKNOWN_AGENT"),
+        (chain([{"pay"}] * 2), False, "TOOL_UNKNOWN"),
+    ],
+    ids=["the root's agent is missing", "the asking agent is missing", "the tool is missing"],
+)
+def test_a_node_that_cannot_go_on_notes_no_answer_and_the_call_waits_for_one_that_can(tmp_path, agents, has_tool, code):
+    store, paid = tmp_path / "s.db", []
+
+    async def run():
+        async with Node(chain([{"pay"}] * 2), store=store, tools=[risky(paid)]) as node:
+            asked = await node.call("A0", "GO", user_id="ann")
+        async with Node(agents, store=store, tools=[risky(paid)] * has_tool) as node:
+            with pytest.raises(CallerError) as refused:
+                await node.decide(asked.data["approval_id"], granted=True, by="boss")
+            assert (refused.value.code, node.approvals()[0].granted) == (code, None)
+        async with Node(chain([{"pay"}] * 2), store=store, tools=[risky(paid)]) as node:
+            return await node.decide(asked.data["approval_id"], granted=True, by="boss")
+
+    assert asyncio.run(run()).data == "paid"
+    assert len(paid) == 1
 
 
 def test_an_approval_three_levels_deep_is_granted_after_a_restart_and_the_tool_runs_once(tmp_path):

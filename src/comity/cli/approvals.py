@@ -15,9 +15,11 @@ from comity.cli.exits import CliError, Exit
 from comity.cli.output import Output, clean
 from comity.cli.reply import document, exit_of, show
 from comity.cli.store import Store
+from comity.errors import CallerError
 from comity.runtime.tools import Approval
 
 HELP = "list what waits for a person's approval; grant or deny it"
+NOT_HERE = "--app must name the node with the agents and tools of the call, such as module:node."
 EMPTY = "has no approvals. A tool declared with high risk asks for one before it is used."
 
 
@@ -48,7 +50,10 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
 
 async def _decide(args: argparse.Namespace, out: Output) -> Exit:
     async with app.open_node(app.load(args), args.store) as node:
-        reply = await node.decide(args.approval_id, granted=args.verb == "grant", by=args.by or getpass.getuser())
+        try:
+            reply = await node.decide(args.approval_id, granted=args.verb == "grant", by=args.by or getpass.getuser())
+        except CallerError as error:
+            raise CliError(Exit.USAGE, f"{error.message}; the answer was not noted", hint=NOT_HERE) from None
     if reply is None:
         raise CliError(Exit.NO_RESULT, "the answer is noted; the call is under way on another node", hint="`comity calls`")
     if out.is_json:

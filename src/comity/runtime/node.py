@@ -337,11 +337,16 @@ class Node:
         return self._running().toolbox.approvals()
 
     async def decide(self, approval_id: str, *, granted: bool, by: str) -> Reply | None:
-        """Answer a question and go on with the call that asked it; return its reply, or None if there is no such question."""
+        """Answer a question and go on with the call that asked it; return its reply, or None if there is no such question.
+
+        Raises `CallerError`, and notes no answer, where this node lacks the agent or the tool to go on with.
+        """
         path = self._running()
         approval = path.toolbox.approval(approval_id)
         if approval is None:
             return None
+        if path.cluster is None:  # in a cluster it goes on where its agent is
+            path.toolbox.check_goes_on(approval, self.registry)
         path.toolbox.decide(approval, granted=granted, by=by)
         await path.durable()
         assert self._journal is not None

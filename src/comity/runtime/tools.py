@@ -25,7 +25,7 @@ from comity.core.journal import PAUSED_AT, Accepted, Document, Late, Saved, Sett
 from comity.core.limits import INPUTS_BYTES_MAX, REPLY_BYTES_MAX
 from comity.core.payload import PayloadError, pack, unpack
 from comity.core.redaction import restore_value
-from comity.core.registry import nearest
+from comity.core.registry import Registry, nearest
 from comity.core.schema import Checker
 from comity.core.telemetry import TOOL_PREFIX, CallEnd
 from comity.core.tool import Risk, Tool
@@ -157,6 +157,19 @@ class Toolbox:
     def approvals(self) -> list[Approval]:
         """Return every question, answered or not."""
         return [_decode(data) for _, data in self._journal.list_documents(Document.APPROVAL)]
+
+    def check_goes_on(self, approval: Approval, registry: Registry) -> None:
+        """Raise if this node cannot go on with the tree that waits: answering here would end it without its work."""
+        root = self._journal.call(approval.root_id)
+        if root is None or root.request is None:  # it has ended
+            return
+        for target in (root.target, approval.target):
+            if registry.resolve(target) is None:
+                raise CallerError(
+                    f"this node has no agent {target!r}, which the waiting call needs", code="ROUTING_UNKNOWN_AGENT"
+                )
+        if approval.tool not in self._tools:
+            raise CallerError(f"this node has no tool {approval.tool!r}, which the waiting call needs", code="TOOL_UNKNOWN")
 
     def decide(self, approval: Approval, *, granted: bool, by: str) -> Approval:
         """Note a person's answer; the first one stands."""
