@@ -10,7 +10,7 @@ from typing import Annotated
 import pytest
 from pydantic import Field
 
-from comity import Agent, Background, Context, Node, Status
+from comity import Agent, Background, Context, Node, Reply, Status, Tool
 from comity.core.redaction import Action, Policy
 from comity.errors import UnavailableError
 from comity.runtime.privacy import Privacy
@@ -138,6 +138,49 @@ def test_nothing_personal_stands_in_the_store_and_it_comes_back_after_a_restart(
         content = path.read_bytes()
         assert EMAIL.encode() not in content, path.name
         assert CARD.encode() not in content, path.name
+
+
+def broken(how: str) -> tuple[Agent, Tool]:
+    """An agent that fails, or whose tool fails or answers, with a card number nobody gave it."""
+    agent = Agent("A", tools_allowed=["look"])
+
+    def look() -> str:
+        if how == "tool answers":
+            return f"card {CARD}"
+        raise ValueError(f"card {CARD}")
+
+    @agent.capability("GO")
+    async def go(ctx: Context):
+        if how == "agent raises":
+            raise ValueError(f"card {CARD}")
+        if how == "agent replies":
+            return Reply.failure(f"card {CARD}")
+        seen = await ctx.use_tool("look")
+        assert CARD not in seen
+        return seen
+
+    return agent, Tool(name="look", function=look)
+
+
+@pytest.mark.parametrize("how", ["agent raises", "agent replies", "tool raises", "tool answers"])
+def test_what_failing_code_and_tools_say_is_hidden_from_the_store_and_shown_to_the_user(tmp_path, how):
+    async def life():
+        agent, tool = broken(how)
+        async with Node([agent], tools=[tool], store=tmp_path / "s.db") as node:
+            return await node.call("A", "GO", user_id="ann")
+
+    reply = asyncio.run(life())
+    assert CARD in (reply.data if reply.ok else reply.error.message)
+    for path in tmp_path.iterdir():
+        assert CARD.encode() not in path.read_bytes(), path.name
+
+
+async def test_an_error_that_cannot_be_hidden_any_more_is_withheld(make_node, monkeypatch):
+    monkeypatch.setattr("comity.core.redaction.vault.VALUES_MAX", 0)
+    agent, tool = broken("tool raises")
+    async with make_node([agent], tools=[tool]) as node:
+        reply = await node.call("A", "GO", user_id="ann")
+    assert "cannot be shown" in reply.error.message
 
 
 def test_a_store_opened_with_another_key_says_so(tmp_path, monkeypatch):

@@ -36,6 +36,10 @@ class Hide(Protocol):
         """Return the reply with its texts without it."""
         ...
 
+    def error(self, call: Call, error: Error) -> Error:
+        """Return why the agent failed, without it."""
+        ...
+
 
 RunInProcess = Callable[[Callable[..., Any], dict[str, Any]], Awaitable[Any]]
 
@@ -74,6 +78,8 @@ class Execution:
             if issubclass(family(error.code), (CallerError, RefusedError)):
                 break  # the request is at fault, or a rule: another implementation would be told the same
         assert error is not None
+        if self._hide is not None:
+            error = self._hide.error(call, error)
         return Reply(status=Status.ERROR, error=error, message=error.message)
 
     def _invoke(self, call: Call, ctx: Any, implementation: Implementation) -> Awaitable[Any]:

@@ -14,7 +14,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from comity.core.admission import Refused
-from comity.core.envelope import Background, Reply, Request, decode_reply, encode
+from comity.core.envelope import Background, Error, Reply, Request, decode_reply, encode
 from comity.core.journal import fingerprint
 from comity.core.redaction import (
     DEFAULT_POLICY,
@@ -113,7 +113,15 @@ class Privacy:
         warnings = tuple(self._hide_text(text, vault, []) for text in reply.warnings)
         if warnings != reply.warnings:
             changed["warnings"] = warnings  # type: ignore[assignment]
+        if reply.error is not None and (error := self.hide_error(reply.error, vault)) is not reply.error:
+            changed["error"] = error  # type: ignore[assignment]
         return replace(reply, **changed) if changed else reply
+
+    def hide_error(self, error: Error, vault: GetVault) -> Error:
+        """Hide what stands in the message of an error, which may quote what the code that failed was working on."""
+        if not self.may_hold(error.message.encode(errors="surrogatepass")):
+            return error
+        return replace(error, message=self._hide_text(error.message, vault, []))
 
     def hide_text(self, text: str, vault: GetVault) -> str:
         """Hide what stands in a text."""
@@ -149,6 +157,13 @@ class Answers:
     def words(self, call: Call, reply: Reply) -> Reply:
         """Return the texts of an answer without it."""
         return self._privacy.hide_words(reply, self._vault(call))
+
+    def error(self, call: Call, error: Error) -> Error:
+        """Return why an agent or a tool failed, without it."""
+        try:
+            return self._privacy.hide_error(error, self._vault(call))
+        except VaultFullError:
+            return replace(error, message="its message cannot be shown: this session hides as many values as one can")
 
     def text(self, call: Call, text: str) -> str:
         """Return a text without it."""

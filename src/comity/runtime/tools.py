@@ -140,7 +140,7 @@ class Toolbox:
         call.uses[request.request_id] = request
         await path.durable((Accepted(request, self._now_ms(), self._journal.node_id, note),), call.terms)  # before the effect
         _check_running(call)  # it may have ended meanwhile, and with it what it was about to do
-        reply = await self._run(tool, request, path.vault_of(call))
+        reply = await self._run(path, call, tool, request)
         if call.uses is None or call.uses.pop(request.request_id, None) is None:
             self._journal.append((Late(request, reply, self._now_ms()),), None, call.held)
         else:
@@ -223,8 +223,8 @@ class Toolbox:
         if not approval.granted:
             raise RefusedError(f"{tool.name} was denied by {approval.decided_by}", code="APPROVAL_DENIED")
 
-    async def _run(self, tool: Tool, request: Request, vault: Any) -> Reply:
-        inputs = unpack(request.body)
+    async def _run(self, path: CallPath, call: Call, tool: Tool, request: Request) -> Reply:
+        inputs, vault = unpack(request.body), path.vault_of(call)
         if tool.clear and vault is not None:
             inputs = restore_value(inputs, vault, tool.clear)
         try:
@@ -235,12 +235,14 @@ class Toolbox:
             result = tool.function(**inputs)
             if inspect.isawaitable(result):
                 result = await result
-            data = unpack(pack(result, path="data", bytes_max=REPLY_BYTES_MAX))
+            raw = pack(result, path="data", bytes_max=REPLY_BYTES_MAX)
+            data = unpack(raw if path.answers is None else path.answers.data(call, raw))
         except Exception as raised:  # noqa: BLE001  a tool's failure is a value to the agent that used it
             code = getattr(raised, "code", "TARGET_FAILED")
             error = Error.of(
                 code if isinstance(raised, (CallerError, TargetError)) else "TARGET_FAILED", f"{tool.name}: {raised}"
             )
+            error = error if path.answers is None else path.answers.error(call, error)
             return Reply(status=Status.ERROR, error=error, request_id=request.request_id, source=request.target)
         return Reply.success(data, request_id=request.request_id, source=request.target)
 

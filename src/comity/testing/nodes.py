@@ -16,6 +16,7 @@ from comity.runtime.arrival import Arrival
 from comity.runtime.call import Call
 from comity.runtime.execution import Execution
 from comity.runtime.node import Node
+from comity.runtime.path import CallPath
 from comity.testing.chance import SimClock, SimIds
 from comity.testing.faults import Kind
 from comity.testing.journal import SimJournal
@@ -118,9 +119,9 @@ class WatchedNode(Node):
                 witness.moved_away(life, one)
             return put
 
-        async def used(tool: Tool, request: Request, vault: Any) -> Reply:
+        async def used(path: CallPath, call: Call, tool: Tool, request: Request) -> Reply:
             witness.used(life, tool, request, is_written=world.disk.knows(request.request_id))
-            return await run_tool(tool, request, vault)
+            return await run_tool(path, call, tool, request)
 
         def entered(arrival: Arrival, *rest: Any, **more: Any) -> Call | Reply:
             agent, address = arrival.agent, arrival.request.target
