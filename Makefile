@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 RUN := $(BIN)/python
+# Compiled files are kept whatever the machine says: without them every process of the suite compiles the package anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check docs format bench bench-spans tempo bench-peers kill handoffs sim sim-defects spec lock clean

@@ -396,7 +396,7 @@ def survives(raw: bytes) -> None:
             assert decode(encode(envelope)) is not None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=60) | st.text(max_size=60).map(lambda text: text.encode(errors="replace")))
 def test_no_bytes_whatsoever_make_a_decoder_raise_anything_else(raw):
     survives(raw)
@@ -437,7 +437,7 @@ PIECES = [
 ]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(FULL), st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 6), st.sampled_from(PIECES)), max_size=3)
 )
@@ -448,7 +448,7 @@ def test_no_change_to_a_valid_envelope_makes_a_decoder_raise_anything_else(raw, 
     survives(raw)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.sampled_from([REQUEST, REPLY]), st.data())
 def test_no_value_of_any_field_makes_a_decoder_raise_anything_else(envelope, data):
     names = [*type(envelope).__struct_fields__, "inputs", "deadline_ms", "call_chain"]

@@ -101,7 +101,7 @@ def same(one: Any, other: Any) -> bool:
 # --- what JSON can say --------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(json_values)
 @example([None, True, 0, -0.0, "", [], {}, "null", "NaN", "\\u0000", "\U0001f600", "\u2028", "a\tb\r\nc"])
 def test_everything_json_can_say_comes_back_the_same(value):
@@ -306,7 +306,7 @@ wild = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(wild)
 def test_any_value_is_either_packed_or_refused_with_paths(value):
     try:

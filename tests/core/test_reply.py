@@ -144,7 +144,7 @@ def is_part(part: Any, whole: Any) -> bool:
     return type(part) is type(whole) and part == whole
 
 
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=100)
 @given(ANY_TEXT)
 def test_any_text_gives_a_reading_that_can_be_sent(text):
     reading = read(text)
@@ -159,7 +159,7 @@ def test_a_clean_reply_is_read_as_it_is(reply, layout):
     assert read(json.dumps(reply, **layout)) == expected
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(REPLIES, LAYOUTS, PROSE, PROSE)
 def test_prose_around_a_reply_changes_nothing(reply, layout, before, after):
     reading = read(f"{before}\n{json.dumps(reply, **layout)}\n{after}")
@@ -183,7 +183,7 @@ def test_a_think_block_before_a_reply_changes_nothing(reply, layout, thoughts, d
     assert reading.repairs == (Repair.THINK_BLOCK,)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(REPLIES, LAYOUTS, st.sampled_from(["", "Here: ", "```json\n", "<think>x</think>"]), st.data())
 def test_a_cut_reply_never_contradicts_the_whole(reply, layout, before, data):
     text = json.dumps(reply, **layout)

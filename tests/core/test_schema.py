@@ -344,7 +344,7 @@ def test_problems_are_told_up_to_a_number(make):
 OBJECT_OF_NUMBERS = {"type": "object", "properties": {"x": {"type": "array", "items": {"type": "number"}}}}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.binary() | st.text().map(str.encode))
 def test_no_bytes_make_a_checker_of_types_raise(raw):
     checked = takes(list[int]).check(raw)

@@ -98,7 +98,7 @@ def test_valid_json_is_read_as_it_is_without_repairs(case):
     assert parse(text, budget=Budget(10**6)) == Parsed(value, len(text))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 @given(encodings(DOCUMENTS), st.data())
 def test_a_cut_document_never_contradicts_the_whole_and_says_where_it_was_cut(case, data):
     value, text = case
@@ -124,7 +124,7 @@ def test_a_number_at_the_end_of_the_text_is_dropped(number, end):
         assert outcome.value == {"a": 1}
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(st.text(ANY_CHARACTER) | TOKENS)
 def test_no_text_raises_and_every_outcome_lies_inside_it(text):
     for opening in ("", "{", "[", '{"a":', '["'):
@@ -133,7 +133,7 @@ def test_no_text_raises_and_every_outcome_lies_inside_it(text):
         assert 0 <= place <= len(opening + text)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 @given(TOKENS)
 def test_what_is_read_can_be_written(text):
     outcome = parse("{" + text, budget=Budget(10**6))

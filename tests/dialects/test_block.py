@@ -134,7 +134,7 @@ PIECES = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(PIECES, st.booleans())
 @example("a: \x85b: 1", True)
 def test_any_text_is_read_or_refused_by_a_caller_error(text, is_headed):
@@ -161,7 +161,7 @@ def loose(value):
     return value if isinstance(value, str) else json.dumps(value)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(VALUES)
 def test_what_is_written_loosely_is_read_back(value):
     assert fields_of(f"key: {loose(value)}\nnext: 1") == {"key": value, "next": 1}

@@ -34,7 +34,7 @@ JSON = (
 )
 
 thorough = settings(
-    max_examples=110, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 
 

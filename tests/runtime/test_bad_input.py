@@ -202,7 +202,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(target=json_values, capability=json_values, inputs=json_values, user=json_values, text=json_values, timeout=json_values)
 def test_no_input_whatsoever_makes_a_door_raise(target, capability, inputs, user, text, timeout):
     async def go():

@@ -53,7 +53,7 @@ def test_alternatives_for_one_field_become_one_comparison(text, op, values):
 
 
 @given(CONDITIONS, traces(spans_max=2))
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 def test_joining_alternatives_changes_the_truth_of_nothing(expression, spans):
     # Every attribute is fetched whatever it holds, so only the expression decides.
     everything = [Condition(Attribute(scope, name)) for scope in Scope for name in "xy"]

@@ -184,7 +184,7 @@ def test_parentheses_nest_up_to_their_limit():
 
 
 @given(QUERIES)
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 def test_the_text_of_any_query_parses_to_the_same_query(query):
     assert parse(str(query)) == query
 
@@ -196,7 +196,7 @@ PIECES = """
 
 
 @given(st.one_of(st.lists(st.sampled_from(PIECES.split()), max_size=25).map(" ".join), st.text(max_size=60)))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 def test_any_text_is_a_query_or_a_query_error(text):
     for run in (lambda: validate(parse(text), text), lambda: rewrite(text)):
         with contextlib.suppress(QueryError):

@@ -24,7 +24,7 @@ from comity.core.redaction import (
     restore_value,
 )
 
-FAST = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FAST = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @FAST
@@ -62,7 +62,7 @@ def test_two_vaults_never_restore_each_others_tokens(text, other):
     assert restore_text(redacted, theirs) == redacted
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(documents())
 @example({"A4-5E-60-C2-7B-9F": "deadbeef0001"})
 def test_a_document_is_redacted_the_same_as_value_and_as_bytes_and_comes_back_exactly(document):

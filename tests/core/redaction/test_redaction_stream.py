@@ -41,7 +41,7 @@ def redacted(text, sizes, scanner=None):
 SIZES = st.lists(st.integers(1, 70), min_size=1, max_size=5)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(texts(12), SIZES)
 @example("call " + PROSE + "219-09-9999 " + PROSE + "jane@example.com", [1])
 @example("phones: " + ", ".join(f"416555{number:04}" for number in range(90)), [11])
@@ -125,7 +125,7 @@ def test_an_outside_recogniser_may_find_values_made_of_prose(sizes):
     assert redacted(text, sizes, scanner)[0] == expected
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(texts(6), SIZES)
 def test_a_restored_stream_equals_the_restored_text(text, sizes):
     vault = new_vault()
