@@ -243,6 +243,7 @@ def test_a_loop_that_was_closed_without_closing_the_journal_leaves_a_writer_that
     journal._thread.join(PATIENCE_S)
     assert not journal._thread.is_alive()
     journal._reader.close()
+    journal._writer.close()
     os.close(journal._lock_file)
     assert reopened(store) == {"a": True}
 
@@ -353,6 +354,15 @@ def test_what_users_wrote_is_for_the_owner_of_the_store_alone(tmp_path):
         run(SqliteJournal(tmp_path / "store.db", "node"), scenario)
     finally:
         os.umask(before)
+
+
+def test_a_closed_store_is_one_file(store):
+    async def scenario(journal: SqliteJournal) -> None:
+        await written(journal, accepted("a"))
+
+    run(SqliteJournal(store, "node"), scenario)
+    assert [path.name for path in store.parent.iterdir()] == [store.name]
+    assert reopened(store) == {"a": False}
 
 
 # --- sharing ---

@@ -60,6 +60,7 @@ class SqliteJournal:
         self.handoffs = SqliteHandoffs(self.path, node_id, self._reading, self._aside, self._is_alive)
         self._files: dict[Path, tuple[int, int]] = {}  # what must stay in its place while this journal is open
         self._reader: sqlite3.Connection | None = None
+        self._writer: sqlite3.Connection | None = None  # of the writer's thread while that runs
         self._thread: threading.Thread | None = None
         self._batches: SimpleQueue[_Batch | None] = SimpleQueue()
         # The rest belongs to the event loop.
@@ -96,7 +97,7 @@ class SqliteJournal:
             except (sqlite3.Error, OSError) as error:
                 raise _unavailable(f"cannot open the store {self.path}: {error}") from error
             undo.pop_all()
-        self._reader, self._lock_file = reader, lock_file
+        self._reader, self._writer, self._lock_file = reader, writer, lock_file
         self._loop = asyncio.get_running_loop()
         self._ended = asyncio.Event()
         self._thread = threading.Thread(target=self._write, args=(writer,), name="comity-store", daemon=True)
@@ -104,7 +105,7 @@ class SqliteJournal:
 
     async def close(self) -> None:
         """Write what is left, stop the writer, release the file."""
-        if self._thread is None or self._reader is None:
+        if self._thread is None or self._reader is None or self._writer is None:
             return
         if self._records or self._thens:
             self._hand_over()
@@ -116,8 +117,11 @@ class SqliteJournal:
         finally:
             self._thread.join()
             self._thread = None
+            # In this order: who closes last copies the log into the file, if it may write; a closed store is one file. SQLite
+            # leaves the log alone where another file has taken the store's place.
             self._reader.close()
-            self._reader = None
+            self._writer.close()
+            self._reader = self._writer = None
             if self._lock_file is not None:
                 presence.leave(self._lock_path, self._lock_file)
                 self._lock_file = None
@@ -212,13 +216,12 @@ class SqliteJournal:
     def _write(self, connection: sqlite3.Connection) -> None:
         failure: Exception | None = None
         try:
-            with contextlib.closing(connection):
-                for number, (records, thens) in enumerate(iter(self._batches.get, None), 1):
-                    failure = failure or self._commit(connection, records)
-                    self._post(self._reported, thens, failure)
-                    if number % CHECKPOINT_COMMITS == 0:  # after the report: nobody waits for it
-                        with contextlib.suppress(sqlite3.Error):  # what could not be copied stays in the log until the next
-                            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            for number, (records, thens) in enumerate(iter(self._batches.get, None), 1):
+                failure = failure or self._commit(connection, records)
+                self._post(self._reported, thens, failure)
+                if number % CHECKPOINT_COMMITS == 0:  # after the report: nobody waits for it
+                    with contextlib.suppress(sqlite3.Error):  # what could not be copied stays in the log until the next
+                        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
         finally:
             self.handoffs.silence()
             self._post(self._ended.set)
