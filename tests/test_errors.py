@@ -29,7 +29,7 @@ from comity.errors import (
 
 FAMILIES = [CallerError, RefusedError, TargetError, UnavailableError]
 SOURCE = Path(comity.__file__).parent
-# Codes that only agents give: those of the seeds that say something about an agent's own data.
+# Codes that only agents give: those of the protocols that say something about an agent's own data.
 FOR_AGENTS = {"DATA_MISSING_REQUIRED_INPUT"}
 # Where a call gives a code first; elsewhere it is the argument `code`.
 GIVES_A_CODE = {"Refused", "of", "PayloadError", "family", "breaker_effect"}

@@ -104,7 +104,7 @@ CODES: dict[str, Meaning] = {
     "ENVELOPE_VERSION_UNSUPPORTED": Meaning(CallerError, False, _IGNORES, "Send an envelope version this node accepts."),
     "ENVELOPE_TOO_LARGE": Meaning(CallerError, False, _IGNORES, "Send less, or pass a reference instead of the content."),
     "INPUT_VALIDATION_FAILED": Meaning(CallerError, False, _IGNORES, "Correct the inputs named in the problems."),
-    # given by agents only, as seed 000 asks
+    # given by agents only, as KDAP asks
     "DATA_MISSING_REQUIRED_INPUT": Meaning(CallerError, False, _IGNORES, "Provide the data the capability needs."),
     # who is asking
     "IDENTITY_INVALID": Meaning(CallerError, False, _IGNORES, "Name the user, tenant and session with valid ids."),

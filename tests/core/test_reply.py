@@ -25,7 +25,7 @@ CORPUS = [
 ]
 CASES: list[dict[str, Any]] = [param.values[0] for param in CORPUS]
 
-# Seed 004 §7.2, word for word.
+# SACP §7.2, word for word.
 FALLBACK = {
     "thought": "System Note: LLM failed to provide structured JSON output.",
     "status": "failure",

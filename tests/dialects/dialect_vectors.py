@@ -1,4 +1,4 @@
-"""The examples of the seeds as files: `<dialect>/<kind>_<name>.json`, and `.txt` beside it where the seed writes a block."""
+"""The examples of the protocols as files: `<dialect>/<kind>_<name>.json`, and `.txt` beside it where the protocol writes a block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every example of the seeds is understood, and written again as it stands there."""
+"""Every example of the protocols is understood, and written again as it stands there."""
 
 from __future__ import annotations
 

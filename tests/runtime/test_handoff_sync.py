@@ -23,7 +23,7 @@ async def investigate(inputs):
 
 
 def test_the_example_of_the_seed(store, monkeypatch):
-    """Manager and receiver as in seed 003; only the loop is left after the work is done."""
+    """Manager and receiver as in ContextCore's protocol; only the loop is left after the work is done."""
     monkeypatch.setenv("COMITY_STORE", str(store))
     failures = []
 

@@ -155,7 +155,7 @@ class Handoff(Struct, frozen=True, kw_only=True, gc=False):
         """Whether a receiver may take it."""
         return self.state is State.PENDING and not self.holder
 
-    # The words of seed 003, for those who use its calls.
+    # The words of ContextCore's protocol, for those who use its calls.
 
     @property
     def id(self) -> str:

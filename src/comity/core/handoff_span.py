@@ -1,4 +1,4 @@
-"""What the span of a handoff says, under the names of seed 003 and of OpenTelemetry's GenAI conventions."""
+"""What the span of a handoff says, under the names of ContextCore's protocol and of OpenTelemetry's GenAI conventions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model is told about how to reply, and the JSON Schema of such a reply: seed 004 in our words.
+"""What a model is told about how to reply, and the JSON Schema of such a reply: SACP in our words.
 
 The text goes after the author's own instructions, so that it is the last thing the model reads before the task. It is made once
 per agent. `docs/models.md` says what it costs.

@@ -1,4 +1,4 @@
-"""The five protocols of the seeds, each a pair of pure functions to and from the canonical envelope.
+"""The five protocols, each a pair of pure functions to and from the canonical envelope.
 
 `DIALECTS` is the table of them by name; `convert` goes from one to another and says what is lost on the way.
 """

@@ -1,4 +1,4 @@
-"""Seed 000's text blocks: a heading, then `key: value` lines whose values are written like JSON without quotes.
+"""KDAP's text blocks: a heading, then `key: value` lines whose values are written like JSON without quotes.
 
     REQUEST
 

@@ -1,4 +1,4 @@
-"""`call_agent`, the tool of seed 002: a model names an agent, a message and perhaps a timeout, and gets text or an error back.
+"""`call_agent` of ADR-028: a model names an agent, a message and perhaps a timeout, and gets text or an error back.
 
 What the model may say is the tool input. Who calls, and on whose behalf, travels beside it in the call context, which no model
 can write: `call_chain` lists the callers, root first, and `call_depth` counts them.
@@ -41,7 +41,7 @@ TOOL: Final = {
         },
     },
 }
-"""The tool as seed 002 shows it: parameters by name."""
+"""The tool as ADR-028 shows it: parameters by name."""
 
 INPUT_SCHEMA: Final = {
     "type": "object",
@@ -51,7 +51,7 @@ INPUT_SCHEMA: Final = {
 }
 """The JSON Schema of the tool input, as models are given it."""
 
-# The seed's names of what can go wrong with a call.
+# ADR-028's names of what can go wrong with a call.
 ERROR_WORDS: Final = {
     "CycleDetected": "ROUTING_CYCLE_DETECTED",
     "CallDepthExceeded": "LIMIT_DEPTH_EXCEEDED",

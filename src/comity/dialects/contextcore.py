@@ -1,4 +1,4 @@
-"""ContextCore's handoff, protocol 3 of seed 003: a work item that lies in a queue until an agent accepts and ends it.
+"""ContextCore's handoff protocol: a work item that lies in a queue until an agent accepts and ends it.
 
 The message is the request. Its life-cycle state, and the trace that holds its result, are no part of a canonical request and
 are kept in the metadata. The deadline counts from `created_at`, since a handoff may lie a while before anyone reads it. The
@@ -54,7 +54,7 @@ class Priority(StrEnum):
 
 
 class State(StrEnum):
-    """Where a handoff stands: the seed's six states and the three that its later revisions added."""
+    """Where a handoff stands: its six states and the three that its later revisions added."""
 
     PENDING = "pending"
     ACCEPTED = "accepted"

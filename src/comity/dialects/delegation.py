@@ -1,4 +1,4 @@
-"""Delegation, the protocol of seed 001: an employee asks another, with constraints and handoff data.
+"""XspensesAI's delegation protocol: an employee asks another, with constraints and handoff data.
 
 `current_depth` is the depth of the employee asked, 0 for one a user asks, and `max_depth` the first depth that is refused: the
 canonical `depth_max` is one less. A request names its origin only, so the employees above it are known by number: they stand

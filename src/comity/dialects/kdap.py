@@ -1,6 +1,6 @@
-"""KDAP, the contract of seed 000: requests and responses in upper-case words, confidence in bands, loose text blocks.
+"""KDAP's contract: requests and responses in upper-case words, confidence in bands, loose text blocks.
 
-A document is a JSON object or one of the seed's text blocks; both are written as JSON. The `context` of a request is an open
+A document is a JSON object or one of its text blocks; both are written as JSON. The `context` of a request is an open
 object: `session_id` and `user_id` go to the envelope, the words of a `Background` to its fields, and any other word to
 `Background.extra` as `kdap.<word>`. Agent codes are whatever is registered; `USER` stands for a request by a user. The handoff
 context and the intent classification are in `kdap_routing`.

@@ -1,4 +1,4 @@
-"""SACP, the replies of seed 004: thought, status, data and message in one JSON object. It has no requests.
+"""SACP's replies: thought, status, data and message in one JSON object. It has no requests.
 
 This reads documents that are what they should be. What a model wrote is read by `comity.core.reply`, which mends what it can
 and falls back to the object that `fallback` makes.

@@ -19,7 +19,7 @@ from comity.errors import ComityError
 from comity.models.colleagues import call_definition
 from comity.ports import Model
 
-JSON_STANDARD = "json_standard"  # the seed's word for replies in the standard protocol
+JSON_STANDARD = "json_standard"  # SACP's word for replies in its protocol
 
 
 class Mind:

@@ -1,4 +1,4 @@
-"""Handing work off and hearing what becomes of it, with the calls of seed 003. `comity.HandoffManager` is the sync twin."""
+"""Handing work off and hearing what becomes of it, with ContextCore's calls. `comity.HandoffManager` is the sync twin."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ANY_STATE: Final = tuple(State)
 
 
 class Fields(dict[str, Any]):
-    """An object of a result; its fields can be read as attributes, as seed 003 shows."""
+    """An object of a result; its fields can be read as attributes, as ContextCore shows."""
 
     def __getattr__(self, name: str) -> Any:
         try:

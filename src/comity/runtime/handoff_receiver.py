@@ -1,4 +1,4 @@
-"""Taking handed-off work, and ending it. The calls are those of seed 003; `comity.HandoffReceiver` is the sync twin."""
+"""Taking handed-off work, and ending it. The calls are ContextCore's; `comity.HandoffReceiver` is the sync twin."""
 
 from __future__ import annotations
 

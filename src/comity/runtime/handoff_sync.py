@@ -1,4 +1,4 @@
-"""The calls of seed 003 as the seed writes them: without `await`, but for watching, which is an async iterator in any loop."""
+"""The calls as ContextCore writes them: without `await`, but for watching, which is an async iterator in any loop."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class CrashedError(ConnectionError):
 
 
 class FaultyExecution(Execution):
-    """Runs capabilities as the node does, and lets agents fail in every way seed 002 names."""
+    """Runs capabilities as the node does, and lets agents fail in every way ADR-028 names."""
 
     __slots__ = ("_life", "_world")
 

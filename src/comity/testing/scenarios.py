@@ -1,4 +1,4 @@
-"""Named scenarios: the eight of seed 002, each with what its opposite would break, and those the origin got wrong.
+"""Named scenarios: the eight that ADR-028 lists, each with what its opposite would break, and those the origin got wrong.
 
 Each is a whole small world that asserts what it is about; `mesh` is the large one.
 """

@@ -96,7 +96,7 @@ def test_characters_before_the_start_are_a_border_only():
 @settings(deadline=None)
 @given(st.text(max_size=60))
 def test_scanning_is_a_pure_function_of_the_text(text):
-    """The seed's detectors kept a position between calls, so the second identical call found nothing."""
+    """XspensesAI's detectors kept a position between calls, so the second identical call found nothing."""
     text += " jane@example.com"
     assert DEFAULT_SCANNER.find(text) == DEFAULT_SCANNER.find(text) != []
 

@@ -4,7 +4,7 @@
     fenced     a fenced block is
     embedded   the first balanced object in the prose that fits is
     repaired   one of these is, once its syntax is mended (`tolerant`)
-    fallback   nothing fits: the failure object that seed 004 §7.2 prescribes, with the raw text in it
+    fallback   nothing fits: the failure object that SACP §7.2 prescribes, with the raw text in it
 
 An object *fits* when it says a status we know, holds at least one other required field, and has no field of a wrong
 type. Where it reports a result (`success`, `completed`) and the agent declares a data schema, `data` must satisfy that;
@@ -65,7 +65,7 @@ _Path = tuple[str | int, ...]
 
 
 class Status(StrEnum):
-    """The status words of a structured reply, as seed 004 §2 and §11 spell them."""
+    """The status words of a structured reply, as SACP §2 and §11 spell them."""
 
     SUCCESS = "success"
     FAILURE = "failure"
