@@ -223,17 +223,16 @@ _LEGACY: Final = {
 }
 
 
+_OTEL, _ONLY_LEGACY = Mode.OTEL, Mode.LEGACY
+
+
 def named(attributes: Mapping[str, Any], mode: Mode) -> dict[str, Any]:
     """Return attributes under the names of a mode, given under their current ones; what is None is left out."""
-    found: dict[str, Any] = {}
-    for name, value in attributes.items():
-        if value is None:
-            continue
-        old = None if mode is Mode.OTEL else _LEGACY.get(name)
-        if old is not None:
-            found[old] = value
-        if old is None or mode is not Mode.LEGACY:
-            found[name] = value
+    found = {name: value for name, value in attributes.items() if value is not None}
+    if mode is not _OTEL:
+        for name, old in _LEGACY.items():
+            if name in found:
+                found[old] = found.pop(name) if mode is _ONLY_LEGACY else found[name]
     return found
 
 

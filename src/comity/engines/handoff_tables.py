@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -36,8 +37,11 @@ CREATE TABLE IF NOT EXISTS handoff_bells (node_id TEXT PRIMARY KEY, lanes BLOB N
 """
 _STATE: Final = "lane, request, state, holder, fence, lease_until, result_trace_id, standing, reply"
 _READ: Final = f"SELECT {_STATE} FROM handoffs"  # noqa: S608
-_READ_WITH_SEQ: Final = f"SELECT seq, {_STATE} FROM handoffs"  # noqa: S608
 _READ_MAX: Final = 500
+# What is remembered from one transaction to the next: so many, none with a larger request or a longer history.
+_KNOWN_MAX: Final = 1_024
+_KNOWN_BYTES_MAX: Final = 4_096
+_KNOWN_ENTRIES_MAX: Final = 3
 _FREE: Final = "state = 'pending' AND holder = ''"
 _STATES: Final = {state: str(state) for state in State}
 _NUMBERS: Final = {priority: number for number, priority in enumerate(TURNS)}
@@ -58,6 +62,7 @@ class _Standing(Struct, frozen=True, array_like=True):
 
 _encode = msgspec.json.Encoder().encode
 _decode_request = msgspec.json.Decoder(Request).decode
+_decode_request_once = lru_cache(maxsize=_KNOWN_MAX)(_decode_request)  # it is written once, and read with every change
 _decode_reply = msgspec.json.Decoder(Reply).decode
 _decode_standing = msgspec.json.Decoder(_Standing).decode
 _decode_lanes = msgspec.json.Decoder(tuple[str, ...]).decode
@@ -78,18 +83,52 @@ def exists(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'handoff_bells'").fetchone() is not None
 
 
+class Memory:
+    """Handoffs as they stood when this connection last wrote. They need not be read again unless somebody else has written."""
+
+    __slots__ = ("_known", "_version")
+
+    def __init__(self) -> None:
+        self._known: dict[str, Handoff] = {}
+        self._version = -1
+
+    def still_true(self, connection: sqlite3.Connection) -> dict[str, Handoff]:
+        """Return them, within a transaction that keeps others from writing; what is put there must be written in it."""
+        (version,) = connection.execute("PRAGMA data_version").fetchone()  # changes when another connection has written
+        if version != self._version or len(self._known) > _KNOWN_MAX:
+            self._known.clear()
+            self._version = version
+        return self._known
+
+
 class SqliteShelf:
     """The queue within one transaction."""
 
-    def __init__(self, connection: sqlite3.Connection, gone: Iterable[str] = ()) -> None:
+    def __init__(self, connection: sqlite3.Connection, gone: Iterable[str], known: dict[str, Handoff]) -> None:
         self._connection = connection
         self._gone = tuple(gone)  # nodes that were found dead
-        self._known: dict[str, Handoff] = {}
+        self._known = known
         self._unwritten: dict[str, tuple[Handoff | None, Handoff]] = {}  # as stored, and as it is now
+        self._passing: list[str] = []  # known in this transaction only
 
     def prefetch(self, handoff_ids: Iterable[str]) -> None:
         """Read at once what is going to be asked for: a statement costs more than a row."""
-        self._known = {one.id: one for one in read_many(self._connection, handoff_ids)}
+        known = self._known
+        for one in read_many(self._connection, (handoff_id for handoff_id in handoff_ids if handoff_id not in known)):
+            self._know(one)
+
+    def _know(self, handoff: Handoff) -> None:
+        request = handoff.request
+        self._known[request.request_id] = handoff
+        is_large = len(request.body) + len(request.message) > _KNOWN_BYTES_MAX or len(handoff.history) > _KNOWN_ENTRIES_MAX
+        if handoff.has_ended or is_large:
+            self._passing.append(request.request_id)
+
+    def close(self) -> None:
+        """Write what is left, and forget what is not to be remembered."""
+        self.flush()
+        for handoff_id in self._passing:
+            self._known.pop(handoff_id, None)
 
     def get(self, handoff_id: str) -> Handoff | None:
         """Return one that was prefetched, or put since."""
@@ -98,7 +137,7 @@ class SqliteShelf:
     def put(self, before: Handoff | None, after: Handoff) -> None:
         """Keep one as it is now."""
         handoff_id = after.request.request_id
-        self._known[handoff_id] = after
+        self._know(after)
         # Of several changes in one transaction the last is written; the request, only if the handoff is new.
         first = self._unwritten.get(handoff_id, (before, after))[0]
         self._unwritten[handoff_id] = (first, after)
@@ -138,10 +177,12 @@ class SqliteShelf:
         for number in _NUMBERS.values():
             for lane, condition, more in ((want.own_lane, mine, want.capabilities), *((lane, "", ()) for lane in want.lanes)):
                 where = f"WHERE {_FREE} AND lane = ? AND priority = ?{condition} ORDER BY seq LIMIT ?"
-                parts.append(f"SELECT * FROM ({_READ_WITH_SEQ} {where})")  # noqa: S608
+                parts.append(f"SELECT * FROM (SELECT seq, id FROM handoffs {where})")  # noqa: S608
                 values += (lane, number, *more, limit)
         found = self._connection.execute(" UNION ALL ".join(parts), values).fetchall()
-        return [_revive(*row) for _, row in sorted({seq: row for seq, *row in found}.items())]
+        handoff_ids = [handoff_id for _, handoff_id in sorted(set(found))]
+        self.prefetch(handoff_ids)
+        return [self._known[handoff_id] for handoff_id in handoff_ids]
 
     def listen(self, node_id: str, lanes: tuple[str, ...]) -> None:
         """Note what a node wants to hear; nothing is the end of listening."""
@@ -205,9 +246,11 @@ def _standing(handoff: Handoff) -> tuple[Any, ...]:
     )
 
 
-def perform_steps(connection: sqlite3.Connection, records: Sequence[Any], gone: Iterable[str]) -> tuple[list[Any], Rings]:
+def perform_steps(
+    connection: sqlite3.Connection, records: Sequence[Any], gone: Iterable[str], memory: Memory
+) -> tuple[list[Any], Rings]:
     """Do the steps among the records; return the records with what the steps add in their place, and who is to hear of it."""
-    shelf = SqliteShelf(connection, gone)
+    shelf = SqliteShelf(connection, gone, memory.still_true(connection))
     shelf.prefetch(record.handoff_id for record in records if isinstance(record, Step) and record.handoff_id)
     written: list[Any] = []
     touched: list[tuple[Handoff | None, Handoff]] = []
@@ -217,7 +260,7 @@ def perform_steps(connection: sqlite3.Connection, records: Sequence[Any], gone: 
             touched += record.touched
         else:
             written.append(record)
-    shelf.flush()
+    shelf.close()
     for node_id in gone:
         shelf.listen(node_id, ())
     return written, rings_of(touched, shelf.listeners()) if touched else {}
@@ -251,7 +294,7 @@ def _revive(
 ) -> Handoff:
     rest = _decode_standing(standing)
     return Handoff(
-        request=_decode_request(request),
+        request=_decode_request_once(request) if len(request) <= _KNOWN_BYTES_MAX else _decode_request(request),
         lane=lane,
         made_by=rest.made_by,
         settles=rest.settles,

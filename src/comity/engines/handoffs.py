@@ -43,6 +43,7 @@ class SqliteHandoffs:
         self._writing = writing
         self._is_alive = is_alive
         self._ringer = Ringer(store)  # belongs to the writer's thread
+        self._memory = handoff_tables.Memory()  # and so does this
         self._gone: set[str] = set()
         self._heard: Heard | None = None
         self._bell: Bell | None = None
@@ -72,17 +73,17 @@ class SqliteHandoffs:
         nodes = {node_of(one) for (one,) in (*holders, *listeners)} - {self._node_id}
         self._gone |= {node_id for node_id in nodes if is_process(node_id) and not self._is_alive(node_id)}
 
-    def mourn(self) -> None:
-        """Let this node look after what the dead had."""
+    def hear(self, topics: set[str] | None) -> None:
+        """Let this node hear of what it did itself, or with None look after what the dead had."""
         if self._heard is not None:
-            self._heard(None)
+            self._heard(topics)
 
     # --- in the writer's thread ---
 
     def perform(self, connection: sqlite3.Connection, records: Sequence[Any]) -> tuple[list[Any], Rings]:
         """Do the steps among the records, within the transaction they are written in."""
         gone = tuple(self._gone)
-        written, rings = handoff_tables.perform_steps(connection, records, gone)
+        written, rings = handoff_tables.perform_steps(connection, records, gone, self._memory)
         self._gone.difference_update(gone)
         return written, rings
 

@@ -185,7 +185,7 @@ class SqliteJournal:
         self._is_writing = True
         self._batches.put(batch)
 
-    def _reported(self, thens: list[Then], error: Exception | None) -> None:
+    def _reported(self, thens: list[Then], error: Exception | None, rung: set[str]) -> None:
         """Tell everybody who waited for a batch, in order; what came meanwhile is the next one."""
         self._is_writing = False
         self._in_writing = {}
@@ -200,6 +200,8 @@ class SqliteJournal:
                 then(error)
             except Exception:  # the task boundary: one listener's fault is not another's
                 log.exception("a listener to the store failed")
+        if rung:
+            self._loop.call_soon(self.handoffs.hear, rung)
         if self._is_writing:  # a listener wrote, and handed over
             return
         if self._thens:
@@ -217,8 +219,9 @@ class SqliteJournal:
         failure: Exception | None = None
         try:
             for number, (records, thens) in enumerate(iter(self._batches.get, None), 1):
-                failure = failure or self._commit(connection, records)
-                self._post(self._reported, thens, failure)
+                own: set[str] = set()  # what this node itself is to hear of
+                failure = failure or self._commit(connection, records, own)
+                self._post(self._reported, thens, failure, own)
                 if number % CHECKPOINT_COMMITS == 0:  # after the report: nobody waits for it
                     with contextlib.suppress(sqlite3.Error):  # what could not be copied stays in the log until the next
                         connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
@@ -226,7 +229,7 @@ class SqliteJournal:
             self.handoffs.silence()
             self._post(self._ended.set)
 
-    def _commit(self, connection: sqlite3.Connection, records: list[tables.Written]) -> Exception | None:
+    def _commit(self, connection: sqlite3.Connection, records: list[tables.Written], own: set[str]) -> Exception | None:
         try:
             with self.handoffs.sync_as_needed(connection, records):
                 rings = tables.write_batch(connection, records, self.node_id, self._check_files, self.handoffs.perform)
@@ -234,8 +237,10 @@ class SqliteJournal:
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             return _unavailable(f"the store {self.path} could not be written: {error}")
-        if rings and self.handoffs.ring(rings):
-            self._post(self.handoffs.mourn)
+        if rings:
+            own |= rings.pop(self.node_id, own)
+            if self.handoffs.ring(rings):
+                self._post(self.handoffs.hear, None)
         return None
 
     def _check_files(self) -> None:

@@ -8,13 +8,12 @@ or, in case a ring was lost with a process that died, half a minute has passed.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import msgspec
 from msgspec.structs import replace
@@ -67,23 +66,41 @@ _MAY_HIDE: Final = re.compile(rb"\[\[[A-Z]").search  # how a token of a vault be
 
 
 class Ear:
-    """Hears of some topics from the moment it is made, so that nothing is missed between looking and waiting."""
+    """Hears of some topics from the moment it is entered, so that nothing is missed between looking and waiting."""
 
-    __slots__ = ("_desk", "_rung")
+    __slots__ = ("_desk", "_ears", "_is_rung", "_topics", "_waiter")
 
-    def __init__(self, desk: Handoffs) -> None:
+    def __init__(self, desk: Handoffs, ears: dict[str, tuple[Ear, ...]], topics: tuple[str, ...]) -> None:
         self._desk = desk
-        self._rung = asyncio.Event()
+        self._ears = ears
+        self._topics = topics
+        self._is_rung = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    def __enter__(self) -> Self:
+        for topic in self._topics:
+            self._ears[topic] = (*self._ears.get(topic, ()), self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for topic in self._topics:
+            others = tuple(ear for ear in self._ears.pop(topic) if ear is not self)
+            if others:
+                self._ears[topic] = others
 
     async def wait(self, due_at: int | None) -> None:
         """Wait until something was heard; `due_at` is when somebody has to look at the queue anyway."""
         self._desk.arm(due_at)
-        await self._rung.wait()
-        self._rung.clear()
+        if not self._is_rung:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        self._is_rung = False
 
     def ring(self) -> None:
         """Wake who waits."""
-        self._rung.set()
+        self._is_rung = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
 
 class Handoffs:
@@ -113,13 +130,14 @@ class Handoffs:
         self._directory = Directory(path.registry)
         self.reader = Reader(self._directory, path.limits, ids)
         self._loop = asyncio.get_running_loop()
-        self._ears: dict[str, set[Ear]] = {}  # by topic
+        self._ears: dict[str, tuple[Ear, ...]] = {}  # by topic
         self._made: OrderedDict[str, Handoff] = OrderedDict()  # by this node, the newest; up to date once they have ended
         self._waiting: dict[str, tuple[int, int]] = {}  # in each lane: how many at most, and when that was counted
         self._lanes: dict[str, int] = {}  # to how many receivers each matters
         self._held: dict[str, tuple[Holder, int, Lost]] = {}  # handoff to holder, lease in ms, whom to tell that it is lost
         self._receivers = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._looks_by = 0  # ms; when the timer rings
         self._heartbeat: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.queue.open(self._hear)
@@ -272,19 +290,9 @@ class Handoffs:
 
     # --- hearing ---
 
-    @contextlib.contextmanager
-    def ear(self, *topics: str) -> Iterator[Ear]:
+    def ear(self, *topics: str) -> Ear:
         """Listen for some topics, in the words of the queue."""
-        ear = Ear(self)
-        for topic in topics:
-            self._ears.setdefault(topic, set()).add(ear)
-        try:
-            yield ear
-        finally:
-            for topic in topics:
-                self._ears[topic].discard(ear)
-                if not self._ears[topic]:
-                    del self._ears[topic]
+        return Ear(self, self._ears, topics)
 
     async def listen(self, lanes: Iterable[str], step: int = 1) -> None:
         """Hear of these lanes from now on, or with -1 once less. Whoever looks after this misses nothing."""
@@ -318,6 +326,8 @@ class Handoffs:
 
     def arm(self, due_at: int | None) -> None:
         """See that somebody looks at the queue when its time has come, and after a while in any case."""
+        if self._timer is not None and (due_at is None or due_at >= self._looks_by):
+            return
         delay = LOOK_AGAIN_S
         if due_at is not None:
             delay = min(delay, max(due_at - self.now_ms, 0) / 1000 + _JITTER_S * self._ids.chance())
@@ -327,6 +337,7 @@ class Handoffs:
                 return
             self._timer.cancel()
         self._timer = self._loop.call_at(at, self._look)
+        self._looks_by = self.now_ms + round(delay * 1000)
 
     def _look(self) -> None:
         self._timer = None
@@ -412,13 +423,18 @@ class Handoffs:
         except PayloadError as error:
             code = "OUTPUT_TOO_LARGE" if error.code == "ENVELOPE_TOO_LARGE" else "OUTPUT_VALIDATION_FAILED"
             raise TargetError(str(error), code=code, problems=error.problems) from None
-        problems = output_problems(request.expected_output, unpack(raw), len(raw)) or self._declared_problems(request, raw)
+        expected = request.expected_output
+        problems = () if expected is None else output_problems(expected, unpack(raw), len(raw))
+        problems = problems or self._declared_problems(request, raw)
         if problems:
             what = "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
             raise TargetError(what, code="OUTPUT_VALIDATION_FAILED", problems=problems)
         raw, saved = self.hidden(request, raw)
-        words, more = self.hidden(request, msgspec.json.encode(message)) if message else (b'""', ())
-        reply = Reply.success(unpack(raw), message=unpack(words), confidence=confidence)
+        more: tuple[Saved, ...] = ()
+        if message:
+            words, more = self.hidden(request, msgspec.json.encode(message))
+            message = unpack(words)
+        reply = Reply.success(unpack(raw), message=message, confidence=confidence)
         if self._guardrails:
             reply = guardrail.release(request, reply, self._guardrails)
             reply.unwrap()  # one that was stopped is no result

@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # loaded when a node needs them; most in memory never do
 # How long spans are gathered before they are handed over, and how many at most.
 GATHER_S: Final = 0.2
 GATHERED_MAX: Final = 1_024
+_FAILED, _UNSET = Status.ERROR, Status.UNSET
 
 
 class OpenSpan:
@@ -120,7 +121,9 @@ class Recorder:
         if self.settings.is_disabled or not self.settings.samples(trace_id, remote):
             return
         origin = self.settings.origin
-        given = dict(attributes or {}) | ({"error.type": error_type} if error_type else {})
+        given = {name: storable(value) for name, value in attributes.items()} if attributes else {}
+        if error_type:
+            given["error.type"] = storable(error_type)
         self.keep(
             Span(
                 trace_id=trace_id,
@@ -130,8 +133,8 @@ class Recorder:
                 kind=kind,
                 start_ns=start_ns,
                 end_ns=end_ns,
-                status=Status.ERROR if error_type else Status.UNSET,
-                attributes=named({name: storable(value) for name, value in given.items()}, origin.mode),
+                status=_FAILED if error_type else _UNSET,
+                attributes=named(given, origin.mode),
                 resource=origin.resource,
                 scope_name=PROVIDER,
                 scope_version=origin.version,

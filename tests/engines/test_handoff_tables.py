@@ -1,0 +1,65 @@
+"""What one process remembers of the queue is used only as long as it is true."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from handoff_contract import ME, NOW, made, taking
+
+from comity.core.envelope import Reply
+from comity.core.handoff import Complete, Offer
+from comity.core.handoff_holder import Holder
+from comity.core.handoff_queue import Step
+from comity.engines import handoff_tables
+from comity.engines.handoffs import SqliteHandoffs
+from comity.engines.tables import connect, prepare, write_batch
+
+
+class Process:
+    """One of several that write to a store."""
+
+    def __init__(self, path: Path) -> None:
+        self.connection = connect(path)
+        prepare(self.connection)
+        handoff_tables.prepare(self.connection)
+        self.queue = SqliteHandoffs(path, "node", None, None, None)
+        self.statements: list[str] = []
+        self.connection.set_trace_callback(self.statements.append)
+
+    def do(self, step: Step) -> Step:
+        self.statements.clear()
+        write_batch(self.connection, [step], "node", None, self.queue.perform)
+        return step
+
+    def offer(self, handoff_id: str) -> None:
+        self.do(Step(change=Offer(made(handoff_id)), handoff_id=handoff_id, now_ms=NOW))
+
+    def complete(self, handoff_id: str, by: Holder) -> Step:
+        return self.do(Step(change=Complete(by, Reply.success(1)), handoff_id=handoff_id, now_ms=NOW))
+
+    @property
+    def has_read(self) -> bool:
+        return any(one.startswith("SELECT lane") for one in self.statements)
+
+
+def test_a_handoff_is_not_read_again_while_nobody_else_has_written(tmp_path):
+    one = Process(tmp_path / "store.db")
+    with contextlib.closing(one.connection):
+        one.offer("h")
+        (outcome,) = one.do(taking()).outcomes
+        assert not one.has_read
+        ended = one.complete("h", Holder(outcome.handoff.holder, outcome.handoff.fence))
+        assert (ended.outcome.refusal, ended.outcome.handoff.state, one.has_read) == (None, "completed", False)
+
+
+def test_what_another_process_wrote_since_is_seen(tmp_path):
+    one, other = Process(tmp_path / "store.db"), Process(tmp_path / "store.db")
+    with contextlib.closing(one.connection), contextlib.closing(other.connection):
+        one.offer("h")
+        (outcome,) = other.do(taking()).outcomes
+        assert outcome.handoff.holder == ME
+        assert one.do(taking()).outcomes == []
+        assert one.complete("h", Holder("another#1", 1)).outcome.refusal.code == "HANDOFF_LEASE_LOST"
+        assert other.complete("h", Holder(ME, 1)).outcome.refusal is None
+        assert one.complete("h", Holder(ME, 1)).outcome.refusal.code == "HANDOFF_ENDED"
