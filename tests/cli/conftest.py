@@ -118,7 +118,7 @@ def hanging(comity):
         command = [sys.executable, "-m", "comity", "call", "WORK", "HANG", "--app", "app:make", "--request-id", request_id]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         processes.append(process)
-        assert process.stdout.readline() == "hanging\n"
+        assert process.stderr.readline() == "hanging\n"
         while process.poll() is None:
             ran = comity("calls", "--json")
             if ran.code == 0 and any(call["request_id"] == request_id for call in ran.document["calls"]):

@@ -44,6 +44,18 @@ def test_one_agent_is_shown_with_its_inputs_and_a_call_that_works(comity, app):
     assert comity(*shlex.split(line)[1:]).code == 0
 
 
+def test_a_suggested_call_has_what_nested_objects_need_and_works(comity, place):
+    (place / "shop.py").write_text(
+        "from typing import Literal\nfrom pydantic import BaseModel\nfrom comity import Agent\n"
+        "class Tree(BaseModel):\n    name: str\n    count: int\n    size: Literal['s', 'm']\n    inner: list['Tree'] = []\n"
+        "agent = Agent('A')\n"
+        "@agent.capability('GO')\ndef go(trees: list[Tree], one: Tree | None, when: bool) -> int:\n    return trees[0].count\n"
+    )
+    (suggested,) = [line for line in comity("agents", "A", "--app", "shop:agent").out.splitlines() if "comity call" in line]
+    ran = comity(*shlex.split(suggested)[1:], "--app", "shop:agent")
+    assert ran.code == 0, ran
+
+
 def test_the_calls_suggested_for_the_demo_work(comity, monkeypatch):
     monkeypatch.setenv("COMITY_APP", "comity.demo:agents")
     lines = [line for line in comity("agents", "ANL").out.splitlines() if "comity call ANL ANL_NPV" in line]

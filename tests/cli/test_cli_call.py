@@ -100,6 +100,28 @@ def test_inputs_as_a_document_come_back_as_a_document(comity, app):
     assert set(ran.document) == FIELDS
 
 
+def test_a_model_reads_the_message_and_the_call_belongs_to_the_session(comity, place):
+    (place / "talk.py").write_text(
+        "from comity import Agent\nfrom comity.testing import ScriptedModel\n"
+        "agent = Agent('A', model=ScriptedModel(lambda prompt: 'heard' if 'good morning' in str(prompt) else 'nothing'))\n"
+    )
+    shown = comity("agents", "A", "--app", "talk:agent").out
+    assert "comity call A message --message '…'" in shown
+    ran = comity("call", "A", "message", "--message", "good morning", "--session", "s1", "--app", "talk:agent", "--json")
+    assert ran.document["message"] == "heard"
+    assert [one["id"] for one in comity("sessions", "list", "--json").document["sessions"]] == ["s1"]
+
+
+def test_what_agents_print_is_no_part_of_the_result(comity, place):
+    (place / "loud.py").write_text(
+        "from comity import Agent\nprint('imported')\nagent = Agent('A')\n"
+        "@agent.capability('GO')\nasync def go() -> int:\n    print('at work')\n    return 1\n"
+    )
+    ran = comity("call", "A", "GO", "--app", "loud:agent", "--json")
+    assert ran.document["data"] == 1
+    assert ran.err == "imported\nat work\n"
+
+
 def test_inputs_may_come_from_stdin(comity, app, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"name": "Ada"}')))
     assert comity("call", "WORK", "GREET", "--json", "-").document["data"] == "hello Ada"
@@ -125,7 +147,7 @@ def test_inputs_may_come_from_stdin(comity, app, monkeypatch):
 )
 def test_how_a_call_ended_is_its_exit_code(comity, app, arguments, code, status, error):
     ran = comity("call", *arguments, "--json")
-    document = json.loads(ran.out.removeprefix("hanging\n"))
+    document = ran.document
     assert (ran.code, document["status"]) == (code, status)
     assert document["exit_code"] == code
     assert (document["error"] or {"code": None})["code"] == error

@@ -80,7 +80,6 @@ def test_an_answer_is_kept_and_emitted(guided, place):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["answer", "q-none", "x"], "there is no question 'q-none'"),
         (["answer", "q-why-is-it-slow", "x", "--evidence", "t1"], "no evidence"),
         (["answer", "q-why-is-it-slow", "x", "--confidence", "7"], "between 0 and 1"),
         (["ask", "Why is it slow?"], "already"),
@@ -97,6 +96,24 @@ def test_what_cannot_be_done_is_said_and_changes_nothing(guided, place, words, t
     assert ran.code == 2
     assert told in ran.err
     assert (place / ".comity" / "default.yaml").read_text() == before
+
+
+def test_an_answer_to_no_question_is_exit_4_and_makes_nothing(comity, place):
+    before = sorted(place.iterdir())
+    ran = comity("guidance", "answer", "q-none", "x")
+    assert (ran.code, "there is no question 'q-none'" in ran.err) == (4, True)
+    assert sorted(place.iterdir()) == before
+
+
+@pytest.mark.parametrize("named", [["--guidance", "missing.yaml"], ["--project", "missing"]])
+def test_a_check_against_guidance_that_was_named_and_is_not_there_does_not_pass(comity, named):
+    ran = comity("guidance", "check", "src/a.py", *named)
+    assert (ran.code, "there is no guidance in" in ran.err) == (4, True)
+
+
+def test_a_check_where_there_is_no_guidance_says_so(comity):
+    ran = comity("guidance", "check", "src/a.py")
+    assert (ran.code, ran.out) == (0, "There is no guidance in .comity/default.yaml.\n")
 
 
 def test_a_document_with_problems_is_shown_with_them_and_not_changed(comity, place):

@@ -69,8 +69,13 @@ def test_only_its_user_withdraws_a_handoff(comity, made):
     assert comity("handoff", "cancel", made, "--user", "eve").code == 4
     assert comity("handoff", "cancel", made, "--reason", "done by hand", "--json").document["reason"] == "done by hand"
     again = comity("handoff", "cancel", made)
-    assert again.code == 1
+    assert again.code == 3
     assert "HANDOFF_ENDED" in again.err
+
+
+def test_an_id_of_another_handoff_is_bad_input_and_no_second_handoff(comity, made):
+    reused = comity("handoff", "create", "something_else", "--id", made)
+    assert (reused.code, "IDENTITY_REQUEST_ID_REUSED" in reused.err) == (2, True)
 
 
 def test_what_cannot_be_done_says_why_and_what_to_do(comity, made):

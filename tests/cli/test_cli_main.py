@@ -153,15 +153,39 @@ def test_the_problems_of_a_registry_file_are_a_list_in_json(comity, place):
     assert {problem["path"] for problem in ran.document["error"]["problems"]} == {"agents[0].ownr", "agents[1].id"}
 
 
-def test_a_reader_that_has_seen_enough_is_no_failure(place):
+@pytest.mark.parametrize("form", [["--json"], []], ids=["JSON", "text"])
+def test_a_reader_that_has_seen_enough_is_no_failure(place, form):
     source = "from comity import Agent\nagents = [Agent(f'A{n}', description='x' * 200) for n in range(2000)]"
     (place / "many.py").write_text(source, encoding="utf-8")
-    command = [sys.executable, "-m", "comity", "agents", "--app", "many:agents", "--json"]
+    command = [sys.executable, "-m", "comity", "agents", "--app", "many:agents", *form]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait() == 0
+
+
+@pytest.mark.parametrize("form", [["--json"], []], ids=["JSON", "text"])
+def test_output_that_cannot_be_written_is_a_sentence_and_no_success(place, form):
+    (place / "r.yaml").write_text("agents: [{id: A}]", encoding="utf-8")
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        command = [sys.executable, "-m", "comity", "agents", "--app", "r.yaml", *form]
+        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (1, "error: [Errno 28] No space left on device\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["calls", "--limit", "x"], "must be a whole number, not 'x'"),
+        (["calls", "--limit", "-3"], "must be at least 1"),
+        (["insights", "--min-confidence", "7"], "must be a number from 0 to 1, not '7'"),
+        (["insights", "--min-confidence", "nan"], "must be a number from 0 to 1, not 'nan'"),
+    ],
+)
+def test_a_number_that_makes_no_sense_is_refused_in_words(comity, arguments, told):
+    ran = comity(*arguments)
+    assert (ran.code, told in ran.err) == (2, True)
 
 
 def test_output_that_is_closed_or_cannot_show_a_character_is_no_failure(place):

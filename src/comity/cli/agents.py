@@ -13,6 +13,7 @@ from comity.cli.output import Output, clean
 from comity.core.agent import Agent, Capability, DeclarationError
 from comity.core.registry import Registry
 from comity.core.schema import Checker, SchemaError
+from comity.models.agent import MESSAGE
 from comity.models.agent import Agent as ThinkingAgent
 from comity.models.mind import Mind
 
@@ -153,8 +154,10 @@ def _show_one(agent: Agent, out: Output) -> None:
         fields = schema.get("properties", {})
         for name, field in fields.items():
             out.text(f"  {name}: {kind_of(field, schema)}{'' if name in required else ', optional'}")
-        given = next(iter(capability.examples), None) or {name: _sample(kind_of(fields.get(name), schema)) for name in required}
+        given = next(iter(capability.examples), None) or {name: _sample(fields.get(name), schema) for name in required}
         pairs = " ".join(shlex.quote(f"{name}={_text(value)}") for name, value in given.items())
+        if mind is not None and capability.code == MESSAGE:
+            pairs = f"--message '…' {pairs}"
         out.text(f"  comity call {agent.id} {capability.code} {pairs}".rstrip(), style="dim", is_copied=True)
 
 
@@ -178,10 +181,24 @@ def kind_of(field: Any, root: dict[str, Any]) -> str:
     return {"integer": "whole number", "string": "text", "boolean": "true or false"}.get(str(kind), str(kind or "anything"))
 
 
-def _sample(kind: str) -> Any:
-    if kind.startswith("list"):
-        return [_sample(kind.removeprefix("list of ").rstrip("s"))]
-    return {"number": 0.5, "whole number": 1, "true or false": True, "object": {}}.get(kind, "…")
+def _sample(field: Any, root: dict[str, Any]) -> Any:
+    """Return a value of the kind a JSON Schema asks for; a schema inside itself is followed once."""
+    if not isinstance(field, dict):
+        return "…"
+    if isinstance(reference := field.get("$ref"), str):
+        name, known = reference.removeprefix("#/$defs/"), root.get("$defs", {})
+        return _sample(known.get(name, {}), {**root, "$defs": {other: known[other] for other in known if other != name}})
+    for way in ("enum", "anyOf", "oneOf"):
+        if field.get(way):
+            return field[way][0] if way == "enum" else _sample(field[way][0], root)
+    match field.get("type"):
+        case "array":
+            return [_sample(field.get("items"), root)]
+        case "object":
+            inner = field.get("properties", {})
+            return {name: _sample(inner.get(name), root) for name in field.get("required", [])}
+        case kind:
+            return {"number": 0.5, "integer": 1, "boolean": True}.get(str(kind), "…")
 
 
 def _text(value: Any) -> str:

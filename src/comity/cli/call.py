@@ -34,6 +34,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         dest="inputs_document",
         help="all inputs as one JSON object; - reads stdin. `--json DOCUMENT` is short for `--json --inputs DOCUMENT`",
     )
+    parser.add_argument("--message", metavar="TEXT", default="", help="what to say, in words; agents with a model read this")
+    parser.add_argument("--session", metavar="ID", default=None, help="the session the call belongs to; else one of its own")
     parser.add_argument("--request-id", metavar="ID", help="an id of your own: calling again with it returns the first outcome")
 
 
@@ -68,6 +70,8 @@ async def _call(team: Node, args: argparse.Namespace, inputs: dict[str, Any], ou
             args.capability,
             inputs,
             user_id=args.user,
+            session_id=args.session,
+            message=args.message,
             request_id=args.request_id,
             timeout_ms=args.timeout_ms,
         )

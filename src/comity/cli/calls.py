@@ -20,6 +20,8 @@ EMPTY = "has no calls yet. `comity demo` makes some, and so does `comity call AG
 
 def at_least_one(text: str) -> int:
     """Read a count for argparse."""
+    if not text.lstrip("-").isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a whole number, not {text!r}")
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError("must be at least 1")

@@ -25,7 +25,7 @@ MEANINGS: Final[dict[Exit, str]] = {
     Exit.NO_RESULT: "the call ended without a result: error, timeout, cancelled, or it needs input",
     Exit.USAGE: "wrong usage, bad input, or a bad declaration of agents",
     Exit.REFUSED: "a rule refused the call",
-    Exit.NOT_FOUND: "there is no such agent, capability, call or store",
+    Exit.NOT_FOUND: "what was named is not there: an agent, a capability, a call, a store or the like",
     Exit.DAMAGED: "the store cannot be used, or the audit is damaged",
     Exit.INTERRUPTED: "interrupted",
 }

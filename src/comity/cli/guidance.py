@@ -104,7 +104,8 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
     if args.verb == "show":
         return _show(project, where, source, out)
     if args.verb == "check":
-        return _check(args.paths, where, source, out)
+        is_named = bool(args.guidance or args.project or os.environ.get("COMITY_PROJECT"))
+        return _check(args.paths, where, source, out, is_named=is_named)
     if args.verb == "answer":
         return _answer(args, project, source, out)
     how, told = _asked(args) if args.verb == "ask" else _set(args)
@@ -177,10 +178,12 @@ def _because(why: str) -> str:
     return f" ({why})" if why else ""
 
 
-def _check(paths: list[str], where: str, source: GuidanceSource, out: Output) -> Exit:
+def _check(paths: list[str], where: str, source: GuidanceSource, out: Output, *, is_named: bool) -> Exit:
     from comity.core.guidance import findings
 
-    guidance, problems = _read(source)
+    document, guidance, problems = source.read()
+    if not document and is_named:  # a gate that was told which rules to hold must not pass for want of them
+        raise CliError(Exit.NOT_FOUND, f"there is no guidance in {where}", hint="--guidance or --project names another.")
     if problems:
         raise CliError(Exit.USAGE, f"{where} has problems", hint="`comity guidance show` names them.", problems=problems)
     found = findings(guidance, paths)
@@ -190,7 +193,7 @@ def _check(paths: list[str], where: str, source: GuidanceSource, out: Output) ->
             {"guidance": where, "paths": paths, "blocked": is_blocked, "constraints": [_finding(one) for one in found]}
         )
     elif not found:
-        out.text(f"No constraint in {where} concerns {', '.join(paths)}.")
+        out.text(f"No constraint in {where} concerns {', '.join(paths)}." if document else f"There is no guidance in {where}.")
     for one in () if out.is_json else found:
         out.text(f"{one.constraint.severity:<9} {one}", style="red" if one.is_blocking else "")
     return Exit.REFUSED if is_blocked else Exit.OK
@@ -231,6 +234,8 @@ def _answer(args: argparse.Namespace, project: str, source: GuidanceSource, out:
         if not (kind and has_ref and ref):
             raise CliError(Exit.USAGE, f"{given!r} is no evidence", hint="Write --evidence trace=TRACE_ID, or file=PATH.")
         evidence.append({"type": kind, "ref": ref})
+    if args.question_id not in {one.id for one in _read(source)[0].questions}:  # before anything is made
+        raise CliError(Exit.NOT_FOUND, f"there is no question {args.question_id!r}", hint="`comity guidance show` lists them.")
     with SpanStore(spans_path(args.store)) as store:
         responder = GuidanceResponder(store, project_id=project, agent_id=args.agent or getpass.getuser(), source=source)
         insight = responder.answer_question(args.question_id, answer=args.answer, confidence=args.confidence, evidence=evidence)

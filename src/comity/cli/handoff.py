@@ -37,10 +37,12 @@ STYLES: Final = {
     State.CANCELLED: "dim",
 } | dict.fromkeys(DEAD, "red")
 _NOT_FOUND: Final = {"HANDOFF_UNKNOWN", "ROUTING_UNKNOWN_AGENT", "ROUTING_UNKNOWN_CAPABILITY"}
+_TOO_LATE: Final = {"HANDOFF_ENDED", "HANDOFF_STATE_CONFLICT"}
 _USAGE: Final = {
     "INPUT_VALIDATION_FAILED",
     "ENVELOPE_TOO_LARGE",
     "IDENTITY_INVALID",
+    "IDENTITY_REQUEST_ID_REUSED",
     "OUTPUT_VALIDATION_FAILED",
     "OUTPUT_TOO_LARGE",
 }
@@ -131,7 +133,7 @@ async def _awaited(work: Awaitable[Exit]) -> Exit:
 
 def _told(error: ComityError) -> CliError:
     """Return an error as the command line says it."""
-    code = Exit.REFUSED if isinstance(error, RefusedError) else Exit.NO_RESULT
+    code = Exit.REFUSED if isinstance(error, RefusedError) or error.code in _TOO_LATE else Exit.NO_RESULT
     if error.code in _NOT_FOUND:
         code = Exit.NOT_FOUND
     elif error.code in _USAGE:
@@ -269,7 +271,7 @@ def _list(args: argparse.Namespace, out: Output) -> Exit:
 
         table = Table(box=None, pad_edge=False, header_style="dim")
         for title in ("when", "handoff", "state", "priority", "to", "what, or why it ended"):
-            table.add_column(title, overflow="fold", no_wrap=title in {"when", "state"})
+            table.add_column(title, overflow="fold", no_wrap=title in {"when", "handoff", "state"})
         for one in handoffs:
             what = one.reason or f"{one.capability_id} {one.task}"
             state = Text(str(one.state), STYLES[one.state])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 from comity.cli.calls import at_least_one, when
@@ -25,13 +26,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--agent", metavar="ID", default=None, help="only by this agent")
     parser.add_argument("--session", metavar="ID", default=None, help="only of this session")
     parser.add_argument("--audience", metavar="WHO", choices=("agent", "human"), default=None, help="only for agent or human")
-    parser.add_argument("--min-confidence", metavar="N", type=float, default=None, help="at least so sure, from 0 to 1")
+    parser.add_argument("--min-confidence", metavar="N", type=_share, default=None, help="at least so sure, from 0 to 1")
     parser.add_argument("--category", metavar="NAME", default=None, help="only of this category")
     parser.add_argument("--applies-to", metavar="NAME", default=None, help="only what applies to this")
     add_range(parser, "7d", "7d")
     parser.add_argument("--limit", metavar="N", type=at_least_one, default=20, help="how many, newest first (20)")
     parser.add_argument("--all", action="store_true", help="also what was superseded or has expired")
     add_source(parser)
+
+
+def _share(text: str) -> float:
+    """Read a confidence for argparse."""
+    with contextlib.suppress(ValueError):
+        if 0 <= (value := float(text)) <= 1:
+            return value
+    raise argparse.ArgumentTypeError(f"must be a number from 0 to 1, not {text!r}")
 
 
 def run(args: argparse.Namespace, out: Output) -> Exit:

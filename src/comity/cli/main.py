@@ -111,11 +111,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         out.error(CliError(Exit.INTERRUPTED, "interrupted"))
         return int(Exit.INTERRUPTED)
-    except BrokenPipeError:
-        # Whoever read our output has seen enough. Python would complain once more when it flushes at exit.
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return int(Exit.OK)
+    except OSError as error:
+        return int(_end_on(error, out))
+
+
+def _end_on(error: OSError, out: Output) -> Exit:
+    """Say what the system refused. Nothing needs saying where whoever read our output has seen enough."""
+    code = Exit.OK if isinstance(error, BrokenPipeError) else Exit.NO_RESULT
+    told = code is Exit.OK
+    with contextlib.suppress(OSError):
+        if not told:
+            out.error(CliError(code, str(error)))
+        sys.stdout.flush()
+        return code
+    if out.is_json and not told:  # the document that says so cannot be written either
+        sys.stderr.write(f"error: {error}\n")
+    with contextlib.suppress(OSError):  # Python would complain once more when it flushes at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
 
 
 def _run(arguments: list[str], out: Output) -> Exit:
@@ -142,7 +155,8 @@ def _run(arguments: list[str], out: Output) -> Exit:
     )
     if (here := os.getcwd()) not in sys.path:  # noqa: PTH109  --app names modules of the directory one works in
         sys.path.insert(0, here)
-    result: Exit = COMMANDS[args.command].run(args, out)
+    with contextlib.redirect_stdout(sys.stderr):  # what agents print is no result; `out` has the stream it began with
+        result: Exit = COMMANDS[args.command].run(args, out)
     sys.stdout.flush()
     return result
 

@@ -24,6 +24,7 @@ class Output:
 
     def __init__(self, *, is_json: bool, has_color: bool) -> None:
         self.is_json = is_json
+        self._stdout = sys.stdout  # not to be looked up later: what agents print is sent elsewhere meanwhile
         self._has_color = has_color and not os.environ.get("NO_COLOR")
         self._out: Console | None = None
         self._err: Console | None = None
@@ -32,7 +33,7 @@ class Output:
     def out(self) -> Console:
         """The console of results."""
         if self._out is None:
-            self._out = self._console(sys.stdout)
+            self._out = self._console(self._stdout)
         return self._out
 
     @property
@@ -44,13 +45,13 @@ class Output:
 
     def document(self, value: Any) -> None:
         """Write the one JSON document of this command."""
-        is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-        sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=not is_utf8) + "\n")
+        is_utf8 = (self._stdout.encoding or "").lower().replace("-", "") == "utf8"
+        self._stdout.write(json.dumps(value, indent=2, ensure_ascii=not is_utf8) + "\n")
 
     def line(self, value: Any) -> None:
         """Write one JSON document of many, on a line of its own, at once."""
-        sys.stdout.write(json.dumps(value) + "\n")
-        sys.stdout.flush()
+        self._stdout.write(json.dumps(value) + "\n")
+        self._stdout.flush()
 
     def text(self, *parts: Any, style: str = "", is_copied: bool = False) -> None:
         """Write lines for people, broken between words on a terminal; what is to be copied is not broken."""
@@ -82,8 +83,12 @@ class Output:
     def _console(self, file: TextIO) -> Console:
         from rich.console import Console
 
+        class Plain(Console):
+            def on_broken_pipe(self) -> None:
+                raise  # noqa: PLE0704  called while it is handled; `main` knows what it means, rich would end with 1
+
         # No markup: brackets in an agent's text are text. `no_color` keeps bold and dim, which carry meaning on a terminal.
-        console = Console(file=file, markup=False, highlight=False, emoji=False, no_color=not self._has_color)
+        console = Plain(file=file, markup=False, highlight=False, emoji=False, no_color=not self._has_color)
         if not console.is_terminal:
             console.width = PIPE_CHARS  # a file has no edge that tables must keep to
         return console
