@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequ
 from typing import TYPE_CHECKING, Any, Protocol
 
 from comity.core.audit import Row, Verdict
+from comity.core.envelope import Request
 from comity.core.fencing import Terms
 from comity.core.handoff import Handoff, State
 from comity.core.handoff_queue import Step
@@ -215,6 +216,10 @@ class Journal(Protocol):
 
     def open_roots(self) -> list[StoredCall]:
         """Return the open calls by users that no person is asked about, whichever node runs them, oldest first."""
+        ...
+
+    def begun(self, request: Request) -> int:
+        """Return how many calls below this one were accepted, ended or not, as of the last commit."""
         ...
 
     def take_paused(self, root_id: str) -> list[StoredCall]:

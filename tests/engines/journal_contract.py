@@ -173,6 +173,23 @@ class JournalContract:
 
         run(journal, scenario)
 
+    def test_calls_begun_below_one_are_counted_and_neither_refusals_nor_tools_nor_other_trees_are(
+        self, journal: Journal
+    ) -> None:
+        async def scenario(journal: Journal) -> None:
+            await written(journal, accepted("a"), accepted("a.1", parent_id="a"), accepted("a.1.1", parent_id="a.1"))
+            await written(
+                journal, settled("a.1.1", parent_id="a.1"), refused("a.2", parent_id="a"), accepted("a.1#1", parent_id="a.1")
+            )
+            await written(
+                journal, accepted("a.3"), accepted("a.12", parent_id="a"), accepted("ab"), accepted("b.1", parent_id="b")
+            )
+            assert journal.begun(request("a")) == 3
+            assert journal.begun(request("a.1", parent_id="a")) == 1
+            assert journal.begun(request("ab")) == 0
+
+        run(journal, scenario)
+
     def test_an_open_call_that_is_accepted_again_on_terms_moves_and_is_recorded_once(self, journal: Journal) -> None:
         async def scenario(journal: Journal) -> None:
             await written(journal, accepted("a"), accepted("b", created_at=500), accepted("b.1", parent_id="b"))

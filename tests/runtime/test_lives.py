@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from comity import Agent, Context, Limits, Tool
+from comity.core.breaker import Policy
 from comity.testing import World
 
 
@@ -202,5 +203,56 @@ def test_calls_to_nobody_share_no_session_however_long_ago_and_whoever_made_the_
             reply = await world.call("NOBODY", "GO", user_id=user)
             assert reply.error.code == "ROUTING_UNKNOWN_AGENT"
             await asyncio.sleep(2 * 24 * 60 * 60)
+
+    run(scenario)
+
+
+def test_a_tool_in_use_waits_with_the_tree_that_waits_for_a_person_and_ends_with_its_call():
+    boss, payer, worker = (Agent(name, tools_allowed=["*"]) for name in ("BOSS", "PAYER", "WORKER"))
+
+    @boss.capability("GO")
+    async def go(ctx: Context):
+        replies = await ctx.gather(ctx.call("WORKER", "WORK"), ctx.call("PAYER", "PAY"))
+        return [reply.error.code if reply.error else reply.data for reply in replies]
+
+    @worker.capability("WORK")
+    async def work(ctx: Context):
+        return await ctx.use_tool("work")
+
+    @payer.capability("PAY")
+    async def pay(ctx: Context):
+        await asyncio.sleep(0.1)
+        return await ctx.use_tool("wire")
+
+    async def scenario(world):
+        wire = Tool(name="wire", function=lambda: "sent", risk="high")
+        node = await world.node([boss, payer, worker], tools=[slow_tool(1), wire])
+        asked = await world.call("BOSS", "GO", user_id="u", request_id="r")
+        assert asked.status == "needs_input"
+        reply = await node.decide(asked.data["approval_id"], granted=True)
+        assert reply.data == ["TOOL_OUTCOME_UNKNOWN", "sent"]
+
+    kinds = [kind for kind, _ in records(run(scenario), "r.1#1")]
+    assert kinds == ["Accepted", "Paused", "Settled"]
+
+
+def test_a_breaker_whose_probe_waits_for_a_person_lets_others_try():
+    agent = Agent("A", tools_allowed=["*"])
+    failing = [True] * 2
+
+    @agent.capability("GO", breaker_policy=Policy(failures_max=2, open_ms=100, probes=1))
+    async def go(ctx: Context, asks: bool = False):
+        if failing:
+            failing.pop()
+            raise ConnectionError("down")
+        return await ctx.use_tool("wire") if asks else "done"
+
+    async def scenario(world):
+        await world.node([agent], tools=[Tool(name="wire", function=lambda: "sent", risk="high")])
+        for _ in range(2):
+            assert (await world.call("A", "GO", user_id="u")).status == "error"
+        await asyncio.sleep(0.2)
+        assert (await world.call("A", "GO", {"asks": True}, user_id="u")).status == "needs_input"
+        assert (await world.call("A", "GO", user_id="u")).data == "done"
 
     run(scenario)

@@ -148,7 +148,7 @@ DEFECTS = (
     Defect(
         "a second life begins with a fresh budget",
         "BudgetConserved",
-        lambda: [mock.patch.object(CallPath, "count", nothing)],
+        lambda: [mock.patch.object(comity.runtime.path, "count_begun", return_value=0)],
         seeds_max=400,
     ),
     Defect(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 
 from comity.core.envelope import Error, Reply, Request, Status
-from comity.core.journal import Accepted, Document, Record, Resumed, Saved, Settled
+from comity.core.journal import Accepted, Document, Record, Resumed, Saved, Settled, StoredCall
 from comity.errors import CallChangedError, ComityError, StaleLeaseError
 
 
@@ -62,6 +62,16 @@ def _changed(request_id: str, what: str) -> CallChangedError:
 def is_below(request_id: str, above: str) -> bool:
     """Return whether a call's id says that it was made, over however many hops, by another: `r.1` and `r#1` are below `r`."""
     return len(request_id) > len(above) and request_id.startswith(above) and request_id[len(above)] in ".#"
+
+
+def counts_below(call: StoredCall, request: Request) -> bool:
+    """Return whether a stored call was accepted below another; refusals and uses of tools are stored alike and cost none."""
+    return (
+        call.root_id == request.root_id
+        and is_below(call.request_id, request.request_id)
+        and "#" not in call.request_id[len(request.request_id) :]
+        and (call.reply is None or call.reply.status is not Status.REFUSED)
+    )
 
 
 def taken(

@@ -10,7 +10,7 @@ import msgspec
 
 from comity.core.audit import GENESIS, Row, Stored, Verdict, row, seal, verify
 from comity.core.envelope import Request
-from comity.core.fencing import Terms, breach, is_below, taken
+from comity.core.fencing import Terms, breach, counts_below, is_below, taken
 from comity.core.handoff_holder import result_session
 from comity.core.handoff_queue import Step
 from comity.core.journal import (
@@ -109,6 +109,11 @@ class MemoryJournal:
         """Return the open calls by users that no person is asked about, oldest first."""
         open_ = (one for one in self._open.values() if one.request.parent_id is None and held_at(one, "") == "")
         return sorted(map(self._stored, open_), key=lambda call: (call.created_at, call.request_id))
+
+    def begun(self, request: Request) -> int:
+        """Return how many calls below this one were accepted."""
+        every = (*self._settled.values(), *self._open.values())
+        return sum(counts_below(self._stored(one), request) for one in every if one.request.root_id == request.root_id)
 
     def take_paused(self, root_id: str, node_id: str = "") -> list[StoredCall]:
         """Return the open calls of a paused tree and make them this node's own."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from comity.core import lease as core
 from comity.core.audit import Row, Verdict
+from comity.core.envelope import Request
 from comity.core.fencing import Terms
 from comity.core.journal import Document, Record, StoredCall
 from comity.core.lease import LEASE_MS, Grant, Lease
@@ -48,6 +49,10 @@ class SharedJournal:
     def open_roots(self) -> list[StoredCall]:
         """Return the open calls by users, whichever node runs them."""
         return self._shared.open_roots()
+
+    def begun(self, request: Request) -> int:
+        """Return how many calls below this one were accepted."""
+        return self._shared.begun(request)
 
     def take_paused(self, root_id: str) -> list[StoredCall]:
         """Return the open calls of a paused tree and make them this node's own."""

@@ -23,6 +23,7 @@ from typing import Any, Final
 import msgspec
 
 from comity.core.audit import Row, Verdict
+from comity.core.envelope import Request
 from comity.core.fencing import Terms
 from comity.core.handoff_queue import Step
 from comity.core.journal import HANDED_AT, PAUSED_AT, Accepted, Document, Paused, Record, Saved, Settled, StoredCall
@@ -283,6 +284,11 @@ class SqliteJournal:
             query = "SELECT open_at, body FROM calls WHERE open_at IS NOT NULL AND open_at NOT IN (?, ?) AND is_root"
             found = (tables.revive(*one) for one in connection.execute(query, (PAUSED_AT, HANDED_AT)))
             return sorted(found, key=lambda call: (call.created_at, call.request_id))
+
+    def begun(self, request: Request) -> int:
+        """Return how many calls below this one were accepted, as of the last commit."""
+        with self._reading() as connection:
+            return tables.count_begun(connection, request)
 
     def take_paused(self, root_id: str) -> list[StoredCall]:
         """Return the open calls of a paused tree and make them this node's own; nothing if another node was first."""

@@ -18,7 +18,7 @@ import msgspec
 
 from comity.core.audit import ENTRY_FIELDS, GENESIS, Entry, Row, Stored, Verdict, row, seal, verify
 from comity.core.envelope import Request
-from comity.core.fencing import Terms, breach, is_below, taken
+from comity.core.fencing import Terms, breach, counts_below, is_below, taken
 from comity.core.handoff_holder import result_session
 from comity.core.handoff_queue import Step
 from comity.core.journal import (
@@ -343,6 +343,13 @@ def take_over(connection: sqlite3.Connection, owners: Sequence[str], node_id: st
     taken = [revive(*found) for owner in owners for found in connection.execute(query, (node_id, owner)).fetchall()]
     connection.execute("COMMIT")
     return sorted(taken, key=lambda call: call.created_at)
+
+
+def count_begun(connection: sqlite3.Connection, request: Request) -> int:
+    """Return how many calls below one were accepted: their ids begin with its own, which the index finds."""
+    query = "SELECT open_at, body FROM calls WHERE request_id > ? AND request_id < ?"  # `/` follows `.`
+    found = connection.execute(query, (f"{request.request_id}.", f"{request.request_id}/"))
+    return sum(counts_below(revive(*one), request) for one in found)
 
 
 def take_paused(connection: sqlite3.Connection, root_id: str, node_id: str) -> list[StoredCall]:

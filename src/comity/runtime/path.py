@@ -42,7 +42,7 @@ from comity.runtime.context import Context
 from comity.runtime.execution import Execution, RunInProcess
 from comity.runtime.privacy import Answers, Privacy, conceal
 from comity.runtime.recorder import Recorder
-from comity.runtime.repetition import accept_once, is_same, known, reused
+from comity.runtime.repetition import accept_once, again, count_begun, is_same, known, reused
 from comity.runtime.sessions import Live, Sessions, SessionView
 from comity.runtime.settlement import Settlement, end_leftovers, interrupted
 from comity.runtime.snapshot import snapshot
@@ -181,18 +181,15 @@ class CallPath:
         arrival = self._reader.read(draft, identity, above, f"{above.request_id}.{number}", now_ns)
         if self.cluster is not None:
             return await self.cluster.ask(arrival, parent)
-        opened = None
-        if parent.top.leftovers is not None:  # only a call that an earlier life began can have made this one before
-            opened = self.seen(arrival.request)
-            if isinstance(opened, Reply) and opened.status is not Status.REFUSED:
-                self.count(parent, opened.usage)
-        opened = opened or self.enter(arrival, parent, now_ns, None)
+        # Only a call that an earlier life began can have made this one before.
+        is_new = parent.top.leftovers is None
+        opened = self.enter(arrival, parent, now_ns, None) if is_new else again(self, self._journal, parent, arrival, now_ns)
         return opened if isinstance(opened, Reply) else await self.reply_of(opened)
 
     def count(self, parent: Call, usage: Usage) -> None:
         """Charge what a call used that an earlier life made: a tree has one budget for all its lives."""
-        for _ in range(1 + usage.calls):
-            parent.account.spend_call()
+        if self.cluster is not None:  # a node alone counted what was begun when it took the tree up
+            parent.account.give_back(-1 - usage.calls, 0)
         parent.calls_below += 1 + usage.calls
         self.charge(parent, usage.prompt_tokens, usage.completion_tokens)
 
@@ -208,8 +205,10 @@ class CallPath:
             agent = address.agent if address is not None else None
             capability = agent.capabilities.get(request.capability) if agent is not None else None
             arrival = Arrival(request, bytes(request.body), agent, capability, (), "")
+            begun = 0 if self.cluster is not None else count_begun(self._journal, request, leftovers)
             opened = self.enter(arrival, None, now_ns, None, leftovers, way=way)
             if isinstance(opened, Call):
+                opened.account.calls_used += begun
                 opened.is_detached = True
                 return opened
         open_ = tuple(leftovers.values()) if request is None else (request, *leftovers.values())

@@ -6,6 +6,7 @@ one whose record the store takes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,12 +15,13 @@ from msgspec.structs import replace
 from comity.core.admission import Refused
 from comity.core.call import CANCEL, SETTLED
 from comity.core.envelope import Error, Reply, Request, Status
-from comity.core.fencing import Terms
+from comity.core.fencing import Terms, is_below
 from comity.core.journal import PAUSED_AT, Accepted, fingerprint
-from comity.errors import CallChangedError
+from comity.errors import CallChangedError, UnavailableError
 from comity.ports import Journal
 
 if TYPE_CHECKING:
+    from comity.runtime.arrival import Arrival
     from comity.runtime.call import Call
     from comity.runtime.path import CallPath
 
@@ -41,6 +43,38 @@ def known(request: Request, journal: Journal, *, is_alone: bool) -> Reply | Refu
     if request.parent_id is None:  # taken up and ended, and its end is not on disk yet
         return Refused("AGENT_BUSY", f"request {request.request_id} is about to end", 1_000)
     return None
+
+
+def again(path: CallPath, journal: Journal, parent: Call, arrival: Arrival, now_ns: int) -> Call | Reply:
+    """Make a call that an earlier life of its tree may have made: what had ended answers from the store, nothing counts twice.
+
+    What an earlier life began was counted when the tree was taken up.
+    """
+    request = arrival.request
+    seen = path.seen(request)
+    if seen is not None:
+        if isinstance(seen, Reply) and seen.status is not Status.REFUSED:
+            path.count(parent, seen.usage)
+        return seen
+    leftovers = parent.top.leftovers
+    if leftovers is None or request.request_id not in leftovers:
+        return path.enter(arrival, parent, now_ns, None)
+    begun = count_begun(journal, request, leftovers)
+    parent.account.give_back(1, 0)  # it is counted anew
+    opened = path.enter(arrival, parent, now_ns, None)
+    if isinstance(opened, Reply):
+        parent.account.spend_call()
+    elif opened.account is not parent.account:
+        opened.account.calls_used += begun
+    return opened
+
+
+def count_begun(journal: Journal, request: Request, leftovers: Mapping[str, Request]) -> int:
+    """Return how many calls an earlier life began below one; if the store does not say, those that it left open."""
+    try:
+        return journal.begun(request)
+    except UnavailableError:
+        return sum(is_below(one, request.request_id) and "#" not in one for one in leftovers)
 
 
 def is_same(request: Request, other: Request) -> bool:

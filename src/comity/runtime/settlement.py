@@ -24,7 +24,7 @@ from comity.core.journal import Paused as PausedRecord
 from comity.core.limits import WARNINGS_MAX
 from comity.core.payload import PayloadError
 from comity.core.session import Say
-from comity.core.telemetry import TOOL_PREFIX, CallEnd
+from comity.core.telemetry import CallEnd
 from comity.errors import Breaker as Effect
 from comity.errors import breaker_effect
 from comity.ports import Clock, Journal
@@ -80,7 +80,7 @@ class Settlement:
             call.reply = reply
             return True
         if advance(call.state, event) is None:
-            if event is FINISH:
+            if event is FINISH and call.state is not PAUSED:  # what waits for a person has not ended
                 self._late(call, reply, now_ns // 1_000_000)
             return False
         if event is FINISH and _is_overdue(call, now_ns):
@@ -177,7 +177,14 @@ class Settlement:
         question = f"May {approval.tool} be used?"
         about = {"approval_id": approval.id, "tool": approval.tool, "inputs": approval.inputs}
         reply = complete(Reply.needs_input(question, data=about), root, now_ns, data=about)
-        records = [PausedRecord(call.request, reply, now_ns // 1_000_000) for call in self._put_aside(root)]
+        aside = self._put_aside(root)
+        requests = [call.request for call in aside]
+        # Tools in use, and what an earlier life began and this one has not made again yet, wait with the tree they are part of.
+        requests += [use for call in aside for use in (call.uses or {}).values()]
+        requests += (root.leftovers or {}).values()
+        for call in aside:
+            call.uses = None
+        records = [PausedRecord(request, reply, now_ns // 1_000_000) for request in requests]
         root.reply = reply
         self._journal.append(records, partial(self.deliver, root), root.terms)
 
@@ -190,6 +197,9 @@ class Settlement:
                 call.seat.mailbox.remove(call, call.request.priority)
             elif call.task is not None and call.task is not asyncio.current_task():
                 call.task.cancel()
+            if call.is_probe:  # it says nothing about its capability, and when it goes on it enters anew
+                self.breakers[call.agent.id, call.capability.code].released(probe=True)
+                call.is_probe = False
             call.state = PAUSED
             call.children = None
             self.deadlines.discard(call)
@@ -314,13 +324,10 @@ def _end_uses(call: Call, now_ms: int) -> list[Settled]:
 
 
 def end_leftovers(root: Call, request_id: str, now_ms: int) -> tuple[Settled, ...]:
-    """Return the ends of what an earlier life left open at and below a call, and count it: a tree has one budget."""
+    """Return the ends of what an earlier life left open at and below a call."""
     assert root.leftovers is not None
     ended = [one for one in root.leftovers if one == request_id or is_below(one, request_id)]
     requests = tuple(root.leftovers.pop(one) for one in ended)
-    for request in requests:
-        if not request.target.startswith(TOOL_PREFIX):
-            root.account.spend_call()
     return interrupted(requests, now_ms)
 
 

@@ -19,7 +19,7 @@ from comity.core import admission, touch
 from comity.core import tool as core
 from comity.core.admission import Refused as Refusal
 from comity.core.agent import DeclarationError
-from comity.core.call import State
+from comity.core.call import PAUSED, State
 from comity.core.envelope import Error, Reply, Request, Status
 from comity.core.journal import PAUSED_AT, Accepted, Document, Late, Saved, Settled
 from comity.core.limits import INPUTS_BYTES_MAX, REPLY_BYTES_MAX
@@ -141,7 +141,9 @@ class Toolbox:
         await path.durable((Accepted(request, self._now_ms(), self._journal.node_id, note),), call.terms)  # before the effect
         _check_running(call)  # it may have ended meanwhile, and with it what it was about to do
         reply = await self._run(path, call, tool, request)
-        if call.uses is None or call.uses.pop(request.request_id, None) is None:
+        if call.state is PAUSED:
+            pass  # it waits with its tree; when that goes on, nobody knows whether it happened
+        elif call.uses is None or call.uses.pop(request.request_id, None) is None:
             self._journal.append((Late(request, reply, self._now_ms()),), None, call.held)
         else:
             self._journal.append((Settled(request, reply, self._now_ms()),), None, call.held)

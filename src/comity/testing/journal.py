@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from comity.core.audit import Row, Verdict
+from comity.core.envelope import Request
 from comity.core.fencing import Terms, breach, taken
 from comity.core.journal import Document, Paused, Record, Resumed, Saved, StoredCall, stored
 from comity.engines.memory import MemoryJournal
@@ -218,6 +219,11 @@ class SimJournal:
         """Return the open calls of a paused tree and make them this node's own."""
         self._read("take_paused")
         return self._disk.take_paused(root_id, self.node_id)
+
+    def begun(self, request: Request) -> int:
+        """Return how many calls below this one were accepted."""
+        self._read("begun")
+        return self._disk.begun(request)
 
     def open_roots(self) -> list[StoredCall]:
         """Return the open calls by users, whichever node runs them."""

@@ -7,6 +7,7 @@ other or at once, and answer or fail. Plans are drawn from the seed.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import random
 from functools import cache
@@ -18,10 +19,11 @@ from comity.core.envelope import Reply
 from comity.core.limits import Limits
 from comity.core.model import Prompt, User
 from comity.core.tool import Risk, Tool
-from comity.errors import ComityError, TargetError
+from comity.errors import ComityError, TargetError, UnavailableError
 from comity.runtime.context import Context
 from comity.testing.faults import Fault, Kind
 from comity.testing.invariants import ViolationError
+from comity.testing.nodes import CrashedError
 from comity.testing.scripted import ScriptedModel
 from comity.testing.world import World, current_world
 
@@ -35,6 +37,7 @@ _OFTEN: Final = {
 STORM: Final = tuple(Fault(kind=kind, probability=_OFTEN.get(kind, 0.01)) for kind in Kind)
 
 ROOTS: Final = 36
+ANSWERS_MAX: Final = 50
 # What a long run must reach, or it has shown nothing about it.
 MARKS: Final = (
     "call had to wait",
@@ -47,6 +50,7 @@ MARKS: Final = (
     "paused node came back",
     "repeated request joined",
     "torn tail",
+    "tree waited for a person",
     "unflushed writes lost",
     "wait-for cycle refused",
 )
@@ -141,6 +145,7 @@ async def _look(amount: int) -> int:
 TOOLS: Final = (
     Tool(name="pay", function=_pay, risk=Risk.MEDIUM, takes_key=True),
     Tool(name="look", function=_look, idempotent=True),
+    Tool(name="wire", function=_look, risk=Risk.HIGH),
 )
 
 
@@ -155,7 +160,7 @@ def _declared() -> tuple[Agent, ...]:
     agents = []
     for name in AGENTS:
         hooks = {"on_activate": _wake, "on_deactivate": _wake} if name == "slow" else {}
-        agent = Agent(name, tools_allowed=["pay", "look"], **hooks)  # type: ignore[arg-type]
+        agent = Agent(name, tools_allowed=["pay", "look", "wire"], **hooks)  # type: ignore[arg-type]
         agent.capability("DO", breaker_policy=Policy(failures_max=3, open_ms=400, probes=2))(do)
         agents.append(agent)
     return tuple(agents)
@@ -179,6 +184,8 @@ class Drawer:
 
     def __init__(self, world: World) -> None:
         self._chance = chance = world.stream("plans")
+        # Waiting for a person is tried on nodes that are alone: elsewhere only the part of a tree on the asking node waits.
+        self._tools = ("pay", "pay", "look") if len(world.nodes) > 1 else ("pay", "pay", "look", "wire")
         self._share_of_tools = world.knob(0.0, 0.1, 0.3)
         self._share_of_failures = world.knob(0.0, 0.05, 0.3)
         self._share_of_models = world.knob(0.0, 0.3)
@@ -195,7 +202,7 @@ class Drawer:
             "ms": chance.choice((0, 0, 0, 1, 10, 100)),
             "tokens": 7 if draw() < 0.1 else 0,
             "keeps": draw() < self._share_kept,
-            "tool": chance.choice(("pay", "pay", "look")) if draw() < self._share_of_tools else "",
+            "tool": chance.choice(self._tools) if draw() < self._share_of_tools else "",
             "asks": draw() < self._share_of_models,
             "at_once": draw() < 0.5,
             "fails": _failure(chance) if draw() < self._share_of_failures else "",
@@ -224,7 +231,8 @@ class Drawer:
 
 
 def _failure(chance: random.Random) -> str:
-    return chance.choice(("TARGET_TEMPORARY_FAILURE", "TARGET_TEMPORARY_FAILURE", "TARGET_FAILED"))
+    transient = ("TARGET_TEMPORARY_FAILURE",) * 6
+    return chance.choice((*transient, "TARGET_FAILED", "TARGET_FAILED", "TARGET_MISCONFIGURED"))
 
 
 async def mesh(world: World, nodes: int = 1, roots: int = ROOTS, *, is_clustered: bool = False) -> None:
@@ -235,6 +243,20 @@ async def mesh(world: World, nodes: int = 1, roots: int = ROOTS, *, is_clustered
     drawer, chance = Drawer(world), world.stream("users")
     spread_s = world.knob(0.0, 0.2, 2.0)
     await asyncio.gather(*(_user(world, drawer, number, spread_s * chance.random()) for number in range(roots)))
+
+
+async def _answered(world: World, call: tuple[str, dict[str, Any], dict[str, Any]]) -> Reply:
+    """Call, and answer what the agents ask a person until there is an end; who may answer and dies is asked again."""
+    target, inputs, more = call
+    for _ in range(ANSWERS_MAX):
+        reply = await world.call(target, "DO", inputs, **more)
+        if reply.status != "needs_input":
+            break
+        await asyncio.sleep(0.2)
+        node = next(iter(world.nodes.values()))
+        with contextlib.suppress(CrashedError, UnavailableError):
+            await node.decide(reply.data["approval_id"], granted=not reply.data["approval_id"].endswith("#1"))
+    return reply
 
 
 async def _user(world: World, drawer: Drawer, number: int, after_s: float) -> None:
@@ -253,10 +275,9 @@ async def _user(world: World, drawer: Drawer, number: int, after_s: float) -> No
     }
     inputs = {"plan": drawer.plan(DEPTH)}
     await asyncio.sleep(after_s)
-    asking = [world.call(target, "DO", inputs, **more)]
-    if chance.random() < 0.1:  # asks twice under one id
-        asking.append(world.call(target, "DO", inputs, **more))
-    replies = await asyncio.gather(*asking)
+    times = 2 if chance.random() < 0.1 else 1
+    asking = [_answered(world, (target, inputs, more)) for _ in range(times)]
+    replies = await asyncio.gather(*asking)  # some ask twice under one id
     for reply in replies:
         if reply.ok and isinstance(reply.data, dict) and set(reply.data["users"]) != {user}:
             raise ViolationError("IsolationHolds", f"{user} was told of {reply.data['users']} in {request_id}")

@@ -84,6 +84,25 @@ class WatchedNode(Node):
         self._watch()
         super()._resume()
 
+    def dissolve(self) -> None:
+        """Take apart what calls of a dead process hold of each other: the collector does not look at them, since they end."""
+        path = self._path
+        if path is None:
+            return
+        seats = list(path.activations._seats.values())
+        calls = [*path.calls.values(), *(call for seat in seats for call in seat.holders)]
+        for call in calls:
+            call.task = call.waiters = call.children = call.leftovers = call.uses = None
+        for seat in seats:
+            seat.holders.clear()
+            while seat.mailbox.take() is not None:
+                pass
+        if self._journal is not None and self._journal.failure is not None:
+            self._journal.failure.__traceback__ = None  # raised in many places, it remembers them all
+        path.calls.clear()
+        path.activations._seats.clear()
+        path.settlement.deadlines.close()
+
     def _watch(self) -> None:
         """Put a witness beside every step that matters, before the first of them is taken."""
         world, life, witness, path = self._world, self._life, self._world.witness, self._path
@@ -114,6 +133,8 @@ class WatchedNode(Node):
             close(call, event, *rest)
 
         def moved(call: Call) -> list[Call]:
+            for one in _tree(call) if not life.is_dead else ():
+                witness.moved("call", one.state, Event.PAUSE)
             put = put_aside(call)
             for one in put if not life.is_dead else ():
                 witness.moved_away(life, one)
@@ -139,6 +160,14 @@ class WatchedNode(Node):
         settlement._close, toolbox._run = closing, used  # type: ignore[method-assign, assignment]
         settlement._put_aside = moved  # type: ignore[method-assign, assignment]
         path.enter = entered  # type: ignore[method-assign]
+
+
+def _tree(call: Call) -> list[Call]:
+    """Return a call and all that it waits for."""
+    found = [call]
+    for one in found:
+        found.extend(one.waits_for)
+    return found
 
 
 class SimNode:
@@ -195,6 +224,7 @@ class SimNode:
                 world, life, self._agents, journal=self._journal, clock=self.clock, ids=SimIds(world.stream(f"ids {life}")),
                 lag_ms=None, **shared, **self._more,
             )  # fmt: skip
+            world.bodies.append(self.node)
             world.note(str(life), "starts up", "")
             try:
                 await self.within(self.node.start())
@@ -234,6 +264,15 @@ class SimNode:
             raise CrashedError(f"{self.name} is down")
         reply: Reply = await self.within(self.node.call(target, capability, inputs, **more))
         self._world.told(reply)
+        return reply
+
+    async def decide(self, approval_id: str, *, granted: bool) -> Reply | None:
+        """Answer a question a tool asked, and return the reply of the call that goes on. Raises as `call` does."""
+        if not self.is_up or self.node is None:
+            raise CrashedError(f"{self.name} is down")
+        reply: Reply | None = await self.within(self.node.decide(approval_id, granted=granted, by="somebody"))
+        if reply is not None:
+            self._world.told(reply)
         return reply
 
     def crashed(self) -> None:

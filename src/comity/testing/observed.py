@@ -16,7 +16,8 @@ class Written:
     """One call as the records so far tell it. A tool that was used is one too."""
 
     __slots__ = (
-        "above", "below", "calls", "deadline_at", "is_late", "is_open", "is_tool", "life", "reply", "request", "tokens",
+        "above", "below", "calls", "deadline_at", "is_late", "is_open", "is_paused", "is_tool", "life", "reply", "request",
+        "tokens",
     )  # fmt: skip
 
     def __init__(self, request: Request, above: Written | None, life: Life) -> None:
@@ -29,6 +30,7 @@ class Written:
         self.deadline_at = request.deadline_at
         self.is_open = True
         self.is_late = False
+        self.is_paused = False  # it waits for a person
         self.is_tool = request.target.startswith("tool:")
         self.reply: Reply | None = None
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from comity.core.call import Event, State
 from comity.core.envelope import Reply, Request
 from comity.core.journal import Accepted, Document, Late, Noted, Paused, Record, Refused, Resumed, Saved, Settled
+from comity.core.limits import TIMEOUT_MS_CEILING
 from comity.core.tool import Tool
 from comity.testing import invariants
 from comity.testing.invariants import Check, Ended, Told, Used, ViolationError
@@ -52,7 +53,7 @@ class Witness:
             elif kind is Resumed:
                 self._resumed(life, record)  # type: ignore[arg-type]
             elif kind is Paused:
-                self._note(life, "paused", record.request.request_id)  # type: ignore[union-attr]
+                self._paused(life, record)  # type: ignore[arg-type]
             else:
                 assert kind is Saved or kind is Noted, f"a record nobody knows: {record}"
                 if kind is Saved:
@@ -111,6 +112,15 @@ class Witness:
         elif record.kind is Document.STATE and not record.token:  # the store leaves out what was saved under an old token
             self._ask(invariants.ON_RESULT, (record.key, str(life)), record.key)
 
+    def _paused(self, life: Life, record: Paused) -> None:
+        request_id = record.request.request_id
+        self._world.reached("tree waited for a person")
+        self._note(life, "pauses", request_id)
+        call = self.observed.written.get(request_id)
+        if call is not None:
+            call.is_paused = True
+            call.deadline_at = TIMEOUT_MS_CEILING * 10**6  # waiting uses up no time, and when it goes on is not on record
+
     def _resumed(self, life: Life, record: Resumed) -> None:
         request = record.request
         self._note(life, "takes up", request.request_id)
@@ -164,8 +174,12 @@ class Witness:
         self.observed.end(life, call.request.request_id)
 
     def _enter(self, life: Life, call: Call) -> Running:
-        self._moved("call", State.ADMITTED, Event.QUEUE)
         request = call.request
+        written = self.observed.written.get(request.request_id)
+        is_paused = written is not None and written.is_paused
+        self._moved("call", State.PAUSED if is_paused else State.ADMITTED, Event.QUEUE)
+        if written is not None:
+            written.is_paused = False
         parent = self.observed.running_of(life, request.parent_id)
         one = Running(request, life, parent, call.agent.concurrency, call.agent.pending_max)
         self.observed.enter(one)
@@ -207,7 +221,7 @@ class Witness:
             self.refusals[code] = self.refusals.get(code, 0) + (reply.status == "refused")
             return
         self._ask(invariants.ON_TOLD, Told(request_id, reply, is_written), request_id)
-        if reply.status != "refused":  # whoever was refused may ask again
+        if reply.status not in {"refused", "needs_input"}:  # whoever was refused may ask again
             self.observed.told.setdefault(request_id, reply)
 
     # --- inside ---

@@ -35,7 +35,7 @@ from comity.testing.invariants import ViolationError
 from comity.testing.journal import Disk
 from comity.testing.loop import Life, LivelockError, SimLoop, StuckError, kill
 from comity.testing.network import LeaseService, SimNetwork
-from comity.testing.nodes import CrashedError, SimNode
+from comity.testing.nodes import CrashedError, SimNode, WatchedNode
 from comity.testing.trace import Trace
 from comity.testing.witness import UNWRITABLE, Witness
 
@@ -121,6 +121,7 @@ class World:
         self._restarts = self.stream("restarts")
         self._clients = self.stream("clients")
         self._ids = itertools.count(1)
+        self.bodies: list[WatchedNode] = []  # of all lives there were
         self._background: list[asyncio.Task[Any]] = []
 
     # --- for whoever writes a scenario ---
@@ -288,6 +289,8 @@ class World:
                     if node.life is not None:
                         node.life.is_dead = True  # nobody looks any more
                 self.loop.bury()
+                for body in self.bodies:
+                    body.dissolve()
         if error is None and self.loop.failures:
             first = self.loop.failures[0]
             error = first.get("exception") or RuntimeError(first["message"])
@@ -333,7 +336,11 @@ class World:
 
     def told(self, reply: Reply) -> None:
         """A client has its reply."""
-        self.witness.told(reply.request_id, reply, is_written=reply.status == "refused" or self._is_written(reply))
+        self.witness.told(reply.request_id, reply, is_written=self._is_no_end(reply) or self._is_written(reply))
+
+    def _is_no_end(self, reply: Reply) -> bool:
+        """Whether a reply leaves its call where it was: refused, or asked about while it may go on already."""
+        return reply.status == "refused" or (reply.status == "needs_input" and self.disk.knows(reply.request_id))
 
     def _is_to_ask_again(self, reply: Reply) -> bool:
         """Whether a client should try again: the node could not write, or another one still works on it."""
