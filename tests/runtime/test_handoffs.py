@@ -370,20 +370,33 @@ async def test_what_is_cancelled_stops_where_it_is_being_done(make_node):
         serving.cancel()
 
 
-async def test_serving_turns_what_is_returned_and_raised_into_ends(make_node):
+def work(handoff):
+    number = handoff.inputs["n"]
+    if number == 1:
+        raise ValueError("one is bad")
+    return {"n": number} if number != 2 else {"n": object}
+
+
+async def work_async(handoff):
+    await asyncio.sleep(0)
+    return work(handoff)
+
+
+def work_promised(handoff):
+    return work_async(handoff)
+
+
+@pytest.mark.parametrize("way", [work, work_async, work_promised])
+async def test_serving_turns_what_is_returned_and_raised_into_ends(make_node, way):
     async with make_node() as node:
         manager, receiver = pair(node)
-
-        async def work(handoff):
-            if handoff.inputs["n"] == 1:
-                raise ValueError("one is bad")
-            return {"n": handoff.inputs["n"]}
-
-        serving = asyncio.ensure_future(receiver.serve(work, concurrency=2))
-        made = [await manager.create_handoff("o11y", "investigate", inputs={"n": number}) for number in range(4)]
+        serving = asyncio.ensure_future(receiver.serve(way, concurrency=2))
+        made = [await manager.create_handoff("o11y", "investigate", inputs={"n": number}) for number in range(5)]
         ended = [await manager.await_result(one) for one in made]
-        assert [one.result for one in ended] == [{"n": 0}, None, {"n": 2}, {"n": 3}]
+        assert [one.result for one in ended] == [{"n": 0}, None, None, {"n": 3}, {"n": 4}]
         assert (ended[1].reply.error.code, ended[1].reason) == ("TARGET_CRASHED", "ValueError: one is bad")
+        assert ended[2].reply.error.code == "OUTPUT_VALIDATION_FAILED"
+        assert not receiver._held
         serving.cancel()
 
 

@@ -88,6 +88,7 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
     State.CANCELLED: {},
     State.TIMEOUT: {},
 }
+_PENDING, _ACCEPTED, _COMPLETED = State.PENDING, (Event.ACCEPT,), (Event.START, Event.COMPLETE)
 ENDED: Final = frozenset(state for state, events in TRANSITIONS.items() if not events)
 # Dead letters: ended without a result, and nobody withdrew them.
 DEAD: Final = frozenset({State.FAILED, State.REJECTED, State.TIMEOUT})
@@ -153,7 +154,7 @@ class Handoff(Struct, frozen=True, kw_only=True, gc=False):
     @property
     def is_free(self) -> bool:
         """Whether a receiver may take it."""
-        return self.state is State.PENDING and not self.holder
+        return self.state is _PENDING and not self.holder
 
     # The words of ContextCore's protocol, for those who use its calls.
 
@@ -313,24 +314,32 @@ class Outcome(Struct, frozen=True, gc=False):
 
 def apply(handoff: Handoff | None, change: Change, *, now_ms: int) -> Outcome:
     """Return what a change makes of a handoff. The one place that decides."""
-    if isinstance(change, Offer):
+    if type(change) is Offer:
         return _offer(handoff, change, now_ms)
     if handoff is None:
         return Outcome(None, Refused("HANDOFF_UNKNOWN", "there is no such handoff"))
-    if isinstance(change, Renew):
+    if type(change) is Renew:
         return _renew(handoff, change, now_ms)
-    if not handoff.has_ended and handoff.request.deadline_at <= now_ms and not isinstance(change, Expire):
+    has_ended = handoff.state in ENDED
+    if not has_ended and handoff.request.deadline_at <= now_ms and type(change) is not Expire:
         expired = apply(handoff, Expire(), now_ms=now_ms)
         assert expired.handoff is not None
         return Outcome(expired.handoff, _ended(expired.handoff), (*expired.records, *_late(handoff, change, now_ms)))
-    if handoff.has_ended:
+    if has_ended:
         return Outcome(handoff, _ended(handoff), _late(handoff, change, now_ms))
-    if isinstance(change, Accept):
+    if type(change) is Accept:
         return _accept(handoff, change, now_ms)
     holder = getattr(change, "by", None)
     if holder is not None and _is_lost(handoff, holder):
         return Outcome(handoff, _lost(handoff), _late(handoff, change, now_ms))
+    return _move_on(handoff, change, now_ms)
+
+
+def _move_on(handoff: Handoff, change: Change, now_ms: int) -> Outcome:
     match change:
+        case Complete(reply=reply, result_trace_id=trace_id, saved=saved):  # most are
+            trace_id = trace_id or handoff.result_trace_id
+            return _move(handoff, _COMPLETED, now_ms, reply=reply, saved=saved, result_trace_id=trace_id)
         case Progress(data=data, saved=saved):
             return _move(handoff, (Event.START,), now_ms, "progress", data, saved=saved, is_end=False)
         case Ask(question=question, saved=saved):
@@ -340,10 +349,6 @@ def apply(handoff: Handoff | None, change: Change, *, now_ms: int) -> Outcome:
             asking = handoff.question
             answered = None if asking is None else replace(asking, answer=answer, is_answered=True)
             return _move(handoff, (Event.ANSWER,), now_ms, data={"answer": answer}, saved=saved, question=answered)
-        case Complete(reply=reply, result_trace_id=trace_id, saved=saved):
-            trace_id = trace_id or handoff.result_trace_id
-            completed = (Event.START, Event.COMPLETE)
-            return _move(handoff, completed, now_ms, reply=reply, saved=saved, result_trace_id=trace_id)
         case Fail(reply=reply, saved=saved):
             return _move(handoff, (Event.START, Event.FAIL), now_ms, reply=reply, saved=saved)
         case Reject(reason=reason):
@@ -354,6 +359,8 @@ def apply(handoff: Handoff | None, change: Change, *, now_ms: int) -> Outcome:
             return _move(handoff, (Event.CANCEL,), now_ms, reply=_failure(Status.CANCELLED, "CALL_CANCELLED", reason))
         case Expire():
             return _move(handoff, (Event.EXPIRE,), now_ms, reply=_timeout(handoff))
+        case _:
+            raise AssertionError(f"{type(change).__name__} was decided before")
 
 
 def _offer(known: Handoff | None, change: Offer, now_ms: int) -> Outcome:
@@ -386,7 +393,7 @@ def _lost(handoff: Handoff) -> Refused:
 
 
 def _accept(handoff: Handoff, change: Accept, now_ms: int) -> Outcome:
-    is_reserved_for_it = handoff.holder == change.holder and handoff.state is State.PENDING
+    is_reserved_for_it = handoff.holder == change.holder and handoff.state is _PENDING
     if not handoff.is_free and not is_reserved_for_it:
         what = (
             f"another receiver has {handoff.id}" if handoff.state is not State.PENDING else f"{handoff.id} is being looked at"
@@ -402,7 +409,7 @@ def _accept(handoff: Handoff, change: Accept, now_ms: int) -> Outcome:
     if change.reserves:
         return Outcome(replace(handoff, changed_at=now_ms, **held))
     told = {"receiver": change.receiver}
-    return _move(handoff, (Event.ACCEPT,), now_ms, data=told, attempts=handoff.attempts + 1, **held)
+    return _move(handoff, _ACCEPTED, now_ms, data=told, attempts=handoff.attempts + 1, **held)
 
 
 def _release(handoff: Handoff, reason: str, now_ms: int) -> Outcome:
@@ -431,7 +438,7 @@ def _move(
     state = handoff.state
     last = events[-1] if is_end else None
     for event in events:
-        following = advance(state, event)
+        following = TRANSITIONS[state].get(event)
         if following is None and event is last:
             return Outcome(handoff, Refused("HANDOFF_STATE_CONFLICT", f"{handoff.id} is {state}; it cannot {event}"))
         state = following or state
@@ -448,7 +455,7 @@ def _move(
         )
         data = {"reason": reply.error.message, "code": reply.error.code} if reply.error is not None else None
     number = handoff.history[-1].n + 1 if handoff.history else 1
-    entry = Entry(number, now_ms, kind or str(state), data)
+    entry = Entry(number, now_ms, kind or state.value, data)
     if state in ENDED:
         changed["holder"] = ""
     history = (*handoff.history[-(HANDOFF_HISTORY_MAX - 1) :], entry)

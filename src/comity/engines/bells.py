@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from comity.core.handoff import Handoff
+from comity.core.handoff import ENDED, Handoff, State
 from comity.core.handoff_holder import node_of
 
 EVERY: Final = "*"
+_PENDING, _COMPLETED = State.PENDING, State.COMPLETED  # a name of its own is found faster than one in a class
 _CHUNK_BYTES: Final = 4096  # written whole or not at all
 _PIPE_BYTES: Final = 65536
 _UNNAMED: Final = ".bell-new"
@@ -37,11 +38,14 @@ def rings_of(touched: Iterable[tuple[Handoff | None, Handoff]], listeners: Mappi
     everybody = [rings[node_id] for node_id, lanes in listeners.items() if EVERY in lanes]
     nobody: set[str] = set()
     for before, after in touched:
-        handoff_id = after.request.request_id
-        if before is not None and before.holder and (before.holder, before.fence) != (after.holder, after.fence):
-            rings.get(node_of(before.holder), nobody).add(f"-{handoff_id}")
-        if after.has_ended:
-            for told in (rings.get(after.made_by, nobody), *everybody):
+        handoff_id, state = after.request.request_id, after.state
+        # That it is completed is no news to its holder, who did it.
+        is_news = before is not None and before.holder and state is not _COMPLETED
+        if is_news and (before.holder != after.holder or before.fence != after.fence):  # type: ignore[union-attr]
+            rings.get(node_of(before.holder), nobody).add(f"-{handoff_id}")  # type: ignore[union-attr]
+        if state in ENDED:
+            rings.get(after.made_by, nobody).add(f"!{handoff_id}")
+            for told in everybody:
                 told.add(f"!{handoff_id}")
         elif before is None:
             for told in everybody:
@@ -54,7 +58,7 @@ def rings_of(touched: Iterable[tuple[Handoff | None, Handoff]], listeners: Mappi
                 *everybody,
             ):
                 told.add(f"={handoff_id}")
-        if after.is_free and not (before is not None and before.is_free):
+        if state is _PENDING and not after.holder and (before is None or not before.is_free):
             for node_id, lanes in listeners.items():
                 if after.lane in lanes:
                     rings[node_id].add(f"+{after.lane}")

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from comity.core.envelope import Reply, Request
-from comity.core.handoff import Entry, Handoff, Question, State
+from comity.core.handoff import ENDED, Entry, Handoff, Question, State
 from comity.core.handoff_queue import Step, Want, perform
 from comity.core.mailbox import TURNS
 from comity.engines import bulk
@@ -121,7 +121,7 @@ class SqliteShelf:
         request = handoff.request
         self._known[request.request_id] = handoff
         is_large = len(request.body) + len(request.message) > _KNOWN_BYTES_MAX or len(handoff.history) > _KNOWN_ENTRIES_MAX
-        if handoff.has_ended or is_large:
+        if is_large or handoff.state in ENDED:
             self._passing.append(request.request_id)
 
     def close(self) -> None:

@@ -42,11 +42,11 @@ class Activation:
         "used_at",
     )
 
-    def __init__(self, agent: Agent, address: str, journal: Journal) -> None:
+    def __init__(self, agent: Agent, address: str, journal: Journal, mailbox: Mailbox[Call] | None = None) -> None:
         self.agent = agent
         self.address = address
         self.state: State = INACTIVE
-        self.mailbox: Mailbox[Call] = Mailbox()
+        self.mailbox: Mailbox[Call] = Mailbox() if mailbox is None else mailbox
         self.holders: dict[Call, None] = {}
         self.token = 0  # under which the address is held, where several nodes may
         self.used_at = 0  # milliseconds; when it fell idle
@@ -102,6 +102,9 @@ class Activation:
         return (Saved(Document.STATE, self.address, self._version, data, self.token),)
 
 
+_NOBODY: Mailbox[Call] = Mailbox()  # nobody waits in a lane
+
+
 class Lane(Activation):
     """Where work waits that is done elsewhere: not in memory, and never started here."""
 
@@ -110,7 +113,7 @@ class Lane(Activation):
     def __init__(
         self, agent: Agent, address: str, journal: Journal, waiting: int, accept: Callable[[Call, str], None] | None
     ) -> None:
-        super().__init__(agent, address, journal)
+        super().__init__(agent, address, journal, _NOBODY)
         self._waiting = waiting
         self._accept = accept
 

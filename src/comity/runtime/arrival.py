@@ -195,7 +195,7 @@ def draft_problems(draft: Draft) -> tuple[tuple[Problem, ...], str]:
         and (draft.inputs is None or type(draft.inputs) is dict)
         and draft.objective == ""
         and draft.message == ""
-        and draft.timeout_ms is None
+        and (draft.timeout_ms is None or (type(draft.timeout_ms) is int and 0 <= draft.timeout_ms <= TIMEOUT_MS_CEILING))
         and (draft.priority is None or draft.priority == "normal")
         and draft.context is None
         and draft.limits is None

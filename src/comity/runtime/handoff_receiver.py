@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import inspect
 import logging
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,6 +40,7 @@ log = logging.getLogger("comity")
 
 CAPABILITIES_MAX: Final = 100
 PEEK_MAX: Final = 10_000
+Doing = Callable[[], Awaitable[Any]]
 Work = Callable[[Handoff], Any]  # a function, async or not, that does what is asked and returns the result
 
 
@@ -142,6 +145,7 @@ class AsyncHandoffReceiver(HandoffHost):
                 due_at, now_ms = desk.queue.next_due(), desk.now_ms
                 if desk.queue.knows_of_the_dead or (due_at is not None and due_at <= now_ms):
                     await desk.sweep()
+                    due_at = desk.queue.next_due()
                 if any(desk.queue.count_free(lane) for lane in lanes):
                     accept = Accept(self._holder, self.agent_id, now_ms + self.lease_ms, reserves)
                     step = await desk.perform(Step(change=Take(self._want, accept, most, self._turns), now_ms=now_ms))
@@ -151,7 +155,8 @@ class AsyncHandoffReceiver(HandoffHost):
                         for handoff in taken:
                             self._got(desk, handoff)
                         return taken
-                await ear.wait(desk.queue.next_due())
+                    due_at = desk.queue.next_due()
+                await ear.wait(due_at)
 
     def _got(self, desk: Handoffs, handoff: Handoff) -> None:
         self._held[handoff.id] = handoff
@@ -248,31 +253,50 @@ class AsyncHandoffReceiver(HandoffHost):
 
         What is lost or cancelled meanwhile is cancelled here too.
         """
+        is_async = inspect.iscoroutinefunction(work)
         try:
             while True:
                 while len(self._running) >= concurrency:
                     await asyncio.wait(self._running.values(), return_when=asyncio.FIRST_COMPLETED)
                 for handoff in await self.take(concurrency - len(self._running)):
-                    task = asyncio.create_task(self._do(handoff, work), name=handoff.id)
-                    self._running[handoff.id] = task
-                    task.add_done_callback(lambda _, done=handoff.id: self._running.pop(done, None))  # type: ignore[misc]
+                    doing = partial(work, handoff) if is_async else self._do_at_once(handoff, work)
+                    if doing is not None:
+                        self._spawn(handoff.id, self._do(handoff.id, doing))
         finally:
             for task in self._running.values():
                 task.cancel()
 
-    async def _do(self, handoff: Handoff, work: Work) -> None:
+    def _spawn(self, handoff_id: str, doing: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(doing, name=handoff_id)
+        self._running[handoff_id] = task
+        task.add_done_callback(lambda _: self._running.pop(handoff_id, None))
+
+    def _do_at_once(self, handoff: Handoff, work: Work) -> Doing | None:
+        """Do what a plain function does, without a task of its own; return what there is still to wait for."""
+        try:
+            result = contextvars.copy_context().run(work, handoff)
+            if inspect.isawaitable(result):
+                return lambda: result
+            assert self._desk is not None
+            reply, saved = self._desk.answer(handoff.request, result)
+        except Exception as error:  # noqa: BLE001  the task boundary
+            return partial(_raised, error)
+        self._desk.let_go(handoff.id)
+        del self._held[handoff.id]
+        self._desk.post(Complete(_by(handoff), reply, "", saved), handoff.id)
+        return None
+
+    async def _do(self, handoff_id: str, doing: Doing) -> None:
         try:
             try:
-                result = work(handoff)
-                result = await result if inspect.isawaitable(result) else result
-                await self.complete(handoff.id, result)
+                await self.complete(handoff_id, await doing())
             except Exception as error:  # the task boundary
-                if handoff.id not in self._held:
+                if handoff_id not in self._held:
                     raise
                 code = error.code if isinstance(error, ComityError) else "TARGET_CRASHED"
-                await self.fail(handoff.id, f"{type(error).__name__}: {error}", code=code)
+                await self.fail(handoff_id, f"{type(error).__name__}: {error}", code=code)
         except ComityError as error:  # it ended, or was lost, while it was being done
-            log.info("%s: %s", handoff.id, error)
+            log.info("%s: %s", handoff_id, error)
 
     # --- inside ---
 
@@ -295,6 +319,10 @@ class AsyncHandoffReceiver(HandoffHost):
             if error.code == "HANDOFF_STATE_CONFLICT":  # it cannot end so, and goes on
                 self._got(desk, mine)
             raise
+
+
+async def _raised(error: Exception) -> Any:
+    raise error
 
 
 def _by(handoff: Handoff) -> Holder:

@@ -13,7 +13,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -48,6 +48,7 @@ from comity.runtime.activation import Lane
 from comity.runtime.arrival import Draft, Identity, Reader
 from comity.runtime.call import Call
 from comity.runtime.handoff_directory import ANYBODY, Directory
+from comity.runtime.handoff_ear import Ear
 from comity.runtime.path import CallPath
 from comity.runtime.privacy import Privacy
 
@@ -63,44 +64,6 @@ _JITTER_S: Final = 0.02  # so that not all processes look at one lapsed lease at
 _encode = msgspec.json.Encoder().encode
 _decode_shown = msgspec.json.Decoder(tuple[Request, Reply | None, Question | None, tuple[Entry, ...]]).decode
 _MAY_HIDE: Final = re.compile(rb"\[\[[A-Z]").search  # how a token of a vault begins
-
-
-class Ear:
-    """Hears of some topics from the moment it is entered, so that nothing is missed between looking and waiting."""
-
-    __slots__ = ("_desk", "_ears", "_is_rung", "_topics", "_waiter")
-
-    def __init__(self, desk: Handoffs, ears: dict[str, tuple[Ear, ...]], topics: tuple[str, ...]) -> None:
-        self._desk = desk
-        self._ears = ears
-        self._topics = topics
-        self._is_rung = False
-        self._waiter: asyncio.Future[None] | None = None
-
-    def __enter__(self) -> Self:
-        for topic in self._topics:
-            self._ears[topic] = (*self._ears.get(topic, ()), self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for topic in self._topics:
-            others = tuple(ear for ear in self._ears.pop(topic) if ear is not self)
-            if others:
-                self._ears[topic] = others
-
-    async def wait(self, due_at: int | None) -> None:
-        """Wait until something was heard; `due_at` is when somebody has to look at the queue anyway."""
-        self._desk.arm(due_at)
-        if not self._is_rung:
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
-        self._is_rung = False
-
-    def ring(self) -> None:
-        """Wake who waits."""
-        self._is_rung = True
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
 
 
 class Handoffs:
@@ -286,13 +249,18 @@ class Handoffs:
     def post(self, change: Any, handoff_id: str = "") -> None:
         """Do a step nobody waits for."""
         step = self.step(change, handoff_id)
-        self.journal.append((step,), partial(self._done, step, None))
+        self.journal.append((step,), partial(self._posted, step))
+
+    def _posted(self, step: Step, error: Exception | None) -> None:
+        self._done(step, None, error)
+        if error is None and step.outcomes and (refusal := step.outcome.refusal) is not None:
+            log.info("%s: %s", step.handoff_id, refusal.message)  # it ended, or was lost, before
 
     # --- hearing ---
 
     def ear(self, *topics: str) -> Ear:
         """Listen for some topics, in the words of the queue."""
-        return Ear(self, self._ears, topics)
+        return Ear(self.arm, self._ears, topics)
 
     async def listen(self, lanes: Iterable[str], step: int = 1) -> None:
         """Hear of these lanes from now on, or with -1 once less. Whoever looks after this misses nothing."""

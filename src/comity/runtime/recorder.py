@@ -121,7 +121,10 @@ class Recorder:
         if self.settings.is_disabled or not self.settings.samples(trace_id, remote):
             return
         origin = self.settings.origin
-        given = {name: storable(value) for name, value in attributes.items()} if attributes else {}
+        given = {
+            name: value if type(value) is int or (type(value) is str and value.isascii()) else storable(value)  # as most are
+            for name, value in (attributes or {}).items()
+        }
         if error_type:
             given["error.type"] = storable(error_type)
         self.keep(

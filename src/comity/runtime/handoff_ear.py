@@ -1,0 +1,47 @@
+"""Waiting for what the handoff queue rings about."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Self
+
+Arm = Callable[[int | None], None]  # see that somebody looks at the queue at such a time, in ms
+
+
+class Ear:
+    """Hears of some topics from the moment it is entered, so that nothing is missed between looking and waiting."""
+
+    __slots__ = ("_arm", "_ears", "_is_rung", "_topics", "_waiter")
+
+    def __init__(self, arm: Arm, ears: dict[str, tuple[Ear, ...]], topics: tuple[str, ...]) -> None:
+        self._arm = arm
+        self._ears = ears
+        self._topics = topics
+        self._is_rung = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    def __enter__(self) -> Self:
+        for topic in self._topics:
+            self._ears[topic] = (*self._ears.get(topic, ()), self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for topic in self._topics:
+            others = tuple(ear for ear in self._ears.pop(topic) if ear is not self)
+            if others:
+                self._ears[topic] = others
+
+    async def wait(self, due_at: int | None) -> None:
+        """Wait until something was heard; `due_at` is when somebody has to look at the queue anyway."""
+        self._arm(due_at)
+        if not self._is_rung:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        self._is_rung = False
+
+    def ring(self) -> None:
+        """Wake who waits."""
+        self._is_rung = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
