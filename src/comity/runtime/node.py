@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -218,7 +218,7 @@ class Node:
 
     # --- calls ---
 
-    async def call(
+    def call(
         self,
         target: str,
         capability: str,
@@ -239,7 +239,7 @@ class Node:
         history: str | int = "full",
         traceparent: str | Sequence[str] | None = None,
         tracestate: str | Sequence[str] | None = None,
-    ) -> Reply:
+    ) -> Coroutine[Any, Any, Reply]:
         """Call an agent for a user and wait for the reply.
 
         `traceparent` and `tracestate` are the W3C headers the call came with, a list where there were several; what cannot be
@@ -247,7 +247,7 @@ class Node:
         """
         path = self._running()
         draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits, history)
-        return await path.call_root(
+        return path.call_root(  # not awaited here: a coroutine more would be a percent of a call
             draft,
             Identity(user_id, tenant_id, session_id, parent_session_id),
             request_id,
