@@ -34,6 +34,18 @@ def test_it_is_told_in_words_too(comity, used):
     assert "Fit to work, with 1 warning." in ran.out  # BOSS may call GONE, which is not there
 
 
+def test_a_model_without_its_key_is_a_warning_that_names_the_variable(comity, place, monkeypatch):
+    for name in ("OPENAI_API_KEY", "COMITY_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    (place / "r.yaml").write_text("agents: [{id: clerk, model: 'openai:gpt-4o', can_call: []}]", encoding="utf-8")
+    ran = comity("doctor", "--app", "r.yaml", "--json")
+    assert ran.code == 0
+    assert any(
+        level == "warning" and "clerk cannot think here" in told and "OPENAI_API_KEY" in told
+        for level, told in checks(ran)["agents"]
+    )
+
+
 def test_a_file_system_without_a_write_ahead_log_is_exit_5(comity, monkeypatch):
     monkeypatch.setattr(doctor, "connect", sqlite3.connect)  # leaves the journal as a file system without shared memory would
     ran = comity("doctor", "--json")

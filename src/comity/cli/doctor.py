@@ -26,7 +26,8 @@ from comity.core.agent import Agent, DeclarationError
 from comity.core.registry import Registry
 from comity.core.schema import SchemaError
 from comity.engines.sqlite import connect
-from comity.errors import CallerError
+from comity.errors import CallerError, TargetError
+from comity.models.agent import Agent as ThinkingAgent
 
 HELP = "check Python, the store and the agents"
 
@@ -234,6 +235,11 @@ def _broken(agents: list[Agent]) -> Iterator[Check]:
                 capability.prepare()
             except SchemaError as error:
                 yield Check("agents", "failed", f"{agent.id} {capability.code} cannot be called: {error}", Exit.USAGE)
+        if isinstance(agent, ThinkingAgent) and agent.mind is not None:
+            try:
+                _ = agent.mind.model
+            except TargetError as error:  # not a fault of the declaration: the key may be where the node will run
+                yield Check("agents", "warning", f"{agent.id} cannot think here: {error.message}")
 
 
 # --- guidance -----------------------------------------------------------------------------------------------------------
