@@ -369,7 +369,7 @@ class Node:
         return live is not None
 
     def export_session(self, session_id: str, *, tenant_id: str = "default") -> dict[str, Any] | None:
-        """Return everything that is kept of a session, with personal data in clear: what its user may ask for."""
+        """Return what a session knows, with personal data in clear; the inputs and replies of its calls are not in it."""
         live = self._running().sessions.find(tenant_id, session_id)
         if live is None:
             return None
