@@ -36,6 +36,15 @@ _YES = frozenset({"true", "1", "yes"})
 _encode = msgspec.json.Encoder().encode
 
 
+class Handed(Struct, frozen=True, array_like=True, gc=False):
+    """What more is known of a call that was handed off."""
+
+    receiver: str
+    state: str
+    attempts: int
+    result_trace_id: str
+
+
 class CallEnd(Struct, frozen=True, gc=False):
     """One call or tool use that has ended, as the call path hands it over: nothing is worked out there."""
 
@@ -44,6 +53,7 @@ class CallEnd(Struct, frozen=True, gc=False):
     start_ns: int
     end_ns: int
     remote: TraceContext | None = None  # the trace its root came with from outside
+    handed: Handed | None = None
 
 
 class Ended(Struct, frozen=True, array_like=True, gc=False):
@@ -73,6 +83,7 @@ class Ended(Struct, frozen=True, array_like=True, gc=False):
     is_remote: bool = False  # its parent is in another process
     trace_state: str = ""
     content: tuple[str, ...] = ()  # objective, message, inputs, answer, data and error, where content is kept
+    handed: Handed | None = None
 
 
 class Origin(Struct, frozen=True):
@@ -288,7 +299,8 @@ def summarize(end: CallEnd, *, captures_content: bool = False) -> Ended:
         end.end_ns,
         remote is not None and request.parent_id is None,
         "" if remote is None else remote.state,
-        _content(request, reply) if captures_content else (),
+        _content(request, reply) if captures_content and end.handed is None else (),
+        end.handed,
     )
 
 
@@ -301,7 +313,9 @@ def _content(request: Request, reply: Reply) -> tuple[str, ...]:
 def call_span(ended: Ended, origin: Origin) -> Span:
     """Return the span of a call, a tool use or a model's answer that has ended."""
     kind = Kind.SERVER if ended.is_remote else Kind.INTERNAL
-    if ended.target.startswith(TOOL_PREFIX):
+    if ended.handed is not None:
+        name, attributes = f"handoff {ended.capability}", _handoff_attributes(ended, ended.handed)
+    elif ended.target.startswith(TOOL_PREFIX):
         name, attributes = f"execute_tool {ended.capability}", _tool_attributes(ended)
     elif ended.target.startswith(MODEL_PREFIX):
         attributes = _model_attributes(ended)
@@ -333,6 +347,29 @@ def _common(ended: Ended) -> dict[str, Any]:
         "comity.status": ended.status,
         "comity.request.id": ended.request_id,
         "comity.root.id": ended.root_id if ended.root_id != ended.request_id else None,
+        "comity.tenant.id": ended.tenant_id if ended.tenant_id != "default" else None,
+    }
+
+
+def _handoff_attributes(ended: Ended, handed: Handed) -> dict[str, Any]:
+    """Under the names of seed 003 and OpenTelemetry's; the inputs and the result are content, and stay out."""
+    return {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.call.id": ended.request_id,
+        "gen_ai.tool.name": ended.capability,
+        "gen_ai.tool.type": "agent_handoff",
+        "gen_ai.agent.id": ended.target,
+        "gen_ai.conversation.id": ended.session_id if ended.session_id != ended.root_id else None,
+        "handoff.id": ended.request_id,
+        "handoff.capability_id": ended.capability,
+        "handoff.from_agent": ended.source or None,
+        "handoff.to_agent": ended.target,
+        "handoff.receiver": handed.receiver or None,
+        "handoff.priority": str(ended.priority),
+        "handoff.status": handed.state,
+        "handoff.attempts": handed.attempts,
+        "handoff.result_trace_id": handed.result_trace_id or None,
+        "error.type": ended.code or None,
         "comity.tenant.id": ended.tenant_id if ended.tenant_id != "default" else None,
     }
 

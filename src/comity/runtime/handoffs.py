@@ -36,11 +36,11 @@ from comity.core.handoff import (
 )
 from comity.core.handoff_holder import Holder, holder_name, result_session
 from comity.core.handoff_queue import Listen, Step, Sweep
-from comity.core.handoff_span import handoff_attributes
 from comity.core.journal import Saved
 from comity.core.limits import REPLY_BYTES_MAX, SETTLED_KEPT_MAX
 from comity.core.payload import PayloadError, Problem, pack, unpack
 from comity.core.redaction import restore_json
+from comity.core.telemetry import CallEnd, Handed
 from comity.errors import ComityError, TargetError, UnavailableError, family
 from comity.ports import Clock, Ids, Journal
 from comity.ports import Handoffs as Queue
@@ -231,16 +231,9 @@ class Handoffs:
         request, reply, recorder = handoff.request, handoff.reply, self._path.recorder
         if recorder.ended is None or reply is None:
             return
-        recorder.record(
-            f"handoff {request.capability}",
-            trace_id=request.trace_id,
-            span_id=request.span_id,
-            parent_id=request.parent_span_id or None,
-            start_ns=request.created_at * 1_000_000,
-            end_ns=handoff.changed_at * 1_000_000,
-            attributes=handoff_attributes(handoff),
-            error_type="" if reply.error is None else reply.error.code,
-        )
+        handed = Handed(handoff.receiver, handoff.state.value, handoff.attempts, handoff.result_trace_id)
+        started_ns, ended_ns = request.created_at * 1_000_000, handoff.changed_at * 1_000_000
+        recorder.ended(CallEnd(request, reply, started_ns, ended_ns, None, handed))
 
     def step(self, change: Any, handoff_id: str = "") -> Step:
         """Return a step, to be done now."""
