@@ -344,6 +344,13 @@ class JournalContract:
 
         run(journal, scenario)
 
+    def test_who_writes_nothing_is_told_when_what_was_written_before_is_durable(self, journal: Journal) -> None:
+        async def scenario(journal: Journal) -> None:
+            await asyncio.gather(written(journal, refused("a")), written(journal), written(journal))
+            assert [row.request_id for row in journal.rows()] == ["a"]
+
+        run(journal, scenario)
+
     def test_nothing_is_abandoned_in_a_new_journal(self, journal: Journal) -> None:
         async def scenario(journal: Journal) -> None:
             await written(journal, accepted("a"))

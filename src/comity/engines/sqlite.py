@@ -206,19 +206,13 @@ class SqliteJournal:
         if self._is_writing:  # a listener wrote, and handed over
             return
         if self._thens:
-            self._loop.call_soon(self._go_on, 0)  # not at once: who was just told may have the next call ready
+            self._loop.call_soon(self._go_on)  # not at once: who was just told may have the next call ready
         elif self._records:
             self._arm(FLUSH_S)
 
-    def _go_on(self, before: int) -> None:
-        if not self._thens or self._is_writing:
-            return
-        if self._open:
-            self._arm_gathering()
-        elif len(self._thens) > before and type(self._records[-1]) is Step:
-            self._loop.call_soon(self._go_on, len(self._thens))  # steps come in swarms: while more come, a commit waits
-        else:
-            self._hand_over()
+    def _go_on(self) -> None:
+        if self._thens and not self._is_writing:
+            self._arm_gathering() if self._open else self._hand_over()
 
     # --- writing, in the writer's thread ---
 
