@@ -203,6 +203,16 @@ def test_a_listener_may_write(store):
     run(SqliteJournal(store, "node"), scenario)
 
 
+def test_who_asks_for_nothing_but_to_be_told_while_a_batch_is_written_is_told(store):
+    async def scenario(journal: SqliteJournal) -> None:
+        told: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+        journal.append((settled("one"),), lambda _: None)  # handed over at once: nothing is open
+        journal.append((), told.set_result)
+        assert await asyncio.wait_for(told, PATIENCE_S) is None
+
+    run(SqliteJournal(store, "n1"), scenario)
+
+
 def test_closing_writes_what_is_waiting_and_tells_who_waits_for_it(store):
     told: list[Exception | None] = []
 
