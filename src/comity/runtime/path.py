@@ -205,7 +205,7 @@ class CallPath:
             agent = address.agent if address is not None else None
             capability = agent.capabilities.get(request.capability) if agent is not None else None
             arrival = Arrival(request, bytes(request.body), agent, capability, (), "")
-            begun = 0 if self.cluster is not None else count_begun(self._journal, request, leftovers)
+            begun = 0 if self.cluster is not None else count_begun(self._journal, request)
             opened = self.enter(arrival, None, now_ns, None, leftovers, way=way)
             if isinstance(opened, Call):
                 opened.account.calls_used += begun

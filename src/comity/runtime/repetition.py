@@ -6,7 +6,6 @@ one whose record the store takes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from msgspec.structs import replace
 from comity.core.admission import Refused
 from comity.core.call import CANCEL, SETTLED
 from comity.core.envelope import Error, Reply, Request, Status
-from comity.core.fencing import Terms, is_below
+from comity.core.fencing import Terms
 from comity.core.journal import PAUSED_AT, Accepted, fingerprint
 from comity.errors import CallChangedError, UnavailableError
 from comity.ports import Journal
@@ -59,7 +58,7 @@ def again(path: CallPath, journal: Journal, parent: Call, arrival: Arrival, now_
     leftovers = parent.top.leftovers
     if leftovers is None or request.request_id not in leftovers:
         return path.enter(arrival, parent, now_ns, None)
-    begun = count_begun(journal, request, leftovers)
+    begun = count_begun(journal, request)
     parent.account.give_back(1, 0)  # it is counted anew
     opened = path.enter(arrival, parent, now_ns, None)
     if isinstance(opened, Reply):
@@ -69,12 +68,12 @@ def again(path: CallPath, journal: Journal, parent: Call, arrival: Arrival, now_
     return opened
 
 
-def count_begun(journal: Journal, request: Request, leftovers: Mapping[str, Request]) -> int:
-    """Return how many calls an earlier life began below one; if the store does not say, those that it left open."""
+def count_begun(journal: Journal, request: Request) -> int:
+    """Return how many calls an earlier life began below one; if the store cannot say, as many as there may be."""
     try:
         return journal.begun(request)
     except UnavailableError:
-        return sum(is_below(one, request.request_id) and "#" not in one for one in leftovers)
+        return request.limits.calls_max
 
 
 def is_same(request: Request, other: Request) -> bool:
