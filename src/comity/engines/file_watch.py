@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import os
 import select
+import struct
 import sys
 import threading
 from collections.abc import Callable
@@ -20,6 +21,8 @@ from typing import Final
 from comity.errors import UnavailableError
 
 POLL_S: Final = 1.0
+_EVENT: Final = struct.Struct("iIII")  # watch, mask, cookie, bytes of the name that follows
+_IGNORED: Final = 0x8000
 _EVENTS_BYTES: Final = 64 * 1024
 # Closed after writing, moved away, moved here, deleted; the folder itself deleted, moved. Not made and not written to: what
 # somebody is still writing would be read half.
@@ -69,15 +72,13 @@ class FileWatch:
                 ready = poller.poll(None if self._events is not None and not is_pending else POLL_S * 1000)
                 if any(descriptor == self._wake for descriptor, _ in ready):
                     return
-                if self._events is not None:
-                    with contextlib.suppress(BlockingIOError):
-                        os.read(self._events, _EVENTS_BYTES)  # which file it was is told by its stamp
+                is_gone = self._events is not None and _lost_a_folder(self._events)
                 now = self._look()
                 if is_pending or now != self._seen:
                     self._seen = now
                     is_pending = not self._tell()
-                if self._events is not None and not self._has_same_folder():
-                    # The watch went with its folder; one made again under the name is another.
+                if self._events is not None and (is_gone or not self._has_same_folder()):
+                    # The watch went with its folder; one made again under the name is another, even if it has the old number.
                     poller.unregister(self._events)
                     os.close(self._events)
                     self._events, self.is_push = None, False
@@ -104,6 +105,20 @@ class FileWatch:
             return self._path.parent.stat().st_ino == self._folder
         except OSError:
             return False
+
+
+def _lost_a_folder(events: int) -> bool:
+    """Read what happened and return whether the system stopped watching a folder; which file it was is told by its stamp."""
+    try:
+        told = os.read(events, _EVENTS_BYTES)
+    except BlockingIOError:
+        return False
+    at, is_lost = 0, False
+    while at < len(told):
+        _, mask, _, name_bytes = _EVENT.unpack_from(told, at)
+        is_lost = is_lost or bool(mask & _IGNORED)
+        at += _EVENT.size + name_bytes
+    return is_lost
 
 
 def _inotify(folders: set[Path]) -> int | None:
