@@ -138,7 +138,7 @@ def test_no_text_raises_and_every_outcome_lies_inside_it(text):
 def test_what_is_read_can_be_written(text):
     outcome = parse("{" + text, budget=Budget(10**6))
     if isinstance(outcome, Parsed):
-        json.dumps(outcome.value, allow_nan=False).encode()
+        assert json.loads(json.dumps(outcome.value, allow_nan=False).encode()) == outcome.value
 
 
 MENDED = [

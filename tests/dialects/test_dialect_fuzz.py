@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from comity.core.limits import CHAIN_MAX
 from comity.dialects import DIALECTS, call_agent, convert, kdap_routing
 from comity.dialects.document import load
-from comity.errors import CallerError
+from comity.errors import CODES, CallerError
 
 NOW_MS = 1_760_000_000_000
 BESIDE = {"user_id": "u-1", "request_id": "r-1", "capability": "message"}
@@ -63,8 +63,11 @@ DECODERS = decoders()
 
 def refuses_or_returns(kind, raw):
     decode, _ = DECODERS[kind]
-    with contextlib.suppress(CallerError):
-        decode(raw)
+    try:
+        assert decode(raw) is not None
+    except CallerError as error:
+        assert error.code in CODES
+        assert error.message
 
 
 @pytest.mark.parametrize("kind", DECODERS)

@@ -273,6 +273,7 @@ class JournalContract:
             async with asyncio.timeout(PATIENCE_S):
                 while not journal.rows():
                     await asyncio.sleep(0)
+            assert [row.request_id for row in journal.rows()] == ["a"]
 
         run(journal, scenario)
 

@@ -284,17 +284,17 @@ async def test_a_collector_that_is_away_is_seen_and_its_losses_are_kept(tmp_path
 
 @live
 async def test_spans_leave_after_a_moment_without_being_asked_for():
-    arrived, loop = asyncio.Event(), asyncio.get_running_loop()
+    arrived, loop = asyncio.get_running_loop().create_future(), asyncio.get_running_loop()
 
     class Sink:
         def ingest(self, spans):
-            loop.call_soon_threadsafe(arrived.set)
+            loop.call_soon_threadsafe(arrived.set_result, [span.name for span in spans])
             return len(spans)
 
     with SpanServer(Sink(), port=0) as server:
         async with node(telemetry=Settings(endpoint=f"{server.endpoint}/v1/traces")) as running:
             await running.call("WORK", "DO", user_id="u")
-            await asyncio.wait_for(arrived.wait(), 5)
+            assert await asyncio.wait_for(arrived, 5) == ["invoke_agent WORK"]
 
 
 @live

@@ -58,8 +58,15 @@ def test_a_failure_is_told_with_its_seed_its_smallest_schedule_and_its_command()
     assert told.count("python -m pytest") == 1
 
 
-def test_a_test_that_holds_passes():
-    crashes(100)()
+def test_a_test_that_holds_is_run_under_every_seed_and_passes():
+    seen = []
+
+    @simulate(seeds=3)
+    async def test(world: World) -> None:
+        seen.append(world.seed)
+
+    test()
+    assert seen == [0, 1, 2]
 
 
 def test_a_seed_and_a_schedule_from_outside_replace_those_of_the_test(monkeypatch):

@@ -1,5 +1,3 @@
-import contextlib
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -199,5 +197,10 @@ PIECES = """
 @settings(deadline=None, max_examples=100)
 def test_any_text_is_a_query_or_a_query_error(text):
     for run in (lambda: validate(parse(text), text), lambda: rewrite(text)):
-        with contextlib.suppress(QueryError):
+        try:
             run()
+        except QueryError as error:
+            lines = text.split("\n")
+            assert 1 <= error.line <= len(lines)
+            assert 1 <= error.column <= len(lines[error.line - 1]) + 1
+            assert error.problem
