@@ -72,9 +72,8 @@ class Reader:
         self._registry = registry
         self._limits = limits
         self._ids = ids
-        self._sound: set[tuple[Any, ...]] = (
-            set()
-        )  # identities that were looked at before: most calls are by users who call often
+        # Identities that were looked at before: most calls are by users who call often.
+        self._sound: set[tuple[Any, ...]] = set()
 
     def read(
         self, draft: Draft, identity: Identity, above: Request | None, request_id: str, now_ns: int, trace_id: str = ""
@@ -115,9 +114,7 @@ class Reader:
         if context is not None and not problems:
             context = _decode_background(encode(context))  # a copy: what the caller holds may change, what was sent may not
         if problems or capability is None:  # something is not known to be sound, so nothing is recorded as it came
-            target, called = _name(target), _name(called)
-            session_id = None if identity.session_id is None else _name(identity.session_id)  # none named is none named
-            identity = Identity(_name(identity.user_id), _name(identity.tenant_id), session_id, identity.parent_session_id)
+            target, called, identity = _name(target), _name(called), _named(identity)
         chain: tuple[str, ...] = ()
         if above is None:
             source = parent_id = None
@@ -127,12 +124,8 @@ class Reader:
             span_id = trace_id[16:]  # as random as any
         else:
             source, chain, root_id, parent_id = above.target, (*above.chain, above.target), above.root_id, above.request_id
-            correlation_id, trace_id, parent_span_id, priority = (
-                above.correlation_id,
-                above.trace_id,
-                above.span_id,
-                above.priority,
-            )
+            correlation_id, trace_id, parent_span_id = above.correlation_id, above.trace_id, above.span_id
+            priority = above.priority
             deadline_at = min(deadline_at, above.deadline_at)
             span_id = self._ids.span_id()
         objective, message, history = draft.objective, draft.message, draft.history
@@ -142,34 +135,14 @@ class Reader:
             history = history if isinstance(history, (str, int)) else "none"
         if isinstance(draft.priority, str):
             priority = _PRIORITIES.get(draft.priority, priority)
-        request = Request(  # by position: naming two dozen fields costs as much as all the rules together
-            request_id,
-            target,
-            called,
-            identity.user_id,
-            limits,
-            deadline_at,
-            now_ms,
-            VERSION,
-            source,
-            chain,
-            body,
-            objective,
-            message,
-            priority,
-            root_id,
-            parent_id,
-            correlation_id,
-            identity.tenant_id,
-            request_id if identity.session_id is None else identity.session_id,
-            identity.parent_session_id if isinstance(identity.parent_session_id, str) else None,
-            context,
-            None,
-            trace_id,
-            span_id,
-            parent_span_id,
-            history,
-        )
+        session_id = request_id if identity.session_id is None else identity.session_id
+        parent_session_id = identity.parent_session_id if isinstance(identity.parent_session_id, str) else None
+        # By position: naming two dozen fields costs as much as all the rules together.
+        request = Request(
+            request_id, target, called, identity.user_id, limits, deadline_at, now_ms, VERSION, source, chain, body, objective,
+            message, priority, root_id, parent_id, correlation_id, identity.tenant_id, session_id, parent_session_id, context,
+            None, trace_id, span_id, parent_span_id, history,
+        )  # fmt: skip
         return Arrival(request, raw, agent, capability, problems, code)
 
     def _identity_problems(self, identity: Identity) -> tuple[Problem, ...]:
@@ -237,6 +210,11 @@ def _identity_problems(identity: Identity) -> tuple[Problem, ...]:
         for name in ("user_id", "tenant_id", "session_id")
         if not (is_id(getattr(identity, name)) or (name == "session_id" and identity.session_id is None))
     )
+
+
+def _named(identity: Identity) -> Identity:
+    session_id = None if identity.session_id is None else _name(identity.session_id)  # none named is none named
+    return Identity(_name(identity.user_id), _name(identity.tenant_id), session_id, identity.parent_session_id)
 
 
 def _name(value: Any) -> str:

@@ -452,4 +452,5 @@ class Cluster:
 
 
 def _elsewhere(**inputs: object) -> None:
-    raise NotImplementedError("runs on another node")
+    """Stand for a capability of an agent that other nodes host: calls to it are sent there, so this is never run."""
+    raise AssertionError(f"a call with {sorted(inputs)} was run where its agent is not hosted")

@@ -269,7 +269,7 @@ class CallPath:
             breaker = self.settlement.breakers.get((agent.id, request.capability))
             if breaker is not None and (wait_ms := breaker.retry_after_ms(now_ms)) is not None:
                 has_fallback = capability is not None and len(capability.implementations) > 1
-        wait_ms = None if has_fallback else wait_ms
+                wait_ms = None if has_fallback else wait_ms
         world = snapshot(self.registry, arrival, parent, live, checked, seat, account, wait_ms, now_ms, way)
         if self.guidance is not None and capability is not None and capability.touching is not None and not checked.problems:
             world = replace(world, findings=self.guidance.findings(capability.touching, unpack(arrival.body)))
