@@ -60,7 +60,7 @@ kill: $(READY) ## kill -9 a node 100 times and cut its power 1,200 times: nothin
 	COMITY_KILLS=100 COMITY_CUTS=1200 $(RUN) -m pytest tests/engines/test_kill.py tests/engines/test_power_cut.py
 
 handoffs: $(READY) ## hand off 1,000 times to 8 receivers that are killed -9 at random: each completed once, nobody polls
-	COMITY_HANDOFFS=1000 $(RUN) -m pytest -s tests/runtime/test_handoff_kill.py
+	COMITY_HANDOFFS=1000 $(RUN) -m pytest -s tests/runtime/handoff/test_handoff_kill.py
 
 SEEDS ?= 1000
 sim: $(READY) ## simulate SEEDS seeds of agents under every fault; what was never reached fails too

@@ -16,9 +16,9 @@ from comity.runtime.node import Node
 from comity.runtime.sync import SyncNode
 
 if TYPE_CHECKING:
-    from comity.runtime.handoff_manager import AsyncHandoffManager
-    from comity.runtime.handoff_receiver import AsyncHandoffReceiver
-    from comity.runtime.handoff_sync import HandoffManager, HandoffReceiver
+    from comity.runtime.handoff.manager import AsyncHandoffManager
+    from comity.runtime.handoff.receiver import AsyncHandoffReceiver
+    from comity.runtime.handoff.sync import HandoffManager, HandoffReceiver
 
 __all__ = [
     "Agent",
@@ -48,10 +48,10 @@ __version__ = VERSION
 
 # Loaded when somebody asks for them: most programs hand nothing off.
 _LATER = {
-    "AsyncHandoffManager": "handoff_manager",
-    "AsyncHandoffReceiver": "handoff_receiver",
-    "HandoffManager": "handoff_sync",
-    "HandoffReceiver": "handoff_sync",
+    "AsyncHandoffManager": "handoff.manager",
+    "AsyncHandoffReceiver": "handoff.receiver",
+    "HandoffManager": "handoff.sync",
+    "HandoffReceiver": "handoff.sync",
 }
 
 

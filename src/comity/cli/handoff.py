@@ -24,7 +24,7 @@ from comity.core.handoff import DEAD, ENDED, Handoff, State
 from comity.errors import ComityError, RefusedError
 
 if TYPE_CHECKING:
-    from comity.runtime.handoff_receiver import AsyncHandoffReceiver
+    from comity.runtime.handoff.receiver import AsyncHandoffReceiver
 
 HELP = "hand work off to agents elsewhere; list, take and end it"
 EMPTY = "has no such handoffs. `comity handoff create CAPABILITY --to AGENT` makes one."
@@ -157,8 +157,8 @@ async def _node(args: argparse.Namespace) -> AsyncIterator[Node]:
 
 
 async def _create(args: argparse.Namespace, out: Output) -> Exit:
-    from comity.runtime.handoff_manager import AsyncHandoffManager
-    from comity.runtime.handoffs import TIMEOUT_MS
+    from comity.runtime.handoff.handoffs import TIMEOUT_MS
+    from comity.runtime.handoff.manager import AsyncHandoffManager
 
     inputs = read_inputs(args.inputs, args.inputs_document)
     expected = {"type": args.expect_type, "fields": args.expect} if args.expect or args.expect_type else None
@@ -179,7 +179,7 @@ async def _create(args: argparse.Namespace, out: Output) -> Exit:
 
 
 async def _watch(args: argparse.Namespace, out: Output) -> Exit:
-    from comity.runtime.handoff_receiver import AsyncHandoffReceiver
+    from comity.runtime.handoff.receiver import AsyncHandoffReceiver
 
     seen = 0
     async with _node(args) as node:
@@ -222,7 +222,7 @@ async def _fail(args: argparse.Namespace, out: Output) -> Exit:
 
 
 async def _cancel(args: argparse.Namespace, out: Output) -> Exit:
-    from comity.runtime.handoff_manager import AsyncHandoffManager
+    from comity.runtime.handoff.manager import AsyncHandoffManager
 
     async with _node(args) as node:
         handoff = await AsyncHandoffManager(user_id=args.user, node=node).cancel(args.handoff_id, args.reason)
@@ -233,7 +233,7 @@ async def _cancel(args: argparse.Namespace, out: Output) -> Exit:
 @contextlib.asynccontextmanager
 async def _receiver(args: argparse.Namespace) -> AsyncIterator[AsyncHandoffReceiver]:
     """A receiver that keeps what it accepts when the command ends."""
-    from comity.runtime.handoff_receiver import AsyncHandoffReceiver
+    from comity.runtime.handoff.receiver import AsyncHandoffReceiver
 
     handoff = _found(args)
     if handoff.has_ended:

@@ -112,7 +112,7 @@ class Context(Struct, eq=False, gc=False):
 
         It is a call of this tree: what is left of its limits holds, and it is withdrawn when this call ends.
         """
-        from comity.runtime.handoff_child import hand_off  # noqa: PLC0415  few agents hand anything off
+        from comity.runtime.handoff.child import hand_off  # noqa: PLC0415  few agents hand anything off
 
         draft = Draft(target, capability, inputs, objective, task, timeout_ms, priority, context, limits, "none")
         return hand_off(self._path, self._call, draft, expected_output)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from comity.engines.span_memory import MemorySpans
     from comity.engines.span_store import SpanStore
     from comity.runtime.guidance import LiveGuidance
-    from comity.runtime.handoffs import Handoffs
+    from comity.runtime.handoff.handoffs import Handoffs
 
 # How often a node looks for agents that are idle, and for calls of nodes that are gone.
 SWEEP_S_MAX = 5.0
@@ -158,7 +158,7 @@ class Node:
         if self._lag_ms is not None:
             self._path.watchdog = Watchdog(self._path.calls, threshold_ms=self._lag_ms)
         if self._leases is not None and self._transport is not None:
-            from comity.runtime.cluster import Cluster  # noqa: PLC0415  most nodes are alone
+            from comity.runtime.cluster.cluster import Cluster  # noqa: PLC0415  most nodes are alone
 
             self._path.join(Cluster(self._path, self._journal, self._leases, self._transport))
         self._path.handoffs = lambda: self.handoffs
@@ -399,7 +399,7 @@ class Node:
         """The handoff queue, as managers and receivers of this node use it."""
         path = self._running()
         if self._handoffs is None:
-            from comity.runtime.handoffs import Handoffs  # noqa: PLC0415  few nodes hand anything off
+            from comity.runtime.handoff.handoffs import Handoffs  # noqa: PLC0415  few nodes hand anything off
 
             assert self._journal is not None
             self._handoffs = Handoffs(

@@ -52,9 +52,9 @@ from comity.runtime.tools import Paused, Toolbox
 from comity.runtime.watchdog import Watchdog
 
 if TYPE_CHECKING:
-    from comity.runtime.cluster import Cluster
+    from comity.runtime.cluster.cluster import Cluster
     from comity.runtime.guidance import LiveGuidance
-    from comity.runtime.handoffs import Handoffs
+    from comity.runtime.handoff.handoffs import Handoffs
 
 _NOTHING = Checked({})
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from comity.runtime.tools import Approval
 
 if TYPE_CHECKING:
-    from comity.runtime.cluster import Cluster
+    from comity.runtime.cluster.cluster import Cluster
 
 
 class Settlement:

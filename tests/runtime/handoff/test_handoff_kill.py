@@ -2,7 +2,7 @@
 
 The suite does it with few. For what the promise speaks of, 1,000 handoffs and 8 receivers:
 
-    COMITY_HANDOFFS=1000 python -m pytest -s tests/runtime/test_handoff_kill.py
+    COMITY_HANDOFFS=1000 python -m pytest -s tests/runtime/handoff/test_handoff_kill.py
 
 It also measures how long a handoff takes from its creation to a receiver that waits for it, and that who waits does nothing else.
 A failure prints the seed; COMITY_KILL_SEED replays its choices, though not the exact moment of a kill.
@@ -29,7 +29,7 @@ import pytest
 
 from comity.core.handoff import State
 from comity.engines.tables import connect, read_rows, verify_chain
-from comity.runtime.handoff_manager import AsyncHandoffManager
+from comity.runtime.handoff.manager import AsyncHandoffManager
 
 HANDOFFS = int(os.environ.get("COMITY_HANDOFFS", "150"))
 IS_FULL = HANDOFFS >= 1_000

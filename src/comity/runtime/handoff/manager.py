@@ -26,8 +26,8 @@ from comity.core.payload import PayloadError, pack, unpack
 from comity.engines.bells import EVERY
 from comity.errors import CallerError, RefusedError
 from comity.runtime.arrival import Draft, Identity
-from comity.runtime.handoff_host import HandoffHost
-from comity.runtime.handoffs import TIMEOUT_MS, Handoffs, lane_of
+from comity.runtime.handoff.handoffs import TIMEOUT_MS, Handoffs, lane_of
+from comity.runtime.handoff.host import HandoffHost
 from comity.runtime.node import Node
 
 _ANY_STATE: Final = tuple(State)

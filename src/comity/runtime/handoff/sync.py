@@ -10,9 +10,9 @@ from typing import Any, Generic, Self, TypeVar
 
 from comity.core.envelope import ExpectedOutput, Priority
 from comity.core.handoff import LEASE_MS, Entry, Handoff
-from comity.runtime.handoff_manager import AsyncHandoffManager
-from comity.runtime.handoff_receiver import AsyncHandoffReceiver
-from comity.runtime.handoffs import TIMEOUT_MS
+from comity.runtime.handoff.handoffs import TIMEOUT_MS
+from comity.runtime.handoff.manager import AsyncHandoffManager
+from comity.runtime.handoff.receiver import AsyncHandoffReceiver
 from comity.runtime.sync import LoopThread
 
 Result = TypeVar("Result")

@@ -16,7 +16,7 @@ from comity.runtime.call import Call, Errand, Way
 from comity.runtime.tasks import CLOSE_S, all_ended
 
 if TYPE_CHECKING:
-    from comity.runtime.cluster import Cluster
+    from comity.runtime.cluster.cluster import Cluster
 
 
 class Served:

@@ -23,7 +23,7 @@ from comity.errors import CallChangedError, UnavailableError
 from comity.runtime.call import Call
 
 if TYPE_CHECKING:
-    from comity.runtime.cluster import Cluster
+    from comity.runtime.cluster.cluster import Cluster
 
 # When an unanswered message is repeated; the deadline of the call ends it.
 REPEAT: Final = Retry(attempts=100, delay_ms=100, multiplier=2.0, delay_ms_max=2_000, jitter=0.5)

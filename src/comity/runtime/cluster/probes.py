@@ -17,7 +17,7 @@ from comity.runtime.activation import Activation
 from comity.runtime.call import Call
 
 if TYPE_CHECKING:
-    from comity.runtime.cluster import Cluster
+    from comity.runtime.cluster.cluster import Cluster
 
 # How long other nodes have to answer, and over how many of them a loop is followed.
 ANSWER_S: Final = 0.25

@@ -13,10 +13,10 @@ from comity.core.call import State
 from comity.core.ledger import Loan
 from comity.core.wire import Borrow, Lend, Message
 from comity.runtime.call import Call
-from comity.runtime.carrier import REPEAT
+from comity.runtime.cluster.carrier import REPEAT
 
 if TYPE_CHECKING:
-    from comity.runtime.cluster import Cluster
+    from comity.runtime.cluster.cluster import Cluster
 
 
 class Loans:

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from comity.errors import UnavailableError
-from comity.runtime.handoffs import Handoffs
+from comity.runtime.handoff.handoffs import Handoffs
 from comity.runtime.node import Node
 
 STORE: Final = "comity.db"

@@ -29,12 +29,12 @@ from comity.errors import CallChangedError, StaleLeaseError, UnavailableError
 from comity.ports import Journal, Leases, Transport
 from comity.runtime.arrival import Arrival, Draft, Identity
 from comity.runtime.call import Call, Errand, Way
-from comity.runtime.carrier import REPEAT, ROUNDS_MAX, Carrier
+from comity.runtime.cluster.carrier import REPEAT, ROUNDS_MAX, Carrier
+from comity.runtime.cluster.holds import Holds
+from comity.runtime.cluster.loans import Loans, is_short
+from comity.runtime.cluster.probes import Probes
+from comity.runtime.cluster.serving import Server
 from comity.runtime.events import EventLog
-from comity.runtime.holds import Holds
-from comity.runtime.loans import Loans, is_short
-from comity.runtime.probes import Probes
-from comity.runtime.serving import Server
 from comity.runtime.settlement import interrupted
 
 if TYPE_CHECKING:

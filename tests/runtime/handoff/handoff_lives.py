@@ -23,7 +23,7 @@ import traceback
 from typing import Any
 
 from comity.errors import ComityError
-from comity.runtime.handoff_receiver import AsyncHandoffReceiver
+from comity.runtime.handoff.receiver import AsyncHandoffReceiver
 
 LONGEST_LIFE_S = 300
 

@@ -22,8 +22,8 @@ from comity.errors import UnavailableError
 from comity.runtime.activation import Lane
 from comity.runtime.arrival import Draft, Identity
 from comity.runtime.call import Call
-from comity.runtime.handoff_directory import ANYBODY
-from comity.runtime.handoffs import Handoffs, checked, lane_of
+from comity.runtime.handoff.directory import ANYBODY
+from comity.runtime.handoff.handoffs import Handoffs, checked, lane_of
 from comity.runtime.privacy import reveal
 
 if TYPE_CHECKING:

@@ -32,8 +32,8 @@ from comity.core.limits import INPUTS_BYTES_MAX, PROGRESS_BYTES_MAX, TIMEOUT_MS_
 from comity.core.mailbox import TURNS
 from comity.core.payload import PayloadError, pack, unpack
 from comity.errors import CallerError, ComityError, RefusedError
-from comity.runtime.handoff_host import HandoffHost
-from comity.runtime.handoffs import Handoffs, lane_of
+from comity.runtime.handoff.handoffs import Handoffs, lane_of
+from comity.runtime.handoff.host import HandoffHost
 from comity.runtime.node import Node
 
 log = logging.getLogger("comity")

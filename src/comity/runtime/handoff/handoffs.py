@@ -47,8 +47,8 @@ from comity.ports import Handoffs as Queue
 from comity.runtime.activation import Lane
 from comity.runtime.arrival import Draft, Identity, Reader
 from comity.runtime.call import Call
-from comity.runtime.handoff_directory import ANYBODY, Directory
-from comity.runtime.handoff_ear import Ear
+from comity.runtime.handoff.directory import ANYBODY, Directory
+from comity.runtime.handoff.ear import Ear
 from comity.runtime.path import CallPath
 from comity.runtime.privacy import Privacy
 

@@ -11,8 +11,8 @@ from comity import Agent, Context, Node
 from comity.core.handoff import ATTEMPTS_MAX, State
 from comity.core.limits import PROGRESS_BYTES_MAX
 from comity.errors import ComityError, TargetError
-from comity.runtime.handoff_manager import AsyncHandoffManager
-from comity.runtime.handoff_receiver import AsyncHandoffReceiver
+from comity.runtime.handoff.manager import AsyncHandoffManager
+from comity.runtime.handoff.receiver import AsyncHandoffReceiver
 
 REPORT = {"type": "analysis_report", "fields": ["root_cause", "evidence"]}
 FOUND = {"root_cause": "N+1 query", "evidence": ["trace-1"]}
