@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from death import die
-
 from comity import Agent, Context, Node, Status
 from comity.engines.sqlite import SqliteJournal
 from comity.errors import UnavailableError
+from death import die
 
 
 def agents(runs: list[str], gate: asyncio.Event) -> list[Agent]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from death import die
-
 from comity import Agent, Node, Reply
 from comity.engines.sqlite import SqliteJournal
+from death import die
 
 
 def worker(runs: list[str], gate: asyncio.Event) -> Agent:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from death import die
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from comity import Agent, Context, Node, Status
 from comity.core.tool import Risk, Tool
 from comity.errors import CallerError
 from comity.testing import VirtualClock, run_virtual
+from death import die
 
 
 def chain(grants: list[set[str]], tool: str = "pay") -> list[Agent]:

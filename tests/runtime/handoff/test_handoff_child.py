@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from death import die
-
 from comity import Agent, AsyncHandoffReceiver, Context, Limits, Node
 from comity.core.envelope import ExpectedOutput
 from comity.core.handoff import State
+from death import die
 
 
 def boss(**more):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from death import die
 
 from comity import Agent, Context, Node
 from comity.core.handoff import ATTEMPTS_MAX, State
@@ -13,6 +12,7 @@ from comity.core.limits import PROGRESS_BYTES_MAX
 from comity.errors import ComityError, TargetError
 from comity.runtime.handoff.manager import AsyncHandoffManager
 from comity.runtime.handoff.receiver import AsyncHandoffReceiver
+from death import die
 
 REPORT = {"type": "analysis_report", "fields": ["root_cause", "evidence"]}
 FOUND = {"root_cause": "N+1 query", "evidence": ["trace-1"]}
