@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 
 from comity.core.envelope import Priority, Reply, Request
+from comity.core.fencing import Terms
 from comity.core.handoff import (
     Accept,
     Cancel,
@@ -24,9 +27,10 @@ from comity.core.handoff import (
 )
 from comity.core.handoff_holder import Holder
 from comity.core.handoff_queue import Listen, Step, Sweep, Take, Want
-from comity.core.journal import HANDED_AT
+from comity.core.journal import HANDED_AT, Accepted
 from comity.core.limits import Limits
 from comity.core.mailbox import TURNS
+from comity.errors import CallChangedError
 from comity.ports import HandoffJournal
 
 PATIENCE_S = 30
@@ -142,6 +146,21 @@ class HandoffContract:
 
         run(journal, scenario)
 
+    def test_a_handoff_is_found_among_the_calls_and_no_call_can_be_accepted_under_its_id(self, journal):
+        async def scenario(journal):
+            await offer(journal, made("h"), replace(made("of-a-tree"), settles=False))
+            assert [(call.request_id, call.request) for call in journal.calls(limit=9)] == [("h", made("h").request)]
+            assert journal.call("of-a-tree") is None
+            told = []
+            for request_id in ("h", "new"):
+                record = Accepted(made(request_id).request, NOW, "node")
+                journal.append((record,), told.append, Terms(unknown=request_id))
+            await until(lambda: len(told) == 2)
+            assert [type(error) for error in told] == [CallChangedError, NoneType]
+            assert sorted(call.request_id for call in journal.calls(limit=9)) == ["h", "new"]
+
+        run(journal, scenario)
+
     def test_a_result_is_found_by_its_id_and_by_its_trace(self, journal):
         async def scenario(journal):
             await offer(journal, made("h"), made("i", trace_id="u" * 32))
@@ -248,7 +267,7 @@ class HandoffContract:
     def test_erasing_a_session_erases_its_handoffs_and_leaves_the_audit_whole(self, journal):
         async def scenario(journal):
             await offer(journal, made("mine"), made("theirs", session_id="s-2"))
-            assert journal.erase("default", "s-1") == 2  # the call and the handoff
+            assert journal.erase("default", "s-1") == 1  # the call and the handoff are one
             assert journal.handoffs.get("mine") is None
             assert journal.handoffs.get("theirs") is not None
             assert journal.verify().ok

@@ -17,7 +17,7 @@ from comity.core.handoff import Handoff, State
 from comity.core.journal import Document, StoredCall
 from comity.core.session import Session
 from comity.engines import handoff_tables
-from comity.engines.sqlite import SCHEMA_VERSION, connect, read_rows, verify_chain
+from comity.engines.sqlite import SCHEMA_VERSION, connect, read_call, read_rows, verify_chain
 from comity.runtime.tools import Approval
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ DEFAULT: Final = "comity.db"
 # Rows read at a time while looking for the newest calls.
 _PAGE_ROWS: Final = 2_000
 _NAME_IT: Final = "Name the store with --store or COMITY_STORE."
-_decode_call = msgspec.json.Decoder(StoredCall).decode
 _decode_session = msgspec.json.Decoder(Session).decode
 _decode_approval = msgspec.json.Decoder(Approval).decode
 
@@ -109,8 +108,7 @@ class Store:
     def call(self, request_id: str) -> StoredCall | None:
         """Return what is stored of an accepted call."""
         with self._reading():
-            row = self._connection.execute("SELECT body FROM calls WHERE request_id = ?", (request_id,)).fetchone()
-            return _decode_call(row[0]) if row else None
+            return read_call(self._connection, request_id)
 
     def root_of(self, request_id: str) -> str | None:
         """Return the id of the root of the tree a call belongs to; None if the store does not know the call."""

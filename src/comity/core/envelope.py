@@ -58,6 +58,8 @@ class Priority(StrEnum):
     NORMAL = "normal"
     LOW = "low"
 
+    __hash__ = str.__hash__  # that of an enum is written in Python, and each look into a table asks for it
+
 
 class Reference(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """A pointer to a document or data item, passed instead of a copy."""

@@ -37,6 +37,8 @@ class State(StrEnum):
     CANCELLED = "cancelled"
     TIMEOUT = "timeout"
 
+    __hash__ = str.__hash__  # that of an enum is written in Python, and each look into a table asks for it
+
 
 class Event(StrEnum):
     """What can happen to it."""
@@ -51,6 +53,8 @@ class Event(StrEnum):
     RELEASE = "release"  # its receiver died, fell silent or gave it back: the next one may take it
     CANCEL = "cancel"
     EXPIRE = "expire"
+
+    __hash__ = str.__hash__
 
 
 TRANSITIONS: dict[State, dict[Event, State]] = {
@@ -462,7 +466,7 @@ def _move(
     moved = replace(handoff, state=state, changed_at=now_ms, history=history, reply=reply, **changed)
     if reply is None or not handoff.settles:
         return Outcome(moved, None, saved)
-    return Outcome(moved, None, (*saved, Settled(handoff.request, reply, now_ms)))
+    return Outcome(moved, None, (*saved, Settled(handoff.request, reply, now_ms, HANDED_AT)))
 
 
 def _late(handoff: Handoff, change: Change, now_ms: int) -> tuple[Record, ...]:

@@ -39,6 +39,7 @@ class Settled(Struct, frozen=True, gc=False):
     request: Request
     reply: Reply
     at_ms: int
+    node_id: str = ""  # where it was, if that is not the node that says so
 
 
 class Late(Struct, frozen=True, gc=False):

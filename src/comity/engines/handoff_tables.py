@@ -18,6 +18,7 @@ from msgspec import Struct
 from comity.core.envelope import Reply, Request
 from comity.core.handoff import ENDED, Entry, Handoff, Question, State
 from comity.core.handoff_queue import Step, Want, perform
+from comity.core.journal import HANDED_AT, Accepted, Settled, StoredCall, stored
 from comity.core.mailbox import TURNS
 from comity.engines import bulk
 from comity.engines.bells import Rings, rings_of
@@ -152,7 +153,7 @@ class SqliteShelf:
             else:
                 changed += (after.request.request_id, *_standing(after))
         bulk.insert(self._connection, _INSERT, _MARKS, "", made)
-        bulk.insert(self._connection, _CHANGE, _CHANGE_MARKS, _CHANGED, changed)
+        bulk.insert(self._connection, _INSERT, _CHANGE_MARKS, _CHANGED, changed)
         for before, after in self._unwritten.values():
             if before is not None and before.result_trace_id != after.result_trace_id:
                 trace = (after.result_trace_id, after.request.request_id)
@@ -201,11 +202,10 @@ _ASKED: Final = "id, lane, capability, priority, tenant_id, user_id, session_id,
 _STANDS: Final = "state, holder, fence, lease_until, due_at, standing, reply"
 _INSERT: Final = f"INSERT INTO handoffs ({_ASKED}, {_STANDS}) VALUES "  # noqa: S608
 _MARKS: Final = "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,nullif(?,0),?,nullif(?,''))"
-# An index is written anew if its column is set, changed or not: so only what may have changed is.
-_SET: Final = ", ".join(f"{name} = now.column{number}" for number, name in enumerate(_STANDS.split(", "), 2))
-_CHANGE: Final = f"UPDATE handoffs SET {_SET} FROM (VALUES "  # noqa: S608
-_CHANGE_MARKS: Final = "(?,?,?,?,?,nullif(?,0),?,nullif(?,''))"
-_CHANGED: Final = ") AS now WHERE handoffs.id = now.column1"
+# What is known by its id is changed, which takes less than an update that is given many rows. An index is written anew if its
+# column is set, changed or not: so only what may have changed is.
+_CHANGE_MARKS: Final = "(?,'','',0,'','','','','','',?,?,?,?,nullif(?,0),?,nullif(?,''))"
+_CHANGED: Final = f" ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _STANDS.split(', '))}"
 
 
 def _asked(handoff: Handoff) -> tuple[Any, ...]:
@@ -311,6 +311,25 @@ def _revive(
         reply=None if reply is None else _decode_reply(reply),
         history=rest.history,
     )
+
+
+def read_call(connection: sqlite3.Connection, request_id: str) -> StoredCall | None:
+    """Return the call that a handoff is, if there is one."""
+    found = read(connection, "WHERE id = ?", (request_id,)) if exists(connection) else []
+    return _as_call(found[0]) if found and found[0].settles else None
+
+
+def read_calls(connection: sqlite3.Connection, limit: int) -> list[StoredCall]:
+    """Return the calls that were handed off, newest first."""
+    found = read(connection, "ORDER BY seq DESC LIMIT ?", (limit,)) if exists(connection) else []
+    return [_as_call(one) for one in found if one.settles]
+
+
+def _as_call(handoff: Handoff) -> StoredCall:
+    request, reply = handoff.request, handoff.reply
+    if reply is None:
+        return stored(Accepted(request, request.created_at, HANDED_AT), HANDED_AT)
+    return stored(Settled(request, reply, handoff.changed_at), handoff.made_by)
 
 
 def erase(connection: sqlite3.Connection, tenant_id: str, session_id: str) -> list[str]:

@@ -132,16 +132,18 @@ class MemoryJournal:
 
     def erase(self, tenant_id: str, session_id: str) -> int:
         """Forget a session's documents, calls and replies."""
-        before = len(self._documents) + len(self._settled) + len(self._open)
+        before = len(self._documents)
         handed_off = self.handoffs.erase(tenant_id, session_id)  # what came back has a vault of its own
         for place, (_, data) in list(self._documents.items()):
             if any(_is_of_session(*place, data, tenant_id, one) for one in (session_id, *map(result_session, handed_off))):
                 del self._documents[place]
+        gone = set(handed_off)  # a handoff and its call are one
         for calls in (self._settled, self._open):
             for request_id, record in list(calls.items()):
                 if (record.request.tenant_id, record.request.session_id) == (tenant_id, session_id):
                     del calls[request_id]
-        return before + len(handed_off) - len(self._documents) - len(self._settled) - len(self._open)
+                    gone.add(request_id)
+        return before - len(self._documents) + len(gone)
 
     def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:
         """Return the kept audit rows in order."""

@@ -26,14 +26,14 @@ from comity.core.audit import Row, Verdict
 from comity.core.envelope import Request
 from comity.core.fencing import Terms
 from comity.core.handoff_queue import Step
-from comity.core.journal import HANDED_AT, PAUSED_AT, Accepted, Document, Paused, Record, Saved, Settled, StoredCall
-from comity.engines import presence, tables
+from comity.core.journal import PAUSED_AT, Accepted, Document, Paused, Record, Saved, Settled, StoredCall
+from comity.engines import handoff_tables, presence, tables
 from comity.engines.handoffs import SqliteHandoffs
-from comity.engines.tables import BUSY_TIMEOUT_MS, SCHEMA_VERSION, connect, read_rows, verify_chain
+from comity.engines.tables import BUSY_TIMEOUT_MS, SCHEMA_VERSION, connect, read_call, read_rows, verify_chain
 from comity.errors import UnavailableError
 from comity.ports import Then
 
-__all__ = ["SCHEMA_VERSION", "SqliteJournal", "connect", "read_rows", "verify_chain"]
+__all__ = ["SCHEMA_VERSION", "SqliteJournal", "connect", "read_call", "read_rows", "verify_chain"]
 
 log = logging.getLogger("comity")
 
@@ -259,20 +259,21 @@ class SqliteJournal:
     def call(self, request_id: str) -> StoredCall | None:
         """Return a call by id, as of the last commit."""
         with self._reading() as connection:
-            found = connection.execute("SELECT open_at, body FROM calls WHERE request_id = ?", (request_id,)).fetchone()
-            return tables.revive(*found) if found else None
+            return read_call(connection, request_id)
 
     def calls(self, *, limit: int) -> list[StoredCall]:
         """Return calls by users, newest first."""
         with self._reading() as connection:
             query = "SELECT open_at, body FROM calls WHERE is_root ORDER BY rowid DESC LIMIT ?"
-            return [tables.revive(*found) for found in connection.execute(query, (limit,))]
+            found = [tables.revive(*one) for one in connection.execute(query, (limit,))]
+            handed_off = handoff_tables.read_calls(connection, limit)
+        return sorted(found + handed_off, key=lambda call: call.created_at, reverse=True)[:limit] if handed_off else found
 
     def abandoned(self) -> list[StoredCall]:
         """Return open calls whose node is gone, and make them this node's own."""
         with self._reading() as connection:
             owners = connection.execute("SELECT DISTINCT open_at FROM calls WHERE open_at IS NOT NULL").fetchall()
-            gone = [one for (one,) in owners if one not in {self.node_id, PAUSED_AT, HANDED_AT} and not self._is_alive(one)]
+            gone = [one for (one,) in owners if one not in {self.node_id, PAUSED_AT} and not self._is_alive(one)]
             if not gone:
                 return []
             with self._aside() as writer:
@@ -281,8 +282,8 @@ class SqliteJournal:
     def open_roots(self) -> list[StoredCall]:
         """Return the open calls by users that no person is asked about, oldest first."""
         with self._reading() as connection:
-            query = "SELECT open_at, body FROM calls WHERE open_at IS NOT NULL AND open_at NOT IN (?, ?) AND is_root"
-            found = (tables.revive(*one) for one in connection.execute(query, (PAUSED_AT, HANDED_AT)))
+            query = "SELECT open_at, body FROM calls WHERE open_at IS NOT NULL AND open_at != ? AND is_root"
+            found = (tables.revive(*one) for one in connection.execute(query, (PAUSED_AT,)))
             return sorted(found, key=lambda call: (call.created_at, call.request_id))
 
     def begun(self, request: Request) -> int:

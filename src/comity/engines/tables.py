@@ -22,6 +22,7 @@ from comity.core.fencing import Terms, breach, counts_below, is_below, taken
 from comity.core.handoff_holder import result_session
 from comity.core.handoff_queue import Step
 from comity.core.journal import (
+    HANDED_AT,
     PAUSED_AT,
     Accepted,
     Document,
@@ -238,6 +239,8 @@ def write_batch(
                     parties = spoken_of[request_id] = parties_of(record)  # type: ignore[arg-type]
             _, body, _, head_hash = seal(row_id, entry(record, parties), head_hash)  # type: ignore[arg-type]
             rows += (row_id, bytearray(body), head_hash)  # an adapter for bytes would be looked for, as slow as the insert
+        if (kind is Accepted or kind is Settled) and record.node_id == HANDED_AT:  # type: ignore[union-attr]
+            continue  # the queue says where it stands
         call = record if kind in _STANDINGS else _told_refusal(record)  # type: ignore[arg-type]
         if call is not None:
             request_id = call.request.request_id  # type: ignore[union-attr]
@@ -285,8 +288,8 @@ def _on_terms(
         here = calls.get(request_id)
         if here is not None:
             return type(here) is not Settled
-        found = connection.execute("SELECT open_at IS NOT NULL FROM calls WHERE request_id = ?", (request_id,)).fetchone()
-        return None if found is None else bool(found[0])
+        found = read_call(connection, request_id)
+        return None if found is None else found.settled_at is None
 
     def below(above: str) -> Iterator[Request]:
         query = "SELECT open_at, body FROM calls WHERE open_at IS NOT NULL AND request_id > ? AND request_id < ?"
@@ -336,6 +339,12 @@ def revive(open_at: str | None, body: bytes) -> StoredCall:
     return call if open_at is None or open_at == call.node_id else msgspec.structs.replace(call, node_id=open_at)
 
 
+def read_call(connection: sqlite3.Connection, request_id: str) -> StoredCall | None:
+    """Return a call by id, also one that was handed off."""
+    found = connection.execute("SELECT open_at, body FROM calls WHERE request_id = ?", (request_id,)).fetchone()
+    return revive(*found) if found else handoff_tables.read_call(connection, request_id)
+
+
 def take_over(connection: sqlite3.Connection, owners: Sequence[str], node_id: str) -> list[StoredCall]:
     """Return the calls open at nodes that are gone and give them to another, oldest first."""
     query = "UPDATE calls SET open_at = ? WHERE open_at = ? RETURNING open_at, body"
@@ -378,8 +387,8 @@ def erase_session(connection: sqlite3.Connection, tenant_id: str, session_id: st
         asked = msgspec.json.decode(data)
         if (asked["tenant_id"], asked["session_id"]) == (tenant_id, session_id):
             documents.append(("approval", key))
-    gone = connection.executemany("DELETE FROM calls WHERE request_id = ?", [(one,) for one in sorted(calls)]).rowcount
-    gone += len(handed_off)
+    connection.executemany("DELETE FROM calls WHERE request_id = ?", [(one,) for one in sorted(calls)])
+    gone = len(calls.union(handed_off))  # a handoff and its call are one
     gone += connection.executemany("DELETE FROM documents WHERE kind = ? AND key = ?", documents).rowcount
     connection.execute("COMMIT")
     # What was deleted still stands in the write-ahead log until that is emptied. Writers wait while this waits for readers.

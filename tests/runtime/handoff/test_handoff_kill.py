@@ -28,7 +28,7 @@ from pathlib import Path
 import pytest
 
 from comity.core.handoff import State
-from comity.engines.tables import connect, read_rows, verify_chain
+from comity.engines.tables import connect, read_call, read_rows, verify_chain
 from comity.runtime.handoff.manager import AsyncHandoffManager
 
 HANDOFFS = int(os.environ.get("COMITY_HANDOFFS", "150"))
@@ -169,10 +169,11 @@ def check(store: Path, receivers: Receivers) -> None:
     """Look into the store, and at what the receivers said."""
     with contextlib.closing(connect(store, read_only=True)) as connection:
         assert verify_chain(connection).ok
-        states = Counter(state for (state,) in connection.execute("SELECT state FROM handoffs"))
+        found = dict(connection.execute("SELECT id, state FROM handoffs"))
         rows = read_rows(connection)
-        assert connection.execute("SELECT count(*) FROM calls WHERE open_at IS NOT NULL").fetchone() == (0,)
-    assert states == {"completed": HANDOFFS + ALONE}
+        calls = [read_call(connection, handoff_id) for handoff_id in found]
+    assert all(call is not None and call.settled_at is not None for call in calls)
+    assert Counter(found.values()) == {"completed": HANDOFFS + ALONE}
     times = Counter((row.request_id, row.kind) for row in rows)
     assert {kind for _, kind in times} <= {"admitted", "settled", "late"}
     for kind in ("admitted", "settled"):
