@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comity.core.envelope import Error, Reply, Request, Status
-from comity.core.fencing import Fence, Terms, breach, ended_with, is_below
+from comity.core.fencing import Bound, Fence, Terms, breach, ended_with, is_below
 from comity.core.journal import Settled
 from comity.core.limits import Limits
-from comity.errors import CallChangedError, StaleLeaseError
+from comity.errors import CallChangedError, RefusedError, StaleLeaseError
 
 PARTS = st.lists(st.sampled_from((".1", ".2", ".10", "#1")), max_size=4)
 
@@ -40,18 +40,28 @@ def test_a_call_times_out_with_its_caller_only_if_its_own_time_is_up() -> None:
 
 TOKENS = {"A": 3}
 STANDINGS = {"open": True, "ended": False}
+BEGUN = {"r": 3, "r.1": 1}  # below each
 
 
 def _breach(**terms: object) -> type | None:
-    found = breach(Terms(**terms), lambda address: TOKENS.get(address, 0), STANDINGS.get)
+    found = breach(Terms(**terms), lambda address: TOKENS.get(address, 0), STANDINGS.get, lambda above: BEGUN[above.request_id])
     return None if found is None else type(found)
 
 
 def test_each_term_holds_for_the_standings_it_names_and_no_others() -> None:
     assert [_breach(fences=(Fence("A", token),)) for token in (2, 3, 4)] == [StaleLeaseError, None, None]
     assert _breach(fences=(Fence("B", 1), Fence("A", 2))) is StaleLeaseError
-    for term, allowed in (("unknown", ("new",)), ("unsettled", ("new", "open"))):
+    for term, allowed in (("unknown", ("new",)), ("unsettled", ("new", "open")), ("ended", ("ended",))):
         for request_id in ("new", "open", "ended"):
             assert _breach(**{term: request_id}) is (None if request_id in allowed else CallChangedError)
     for request_ids, expected in ((("open",), None), (("open", "new"), CallChangedError), (("ended",), CallChangedError)):
         assert _breach(open=request_ids) is expected
+
+
+def test_a_new_call_needs_room_in_every_tree_it_stands_in_and_one_that_was_accepted_has_its_own() -> None:
+    def of(*bounds: tuple[str, int], call: str = "new") -> type | None:
+        return _breach(unsettled=call, within=tuple(Bound(request_id, "r", calls_max) for request_id, calls_max in bounds))
+
+    assert [of(("r", calls_max)) for calls_max in (4, 5, 6)] == [RefusedError, None, None]
+    assert [of(("r", 5), ("r.1", calls_max)) for calls_max in (2, 3)] == [RefusedError, None]
+    assert of(("r", 4), call="open") is None

@@ -13,10 +13,10 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from comity.core.envelope import Error, Reply, Request, Status
-from comity.core.fencing import Fence, Terms, claim
+from comity.core.fencing import Bound, Fence, Terms, claim
 from comity.core.journal import PAUSED_AT, Accepted, Document, Late, Paused, Record, Refused, Saved, Settled
 from comity.core.limits import Limits
-from comity.errors import CallChangedError, StaleLeaseError
+from comity.errors import CallChangedError, RefusedError, StaleLeaseError
 from comity.ports import Journal
 
 LIMITS = Limits()
@@ -187,6 +187,39 @@ class JournalContract:
             assert journal.begun(request("a")) == 3
             assert journal.begun(request("a.1", parent_id="a")) == 1
             assert journal.begun(request("ab")) == 0
+
+        run(journal, scenario)
+
+    def test_a_tree_gets_no_more_calls_than_it_may_have_whatever_else_bears_such_ids(self, journal: Journal) -> None:
+        async def scenario(journal: Journal) -> None:
+            def one_more(request_id: str) -> Terms:
+                return Terms(unsettled=request_id, open=("a",), within=(Bound("a", "a", 3),))
+
+            await written(
+                journal, accepted("a"), accepted("a.9"), refused("a.8", parent_id="a"), accepted("a#1", parent_id="a")
+            )
+            await written(journal, accepted("a.1", parent_id="a"), terms=one_more("a.1"))
+            told: list[Exception | None] = []
+            for request_id in ("a.2", "a.3", "a.1"):  # the last was accepted before
+                journal.append((accepted(request_id, parent_id="a"),), told.append, one_more(request_id))
+            await written(journal, settled("a.1", parent_id="a"))
+            assert [type(one) for one in told] == [NONE, RefusedError, NONE]
+            with pytest.raises(RefusedError) as refusal:
+                await written(journal, accepted("a.3", parent_id="a"), terms=one_more("a.3"))
+            assert refusal.value.code == "BUDGET_CALLS_EXHAUSTED"
+            assert journal.call("a.3") is None
+
+        run(journal, scenario)
+
+    def test_what_is_late_belongs_to_a_call_that_has_ended(self, journal: Journal) -> None:
+        async def scenario(journal: Journal) -> None:
+            await written(journal, accepted("a"))
+            for request_id in ("a", "b"):
+                with pytest.raises(CallChangedError):
+                    await written(journal, late(request_id), terms=Terms(ended=request_id))
+            await written(journal, settled("a"))
+            await written(journal, late("a"), terms=Terms(ended="a"))
+            assert [row.kind for row in journal.rows()] == ["admitted", "settled", "late"]
 
         run(journal, scenario)
 

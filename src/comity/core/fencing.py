@@ -2,7 +2,8 @@
 
 A store knows, for every address, the newest token under which somebody claimed it. An append may name the tokens it was made
 under and the calls it builds on; the store checks them in the same step in which it writes, so there is no moment in between.
-Ending a call ends every call below it that is still open, whichever node runs it.
+Ending a call ends every call below it that is still open, whichever node runs it. A tree makes no more calls than it may in all
+its lives together: accounts on several nodes may forget what an earlier life began, the store does not.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from msgspec import Struct
 
 from comity.core.envelope import Error, Reply, Request, Status
 from comity.core.journal import Accepted, Document, Record, Resumed, Saved, Settled, StoredCall
-from comity.errors import CallChangedError, ComityError, StaleLeaseError
+from comity.errors import CallChangedError, ComityError, RefusedError, StaleLeaseError
 
 
 class Fence(Struct, frozen=True, gc=False):
@@ -23,6 +24,14 @@ class Fence(Struct, frozen=True, gc=False):
     token: int
 
 
+class Bound(Struct, frozen=True, array_like=True, gc=False):
+    """How many calls the tree of a call may make, itself included."""
+
+    request_id: str
+    root_id: str
+    calls_max: int
+
+
 class Terms(Struct, frozen=True, kw_only=True, gc=False):
     """What must be so in the store for an append to take place; otherwise nothing of it does, and `then` is told why."""
 
@@ -30,6 +39,8 @@ class Terms(Struct, frozen=True, kw_only=True, gc=False):
     unknown: str = ""  # a call nobody has accepted
     unsettled: str = ""  # a call that has not ended, if there is one
     open: tuple[str, ...] = ()  # calls that were accepted and have not ended
+    ended: str = ""  # a call that was accepted and has ended
+    within: tuple[Bound, ...] = ()  # trees that may make one call more, unless the `unsettled` one was accepted before
     ends: str = ""  # a call whose whole tree, on every node, ends with this append
 
 
@@ -38,8 +49,17 @@ def claim(fence: Fence, node_id: str) -> Saved:
     return Saved(Document.FENCE, fence.address, fence.token, node_id.encode())
 
 
-def breach(terms: Terms, token_of: Callable[[str], int], is_open: Callable[[str], bool | None]) -> ComityError | None:
-    """Return the first term that does not hold. `token_of` and `is_open` read the store; a call nobody accepted is None."""
+def breach(
+    terms: Terms,
+    token_of: Callable[[str], int],
+    is_open: Callable[[str], bool | None],
+    begun: Callable[[Bound], int],
+) -> ComityError | None:
+    """Return the first term that does not hold.
+
+    The others read the store: the newest token of an address, whether a call is open or None if nobody accepted it, and how
+    many calls were accepted below one.
+    """
     for fence in terms.fences:
         newest = token_of(fence.address)
         if newest > fence.token:
@@ -52,6 +72,12 @@ def breach(terms: Terms, token_of: Callable[[str], int], is_open: Callable[[str]
     for request_id in terms.open:
         if not is_open(request_id):
             return _changed(request_id, "is not open")
+    if terms.ended and is_open(terms.ended) is not False:
+        return _changed(terms.ended, "has not ended")
+    for bound in terms.within if is_open(terms.unsettled) is None else ():
+        if begun(bound) + 2 > bound.calls_max:  # itself, those below it, and one more
+            what = f"the tree of {bound.request_id} has made the {bound.calls_max} calls it may, in this life or an earlier one"
+            return RefusedError(what, code="BUDGET_CALLS_EXHAUSTED")
     return None
 
 
@@ -64,12 +90,12 @@ def is_below(request_id: str, above: str) -> bool:
     return len(request_id) > len(above) and request_id.startswith(above) and request_id[len(above)] in ".#"
 
 
-def counts_below(call: StoredCall, request: Request) -> bool:
+def counts_below(call: StoredCall, above: Request | Bound) -> bool:
     """Return whether a stored call was accepted below another; refusals and uses of tools are stored alike and cost none."""
     return (
-        call.root_id == request.root_id
-        and is_below(call.request_id, request.request_id)
-        and "#" not in call.request_id[len(request.request_id) :]
+        call.root_id == above.root_id
+        and is_below(call.request_id, above.request_id)
+        and "#" not in call.request_id[len(above.request_id) :]
         and (call.reply is None or call.reply.status is not Status.REFUSED)
     )
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from comity.core.envelope import Reply, Request
-from comity.core.fencing import Fence
+from comity.core.fencing import Bound, Fence
 from comity.core.ledger import Loan
 from comity.core.probe import Fact
 
@@ -26,6 +26,7 @@ class Ask(_Message, frozen=True):
     rights: tuple[str, ...] = ()
     caller: Fence | None = None
     loan: Loan | None = None  # None for a call by a user, which has its limits for itself
+    bounds: tuple[Bound, ...] = ()  # on how many calls the trees it stands in may make
 
 
 class Borrow(_Message, frozen=True):

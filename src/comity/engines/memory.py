@@ -10,7 +10,7 @@ import msgspec
 
 from comity.core.audit import GENESIS, Row, Stored, Verdict, row, seal, verify
 from comity.core.envelope import Request
-from comity.core.fencing import Terms, breach, counts_below, is_below, taken
+from comity.core.fencing import Bound, Terms, breach, counts_below, is_below, taken
 from comity.core.handoff_holder import result_session
 from comity.core.handoff_queue import Step
 from comity.core.journal import (
@@ -59,7 +59,7 @@ class MemoryJournal:
     def append(self, records: Sequence[Record | Step], then: Then | None = None, terms: Terms | None = None) -> None:
         """Take the records at once."""
         if terms is not None:
-            refusal = breach(terms, self._token_of, self._is_open)
+            refusal = breach(terms, self._token_of, self._is_open, self.begun)
             if refusal is not None:
                 if then is not None:
                     then(refusal)
@@ -110,10 +110,10 @@ class MemoryJournal:
         open_ = (one for one in self._open.values() if one.request.parent_id is None and held_at(one, "") == "")
         return sorted(map(self._stored, open_), key=lambda call: (call.created_at, call.request_id))
 
-    def begun(self, request: Request) -> int:
+    def begun(self, above: Request | Bound) -> int:
         """Return how many calls below this one were accepted."""
         every = (*self._settled.values(), *self._open.values())
-        return sum(counts_below(self._stored(one), request) for one in every if one.request.root_id == request.root_id)
+        return sum(counts_below(self._stored(one), above) for one in every if one.request.root_id == above.root_id)
 
     def take_paused(self, root_id: str, node_id: str = "") -> list[StoredCall]:
         """Return the open calls of a paused tree and make them this node's own."""

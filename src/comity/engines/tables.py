@@ -18,7 +18,7 @@ import msgspec
 
 from comity.core.audit import ENTRY_FIELDS, GENESIS, Entry, Row, Stored, Verdict, row, seal, verify
 from comity.core.envelope import Request
-from comity.core.fencing import Terms, breach, counts_below, is_below, taken
+from comity.core.fencing import Bound, Terms, breach, counts_below, is_below, taken
 from comity.core.handoff_holder import result_session
 from comity.core.handoff_queue import Step
 from comity.core.journal import (
@@ -302,9 +302,18 @@ def _on_terms(
             one.request for one in calls.values() if type(one) is not Settled and is_below(one.request.request_id, above)
         )
 
+    def begun(above: Bound) -> int:
+        here = [one for one in calls.values() if is_below(one.request.request_id, above.request_id)]
+        count = "SELECT count(*) FROM calls WHERE request_id > ? AND request_id < ?"
+        (most,) = connection.execute(count, _range_below(above)).fetchone()
+        if most + len(here) + 2 <= above.calls_max:  # all that have such an id are few enough: no need to look at each
+            return int(most) + len(here)
+        written = (one for one in _below(connection, above) if one.request_id not in calls)
+        return sum(counts_below(one, above) for one in (*written, *(stored(one, "") for one in here)))
+
     for record in records:
         if type(record) is Conditional:
-            refusal = breach(record.terms, token_of, is_open)
+            refusal = breach(record.terms, token_of, is_open, begun)
             if refusal is None:
                 yield from taken(record.records, record.terms, is_open, list(below(record.terms.ends)))
             else:
@@ -355,10 +364,18 @@ def take_over(connection: sqlite3.Connection, owners: Sequence[str], node_id: st
 
 
 def count_begun(connection: sqlite3.Connection, request: Request) -> int:
-    """Return how many calls below one were accepted: their ids begin with its own, which the index finds."""
-    query = "SELECT open_at, body FROM calls WHERE request_id > ? AND request_id < ?"  # `/` follows `.`
-    found = connection.execute(query, (f"{request.request_id}.", f"{request.request_id}/"))
-    return sum(counts_below(revive(*one), request) for one in found)
+    """Return how many calls below one were accepted."""
+    return sum(counts_below(one, request) for one in _below(connection, request))
+
+
+def _below(connection: sqlite3.Connection, above: Request | Bound) -> Iterator[StoredCall]:
+    query = "SELECT open_at, body FROM calls WHERE request_id > ? AND request_id < ?"
+    return (revive(*found) for found in connection.execute(query, _range_below(above)))
+
+
+def _range_below(above: Request | Bound) -> tuple[str, str]:
+    """Return between which ids the calls below one lie, which the index finds: they begin with its own and `.`."""
+    return f"{above.request_id}.", f"{above.request_id}/"  # `/` follows `.`
 
 
 def take_paused(connection: sqlite3.Connection, root_id: str, node_id: str) -> list[StoredCall]:

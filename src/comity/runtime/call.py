@@ -11,7 +11,7 @@ from msgspec import Struct
 from comity.core.agent import Agent, Capability
 from comity.core.call import ADMITTED, RUNNING, State
 from comity.core.envelope import Reply, Request, Usage
-from comity.core.fencing import Fence, Terms
+from comity.core.fencing import Bound, Fence, Terms
 from comity.core.ledger import Account, Loan
 from comity.core.limits import Limits
 from comity.core.tool import EVERYTHING
@@ -31,9 +31,17 @@ class Way(Struct, eq=False, gc=False):
     caller: Fence | None = None  # the token under which the agent that makes it is held, here or elsewhere
     is_served: bool = False  # another node waits for it
     loop: tuple[str, ...] = ()  # that it would close, as far as other nodes could tell
+    bounds: tuple[Bound, ...] = ()  # on how many calls the trees it stands in may make, each narrower than the one before
     loan: Loan | None = None  # set aside for what is below it, by the node that asks for it
     borrowing: asyncio.Future[None] | None = None  # more was asked for, and who waits for that
     is_moved: bool = False  # it left this node without having ended
+
+    def bounds_below(self, request: Request) -> tuple[Bound, ...]:
+        """Return the bounds of what a call that goes this way makes in turn."""
+        calls_max = request.limits.calls_max
+        if self.bounds and self.bounds[-1].calls_max <= calls_max:
+            return self.bounds
+        return (*self.bounds, Bound(request.request_id, request.root_id, calls_max))
 
     def to_end(self, request_id: str) -> Terms:
         """Return the terms on which a call and everything below it ends."""
@@ -62,7 +70,7 @@ class Call(Struct, eq=False, gc=False):
     # None until first needed: most calls have neither, and the collector need not look at empty ones.
     children: dict[Call, None] | None = None  # not settled yet
     objectives: dict[tuple[str | None, str, str], int] | None = None  # in progress under this root
-    leftovers: dict[str, Request] | None = None  # of a resumed root: calls below it that were open when its node stopped
+    leftovers: dict[str, Request] | None = None  # if it was taken up: calls below it that were open when its node stopped
     uses: dict[str, Request] | None = None  # of tools, begun and not done
     task: asyncio.Task[None] | None = None
     waiters: list[asyncio.Future[None]] | None = None
@@ -87,6 +95,16 @@ class Call(Struct, eq=False, gc=False):
     def top(self) -> Call:
         """The root of the tree."""
         return self if self.root is None else self.root
+
+    @property
+    def is_again(self) -> bool:
+        """Whether an earlier life may have done what it does: it or a call above it was taken up."""
+        call: Call | None = self
+        while call is not None:
+            if call.leftovers is not None:
+                return True
+            call = call.parent
+        return False
 
     @property
     def is_queued(self) -> bool:

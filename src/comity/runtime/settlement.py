@@ -209,13 +209,25 @@ class Settlement:
 
     def move(self, call: Call) -> None:
         """Let go of a call and everything below it: whoever holds its agent now goes on with it, under the same ids."""
+        # Somebody else than its caller may wait for it too: a node that was asked for it again.
+        for one in self._take_out(call):
+            self.release_moved(one)
+
+    def take_back(self, call: Call, reply: Reply) -> None:
+        """Answer a call that the store did not take with a refusal: it was never begun, so it does not end either."""
+        for one in self._take_out(call)[1:]:
+            self.release_moved(one)
+        call.reply = reply
+        self.deliver(call, None)
+
+    def _take_out(self, call: Call) -> list[Call]:
+        """Take a call out of memory and from below its caller."""
         below = self._put_aside(call)
         if call.parent is not None and call.parent.children is not None:
             call.parent.children.pop(call, None)
             if call.request.objective:
                 _end_objective(call)
-        for one in below:  # somebody else than its caller may wait for it too: a node that was asked for it again
-            self.release_moved(one)
+        return below
 
     def release_moved(self, call: Call) -> None:
         """Tell whoever waits for a call that it goes on elsewhere."""

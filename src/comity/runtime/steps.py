@@ -37,7 +37,7 @@ class Steps:
         """Return what `make` gives, or what it gave when this call was run before."""
         call.tools_used += 1
         number = call.tools_used
-        if call.top.leftovers is not None:
+        if call.is_again:
             known = self._journal.call(f"{call.request.request_id}#{number}")
             if known is not None and known.reply is not None:
                 return known.reply

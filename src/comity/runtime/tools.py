@@ -121,7 +121,7 @@ class Toolbox:
             reply = path.refuse(request, refusal)
             return reply.unwrap()
         tool = self._tools[name]
-        known = self._journal.call(request.request_id) if call.top.leftovers is not None else None
+        known = self._journal.call(request.request_id) if call.is_again else None
         if known is not None and known.settled_at is not None and known.reply is not None:
             return known.reply.unwrap()
         if known is not None and known.node_id != PAUSED_AT and not tool.idempotent:

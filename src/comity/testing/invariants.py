@@ -179,19 +179,23 @@ def no_deadlock(observed: Observed, call: Running) -> str:
     return f"nobody will ever end: {', '.join(sorted(one.request.request_id for one in stuck))}" if stuck else ""
 
 
-def fan_out_bounded(_: Observed, call: Running) -> str:
-    """A caller has no more calls under way than it may."""
+def fan_out_bounded(observed: Observed, call: Running) -> str:
+    """A caller has no more calls under way than it may; one that ended on record is under way only where that is not known."""
     parent = call.parent
     if parent is None or len(parent.below) <= parent.limit:
         return ""
-    return f"{parent.request.request_id} has {len(parent.below)} calls under way; fan_out_max is {parent.limit}"
+    # One that a former holder still runs is the same call.
+    under_way = {one.request.request_id for one in parent.below if not observed.has_ended(one.request.request_id)}
+    if len(under_way) <= parent.limit:
+        return ""
+    return f"{parent.request.request_id} has {len(under_way)} calls under way; fan_out_max is {parent.limit}"
 
 
 def bounded_pending_calls(observed: Observed, call: Running) -> str:
     """No more calls run and wait at an address than it has places and room in its queue."""
     if call.has_place:
         return ""
-    here, most = len(observed.at[call.life, call.address]), call.places + call.queue_max
+    here, most = len(observed.beside(call)), call.places + call.queue_max
     if here <= most:
         return ""
     return f"{here} calls run or wait at {call.address}, which has {call.places} places and room for {call.queue_max}"
@@ -199,7 +203,7 @@ def bounded_pending_calls(observed: Observed, call: Running) -> str:
 
 def single_activation(observed: Observed, call: Running) -> str:
     """No more calls run at an address than it has places."""
-    here = sum(one.has_place for one in observed.at[call.life, call.address])
+    here = sum(one.has_place for one in observed.beside(call))
     return f"{here} calls run at {call.address}, which has {call.places} places" if here > call.places else ""
 
 
@@ -207,7 +211,7 @@ def _stuck_with(observed: Observed, call: Running) -> dict[Running, None]:
     """Return the calls that wait for each other for ever, if this is one: what is left when all that can end has ended."""
 
     def holders(one: Running) -> list[Running]:
-        return [other for other in observed.at.get((one.life, one.address), ()) if other.has_place]
+        return [other for other in observed.beside(one) if other.has_place]
 
     waiting: dict[Running, None] = {}
     ahead = [call]

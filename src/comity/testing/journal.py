@@ -47,7 +47,7 @@ class Disk(MemoryJournal):
     def write(self, records: Sequence[Record], terms: Terms | None) -> tuple[Sequence[Record], ComityError | None]:
         """Take what one append brought, if its terms hold; return what was taken, or why nothing was."""
         if terms is not None:
-            refusal = breach(terms, self._token_of, self._is_open)
+            refusal = breach(terms, self._token_of, self._is_open, self.begun)
             if refusal is not None:
                 return (), refusal
             records = taken(records, terms, self._is_open, self._below(terms.ends))

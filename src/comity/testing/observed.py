@@ -7,9 +7,13 @@ for each other. Both are kept up to date one event at a time, so that looking af
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from comity.core.envelope import Reply, Request
 from comity.testing.loop import Life
+
+if TYPE_CHECKING:
+    from comity.runtime.call import Call
 
 
 class Written:
@@ -45,15 +49,19 @@ class Written:
 class Running:
     """One call in the memory of a process: it holds a place, or waits for one."""
 
-    __slots__ = ("address", "below", "has_place", "life", "limit", "parent", "places", "queue_max", "request")
+    __slots__ = ("address", "below", "call", "has_place", "life", "limit", "parent", "places", "queue_max", "request", "token")
 
-    def __init__(self, request: Request, life: Life, parent: Running | None, places: int, queue_max: int) -> None:
+    def __init__(self, call: Call, life: Life, parent: Running | None) -> None:
+        request = call.request
+        self.call = call
         self.request = request
         self.address = request.target
+        # Under which its agent is held: what was begun under an older one is fenced off, and takes nobody's place.
+        self.token = 0 if call.way is None or call.way.fence is None else call.way.fence.token
         self.life = life
         self.parent = parent
-        self.places = places
-        self.queue_max = queue_max
+        self.places = call.agent.concurrency
+        self.queue_max = call.agent.pending_max
         self.below: dict[Running, None] = {}
         self.has_place = False
         self.limit = request.limits.fan_out_max
@@ -80,6 +88,15 @@ class Observed:
             return here
         elsewhere = (one for (where, known), one in self.running.items() if known == request_id and not where.is_paused)
         return next(elsewhere, None)
+
+    def has_ended(self, request_id: str) -> bool:
+        """Whether the end of a call is on record."""
+        written = self.written.get(request_id)
+        return written is not None and not written.is_open
+
+    def beside(self, call: Running) -> list[Running]:
+        """Return the calls that run or wait in the same activation, itself included."""
+        return [one for one in self.at.get((call.life, call.address), ()) if one.token == call.token]
 
     def enter(self, call: Running) -> None:
         """A call has come to a process."""

@@ -181,18 +181,19 @@ class Witness:
         if written is not None:
             written.is_paused = False
         parent = self.observed.running_of(life, request.parent_id)
-        one = Running(request, life, parent, call.agent.concurrency, call.agent.pending_max)
+        one = Running(call, life, parent)
         self.observed.enter(one)
         return one
 
     def left(self, life: Life, call: Call) -> None:
         """A call's code has stopped and its place is free."""
-        here = self.observed.at.get((life, call.request.target), {})
-        for one in list(here):
-            if one.has_place and one.request.request_id == call.request.request_id:
-                one.has_place = False
-                self.observed.end(life, call.request.request_id)
-                self.observed.leave(one)
+        observed = self.observed
+        one = next((one for one in observed.at.get((life, call.request.target), ()) if one.call is call), None)
+        if one is not None:
+            one.has_place = False
+            if observed.running.get((life, call.request.request_id)) is one:
+                observed.end(life, call.request.request_id)
+            observed.leave(one)
 
     def moved_away(self, life: Life, call: Call) -> None:
         """A process has let go of a call: somebody else holds its agent now."""

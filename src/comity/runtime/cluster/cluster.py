@@ -25,7 +25,7 @@ from comity.core.journal import Accepted, Late, Record, Settled
 from comity.core.lease import LEASE_MS
 from comity.core.trace_context import TraceContext
 from comity.core.wire import Message
-from comity.errors import CallChangedError, StaleLeaseError, UnavailableError
+from comity.errors import CallChangedError, RefusedError, StaleLeaseError, UnavailableError
 from comity.ports import Journal, Leases, Transport
 from comity.runtime.arrival import Arrival, Draft, Identity
 from comity.runtime.call import Call, Errand, Way
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 # How often open calls are looked for that nobody runs, and how long after its deadline anybody may end one.
 SWEEP_MS: Final = LEASE_MS
 OVERDUE_MS: Final = 1_000
+UNDER_WAY: Final = frozenset({State.QUEUED, State.RUNNING})
 
 
 class Cluster:
@@ -212,9 +213,10 @@ class Cluster:
             return await self._nowhere(errand)
         if parent is not None and parent.way is not None:
             way.caller = parent.way.fence
+            way.bounds = parent.way.bounds_below(parent.request)
         if way.node_id and arrival.agent is None:
             arrival = self._stranger(arrival)
-        is_again = errand.call is not None or parent is None or parent.top.leftovers is not None
+        is_again = errand.call is not None or parent is None or parent.is_again
         opened = await self.enter(errand, arrival, way, may_be_known=is_again)
         if opened is None or isinstance(opened, Reply):
             return opened
@@ -222,7 +224,11 @@ class Cluster:
         if errand.is_withdrawn:
             self.path.settlement.cancel(opened, "its caller cancelled it")
         reply = await self.path.reply_of(opened)
-        return None if opened.way is not None and opened.way.is_moved else reply
+        if opened.way is not None and opened.way.is_moved:
+            return None
+        if parent is not None and opened.parent is not parent and reply.status is not Status.REFUSED:
+            self.path.count(parent, reply.usage)  # begun for an earlier life of its caller, below which it stood
+        return reply
 
     async def _way(self, errand: Errand) -> Way | None:
         """Find out where an agent is; None when there is no time left, or nobody has it."""
@@ -268,7 +274,7 @@ class Cluster:
             error = Error.of("NODE_UNREACHABLE", f"the node on which {request.request_id} runs does not answer")
             opened = Reply(status=Status.ERROR, error=error, message=error.message, request_id=request.request_id)
             if errand.parent is not None:  # a call by a user goes on for its user to find; this one's caller goes on without it
-                self._end_refused(request, opened, self._caller_fences(request))
+                self._end_begun(Settled(request, opened, self.now_ms()), fences=self._caller_fences(request))
         await self.path.recorded()
         return opened
 
@@ -279,10 +285,9 @@ class Cluster:
             if way.fence is not None and request.parent_id is not None and arrival.agent is not None:
                 seat = self.path.activations.seat(arrival.agent, request.target, way)
                 if seat.is_full:
-                    way.loop = await self.probes.loop(request, seat)
-                    if self.holds.fence(request.target) != way.fence or (
-                        parent is not None and parent.state is not State.RUNNING
-                    ):
+                    is_wanted = partial(self._may_wait, request, parent, way)
+                    way.loop = await self.probes.loop(request, seat, is_wanted)
+                    if not is_wanted():
                         return None
             is_open = False
             if may_be_known:
@@ -297,10 +302,17 @@ class Cluster:
             opened = self.path.enter(arrival, parent, now_ns, errand.log, leftovers, rights, remote=errand.remote, way=way)
             if isinstance(opened, Reply) and is_open:
                 fences = self._caller_fences(request) if way.fence is None else (way.fence,)
-                self._end_refused(request, opened, fences)
+                # Not as refused: it was begun, and counts for as long as its tree lives.
+                self._end_begun(*interrupted((request,), self.now_ms()), fences=fences)
+                if parent is not None:
+                    self.path.count(parent, Usage())
             return opened
         finally:
             self.probes.done(request)
+
+    def _may_wait(self, request: Request, parent: Call | None, way: Way) -> bool:
+        """Return whether an agent is held here still, and its caller still waits."""
+        return self.holds.fence(request.target) == way.fence and (parent is None or parent.state is State.RUNNING)
 
     def _stranger(self, arrival: Arrival) -> Arrival:
         """Return an arrival for an agent this node knows nothing of but its name; the node that has it checks the rest."""
@@ -328,6 +340,7 @@ class Cluster:
             fences=(way.fence,) if way.caller is None else (way.fence, way.caller),
             unsettled=request.request_id,
             open=() if request.parent_id is None else (request.parent_id,),
+            within=way.bounds,
         )
         record = Accepted(request, now_ms, self.journal.node_id, note)
         self.journal.append((record,), partial(self._accepted, call), terms)
@@ -337,6 +350,12 @@ class Cluster:
             self.loop.call_soon(self._unaccepted, call, error)
 
     def _unaccepted(self, call: Call, error: Exception) -> None:
+        if isinstance(error, RefusedError) and call.state in UNDER_WAY:
+            reply = self.path.refuse(call.request, Refused(error.code, error.message), call.log)
+            self.path.settlement.take_back(call, reply)
+            if call.uses_state:  # what it has changed must not be saved with the end of another call
+                self.holds.spoil(call.request.target)
+            return
         if isinstance(error, StaleLeaseError):
             self._stale(error)
         self.let_go(call)
@@ -352,10 +371,10 @@ class Cluster:
         fence = None if parent is None or parent.way is None else parent.way.fence
         return () if fence is None else (fence,)
 
-    def _end_refused(self, request: Request, reply: Reply, fences: tuple[Fence, ...]) -> None:
+    def _end_begun(self, end: Settled, *, fences: tuple[Fence, ...]) -> None:
         """End a call that was begun elsewhere and is refused when it is to be taken up: nobody goes on with it."""
-        end = Settled(request, reply, self.now_ms())
-        self.journal.append((end,), None, Terms(fences=fences, open=(request.request_id,), ends=request.request_id))
+        request_id = end.request.request_id
+        self.journal.append((end,), None, Terms(fences=fences, open=(request_id,), ends=request_id))
 
     def ended(self, call: Call, event: Event, records: list[Record]) -> None:
         """Record the end of a call and of everything below it, on every node, and deliver it once that is done."""
@@ -377,7 +396,7 @@ class Cluster:
     def _ended(self, call: Call, event: Event, error: Exception | None) -> None:
         settlement = self.path.settlement
         if error is not None and call.uses_state:  # what it has changed must not be saved with the end of another call
-            self._lose(call.request.target)
+            self.holds.spoil(call.request.target)
         if isinstance(error, StaleLeaseError):
             self._stale(error)
             settlement.release_moved(call)
@@ -401,14 +420,15 @@ class Cluster:
     def late(self, call: Call, reply: Reply) -> None:
         """Record a result that came after its call had ended, unless the agent is somebody else's by now."""
         if call.held is not None and call.way is not None and not call.way.is_moved:
-            self.journal.append((Late(call.request, reply, self.now_ms()),), None, call.held)
+            terms = replace(call.held, ended=call.request.request_id)  # if it was accepted at all
+            self.journal.append((Late(call.request, reply, self.now_ms()),), None, terms)
 
     def let_go(self, call: Call) -> None:
         """Put a call that is under way out of memory, for another node to go on with."""
-        if call.state not in {State.QUEUED, State.RUNNING}:
+        if call.state not in UNDER_WAY:
             return
         if call.uses_state:  # what it has changed must not be saved with the end of another call
-            self._lose(call.request.target)
+            self.holds.spoil(call.request.target)
         else:
             self.path.settlement.move(call)
 
@@ -418,7 +438,8 @@ class Cluster:
     def _lose(self, address: str) -> None:
         """Let go of an agent and of its calls: another node goes on with them."""
         for call in self.path.activations.drop(address):
-            self.path.settlement.move(call)
+            if call.state in UNDER_WAY:  # code that does not stop keeps its place after its call has ended
+                self.path.settlement.move(call)
 
     # --- taking over ---
 

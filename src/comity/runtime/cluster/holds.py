@@ -22,13 +22,14 @@ log = logging.getLogger("comity")
 class Hold:
     """What this node knows about one address."""
 
-    __slots__ = ("address", "asking", "good_until", "lease", "state")
+    __slots__ = ("address", "asking", "good_until", "lease", "spoilt", "state")
 
     def __init__(self, address: str) -> None:
         self.address = address
         self.state = State.UNKNOWN
         self.lease: Lease | None = None
         self.good_until = 0  # milliseconds, by this node's clock
+        self.spoilt = 0  # a token that must not be used again, though the lease service may still think it is
         self.asking: asyncio.Task[None] | None = None
 
     def advance(self, event: Event) -> bool:
@@ -89,6 +90,13 @@ class Holds:
             hold.advance(Event.LOST)
             self._lose(address)
 
+    def spoil(self, address: str) -> None:
+        """Give up a hold whose lease still runs: what was begun under its token may go on, and nothing new must join it."""
+        hold = self._holds.get(address)
+        if hold is not None and hold.lease is not None and hold.state is State.HELD:
+            hold.spoilt = hold.lease.token
+            self.lost(address, hold.lease.token)
+
     def release(self, address: str) -> None:
         """Give an address back once everything written for it is durable."""
         hold = self._holds.get(address)
@@ -101,14 +109,15 @@ class Holds:
             await asyncio.sleep(RENEW_MS / 1000)
             now_ms = self._now_ms()
             for hold in [one for one in self._holds.values() if one.asking is None and one.good_until <= now_ms]:
-                if hold.state is not State.HELD:  # forgotten: it is asked for again when somebody needs it
+                if hold.state is not State.HELD and not hold.spoilt:  # forgotten: asked for again when somebody needs it
                     del self._holds[hold.address]
             held = [hold for hold in self._holds.values() if hold.state is State.HELD]
             await asyncio.gather(*(self._renew(hold) for hold in held))
 
     async def close(self) -> None:
         """Give everything back; the journal has made durable what was written for it."""
-        leases = [hold.lease for hold in self._holds.values() if hold.state is State.HELD and hold.lease is not None]
+        mine = [hold for hold in self._holds.values() if hold.state is State.HELD or hold.spoilt]
+        leases = [hold.lease for hold in mine if hold.lease is not None]
         self._holds.clear()
         for task in self._tasks:
             task.cancel()
@@ -121,10 +130,14 @@ class Holds:
         try:
             node_id = self._journal.node_id
             lease = await (self._leases.acquire(hold.address, node_id) if is_hosted else self._leases.find(hold.address))
+            if lease is not None and lease.holder == node_id and lease.token <= hold.spoilt:
+                await self._leases.release(lease)
+                lease = await self._leases.acquire(hold.address, node_id)
             if lease is not None and lease.holder == node_id:
                 fence = Fence(hold.address, lease.token)
                 await self._written(fence)
                 hold.lease, hold.good_until, event = lease, asked_at + lease.left_ms, Event.GRANTED
+                hold.spoilt = 0
             elif lease is not None:
                 hold.lease, hold.good_until, event = lease, self._now_ms() + lease.left_ms, Event.DENIED
         finally:

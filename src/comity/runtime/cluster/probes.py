@@ -1,13 +1,14 @@
 """Asks other nodes who waits for whom, before a call is let wait for a place.
 
 While it asks, the call counts as waiting already: of two that would close a loop from both sides at the same moment, at least
-one sees the other.
+one sees the other. A node that does not answer is asked again, for it may know of a loop: until it does, or until the place is
+free, the call is not let wait, and its deadline ends it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from comity.core.envelope import Request
@@ -19,7 +20,7 @@ from comity.runtime.call import Call
 if TYPE_CHECKING:
     from comity.runtime.cluster.cluster import Cluster
 
-# How long other nodes have to answer, and over how many of them a loop is followed.
+# How long other nodes have to answer before they are asked again, and over how many of them a loop is followed.
 ANSWER_S: Final = 0.25
 ROUNDS_MAX: Final = 32
 
@@ -34,20 +35,31 @@ class Probes:
         self._number = 0
         self._answers: dict[int, tuple[set[str], dict[str, Fact], asyncio.Future[None]]] = {}
 
-    async def loop(self, request: Request, seat: Activation) -> tuple[str, ...]:
+    async def loop(self, request: Request, seat: Activation, is_wanted: Callable[[], bool]) -> tuple[str, ...]:
         """Return the loop that a request would close by waiting for a place at a seat whose places are taken."""
         assert request.parent_id is not None
         self._about_to_wait[request.request_id] = request.parent_id, seat
+        while seat.is_full and is_wanted() and self._cluster.now_ms() < request.deadline_at:
+            facts, is_all_known = await self._look(seat)
+            loop = loop_among(facts, request.parent_id, request.source or "", seat.address, _ids(seat.holders))
+            if seat.is_full and (loop or is_all_known):
+                return loop
+        return ()
+
+    async def _look(self, seat: Activation) -> tuple[dict[str, Fact], bool]:
+        """Return what is known of the calls that hold the places, here and elsewhere, and whether everybody answered."""
         facts = {fact.call_id: fact for fact in self._facts(_ids(seat.holders))}
         asked: list[Awaited] = []
+        is_all_known = True
         for _ in range(ROUNDS_MAX):
             ahead = unasked(facts, asked)
             if not ahead:
                 break
             asked += (Awaited(call_id, node_id) for node_id, call_ids in ahead.items() for call_id in call_ids)
-            facts.update(await self._ask(ahead))
-        holders = _ids(seat.holders)
-        return loop_among(facts, request.parent_id, request.source or "", seat.address, holders) if seat.is_full else ()
+            found, is_answered = await self._ask(ahead)
+            facts.update(found)
+            is_all_known = is_all_known and is_answered
+        return facts, is_all_known
 
     def done(self, request: Request) -> None:
         """Forget a request that was about to wait: by now it waits, runs or was refused."""
@@ -65,22 +77,23 @@ class Probes:
                 if not nodes and not done.done():
                     done.set_result(None)
 
-    async def _ask(self, ahead: dict[str, list[str]]) -> dict[str, Fact]:
+    async def _ask(self, ahead: dict[str, list[str]]) -> tuple[dict[str, Fact], bool]:
         self._number += 1
         number = self._number
         found: dict[str, Fact] = {}
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._answers[number] = set(ahead), found, done
+        silent = set(ahead)
+        self._answers[number] = silent, found, done
         for node_id, call_ids in ahead.items():
             self._cluster.send(node_id, Look(number, tuple(call_ids)))
         try:
             async with asyncio.timeout(ANSWER_S):
                 await done
         except TimeoutError:
-            pass  # of what was not told nothing is assumed
+            pass
         finally:
             del self._answers[number]
-        return found
+        return found, not silent
 
     def _facts(self, call_ids: Iterable[str]) -> list[Fact]:
         """Return what is known here of calls, and of all that their ends depend on."""

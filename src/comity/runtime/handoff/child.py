@@ -46,7 +46,7 @@ async def _hand_off(path: CallPath, parent: Call, draft: Draft, expected: Expect
     arrival = desk.reader.read(draft, identity, above, f"{above.request_id}.{number}", now_ns)
     request = replace(arrival.request, expected_output=expected)
     capability = None if arrival.capability is None else _awaited(arrival.capability, desk)
-    opened = path.seen(request) if parent.top.leftovers is not None else None
+    opened = path.seen(request) if parent.is_again else None
     if opened is None:
         agent = arrival.agent or ANYBODY
         lane_name = lane_of(request.tenant_id, request.target)

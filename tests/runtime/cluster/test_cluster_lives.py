@@ -1,0 +1,277 @@
+"""A tree that another node goes on with: what its earlier life did still counts, and what it never did is never told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from cluster_world import World, play
+
+from comity import Agent, Context, Limits, Node, Reply, Status, Tool
+from comity.core import agent as agents
+from comity.core.fencing import Terms
+from comity.core.journal import Document, Record, Settled
+from comity.engines.memory_cluster import SharedJournal
+from comity.ports import Then
+from comity.testing import VirtualClock
+
+
+def code_of(reply: object) -> str:
+    return "" if reply.error is None else reply.error.code  # type: ignore[attr-defined]
+
+
+async def go_away(world: World, node_id: str, *addresses: str) -> None:
+    """Cut a node off from everybody; its leases have run out, and it is not told."""
+    world.network.cut.add(node_id)
+    world.leases.deaf.add(node_id)
+    for address in addresses:
+        world.leases.expire(address)
+    await asyncio.sleep(0.1)
+
+
+def doer(name: str, runs: list[str]) -> Agent:
+    agent = Agent(name)
+
+    @agent.capability("DO")
+    async def do(ctx: Context) -> str:
+        runs.append(ctx.request.request_id)
+        return name
+
+    return agent
+
+
+def other_way_round(runs: list[str]) -> Agent:
+    """An agent that in its first life makes its first call and waits, and in the second makes its second call before that."""
+    agent = Agent("ASKER")
+
+    @agent.capability("ASK")
+    async def ask(ctx: Context) -> list[str]:
+        one, two = ctx.call("ONE", "DO"), ctx.call("TWO", "DO")
+        runs.append("asker")
+        if runs.count("asker") == 1:
+            two.close()
+            await one
+            await asyncio.sleep(60)
+        return [code_of(await two), code_of(await one)]
+
+    return agent
+
+
+def test_what_an_earlier_life_began_counts_before_it_is_asked_for_again() -> None:
+    runs: list[str] = []
+    agents = [other_way_round(runs), doer("ONE", runs), doer("TWO", runs)]
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        tight = Limits(calls_max=2)
+        first = asyncio.ensure_future(one.call("ASKER", "ASK", user_id="u", request_id="r", limits=tight))
+        await asyncio.sleep(0.5)
+        await go_away(world, "n1", "ASKER", "ONE")
+        reply = await two.call("ASKER", "ASK", user_id="u", request_id="r", limits=tight)
+        assert reply.data == ["BUDGET_CALLS_EXHAUSTED", ""]
+        assert world.kinds("r.1") == ["admitted", "settled"]
+        assert world.kinds("r.2") == ["refused"]
+        assert reply.usage.calls == 1
+        first.cancel()
+
+    play(case, agents, agents)
+
+
+def test_a_call_that_was_begun_and_is_refused_when_taken_up_counts_still() -> None:
+    runs: list[str] = []
+    asker = Agent("ASKER")
+    hanging = Agent("ONE")
+
+    @asker.capability("ASK")
+    async def ask(ctx: Context) -> list[str]:
+        return [code_of(await ctx.call("ONE", "DO")), code_of(await ctx.call("TWO", "DO"))]
+
+    @hanging.capability("DO")
+    async def hang() -> None:
+        await asyncio.sleep(60)
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        tight = Limits(calls_max=2)
+        first = asyncio.ensure_future(one.call("ASKER", "ASK", user_id="u", request_id="r", limits=tight))
+        await asyncio.sleep(0.5)
+        await go_away(world, "n1", "ASKER", "ONE")
+        hanging.status = agents.Status.MAINTENANCE
+        reply = await two.call("ASKER", "ASK", user_id="u", request_id="r", limits=tight)
+        assert reply.data == ["ROUTING_AGENT_IN_MAINTENANCE", "BUDGET_CALLS_EXHAUSTED"]
+        stored = world.store.call("r.1")
+        assert stored is not None
+        assert stored.reply is not None
+        assert stored.reply.status == "error"
+        first.cancel()
+
+    play(case, [asker, hanging, doer("TWO", runs)], [asker, hanging, doer("TWO", runs)])
+
+
+class SlowJournal(SharedJournal):
+    """Takes a second to write."""
+
+    def append(self, records: Sequence[Record], then: Then | None = None, terms: Terms | None = None) -> None:
+        asyncio.get_running_loop().call_later(1, super().append, records, then, terms)
+
+
+def test_a_call_that_the_store_never_took_has_no_late_result() -> None:
+    front, back = Agent("FRONT"), Agent("BACK")
+    returned: list[bool] = []
+
+    @front.capability("ASK")
+    async def ask(ctx: Context) -> str:
+        return code_of(await ctx.call("BACK", "DO", timeout_ms=60_000))
+
+    @back.capability("DO")
+    async def do() -> str:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.2)  # it does not stop at once, and then it has a result
+        returned.append(True)
+        return "done"
+
+    async def case(world: World, one: Node) -> None:
+        slow = Node(
+            [back],
+            journal=SlowJournal(world.store, "n2"),
+            leases=world.leases,
+            transport=world.network.transport(),
+            clock=VirtualClock(),
+            lag_ms=None,
+        )
+        async with slow:
+            await slow.call("BACK", "DO", user_id="u", timeout_ms=3_000)  # from now on it holds the agent
+            reply = await one.call("FRONT", "ASK", user_id="u", request_id="r", timeout_ms=500)
+            assert reply.status == "timeout"
+            await asyncio.sleep(10)
+        assert returned[-1]
+        assert world.kinds("r") == ["admitted", "settled"]
+        assert world.kinds("r.1") == []
+
+    play(case, [front])
+
+
+def test_a_node_loses_an_agent_whose_code_goes_on_after_its_call_has_ended_and_keeps_the_others() -> None:
+    front, back = Agent("FRONT"), Agent("BACK")
+
+    @front.capability("ASK")
+    async def ask(ctx: Context) -> str:
+        reply = await ctx.call("BACK", "DO", timeout_ms=100, objective="the same")
+        await asyncio.sleep(20)
+        return code_of(reply)
+
+    @back.capability("DO")
+    async def do() -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            await asyncio.sleep(60)
+
+    async def case(world: World, one: Node) -> None:
+        asked = asyncio.ensure_future(one.call("FRONT", "ASK", user_id="u"))
+        await asyncio.sleep(1)
+        before = await world.leases.find("FRONT")
+        world.leases.expire("BACK")
+        assert (await asked).data == "CALL_TIMEOUT"
+        after = await world.leases.find("FRONT")
+        assert before is not None
+        assert after is not None
+        assert after.token == before.token  # renewed all the while
+
+    play(case, [front, back])
+
+
+def test_a_second_life_counts_what_a_call_used_that_was_begun_for_the_first() -> None:
+    front, back = Agent("FRONT"), Agent("BACK")
+
+    @front.capability("ASK")
+    async def ask(ctx: Context) -> str:
+        return (await ctx.call("BACK", "DO")).data
+
+    @back.capability("DO")
+    async def do(ctx: Context) -> str:
+        await asyncio.sleep(5)
+        ctx.report_usage(prompt_tokens=10)
+        return "done"
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        await two.call("BACK", "DO", user_id="u")  # from now on it is there
+        first = asyncio.ensure_future(one.call("FRONT", "ASK", user_id="u", request_id="r"))
+        await asyncio.sleep(0.5)
+        await go_away(world, "n1", "FRONT")
+        reply = await two.call("FRONT", "ASK", user_id="u", request_id="r")
+        assert (reply.data, reply.usage.prompt_tokens, reply.usage.calls) == ("done", 10, 1)
+        assert world.kinds("r.1") == ["admitted", "settled"]
+        first.cancel()
+
+    play(case, [front], [front, back])
+
+
+def test_an_activation_whose_state_cannot_be_trusted_is_followed_by_one_under_a_new_token() -> None:
+    agent = Agent("BACK")
+
+    @agent.capability("DO")
+    async def do(ctx: Context, seconds: float) -> list[float]:
+        ctx.state["seen"] = [*ctx.state.get("seen", []), seconds]
+        await asyncio.sleep(seconds)
+        return ctx.state["seen"]
+
+    async def case(world: World, one: Node) -> None:
+        short = asyncio.ensure_future(one.call("BACK", "DO", {"seconds": 1}, user_id="u", request_id="short"))
+        await asyncio.sleep(0.1)
+        long = asyncio.ensure_future(one.call("BACK", "DO", {"seconds": 10}, user_id="u", request_id="long"))
+        await asyncio.sleep(0.1)
+        stored = world.store.call("short")
+        assert stored is not None
+        assert stored.request is not None
+        ended = Reply(status=Status.SUCCESS, data="elsewhere", request_id="short", confidence=1.0)
+        world.store.append((Settled(stored.request, ended, 0),))  # somebody was faster
+        assert (await short).data == "elsewhere"
+        assert (await long).data == [10]  # begun again, with nothing of what the other did
+        fence = world.store.load(Document.FENCE, "BACK")
+        assert fence is not None
+        assert fence[0] == 2
+
+    play(case, [agent])
+
+
+@pytest.mark.parametrize("caller_node", ["n1", "n2"])
+def test_what_a_tool_did_for_the_first_life_of_a_call_is_not_done_for_the_second(caller_node: str) -> None:
+    front, back = Agent("FRONT", tools_allowed=["pay"]), Agent("BACK", tools_allowed=["pay"])
+    paid: list[int] = []
+    runs: list[int] = []
+
+    @front.capability("ASK")
+    async def ask(ctx: Context) -> int:
+        return (await ctx.call("BACK", "DO")).data
+
+    @back.capability("DO")
+    async def do(ctx: Context) -> int:
+        runs.append(len(runs))
+        result = await ctx.use_tool("pay")
+        if len(runs) == 1:
+            await asyncio.sleep(60)
+        return result
+
+    def pay() -> int:
+        paid.append(1)
+        return len(paid)
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        assert (await one.call("BACK", "HOLD", user_id="u")).ok  # it is with the first node
+        asked = asyncio.ensure_future((one if caller_node == "n1" else two).call("FRONT", "ASK", user_id="u"))
+        await asyncio.sleep(0.5)
+        if caller_node == "n1":
+            world.leases.expire("BACK")
+            await world.leases.acquire("BACK", "n2")
+        else:
+            await go_away(world, "n1", "BACK")
+        assert (await asked).data == 1
+        assert (len(runs), len(paid)) == (2, 1)
+
+    @back.capability("HOLD")
+    async def hold() -> None: ...
+
+    tool = Tool(name="pay", function=pay)
+    play(case, [front, back], [front, back], tools=[tool])
