@@ -1,8 +1,9 @@
 """The same jobs beside ours in other frameworks, none of which checks, bounds or records the call.
 
-Two jobs: one governed call; and a model agent that delegates to another and answers, with models that answer at once. Each
-peer is installed in an environment of its own below `.venv-peers/`. Rounds are interleaved; the medians
-are printed, and the least of each, which neighbours on the machine disturb least.
+Three jobs: one governed call by the program, for a user; one by an agent to another; and a model agent that delegates to
+another and answers, with models that answer at once. Each peer is installed in an environment of its own below
+`.venv-peers/`. Rounds are interleaved; the medians are printed, and the least of each, which neighbours on the machine
+disturb least.
 """
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ def main() -> None:
         ]
         theirs: list[Job] = [(what, environment(name, what), name, 2_560, ()) for name, what in CALL_PEERS.items()]
         compare(f"a governed call, {LANES} in flight", ours + theirs, "comity, durable", options.rounds)
+        between = [(*job[:4], (*job[4], "between")) for job in (*ours, theirs[0])]
+        compare(f"one between agents, {LANES} in flight", between, "comity, durable", options.rounds)
     if options.only != "call":
         ours = [
             ("comity", sys.executable, "comity_delegate", 2_560, ()),

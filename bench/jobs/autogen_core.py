@@ -1,4 +1,7 @@
-"""The benchmark job in autogen-core: one agent is sent the message and answers. Prints CPU µs per call."""
+"""The benchmark job in autogen-core: one agent is sent the message and answers. Prints CPU µs per call.
+
+With `between` as further word another agent sends the messages, otherwise the program does.
+"""
 
 import asyncio
 import sys
@@ -49,15 +52,35 @@ class Analyst(RoutedAgent):
         return Response(message.request_id, "SUCCESS", "HIGH", RESULT, {"processing_time_ms": 1, "capability_version": "1.0"})
 
 
-async def main(calls: int, lanes: int) -> None:
+@dataclass
+class Ask:
+    times: int
+
+
+class Consultant(RoutedAgent):
+    @message_handler
+    async def on_ask(self, message: Ask, ctx: MessageContext) -> None:
+        for _ in range(message.times):
+            await self.send_message(Request(**REQUEST), ANALYST)
+
+
+ANALYST = AgentId("analyst", "default")
+CONSULTANT = AgentId("consultant", "default")
+
+
+async def main(calls: int, lanes: int, *, between: bool) -> None:
     runtime = SingleThreadedAgentRuntime()
     await Analyst.register(runtime, "analyst", lambda: Analyst("analyst"))
+    await Consultant.register(runtime, "consultant", lambda: Consultant("consultant"))
     runtime.start()
-    target = AgentId("analyst", "default")
 
     async def lane(share: int) -> None:
-        for _ in range(share):
-            await runtime.send_message(Request(**REQUEST), target)
+        if between:
+            for start in range(0, share, 50):
+                await runtime.send_message(Ask(min(share - start, 50)), CONSULTANT)
+        else:
+            for _ in range(share):
+                await runtime.send_message(Request(**REQUEST), ANALYST)
 
     await asyncio.gather(*(lane(10) for _ in range(lanes)))  # warm up
     cpu = time.process_time()
@@ -66,4 +89,4 @@ async def main(calls: int, lanes: int) -> None:
     await runtime.stop()
 
 
-asyncio.run(main(int(sys.argv[1]), int(sys.argv[2])))
+asyncio.run(main(int(sys.argv[1]), int(sys.argv[2]), between=sys.argv[3:] == ["between"]))

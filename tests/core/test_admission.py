@@ -187,6 +187,15 @@ def test_deciding_twice_gives_the_same_and_changes_nothing(broken):
     assert (repr(one), repr(other)) == before
 
 
+@given(depth_max=st.integers(0, 3), place=st.integers(0, 9), left=st.integers(-1, 2), target=st.sampled_from(["ANL", "DOC"]))
+def test_a_users_call_is_decided_as_if_every_rule_had_been_asked(depth_max, place, left, target):
+    request = call(source=None, chain=(), target=target, objective="plan")
+    below_nobody = world(caller=None, depth_max=depth_max, place=place, calls_left=left, tokens_left=left)
+    assert admit(request, below_nobody, now_ms=NOW_MS) == next(
+        filter(None, (rule(request, below_nobody, NOW_MS) for rule in RULES)), None
+    )
+
+
 def test_a_snapshot_and_a_refusal_cannot_be_changed():
     for value, field in ((world(), "place"), (caller(), "children"), (Refused("A_B", "why"), "code")):
         with pytest.raises(AttributeError):

@@ -45,7 +45,7 @@ def request(**fields) -> Request:
 
 
 def told(record) -> dict[str, object]:
-    return dict(zip(ENTRY_FIELDS, entry(record), strict=True))
+    return dict(zip(ENTRY_FIELDS, msgspec.json.decode(entry(record)), strict=True))
 
 
 DONE = Reply.success({"npv": 1}, usage=Usage(prompt_tokens=3, completion_tokens=4), request_id="r1", duration_ms=2.5)
@@ -111,7 +111,7 @@ def test_partial_results_and_questions_are_no_failures():
 @pytest.mark.parametrize("record", [Accepted(request(), 5, "n"), Settled(request(), DONE, 7), Refused(request(), FAILED, 7)])
 def test_an_entry_fills_every_field_of_a_row(record):
     read = row(seal(1, entry(record), GENESIS))
-    assert read[1:-2] == entry(record)
+    assert dict(zip(ENTRY_FIELDS, read[1:-2], strict=True)) == told(record)
 
 
 def test_the_chain_is_written_root_first():

@@ -55,7 +55,10 @@ class Defect(NamedTuple):
 
 def without(*rules: str) -> list[Any]:
     """Leave rules of admission out."""
-    return [mock.patch.object(admission, "RULES", tuple(rule for rule in admission.RULES if rule.__name__ not in rules))]
+    return [
+        mock.patch.object(admission, name, tuple(rule for rule in getattr(admission, name) if rule.__name__ not in rules))
+        for name in ("RULES", "RULES_FOR_USERS")
+    ]
 
 
 class ForgetfulJournal:

@@ -228,11 +228,14 @@ RULES: Final[tuple[Rule, ...]] = (
     deadline,
     budget,
 )
+# A user's call stands below no other, so what is compared with the calls above it cannot refuse it.
+ABOUT_CALLERS: Final[frozenset[Rule]] = frozenset({permitted, depth, cycle, deadlock, fan_out})
+RULES_FOR_USERS: Final[tuple[Rule, ...]] = tuple(rule for rule in RULES if rule not in ABOUT_CALLERS)
 
 
 def admit(call: Request, world: Snapshot, *, now_ms: int) -> Refused | None:
     """Return the first refusal, or None: the call may be made."""
-    for rule in RULES:
+    for rule in RULES if call.chain else RULES_FOR_USERS:
         if refusal := rule(call, world, now_ms):
             return refusal
     return None

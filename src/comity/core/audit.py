@@ -17,7 +17,6 @@ import msgspec
 
 _FRESH = hashlib.sha256()
 GENESIS: Final = "0" * 64
-_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(list[Any]).decode
 
 
@@ -32,8 +31,6 @@ class Kind(StrEnum):
     NOTED = "noted"  # something about a call under way that whoever checks it should know
 
 
-# What a row says, before it has its place in the chain: the fields of `Row` between `id` and `previous_hash`.
-Entry = tuple[Any, ...]
 # A row as it is stored: id, what it says as JSON, previous hash, hash. The hash covers the stored bytes themselves.
 Stored = tuple[int, bytes, str, str]
 
@@ -77,10 +74,9 @@ class Verdict(NamedTuple):
     reason: str = ""
 
 
-def seal(row_id: int, entry: Entry, previous_hash: str) -> Stored:
-    """Give what a row says its place: after the row with `previous_hash`."""
-    body = _encode(entry)
-    return row_id, body, previous_hash, _hash(row_id, body, previous_hash)
+def seal(row_id: int, body: bytes, previous_hash: str) -> Stored:
+    """Give what a row says its place: after the row with `previous_hash`. It says its `ENTRY_FIELDS`, as a JSON array."""
+    return row_id, body, previous_hash, link(row_id, body, previous_hash)
 
 
 def row(stored: Stored) -> Row:
@@ -102,7 +98,7 @@ def verify(rows: Iterable[Stored], *, first_id: int = 1, previous_hash: str = GE
             return Verdict(False, count, expected_id, f"row {expected_id} is missing")
         if row_id < expected_id:
             return Verdict(False, count, row_id, f"row {row_id} stands twice, or was moved from its place")
-        if type(body) is not bytes or _hash(row_id, body, previous) != sealed:  # an editor may store text instead
+        if type(body) is not bytes or link(row_id, body, previous) != sealed:  # an editor may store text instead
             return Verdict(False, count, row_id, f"row {row_id} was changed, or moved from its place")
         if previous != previous_hash:
             return Verdict(False, count, row_id, f"row {row_id} does not follow the row before it")
@@ -118,7 +114,8 @@ def verify(rows: Iterable[Stored], *, first_id: int = 1, previous_hash: str = GE
     return Verdict(True, count)
 
 
-def _hash(row_id: int, body: bytes, previous_hash: str) -> str:
+def link(row_id: int, body: bytes, previous_hash: str) -> str:
+    """Return the hash that binds what a row says to its place."""
     sha = _FRESH.copy()  # cheaper than making one
     sha.update(f"{row_id}:{previous_hash}:".encode() + body)
     return sha.hexdigest()

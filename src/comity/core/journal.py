@@ -9,9 +9,10 @@ import zlib
 from enum import StrEnum
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
-from comity.core.audit import Entry, Kind, digest, pseudonym
+from comity.core.audit import Kind, digest, pseudonym
 from comity.core.envelope import Reply, Request
 
 
@@ -102,38 +103,39 @@ Record = CallRecord | Saved | Resumed
 PAUSED_AT: Final = "(paused)"  # where a call is open that waits for a person
 HANDED_AT: Final = "(handed off)"  # and one that lies in the queue or is being done by a receiver, wherever that is
 
-_KINDS = {
-    Accepted: Kind.ADMITTED.value,
-    Refused: Kind.REFUSED.value,
-    Settled: Kind.SETTLED.value,
-    Late: Kind.LATE.value,
-    Paused: Kind.PAUSED.value,
-    Noted: Kind.NOTED.value,
+_encode = msgspec.json.Encoder().encode
+_KINDS: Final = {
+    Accepted: _encode(Kind.ADMITTED),
+    Refused: _encode(Kind.REFUSED),
+    Settled: _encode(Kind.SETTLED),
+    Late: _encode(Kind.LATE),
+    Paused: _encode(Kind.PAUSED),
+    Noted: _encode(Kind.NOTED),
 }
 
 
-def entry(record: CallRecord, parties: Entry | None = None) -> Entry:
-    """Return what the audit says about a record; `parties` is what it says of the request, if that is known already."""
+def entry(record: CallRecord, parties: bytes | None = None) -> bytes:
+    """Return what the audit says about a record, as JSON; `parties` is what it says of the request, if known already."""
     if parties is None:
         parties = parties_of(record)
+    kind = _KINDS[type(record)]
     if type(record) is Accepted or type(record) is Noted:
-        outcome: Entry = (None, None, None, None, None, record.note)
-    else:
-        reply: Reply = record.reply  # type: ignore[union-attr]
-        error, usage = reply.error, reply.usage
-        outcome = (
-            1 if error is None else 0,
-            str(reply.status),
-            None if error is None else error.code,
-            reply.duration_ms,
-            usage.prompt_tokens + usage.completion_tokens,
-            record.note if type(record) is Refused else "",
-        )
-    return (_KINDS[type(record)], record.at_ms, *parties, *outcome)
+        return b"[%b,%d,%b,null,null,null,null,null,%b]" % (kind, record.at_ms, parties, _encode(record.note))
+    reply: Reply = record.reply  # type: ignore[union-attr]
+    error, usage = reply.error, reply.usage
+    outcome = (
+        1 if error is None else 0,
+        reply.status,
+        None if error is None else error.code,
+        reply.duration_ms,
+        usage.prompt_tokens + usage.completion_tokens,
+        record.note if type(record) is Refused else "",
+    )
+    return b"[%b,%d,%b,%b" % (kind, record.at_ms, parties, _encode(outcome)[1:])
 
 
-def parties_of(record: CallRecord) -> Entry:
-    """Return what the audit says of a record's request: who asks whom for what, the same from admission to settlement."""
+def parties_of(record: CallRecord) -> bytes:
+    """Return what the audit says of a record's request, as the inside of a JSON array: the same from first to last."""
     request = record.request
     source, target, capability, session_id = request.source, request.target, request.capability, request.session_id
     chain = " ".join(request.chain) if request.chain else ""
@@ -145,7 +147,7 @@ def parties_of(record: CallRecord) -> Entry:
         source = _told(source)
     if "/" in chain:
         chain = " ".join(map(_told, request.chain))
-    return (
+    named = (
         request.request_id,
         request.root_id,
         request.parent_id,
@@ -158,6 +160,7 @@ def parties_of(record: CallRecord) -> Entry:
         digest(request.objective) if request.objective else "",
         chain,
     )
+    return _encode(named)[1:-1]
 
 
 def _told(address: str) -> str:

@@ -43,9 +43,8 @@ class Account(Struct, eq=False, gc=False):
     calls_used: int = 0
     tokens_used: int = 0
 
-    @property
     def calls_left(self) -> int:
-        """Calls this subtree may still make, here and under every account above."""
+        """Return how many calls this subtree may still make, here and under every account above."""
         left = self.limits.calls_max - self.calls_used
         above = self.parent
         while above is not None:
@@ -53,9 +52,8 @@ class Account(Struct, eq=False, gc=False):
             above = above.parent
         return left
 
-    @property
     def tokens_left(self) -> int | None:
-        """Tokens this subtree may still use, or None where nobody set a limit. Never below zero."""
+        """Return how many tokens this subtree may still use, or None where nobody set a limit. Never below zero."""
         left: int | None = None
         account: Account | None = self
         while account is not None:
@@ -75,7 +73,7 @@ class Account(Struct, eq=False, gc=False):
 
     def spend_tokens(self, tokens: int) -> bool:
         """Charge tokens that were used; return whether they were all there. What was used is recorded either way."""
-        left = self.tokens_left
+        left = self.tokens_left()
         account: Account | None = self
         while account is not None:
             account.tokens_used += tokens
@@ -101,7 +99,7 @@ class Account(Struct, eq=False, gc=False):
         Little at first and twice as much each time, so that many who spend nothing leave enough for one who needs more. What
         was not spent comes back with `give_back`.
         """
-        left, tokens_left = max(self.calls_left, 0), self.tokens_left
+        left, tokens_left = max(self.calls_left(), 0), self.tokens_left()
         calls = min((left + 1) // 2, max(has.calls, 1)) if has is not NOTHING else left // FIRST_SHARE
         if tokens_left is None:
             self.give_back(-calls, 0)
@@ -121,6 +119,6 @@ class Account(Struct, eq=False, gc=False):
 
     def narrowed(self, limits: Limits) -> Account:
         """Return an account for a call with `limits`: this one, unless they leave less than it has."""
-        tokens = self.tokens_left
+        tokens = self.tokens_left()
         narrows_tokens = limits.tokens_max is not None and (tokens is None or limits.tokens_max < tokens)
-        return Account(limits, self) if narrows_tokens or limits.calls_max < self.calls_left else self
+        return Account(limits, self) if narrows_tokens or limits.calls_max < self.calls_left() else self

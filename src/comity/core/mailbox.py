@@ -19,15 +19,15 @@ Item = TypeVar("Item")
 class Mailbox(Generic[Item]):
     """Waiting calls of one agent."""
 
-    __slots__ = ("_lanes", "_length", "_turns")
+    __slots__ = ("_lanes", "_turns", "waiting")
 
     def __init__(self, turns: dict[Priority, int] = TURNS) -> None:
         self._lanes: dict[Priority, deque[Item]] = {priority: deque() for priority in TURNS}
         self._turns = dict(turns)
-        self._length = 0
+        self.waiting = 0  # how many; read with every call, where `len` would cost as much as three rules
 
     def __len__(self) -> int:
-        return self._length
+        return self.waiting
 
     @property
     def turns(self) -> dict[Priority, int]:
@@ -37,13 +37,13 @@ class Mailbox(Generic[Item]):
     def offer(self, item: Item, priority: Priority) -> None:
         """Put a call at the end of its lane. The bound is admission's business."""
         self._lanes[priority].append(item)
-        self._length += 1
+        self.waiting += 1
 
     def take(self) -> Item | None:
         """Return the next call, or None if there is none."""
-        if not self._length:
+        if not self.waiting:
             return None
-        self._length -= 1
+        self.waiting -= 1
         for _ in range(2):
             for priority, lane in self._lanes.items():
                 if lane and self._turns[priority]:
@@ -58,5 +58,5 @@ class Mailbox(Generic[Item]):
             self._lanes[priority].remove(item)
         except ValueError:
             return False
-        self._length -= 1
+        self.waiting -= 1
         return True

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from comity.core.audit import ENTRY_FIELDS, GENESIS, Entry, Row, Stored, Verdict, row, seal, verify
+from comity.core.audit import ENTRY_FIELDS, GENESIS, Row, Stored, Verdict, link, row, verify
 from comity.core.envelope import Request
 from comity.core.fencing import Bound, Terms, breach, counts_below, is_below, taken
 from comity.core.handoff_holder import result_session
@@ -221,7 +221,7 @@ def write_batch(
     row_id, head_hash = execute(_READ_HEAD).fetchone()
     rows: list[Any] = []  # id, body and hash of each row, one after the other
     # Most calls settle within the batch that accepts them: one write for both, and the parties are named once.
-    spoken_of: dict[str, Entry] = {}  # by request id; a refused request may claim an id that is another's
+    spoken_of: dict[str, bytes] = {}  # by request id; a refused request may claim an id that is another's
     calls: dict[str, Accepted | Settled | Paused | Resumed] = {}
     documents: dict[tuple[Document, str], Saved] = {}  # of several versions only the last is written
     for record in _on_terms(connection, records, calls, documents) if _has_terms(records) else records:
@@ -237,7 +237,8 @@ def write_batch(
                 parties = spoken_of.get(request_id)
                 if parties is None:
                     parties = spoken_of[request_id] = parties_of(record)  # type: ignore[arg-type]
-            _, body, _, head_hash = seal(row_id, entry(record, parties), head_hash)  # type: ignore[arg-type]
+            body = entry(record, parties)  # type: ignore[arg-type]
+            head_hash = link(row_id, body, head_hash)
             rows += (row_id, bytearray(body), head_hash)  # an adapter for bytes would be looked for, as slow as the insert
         if (kind is Accepted or kind is Settled) and record.node_id == HANDED_AT:  # type: ignore[union-attr]
             continue  # the queue says where it stands

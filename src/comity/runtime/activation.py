@@ -60,20 +60,18 @@ class Activation:
         """Whether a further call would have to wait for another to end."""
         return len(self.holders) >= self.agent.concurrency
 
-    @property
     def place(self) -> int:
-        """The place in the queue of a call that comes now; 0 if it can run, or could if the agent were awake already."""
-        return max(len(self.holders) + len(self.mailbox) + 1 - self.agent.concurrency, 0)
+        """Return the place in the queue of a call that comes now; 0 if it can run, or could if the agent were awake already."""
+        return max(len(self.holders) + self.mailbox.waiting + 1 - self.agent.concurrency, 0)
 
-    @property
     def can_start(self) -> bool:
-        """Whether a call can run here now."""
+        """Return whether a call can run here now."""
         return self.state is ACTIVE and len(self.holders) < self.agent.concurrency
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing runs or waits here."""
-        return not self.holders and not len(self.mailbox)
+        return not self.holders and not self.mailbox.waiting
 
     def advance(self, event: Event) -> None:
         """Move the life cycle on."""
@@ -122,14 +120,12 @@ class Lane(Activation):
         """Who comes waits for somebody to take it, unless somebody here waits for that in its stead."""
         return self._accept is not None
 
-    @property
     def can_start(self) -> bool:
-        """Whether somebody here waits in its stead."""
+        """Return whether somebody here waits in its stead."""
         return self._accept is None
 
-    @property
     def place(self) -> int:
-        """The place of the next one."""
+        """Return the place of the next one."""
         return self._waiting + 1
 
     def accept(self, call: Call, note: str) -> bool:
@@ -178,7 +174,7 @@ class Activations:
     def admit(self, call: Call) -> None:
         """Start a call, or let it wait for its place."""
         seat = call.seat
-        if seat.can_start and not len(seat.mailbox):
+        if not seat.mailbox.waiting and seat.can_start():
             self._start(call)
             return
         seat.mailbox.offer(call, call.request.priority)
@@ -189,7 +185,7 @@ class Activations:
         """Give up a call's place; the next one waiting gets it."""
         seat = call.seat
         del seat.holders[call]
-        if len(seat.mailbox):
+        if seat.mailbox.waiting:
             self._start_waiting(seat)
         elif not seat.holders:
             seat.used_at = self._clock.now_ns() // 1_000_000
@@ -224,7 +220,7 @@ class Activations:
                 self._journal.append(changes)
 
     def _start_waiting(self, seat: Activation) -> None:
-        while seat.can_start and (call := seat.mailbox.take()) is not None:
+        while seat.can_start() and (call := seat.mailbox.take()) is not None:
             self._start(call)
 
     def _activate(self, seat: Activation) -> None:
@@ -254,7 +250,7 @@ class Activations:
         if changes := seat.changes():
             self._journal.append(changes)
         seat.advance(Event.GONE)
-        if len(seat.mailbox):  # a call came while it was being put away
+        if seat.mailbox.waiting:  # a call came while it was being put away
             self._activate(seat)
         elif self._seats.get(seat.address) is seat:
             del self._seats[seat.address]

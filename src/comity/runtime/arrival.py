@@ -25,6 +25,9 @@ _EMPTY: Final = b"{}"
 _EMPTY_BODY: Final = Raw(_EMPTY)
 _NORMAL: Final = Priority.NORMAL
 IDENTITIES_KEPT_MAX: Final = 10_000
+# What doors are given by default. Compared by identity: an equal one that is another object only takes the longer way.
+_NO_TEXT, _NORMAL_WORD, _ALL, _NONE = "", "normal", "full", "none"
+_NO_PROBLEMS: Final[tuple[tuple[Problem, ...], str]] = ((), "")
 _PRIORITIES: Final = {str(priority): priority for priority in Priority}
 
 
@@ -80,26 +83,27 @@ class Reader:
     ) -> Arrival:
         """Make the request. `above` is the request on whose behalf this one is made; limits and deadline shrink from there."""
         now_ms = now_ns // 1_000_000
-        limits = self._limits if above is None else above.limits
-        problems, code = draft_problems(draft)
-        if above is None and (flaws := self._identity_problems(identity)):
-            problems, code = flaws, "IDENTITY_INVALID"
+        target, called, timeout_ms = draft.target, draft.capability, draft.timeout_ms
         agent: Agent | None = None
         capability: Capability | None = None
-        target, timeout_ms, called = draft.target, draft.timeout_ms, draft.capability
-        if not problems and draft.limits is not None:
-            limits = limits.narrow(draft.limits)
         address = self._registry.resolve(target) if type(target) is str else None
         if address is not None:
             agent, target = address
-            if agent.limits is not None:
-                limits = limits.narrow(agent.limits)
             capability = agent.capabilities.get(called) if type(called) is str else None
-            if capability is not None:
-                if capability.limits is not None:
-                    limits = limits.narrow(capability.limits)
-                if timeout_ms is None:
-                    timeout_ms = capability.timeout_ms
+        is_plain = capability is not None and _is_plain(draft)
+        problems, code = _NO_PROBLEMS if is_plain else draft_problems(draft)
+        if above is None and (flaws := self._identity_problems(identity)):
+            problems, code = flaws, "IDENTITY_INVALID"
+        limits = self._limits if above is None else above.limits
+        if draft.limits is not None and not problems:
+            limits = limits.narrow(draft.limits)
+        if agent is not None and agent.limits is not None:
+            limits = limits.narrow(agent.limits)
+        if capability is not None:
+            if capability.limits is not None:
+                limits = limits.narrow(capability.limits)
+            if timeout_ms is None:
+                timeout_ms = capability.timeout_ms
         if type(timeout_ms) is not int:
             timeout_ms = limits.timeout_ms
         deadline_at = now_ms + min(timeout_ms, limits.timeout_ms_max)
@@ -110,14 +114,11 @@ class Reader:
                 body = Raw(raw)
             except PayloadError as error:
                 problems, code = error.problems, error.code
-        context = draft.context
-        if context is not None and not problems:
-            context = _decode_background(encode(context))  # a copy: what the caller holds may change, what was sent may not
         if problems or capability is None:  # something is not known to be sound, so nothing is recorded as it came
             target, called, identity = _name(target), _name(called), _named(identity)
-        chain: tuple[str, ...] = ()
         if above is None:
             source = parent_id = None
+            chain: tuple[str, ...] = ()
             root_id = correlation_id = request_id
             parent_span_id, priority = "", _NORMAL
             trace_id = trace_id or self._ids.trace_id()
@@ -128,20 +129,20 @@ class Reader:
             priority = above.priority
             deadline_at = min(deadline_at, above.deadline_at)
             span_id = self._ids.span_id()
-        objective, message, history = draft.objective, draft.message, draft.history
-        if problems or objective or message:
-            objective = objective if type(objective) is str else ""
-            message = message if type(message) is str else ""
-            history = history if isinstance(history, (str, int)) else "none"
-        if isinstance(draft.priority, str):
-            priority = _PRIORITIES.get(draft.priority, priority)
+        objective, message, history, context = (
+            ("", "", draft.history, None) if is_plain else _said(draft, is_sound=not problems)
+        )
+        if draft.priority is not None:
+            priority = _NORMAL if is_plain else _priority(draft.priority, priority)
         session_id = request_id if identity.session_id is None else identity.session_id
-        parent_session_id = identity.parent_session_id if isinstance(identity.parent_session_id, str) else None
+        parent_session_id = identity.parent_session_id
+        if parent_session_id is not None and not isinstance(parent_session_id, str):
+            parent_session_id = None
         # By position: naming two dozen fields costs as much as all the rules together.
         request = Request(
             request_id, target, called, identity.user_id, limits, deadline_at, now_ms, VERSION, source, chain, body, objective,
-            message, priority, root_id, parent_id, correlation_id, identity.tenant_id, session_id, parent_session_id, context,
-            None, trace_id, span_id, parent_span_id, history,
+            message, priority, root_id, parent_id, correlation_id, identity.tenant_id, session_id,
+            parent_session_id, context, None, trace_id, span_id, parent_span_id, history,
         )  # fmt: skip
         return Arrival(request, raw, agent, capability, problems, code)
 
@@ -160,21 +161,39 @@ class Reader:
         return problems
 
 
-def draft_problems(draft: Draft) -> tuple[tuple[Problem, ...], str]:
-    """Return what is wrong with what a door was given, and the code that says so. Identity is checked where it is bound."""
-    if (
-        type(draft.target) is str
-        and type(draft.capability) is str
-        and (draft.inputs is None or type(draft.inputs) is dict)
-        and draft.objective == ""
-        and draft.message == ""
-        and (draft.timeout_ms is None or (type(draft.timeout_ms) is int and 0 <= draft.timeout_ms <= TIMEOUT_MS_CEILING))
-        and (draft.priority is None or draft.priority == "normal")
+def _is_plain(draft: Draft) -> bool:
+    """Return whether a call whose capability was found says nothing else that would have to be looked at, as most do."""
+    return (
+        (type(draft.inputs) is dict or draft.inputs is None)
+        and draft.objective is _NO_TEXT
+        and draft.message is _NO_TEXT
+        and draft.timeout_ms is None
         and draft.context is None
         and draft.limits is None
-        and (draft.history == "none" or draft.history == "full")  # noqa: PLR1714  faster than a set
-    ):
-        return (), ""  # what most calls are
+        and (draft.priority is _NORMAL_WORD or draft.priority is None)
+        and (draft.history is _ALL or draft.history is _NONE)
+    )
+
+
+def _said(draft: Draft, *, is_sound: bool) -> tuple[str, str, str | int, Background | None]:
+    """Return objective, message, history and context as they can be recorded, whatever they are."""
+    context = draft.context
+    if context is not None and is_sound:
+        context = _decode_background(encode(context))  # a copy: what the caller holds may change, what was sent may not
+    return (
+        draft.objective if type(draft.objective) is str else "",
+        draft.message if type(draft.message) is str else "",
+        draft.history if isinstance(draft.history, (str, int)) else "none",
+        context,
+    )
+
+
+def _priority(asked: Any, otherwise: Priority) -> Priority:
+    return _PRIORITIES.get(asked, otherwise) if isinstance(asked, str) else otherwise
+
+
+def draft_problems(draft: Draft) -> tuple[tuple[Problem, ...], str]:
+    """Return what is wrong with what a door was given, and the code that says so. Identity is checked where it is bound."""
     problems = [
         Problem(name, f"must be text, not {type(value).__name__}")
         for name, value in (("target", draft.target), ("capability", draft.capability))

@@ -165,8 +165,8 @@ class Call(Struct, eq=False, gc=False):
             fan_out_max=max(limits.fan_out_max - len(self.waits_for), 0),
             timeout_ms=min(limits.timeout_ms, left_ms),
             timeout_ms_max=min(limits.timeout_ms_max, left_ms),
-            calls_max=max(self.account.calls_left, 0),
-            tokens_max=self.account.tokens_left,
+            calls_max=max(self.account.calls_left(), 0),
+            tokens_max=self.account.tokens_left(),
         )
 
     def watch(self, log: EventLog) -> None:

@@ -190,7 +190,7 @@ class Context(Struct, eq=False, gc=False):
     def colleagues(self, *, limit: int) -> list[Agent]:
         """Return the agents that a call from here could reach, at most `limit`; none where depth or calls are used up."""
         call, request = self._call, self._call.request
-        if request.depth >= request.limits.depth_max or call.account.calls_left <= 0:
+        if request.depth >= request.limits.depth_max or call.account.calls_left() <= 0:
             return []
         return self._path.registry.reachable(call.agent, {call.agent.id, *request.chain}, limit)
 
@@ -238,7 +238,7 @@ class Context(Struct, eq=False, gc=False):
     @property
     def tokens_left(self) -> int | None:
         """Tokens this call may still use; None if nobody set a limit."""
-        return self._call.account.tokens_left
+        return self._call.account.tokens_left()
 
     def report_usage(self, *, prompt_tokens: int = 0, completion_tokens: int = 0) -> None:
         """Charge tokens to the tree's budget. Raises `RefusedError` if they were more than was left; they count either way."""

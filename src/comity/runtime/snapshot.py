@@ -30,7 +30,7 @@ def snapshot(
 ) -> admission.Snapshot:
     """Return the world as the rules see it."""
     request, agent, capability = arrival.request, arrival.agent, arrival.capability
-    place = 0 if seat is None else seat.place
+    place = 0 if seat is None else seat.place()
     caller: admission.Caller | None = None
     permitted, in_progress = True, False
     depth_max = request.limits.depth_max
@@ -72,8 +72,8 @@ def snapshot(
         live is not None and parent is None and now_ms - live.used_at >= EXPIRED_MS,
         loop,
         place,
-        account.calls_left,
-        account.tokens_left,
+        account.calls_left(),
+        account.tokens_left(),
     )
 
 

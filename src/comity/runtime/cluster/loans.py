@@ -105,7 +105,7 @@ class Loans:
 
 def is_short(call: Call) -> bool:
     """Return whether a call's account has no call or no token left."""
-    return call.account.calls_left < 1 or call.account.tokens_left == 0
+    return call.account.calls_left() < 1 or call.account.tokens_left() == 0
 
 
 def _release(waiter: asyncio.Future[None] | None) -> None:
