@@ -145,10 +145,11 @@ class SqliteJournal:
             kind = type(record)
             if kind is Accepted:
                 self._open += 1
+            elif kind is Settled or kind is Paused:
+                if self._open:  # what another life accepted was never counted
+                    self._open -= 1
             elif kind is Saved:
                 tables.keep_newest(self._gathered, record)  # type: ignore[arg-type]
-            elif (kind is Settled or kind is Paused) and self._open:  # what another life accepted was never counted
-                self._open -= 1
         if then is not None:
             self._thens.append(then)
         if self._is_writing:

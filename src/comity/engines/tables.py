@@ -216,24 +216,26 @@ def write_batch(
     execute = connection.execute
     execute("BEGIN IMMEDIATE")
     rings: Rings = {}
-    if perform is not None and Step in set(map(type, records)):
+    kinds = set(map(type, records))
+    if perform is not None and Step in kinds:
         records, rings = perform(connection, records)
+        kinds = set(map(type, records))
     row_id, head_hash = execute(_READ_HEAD).fetchone()
     rows: list[Any] = []  # id, body and hash of each row, one after the other
     # Most calls settle within the batch that accepts them: one write for both, and the parties are named once.
     spoken_of: dict[str, bytes] = {}  # by request id; a refused request may claim an id that is another's
     calls: dict[str, Accepted | Settled | Paused | Resumed] = {}
     documents: dict[tuple[Document, str], Saved] = {}  # of several versions only the last is written
-    for record in _on_terms(connection, records, calls, documents) if _has_terms(records) else records:
+    for record in _on_terms(connection, records, calls, documents) if _has_terms(kinds, records) else records:
         kind = type(record)
         if kind is Saved:
             keep_newest(documents, record)  # type: ignore[arg-type]
             continue
+        request_id = record.request.request_id  # type: ignore[union-attr]
         if kind is not Resumed:
             row_id += 1
             parties = None
             if kind is not Refused:
-                request_id = record.request.request_id  # type: ignore[union-attr]
                 parties = spoken_of.get(request_id)
                 if parties is None:
                     parties = spoken_of[request_id] = parties_of(record)  # type: ignore[arg-type]
@@ -243,10 +245,8 @@ def write_batch(
         if (kind is Accepted or kind is Settled) and record.node_id == HANDED_AT:  # type: ignore[union-attr]
             continue  # the queue says where it stands
         call = record if kind in _STANDINGS else _told_refusal(record)  # type: ignore[arg-type]
-        if call is not None:
-            request_id = call.request.request_id  # type: ignore[union-attr]
-            if type(calls.get(request_id)) is not Settled:
-                calls[request_id] = call  # type: ignore[assignment]
+        if call is not None and type(calls.get(request_id)) is not Settled:
+            calls[request_id] = call  # type: ignore[assignment]
     columns: list[Any] = []  # of each call, one after the other
     for call in calls.values():
         kind, request = type(call), call.request
@@ -266,8 +266,8 @@ def write_batch(
     return rings
 
 
-def _has_terms(records: Sequence[Written]) -> bool:
-    kinds = set(map(type, records))  # most batches hold neither
+def _has_terms(kinds: set[type], records: Sequence[Written]) -> bool:
+    # Most batches hold neither kind.
     return Conditional in kinds or (Saved in kinds and any(type(one) is Saved and one.token for one in records))
 
 

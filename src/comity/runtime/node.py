@@ -245,13 +245,13 @@ class Node:
         `traceparent` and `tracestate` are the W3C headers the call came with, a list where there were several; what cannot be
         read begins a new trace.
         """
-        path = self._running()
         draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits, history)
-        return path.call_root(  # not awaited here: a coroutine more would be a percent of a call
+        # Not awaited here: a coroutine more would be a percent of a call.
+        return (self._path or self._running()).call_root(
             draft,
             Identity(user_id, tenant_id, session_id, parent_session_id),
             request_id,
-            rights=_rights(tools),
+            rights=EVERYTHING if tools is None else frozenset(tools),
             remote=None if traceparent is None else trace_context.read(traceparent, tracestate),
         )
 

@@ -63,6 +63,7 @@ class Recorder:
     ) -> None:
         self.settings = settings
         self._takes_all = settings.ratio >= 1.0
+        self._captures_content = settings.captures_content
         # What the call path calls with every call that has ended; None if nobody wants to know.
         self.ended: Callable[[CallEnd], None] | None = None
         self.new_span_id = ids.span_id
@@ -225,7 +226,7 @@ class Recorder:
     def _take_end(self, end: CallEnd) -> None:
         # What the span needs is read off at once: later, all of it would have left the processor's caches.
         if (end.remote is None and self._takes_all) or self.settings.samples(end.request.trace_id, end.remote):
-            self._take(summarize(end, captures_content=self.settings.captures_content))
+            self._take(summarize(end, captures_content=self._captures_content))
 
     def _take(self, one: Ended | Span) -> None:
         gathered = self._gathered

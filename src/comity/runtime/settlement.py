@@ -76,14 +76,15 @@ class Settlement:
     def settle(self, call: Call, event: Event, reply: Reply) -> bool:
         """End a call and everything below it, once; a result that comes later is recorded and goes nowhere."""
         now_ns = self._clock.now_ns()
-        if call.state is ADMITTED and call.reply is None:  # nobody knows yet whether it is this node's: see `accept_once`
-            call.reply = reply
-            return True
-        if advance(call.state, event) is None:
-            if event is FINISH and call.state is not PAUSED:  # what waits for a person has not ended
-                self._late(call, reply, now_ns // 1_000_000)
-            return False
-        if event is FINISH and _is_overdue(call, now_ns):
+        if call.state is not RUNNING:  # what runs can end in every way
+            if call.state is ADMITTED and call.reply is None:  # nobody knows yet whether it is this node's: see `accept_once`
+                call.reply = reply
+                return True
+            if advance(call.state, event) is None:
+                if event is FINISH and call.state is not PAUSED:  # what waits for a person has not ended
+                    self._late(call, reply, now_ns // 1_000_000)
+                return False
+        if event is FINISH and now_ns > call.request.deadline_at * 1_000_000 and _is_overdue(call):
             self._expire(call)
             self._late(call, reply, now_ns // 1_000_000)
             return False
@@ -300,9 +301,9 @@ def _wake(call: Call) -> None:
             waiter.set_result(None)
 
 
-def _is_overdue(call: Call, now_ns: int) -> bool:
+def _is_overdue(call: Call) -> bool:
     """Whether a result comes too late, though no timer said so: a process that stood still finds results before timers."""
-    return now_ns > call.request.deadline_at * 1_000_000 and (call.way is None or call.way.fence is not None)
+    return call.way is None or call.way.fence is not None
 
 
 def _timeout(call: Call) -> Reply:
