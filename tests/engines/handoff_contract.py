@@ -9,6 +9,7 @@ from types import NoneType
 from typing import Any
 
 import pytest
+from journal_contract import breathe, play
 from msgspec import Raw
 from msgspec.structs import replace
 
@@ -101,13 +102,13 @@ def run(journal: Any, scenario: Scenario) -> None:
             journal.handoffs.close()
             await journal.close()
 
-    asyncio.run(main())
+    play(journal, main())
 
 
 async def until(condition: Callable[[], Any]) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while not condition():
-            await asyncio.sleep(0)
+            await breathe()
 
 
 class HandoffContract:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from handoff_contract import LANE, ME, NOW, HandoffContract, change, do, made, offer, run, take, until
+from handoff_contract import LANE, ME, NOW, HandoffContract, change, do, made, offer, run, take, taking, until
 
 from comity.core.envelope import Reply
 from comity.core.handoff import Cancel, Complete, State
@@ -53,6 +53,16 @@ class TestSqliteHandoffs(HandoffContract):
         with contextlib.closing(connect(tmp_path / "store.db")) as connection:
             connection.execute("UPDATE handoffs SET holder = 'gone#1'")
         run(SqliteJournal(tmp_path / "store.db", "node"), second)
+
+    def test_the_dead_are_not_forgotten_before_somebody_sweeps(self, journal):
+        async def scenario(journal):
+            await do(journal, Step(change=Listen("dead", (LANE,)), now_ms=NOW))
+            await offer(journal, made("h", made_by="x"))
+            await until(lambda: journal.heard)
+            await do(journal, taking())
+            assert journal.handoffs.knows_of_the_dead
+
+        run(journal, scenario)
 
     def test_whoever_rings_at_the_door_of_the_dead_notices(self, journal, tmp_path):
         async def scenario(journal):

@@ -1,4 +1,4 @@
-"""Both journals keep one contract, and no sequence of records tells them apart."""
+"""Both journals keep one contract, and no sequence of records tells them apart, nor the simulated one from them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from journal_contract import JournalContract, accepted, late, paused, refused, settled, written
+from journal_contract import JournalContract, accepted, late, paused, play, refused, settled, written
+from simulated_journal import Unwatched
 
 from comity.core.journal import Document, Saved
 from comity.core.limits import MEMORY_AUDIT_ROWS_MAX, SETTLED_KEPT_MAX
 from comity.engines.memory import MemoryJournal
 from comity.engines.sqlite import SqliteJournal
 from comity.ports import Journal
+from comity.testing import World
 
 
 class TestMemory(JournalContract):
@@ -95,7 +97,7 @@ _APPENDS = st.lists(st.tuples(st.lists(_RECORDS, max_size=6), st.booleans()), ma
 
 @settings(max_examples=60, deadline=None)
 @given(_APPENDS)
-def test_no_sequence_of_records_tells_the_two_apart(appends) -> None:
+def test_no_sequence_of_records_tells_them_apart(appends) -> None:
     """Down to the hashes: the chain is a function of the records."""
 
     async def view(journal: Journal) -> tuple:
@@ -121,3 +123,6 @@ def test_no_sequence_of_records_tells_the_two_apart(appends) -> None:
     with tempfile.TemporaryDirectory() as folder:
         durable = asyncio.run(view(SqliteJournal(Path(folder) / "store.db", "node")))
     assert durable == asyncio.run(view(MemoryJournal("node")))
+    simulated = Unwatched(World(1))
+    assert durable == play(simulated, view(simulated))
+    simulated.bury()

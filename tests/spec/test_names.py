@@ -20,7 +20,9 @@ INVARIANTS = (
     "BudgetConserved", "SettledOnce", "NoLateSuccess", "EffectAtMostOnce", "AuditPrecedesEffect", "AuditComplete",
     "IsolationHolds",
 )  # fmt: skip
-LIVENESS = ("EveryCallEnds", "BreakerEventuallyProbes")
+OF_HANDOFFS = ("NoLostHandoff",)
+LIVENESS = ("EveryCallEnds", "BreakerEventuallyProbes", "EveryHandoffEnds")
+SOUND = ("small", "wide", "ends", "answers", "breaker", "handoff", "delivery", "large")
 BROKEN = sorted((SPEC / "broken").glob("*.cfg"))
 
 
@@ -50,10 +52,11 @@ def defect(config: Path) -> str:
 def test_the_specification_states_exactly_these_invariants_and_promises():
     assert definitions("Comity", "(* What always holds *)") == [*INVARIANTS, "EveryCallEnds"]
     assert definitions("Breaker")[-1] == "BreakerEventuallyProbes"
+    assert definitions("Handoff", "(* What always holds *)")[:2] == [*OF_HANDOFFS, "EveryHandoffEnds"]
 
 
 def test_every_invariant_and_promise_has_a_configuration_that_breaks_it_and_nothing_else_has():
-    assert {config.stem.partition("-")[0] for config in BROKEN} == {*INVARIANTS, *LIVENESS}
+    assert {config.stem.partition("-")[0] for config in BROKEN} == {*INVARIANTS, *OF_HANDOFFS, *LIVENESS}
 
 
 @pytest.mark.parametrize("config", BROKEN, ids=lambda config: config.stem)
@@ -61,24 +64,26 @@ def test_a_broken_configuration_leaves_one_rule_out_and_asks_for_what_that_break
     name = config.stem.partition("-")[0]
     invariants, properties = checked(config)
     assert name in (*invariants, *properties)
-    assert name in INVARIANTS or properties == [name]  # TLC does not name the property that failed
+    assert name in (*INVARIANTS, *OF_HANDOFFS) or properties == [name]  # TLC does not name the property that failed
     assert defect(config) != "none"
 
 
 def test_every_rule_of_the_specification_is_left_out_somewhere():
-    text = "".join((SPEC / f"{module}.tla").read_text() for module in ("Comity", "Breaker"))
+    text = "".join((SPEC / f"{module}.tla").read_text() for module in ("Comity", "Breaker", "Handoff"))
     rules = set(re.findall(r'(?:Holds|Refuses)\("(\w+)"|Defect [=#] "(\w+)"', text))
     assert {one or other for one, other in rules} == {defect(config) for config in BROKEN}
 
 
 def test_what_must_hold_is_asked_with_every_rule_in_place():
-    configs = {name: SPEC / f"{name}.cfg" for name in ("small", "wide", "ends", "answers", "breaker", "large")}
+    configs = {name: SPEC / f"{name}.cfg" for name in SOUND}
     assert {config.stem for config in SPEC.glob("*.cfg")} == set(configs)
     assert {defect(config) for config in configs.values()} == {"none"}
     for name in ("small", "wide", "ends", "large"):
         assert checked(configs[name])[0] == list(INVARIANTS), name
     assert checked(configs["ends"])[1] == checked(configs["answers"])[1] == ["EveryCallEnds"]
     assert checked(configs["breaker"])[1] == ["BreakerEventuallyProbes"]
+    for name in ("handoff", "delivery"):
+        assert checked(configs[name]) == (list(OF_HANDOFFS), ["EveryHandoffEnds"]), name
 
 
 def test_the_small_world_is_large_enough_to_mean_something():
@@ -90,7 +95,9 @@ def test_the_small_world_is_large_enough_to_mean_something():
 
 
 def test_everything_that_must_be_reachable_has_a_configuration_that_says_it_is_not():
-    traps = {name.removeprefix("Never") for name in definitions("Scenarios") if name.startswith("Never")}
+    traps = {
+        name.removeprefix("Never") for name in (*definitions("Scenarios"), *definitions("Handoff")) if name.startswith("Never")
+    }
     assert {config.stem for config in (SPEC / "reach").glob("*.cfg")} == traps
     for config in (SPEC / "reach").glob("*.cfg"):
         assert checked(config) == ([f"Never{config.stem}"], [])

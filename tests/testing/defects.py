@@ -18,12 +18,13 @@ import comity.runtime.path
 import comity.runtime.sessions
 import comity.runtime.settlement
 import comity.runtime.snapshot
-from comity.core import admission, call, fencing
+from comity.core import admission, call, fencing, handoff, handoff_queue
 from comity.core.activation import State
 from comity.core.breaker import Breaker
 from comity.core.ledger import Account
 from comity.runtime.activation import Activation
 from comity.runtime.deadlines import Deadlines
+from comity.runtime.handoff.handoffs import Handoffs
 from comity.runtime.path import CallPath
 from comity.runtime.settlement import Settlement
 from comity.runtime.tools import Toolbox
@@ -109,6 +110,44 @@ def without_fences() -> list[Any]:
 async def at_once(self, records=(), terms=None) -> None:
     """Do not wait for the disk."""
     self._journal.append(records, None, terms)
+
+
+def forget_the_queue(one, reason, now_ms):
+    """Take a handoff from a receiver that died, and put it nowhere."""
+    return handoff.Outcome(msgspec.structs.replace(one, holder="", lease_until=0))
+
+
+def take_from_anybody() -> list[Any]:
+    """Accept what was free when the receiver looked, whoever has it since."""
+    accept = handoff._accept
+
+    def broken(one, change, now_ms):
+        return accept(msgspec.structs.replace(one, state=handoff.State.PENDING, holder=""), change, now_ms)
+
+    return [mock.patch.object(handoff, "_accept", broken)]
+
+
+def acknowledge_at_once() -> list[Any]:
+    """Say that a handoff is durable before the disk does."""
+    perform = Handoffs.perform
+
+    async def broken(self, step):
+        if not isinstance(step.change, handoff.Offer):
+            return await perform(self, step)
+        self.journal.append((step,))
+        step.outcomes = [handoff.Outcome(step.change.handoff)]
+        return step
+
+    return [mock.patch.object(Handoffs, "perform", broken)]
+
+
+def end_handoffs_twice() -> list[Any]:
+    """Let whoever comes last decide how a handoff ended."""
+    moves = {state: dict(events) for state, events in handoff.TRANSITIONS.items()}
+    return [
+        mock.patch.object(handoff, "ENDED", frozenset()),
+        mock.patch.object(handoff, "TRANSITIONS", {state: moves[state] or moves[handoff.State.IN_PROGRESS] for state in moves}),
+    ]
 
 
 def nothing(*_, **__) -> None:
@@ -210,6 +249,27 @@ DEFECTS = (
         lambda: [mock.patch.object(Breaker, "released", nothing)],
         seeds_max=600,
         known=42,
+    ),
+    Defect(
+        "a handoff whose receiver died is put nowhere",
+        "NoLostHandoff",
+        lambda: [mock.patch.object(handoff, "_release", forget_the_queue)],
+        scenario="handoffs",
+    ),
+    Defect("accepting a handoff is no compare-and-set", "NoLostHandoff", take_from_anybody, scenario="handoffs"),
+    Defect(
+        "a former receiver's result counts",
+        "NoLostHandoff",
+        lambda: [mock.patch.object(handoff, "_is_lost", return_value=False)],
+        scenario="handoffs",
+    ),
+    Defect("a handoff is acknowledged before it is durable", "NoLostHandoff", acknowledge_at_once, scenario="handoffs"),
+    Defect("a handoff that ended can end again", "NoLostHandoff", end_handoffs_twice, scenario="handoffs"),
+    Defect(
+        "nobody looks for leases and deadlines that have passed",
+        "EveryHandoffEnds",
+        lambda: [mock.patch.object(handoff_queue, "_sweep", nothing)],
+        scenario="handoffs",
     ),
 )
 

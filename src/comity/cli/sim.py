@@ -73,7 +73,7 @@ def _many(args: argparse.Namespace, out: Output) -> Exit:
         report.run(range(args.first, args.first + args.seeds), play.run)
     missing = []
     if args.complete:
-        missing = report.missing(faults=[fault.kind for fault in play.faults], marks=play.marks, transitions=bool(play.marks))
+        missing = report.missing(faults=[fault.kind for fault in play.faults], marks=play.marks, machines=play.machines)
     for line in report.lines():
         out.text(line)
     for outcome in report.failed[:SEEDS_SHOWN]:

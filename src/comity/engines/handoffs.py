@@ -16,7 +16,7 @@ from typing import Any
 
 from comity.core.handoff import Handoff, State
 from comity.core.handoff_holder import is_process, node_of
-from comity.core.handoff_queue import Step, Want, perform
+from comity.core.handoff_queue import Step, Sweep, Want, perform
 from comity.core.journal import Record
 from comity.core.limits import SETTLED_KEPT_MAX
 from comity.core.mailbox import TURNS
@@ -82,7 +82,7 @@ class SqliteHandoffs:
 
     def perform(self, connection: sqlite3.Connection, records: Sequence[Any]) -> tuple[list[Any], Rings]:
         """Do the steps among the records, within the transaction they are written in."""
-        gone = tuple(self._gone)
+        gone = tuple(self._gone) if self._gone and sweeps(records) else ()
         written, rings = handoff_tables.perform_steps(connection, records, gone, self._memory)
         self._gone.difference_update(gone)
         return written, rings
@@ -151,6 +151,11 @@ class SqliteHandoffs:
     def _read(self, rest: str, *values: object) -> list[Handoff]:
         with self._reading() as connection:
             return handoff_tables.read(connection, rest, values)
+
+
+def sweeps(records: Sequence[object]) -> bool:
+    """Return whether a step among the records releases what the dead had: until then they must not be forgotten."""
+    return any(isinstance(one, Step) and isinstance(one.change, Sweep) for one in records)
 
 
 class MemoryHandoffs:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from comity.core.envelope import Reply, Status
+from comity.core.handoff import DEAD, ENDED, Handoff, State
+from comity.core.handoff_holder import Holder
 from comity.core.journal import Accepted, Settled
 from comity.core.limits import Limits
 from comity.core.tool import Tool
@@ -41,6 +43,15 @@ class Ended(NamedTuple):
     record: Settled
     call: Written | None
     skew_ms: int
+
+
+class Handed(NamedTuple):
+    """A handoff was changed."""
+
+    known: Handoff | None  # as it was last seen; None if it never was
+    before: Handoff | None  # as who changed it found it
+    after: Handoff
+    by: Holder | None  # who says that he holds it
 
 
 class ViolationError(AssertionError):
@@ -261,6 +272,89 @@ def told_once(observed: Observed, told: Told) -> str:
     return f"{told.request_id} was told to be {first.status} and then {told.reply.status}"
 
 
+# --- when a handoff was changed, and when somebody is told of it ---
+
+
+def is_changed_from_where_it_stood(_: Observed, handed: Handed) -> str:
+    """Nobody changes a handoff but the queue, and the queue forgets none."""
+    if handed.known is handed.before:
+        return ""
+    return f"it was {_standing(handed.known)}, and was found {_standing(handed.before)}"
+
+
+def stays_ended(_: Observed, handed: Handed) -> str:
+    """A handoff ends once."""
+    known = handed.known
+    if known is None or known.state not in ENDED:
+        return ""
+    return f"it had ended as {known.state} and is {handed.after.state} now"
+
+
+def is_somewhere(_: Observed, handed: Handed) -> str:
+    """A handoff is queued, held under a lease, or ended with a reply; one without a result says why."""
+    one = handed.after
+    has_ended = one.state in ENDED
+    if has_ended:
+        is_whole = one.reply is not None and not one.holder and (one.state not in DEAD or bool(one.reason))
+    elif one.state is State.PENDING:
+        is_whole = bool(one.lease_until) == bool(one.holder)  # reserved, or for anybody
+    else:
+        is_whole = bool(one.holder and one.lease_until and one.fence)
+    return "" if is_whole and (has_ended or one.due_at is not None) else f"it is {_standing(one)}, and nobody will find it"
+
+
+def is_changed_by_its_holder(_: Observed, handed: Handed) -> str:
+    """Who has it keeps it until it is released; a former receiver changes nothing, and no two have it in turn by one number."""
+    before, after, by = handed.before, handed.after, handed.by
+    if before is None:
+        return ""
+    is_over = after.state is State.TIMEOUT  # which is noted by whoever comes
+    if by is not None and not is_over and (by.name, by.fence) != (before.holder, before.fence):
+        return f"{by.name} changed it under {by.fence}, and it was {_standing(before)}"
+    if before.holder and after.holder and after.holder != before.holder:
+        return f"{after.holder} took it from {before.holder}"
+    if after.fence < before.fence or (after.fence == before.fence and after.holder and not before.holder):
+        return f"{after.holder} has it under {after.fence}, which was given before"
+    return ""
+
+
+def ends_with_its_call(observed: Observed, handed: Handed) -> str:
+    """A handoff and the call it is for end in one append."""
+    call = observed.written.get(handed.after.id)
+    if not handed.after.settles or call is None or call.is_open != (handed.after.state in ENDED):
+        return ""
+    return f"it is {handed.after.state}, and its call {'is open' if call.is_open else 'has ended'}"
+
+
+def all_are_kept(observed: Observed, find: Callable[[str], Handoff | None]) -> str:
+    """What was acknowledged is there, as it was last written."""
+    lost = [one for one in observed.acknowledged if find(one) is not observed.handoffs.get(one)]
+    return f"{', '.join(lost)} cannot be found as it was written" if lost else ""
+
+
+def acknowledged_is_written(observed: Observed, handoff_id: str) -> str:
+    """Whoever hands off is told so when the disk knows."""
+    return "" if handoff_id in observed.handoffs else "it was acknowledged, and the disk does not know it"
+
+
+def shown_is_written(observed: Observed, shown: Handoff) -> str:
+    """Whoever asks for an end is told the one that is written, and finds its result under its id."""
+    known = observed.handoffs.get(shown.id)
+    if shown.state not in ENDED or (known is not None and known.state is shown.state and _result(known) == _result(shown)):
+        return ""
+    return f"somebody was told that it is {_standing(shown)}, and it is {_standing(known)}"
+
+
+def _result(handoff: Handoff) -> Any:
+    return None if handoff.reply is None else (handoff.reply.status, handoff.reply.data)
+
+
+def _standing(handoff: Handoff | None) -> str:
+    if handoff is None:
+        return "unknown"
+    return f"{handoff.state} with {handoff.holder} under {handoff.fence}" if handoff.holder else str(handoff.state)
+
+
 Check = Callable[[Observed, Any], str]
 
 ON_ACCEPTED: Final[tuple[tuple[str, Check], ...]] = (
@@ -292,13 +386,23 @@ ON_USED: Final[tuple[tuple[str, Check], ...]] = (
     ("EffectAtMostOnce", effect_at_most_once),
 )
 ON_TOLD: Final[tuple[tuple[str, Check], ...]] = (("AuditComplete", reply_is_written), ("SettledOnce", told_once))
+ON_HANDED: Final[tuple[tuple[str, Check], ...]] = (
+    ("NoLostHandoff", is_changed_from_where_it_stood),
+    ("NoLostHandoff", stays_ended),
+    ("NoLostHandoff", is_somewhere),
+    ("NoLostHandoff", is_changed_by_its_holder),
+    ("AuditComplete", ends_with_its_call),
+)
+ON_QUEUE_WRITTEN: Final[tuple[tuple[str, Check], ...]] = (("NoLostHandoff", all_are_kept),)
+ON_ACKNOWLEDGED: Final[tuple[tuple[str, Check], ...]] = (("NoLostHandoff", acknowledged_is_written),)
+ON_SHOWN: Final[tuple[tuple[str, Check], ...]] = (("NoLostHandoff", shown_is_written),)
 
 # What holds after every event, and what must come about once faults stop.
 INVARIANTS: Final = tuple(
     dict.fromkeys(
         name
-        for moment in (ON_ACCEPTED, ON_REPEATED, ON_ENDED, ON_APPENDED, ON_QUEUED, ON_STARTED, ON_USED, ON_TOLD)
+        for moment in (ON_ACCEPTED, ON_REPEATED, ON_ENDED, ON_APPENDED, ON_QUEUED, ON_STARTED, ON_USED, ON_TOLD, ON_HANDED)
         for name, _ in moment
     )
 )
-LIVENESS: Final = ("EveryCallEnds", "BreakerEventuallyProbes")
+LIVENESS: Final = ("EveryCallEnds", "BreakerEventuallyProbes", "EveryHandoffEnds")

@@ -11,14 +11,29 @@ import random
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from comity.core.audit import Row, Verdict
 from comity.core.envelope import Request
 from comity.core.fencing import Terms, breach, taken
-from comity.core.journal import Document, Paused, Record, Resumed, Saved, StoredCall, stored
+from comity.core.handoff_queue import Step
+from comity.core.journal import (
+    HANDED_AT,
+    Accepted,
+    Document,
+    Paused,
+    Record,
+    Resumed,
+    Saved,
+    Settled,
+    StoredCall,
+    stored,
+)
 from comity.engines.memory import MemoryJournal
 from comity.errors import ComityError, StaleLeaseError, UnavailableError
 from comity.ports import Then
 from comity.testing.faults import Kind
+from comity.testing.handoffs import DiskHandoffs, SimHandoffs
 from comity.testing.loop import Killed, Life
 
 if TYPE_CHECKING:
@@ -32,7 +47,7 @@ SLOW_S_MAX: Final = 3.0
 
 
 class _Append(NamedTuple):
-    records: tuple[Record, ...]
+    records: tuple[Record | Step, ...]
     then: Then | None
     terms: Terms | None
 
@@ -40,19 +55,37 @@ class _Append(NamedTuple):
 class Disk(MemoryJournal):
     """What has been written, by all nodes."""
 
+    handoffs: DiskHandoffs
+
     def __init__(self) -> None:
         super().__init__("disk")
+        self.handoffs = DiskHandoffs()
         self.nodes: dict[str, None] = {}  # that have the store open
+        self._writer = ""  # the node that writes now
+        self._ended_by: dict[str, str] = {}  # request id to node
 
-    def write(self, records: Sequence[Record], terms: Terms | None) -> tuple[Sequence[Record], ComityError | None]:
-        """Take what one append brought, if its terms hold; return what was taken, or why nothing was."""
+    def write(
+        self, records: Sequence[Record], terms: Terms | None, node_id: str
+    ) -> tuple[Sequence[Record], ComityError | None]:
+        """Take what one append of a node brought, if its terms hold; return what was taken, or why nothing was."""
         if terms is not None:
             refusal = breach(terms, self._token_of, self._is_open, self.begun)
             if refusal is not None:
                 return (), refusal
             records = taken(records, terms, self._is_open, self._below(terms.ends))
+        self._writer = node_id
         self.append(records)
         return records, None
+
+    def _settle(self, record: Settled) -> None:
+        self._ended_by.setdefault(record.request.request_id, self._writer)
+        super()._settle(record)
+
+    def _stored(self, record: Accepted | Settled | Paused | Resumed) -> StoredCall:
+        found = super()._stored(record)
+        return (
+            found if type(record) is not Settled else replace(found, node_id=record.node_id or self._ended_by[found.request_id])
+        )
 
     def knows(self, request_id: str) -> bool:
         """Whether a call was ever accepted, as far as the disk knows."""
@@ -60,7 +93,8 @@ class Disk(MemoryJournal):
 
     def take_over(self, node_id: str) -> list[StoredCall]:
         """Give the open calls of nodes that are gone to another, oldest first."""
-        gone = [one for one in self._open.values() if not isinstance(one, Paused) and one.node_id not in self.nodes]
+        alive = {*self.nodes, HANDED_AT}
+        gone = [one for one in self._open.values() if not isinstance(one, Paused) and one.node_id not in alive]
         for one in gone:
             self._open[one.request.request_id] = Resumed(one.request, node_id, one.at_ms)
         return sorted((stored(one, node_id) for one in gone), key=lambda call: call.created_at)
@@ -80,6 +114,7 @@ class SimJournal:
         self._in_writing: list[_Append] = []
         self._is_armed = False
         self._is_clustered = is_clustered
+        self.handoffs = SimHandoffs(self, disk, life, world.loop, self._chance)
 
     @property
     def has_company(self) -> bool:
@@ -88,7 +123,7 @@ class SimJournal:
 
     def open(self) -> None:
         """Take part; fails as a store that cannot be read does."""
-        self._read("open")
+        self.read("open")
         self._disk.nodes[self.node_id] = None
 
     async def close(self) -> None:
@@ -100,7 +135,7 @@ class SimJournal:
 
     # --- writing ---
 
-    def append(self, records: Sequence[Record], then: Then | None = None, terms: Terms | None = None) -> None:
+    def append(self, records: Sequence[Record | Step], then: Then | None = None, terms: Terms | None = None) -> None:
         """Gather records; they are written together or not at all."""
         if self._life.is_dead:
             return  # whoever unwinds here is gone already
@@ -165,17 +200,24 @@ class SimJournal:
         """Put appends on the disk and say what became of each; a crash may have kept only the first of them."""
         outcomes: list[Exception | None] = []
         for one in appends[: len(appends) if chance is None else chance.randrange(len(appends))]:
-            written, refusal = self._disk.write(one.records, one.terms)
+            steps = [record for record in one.records if type(record) is Step]
+            records, rings = self.handoffs.do(one.records) if steps else (one.records, {})
+            written, refusal = self._disk.write(records, one.terms, self.node_id)  # type: ignore[arg-type]  # no steps any more
             outcomes.append(refusal)
             if type(refusal) is StaleLeaseError:
                 self._world.reached("zombie refused")
             if written:
                 self._world.witness.committed(self._life, written)
+            if steps:
+                self._world.witness.handed(self._life, steps)
+            if rings and not self._life.is_dead:  # one that dies rings nobody
+                self.handoffs.ring(rings)
         return outcomes
 
     def crashed(self) -> None:
         """The process is gone: decide what had reached the disk."""
         self._disk.nodes.pop(self.node_id, None)
+        self.handoffs.close()
         unwritten = [one for one in (*self._in_writing, *self._gathered) if one.records]
         self._in_writing, self._gathered = [], []
         if not unwritten:
@@ -197,17 +239,17 @@ class SimJournal:
 
     def call(self, request_id: str) -> StoredCall | None:
         """Return a call as it was last written."""
-        self._read("call")
+        self.read("call")
         return self._disk.call(request_id)
 
     def calls(self, *, limit: int) -> list[StoredCall]:
         """Return calls by users, newest first."""
-        self._read("calls")
+        self.read("calls")
         return self._disk.calls(limit=limit)
 
     def abandoned(self) -> list[StoredCall]:
         """Return open calls whose node is gone, and make them this node's own."""
-        self._read("abandoned")
+        self.read("abandoned")
         if self._is_clustered:  # nobody here can tell which nodes are gone; leases do
             return []
         taken = self._disk.take_over(self.node_id)
@@ -217,22 +259,22 @@ class SimJournal:
 
     def take_paused(self, root_id: str) -> list[StoredCall]:
         """Return the open calls of a paused tree and make them this node's own."""
-        self._read("take_paused")
+        self.read("take_paused")
         return self._disk.take_paused(root_id, self.node_id)
 
     def begun(self, request: Request) -> int:
         """Return how many calls below this one were accepted."""
-        self._read("begun")
+        self.read("begun")
         return self._disk.begun(request)
 
     def open_roots(self) -> list[StoredCall]:
         """Return the open calls by users, whichever node runs them."""
-        self._read("open_roots")
+        self.read("open_roots")
         return self._disk.open_roots()
 
     def load(self, kind: Document, key: str) -> tuple[int, bytes] | None:
         """Return version and data of a document, written or on its way."""
-        self._read("load")
+        self.read("load")
         newest = self._disk.load(kind, key)
         for one in (*self._in_writing, *self._gathered):
             for record in one.records:
@@ -242,7 +284,7 @@ class SimJournal:
 
     def list_documents(self, kind: Document) -> list[tuple[str, bytes]]:
         """Return every document of a kind with its key, in order of keys."""
-        self._read("list_documents")
+        self.read("list_documents")
         keys = {key: None for key, _ in self._disk.list_documents(kind)}
         for one in (*self._in_writing, *self._gathered):
             keys |= {record.key: None for record in one.records if type(record) is Saved and record.kind is kind}
@@ -261,7 +303,8 @@ class SimJournal:
         """Check the whole audit chain."""
         return self._disk.verify()
 
-    def _read(self, what: str) -> None:
+    def read(self, what: str) -> None:
+        """Fail as a store that cannot be read does, if that is what happens now."""
         if self._world.strikes(Kind.STORE_READ_FAILED, self._life.name) is not None:
             raise _unavailable(f"the store could not be read: {what}")
 

@@ -10,11 +10,14 @@ from comity.core.agent import Agent, Implementation
 from comity.core.breaker import Breaker
 from comity.core.call import Event
 from comity.core.envelope import Reply, Request
+from comity.core.handoff import Handoff, Offer
+from comity.core.handoff_queue import Step
 from comity.core.tool import Tool
 from comity.errors import ComityError, RefusedError, UnavailableError
 from comity.runtime.arrival import Arrival
 from comity.runtime.call import Call
 from comity.runtime.execution import Execution
+from comity.runtime.handoff.handoffs import Handoffs
 from comity.runtime.node import Node
 from comity.runtime.path import CallPath
 from comity.testing.chance import SimClock, SimIds
@@ -24,6 +27,7 @@ from comity.testing.loop import Life, SimTask
 from comity.testing.network import SimLeases
 
 if TYPE_CHECKING:
+    from comity.testing.witness import Witness
     from comity.testing.world import World
 
 LATE_S_MAX = 60.0
@@ -79,6 +83,15 @@ class WatchedNode(Node):
         super().__init__(agents, **more)
         self._world = world
         self._life = life
+
+    @property
+    def handoffs(self) -> Handoffs:
+        """The handoff queue; what it acknowledges and shows is seen."""
+        is_new = self._handoffs is None
+        desk = super().handoffs
+        if is_new:
+            _watch_desk(desk, self._world.witness)
+        return desk
 
     def _resume(self) -> None:
         self._watch()
@@ -162,6 +175,22 @@ class WatchedNode(Node):
         path.enter = entered  # type: ignore[method-assign]
 
 
+def _watch_desk(desk: Handoffs, witness: Witness) -> None:
+    perform, show = desk.perform, desk.shown
+
+    async def performed(step: Step) -> Step:
+        await perform(step)
+        if isinstance(step.change, Offer) and step.outcome.refusal is None:
+            witness.acknowledged(step.handoff_id)
+        return step
+
+    def shown(handoff: Handoff) -> Handoff:
+        witness.shown(handoff)
+        return show(handoff)
+
+    desk.perform, desk.shown = performed, shown  # type: ignore[method-assign]
+
+
 def _tree(call: Call) -> list[Call]:
     """Return a call and all that it waits for."""
     found = [call]
@@ -197,6 +226,12 @@ class SimNode:
     def has_failed_store(self) -> bool:
         """Whether its journal has stopped for good."""
         return self._journal is not None and self._journal.failure is not None
+
+    @property
+    def hears(self) -> bool:
+        """Whether somebody here waits for the handoff queue."""
+        desk = None if self.node is None else self.node._handoffs
+        return desk is not None and bool(desk._ears)
 
     def break_store(self) -> None:
         """Let its journal accept nothing any more, as after a failed write."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from comity.core.envelope import Reply, Request
+from comity.core.handoff import Handoff
 from comity.testing.loop import Life
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ class Observed:
         self.claims: dict[str, str] = {}  # the node that claimed an address last
         self.effects: dict[str, int] = {}  # by request id of the tool's use
         self.told: dict[str, Reply] = {}  # what a client was told, by request id
+        self.handoffs: dict[str, Handoff] = {}  # as they were last written
+        self.acknowledged: dict[str, None] = {}  # handoffs whose maker was told that they are durable
 
     def running_of(self, life: Life, request_id: str | None) -> Running | None:
         """Return a call that runs somewhere, here before elsewhere."""

@@ -5,16 +5,21 @@ from __future__ import annotations
 import gc
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
-from comity.core import activation, breaker, call
+from comity.core import activation, breaker, call, handoff
 from comity.testing.faults import Kind
 from comity.testing.world import Outcome
 
 # A call is queued in the same step that admits it, so nothing can come between. See `runtime.path`.
 UNREACHABLE: Final = frozenset({("call", "admitted", "cancel"), ("call", "admitted", "expire")})
-MACHINES: Final = {"call": call.TRANSITIONS, "activation": activation.TRANSITIONS, "breaker": breaker.TRANSITIONS}
+MACHINES: Final = {
+    "call": call.TRANSITIONS,
+    "activation": activation.TRANSITIONS,
+    "breaker": breaker.TRANSITIONS,
+    "handoff": handoff.TRANSITIONS,
+}
 TRANSITIONS: Final = tuple(
     (machine, str(state), str(event))
     for machine, table in MACHINES.items()
@@ -62,15 +67,19 @@ class Report:
                 return
 
     def missing(
-        self, *, faults: Iterable[Kind] = (), marks: Iterable[str] = (), refusals: Iterable[str] = (), transitions: bool = False
+        self,
+        *,
+        faults: Iterable[Kind] = (),
+        marks: Iterable[str] = (),
+        refusals: Iterable[str] = (),
+        machines: Collection[str] = (),
     ) -> list[str]:
-        """Return what was never reached of what must be."""
+        """Return what was never reached of what must be, of these machines every transition."""
         found = [f"fault {kind}" for kind in faults if not self.fired[kind]]
         found += [f"mark {mark}" for mark in marks if not self.marks[mark]]
         found += [f"refusal {code}" for code in refusals if not self.refusals[code]]
-        if transitions:
-            found += [" ".join(step) for step in TRANSITIONS if not self.transitions[step] and step not in UNREACHABLE]
-        return found
+        wanted = (step for step in TRANSITIONS if step[0] in machines and step not in UNREACHABLE)
+        return found + [" ".join(step) for step in wanted if not self.transitions[step]]
 
     def lines(self) -> list[str]:
         """Return the report for people."""

@@ -13,6 +13,8 @@ from comity.core.agent import Agent
 from comity.core.envelope import Reply
 from comity.core.limits import Limits
 from comity.runtime.context import Context
+from comity.testing.errands import MARKS as ERRAND_MARKS
+from comity.testing.errands import handoffs
 from comity.testing.faults import BETWEEN_NODES, Fault, Kind
 from comity.testing.mesh import CLUSTER_MARKS, MARKS, STORM, mesh
 from comity.testing.refusals import refusals
@@ -20,11 +22,13 @@ from comity.testing.world import Scenario, World
 
 
 class Play(NamedTuple):
-    """A scenario, the faults it is played with, and the marks that a long run of it must reach."""
+    """A scenario, the faults it is played with, and the marks that a long run of it must reach, as well as every transition of
+    these machines."""
 
     scenario: Scenario
     faults: Sequence[Fault] = ()
     marks: Sequence[str] = ()
+    machines: Sequence[str] = ()
     is_swarm: bool = False
 
     def run(self, seed: int, **more: Any) -> Any:
@@ -197,6 +201,9 @@ async def cross_root_deadlock(world: World) -> None:
     assert world.loop.time() - begun < 1, "somebody waited for a timeout"
 
 
+ALONE: Final = tuple(fault for fault in STORM if fault.kind not in BETWEEN_NODES)
+OF_ERRANDS: Final = tuple(fault for fault in ALONE if not fault.kind.startswith("Model"))
+OF_CALLS: Final = ("call", "activation", "breaker")
 STORAGE: Final = tuple(
     Fault(kind=kind, probability=0.1)
     for kind in (Kind.STORE_WRITE_FAILED, Kind.STORE_READ_FAILED, Kind.STORE_SLOW, Kind.STORE_FULL, Kind.NODE_CRASH_IN_WRITE)
@@ -208,8 +215,9 @@ DELAYS: Final = (
 )
 
 SCENARIOS: Final[dict[str, Play]] = {
-    "mesh": Play(mesh, tuple(fault for fault in STORM if fault.kind not in BETWEEN_NODES), MARKS, is_swarm=True),
-    "nodes": Play(nodes, STORM, CLUSTER_MARKS, is_swarm=True),
+    "mesh": Play(mesh, ALONE, MARKS, OF_CALLS, is_swarm=True),
+    "nodes": Play(nodes, STORM, CLUSTER_MARKS, OF_CALLS, is_swarm=True),
+    "handoffs": Play(handoffs, OF_ERRANDS, ERRAND_MARKS, ("handoff",), is_swarm=True),
     "refusals": Play(refusals),
     "test_agent_calls_agent_success": Play(test_agent_calls_agent_success),
     "test_agent_call_cycle_detection": Play(test_agent_call_cycle_detection),

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from comity.core.call import Event, State
 from comity.core.envelope import Reply, Request
+from comity.core.handoff import DEAD, Handoff
+from comity.core.handoff import State as Standing
+from comity.core.handoff_holder import Holder
+from comity.core.handoff_queue import Step
 from comity.core.journal import Accepted, Document, Late, Noted, Paused, Record, Refused, Resumed, Saved, Settled
 from comity.core.limits import TIMEOUT_MS_CEILING
 from comity.core.tool import Tool
 from comity.testing import invariants
-from comity.testing.invariants import Check, Ended, Told, Used, ViolationError
+from comity.testing.invariants import Check, Ended, Handed, Told, Used, ViolationError
 from comity.testing.loop import Life
 from comity.testing.observed import Observed, Running, Written
 
@@ -143,8 +147,43 @@ class Witness:
         self._world.reached("late reply")
         self._note(life, "late", request_id)
         call = self.observed.written.get(request_id)
+        if request_id in self.observed.handoffs:
+            return  # by a receiver that had lost it; whether somebody else goes on does not matter
         if call is None or call.is_open:
             self.violate("NoLateSuccess", f"{request_id} has not ended, so nothing of it can be late")
+
+    # --- what is handed off ---
+
+    def handed(self, life: Life, steps: Sequence[Step]) -> None:
+        """Steps of the handoff queue have reached the disk."""
+        for step in steps:
+            for outcome in step.outcomes:
+                if outcome.refusal is not None and outcome.refusal.code == "HANDOFF_LEASE_LOST":
+                    self._world.reached("former receiver refused")
+            for before, after in step.touched:
+                self._changed(life, before, after, getattr(step.change, "by", None))
+        if any(step.touched for step in steps):
+            self._ask(invariants.ON_QUEUE_WRITTEN, self._world.disk.handoffs.get, "the queue")
+
+    def _changed(self, life: Life, before: Handoff | None, after: Handoff, by: Holder | None) -> None:
+        handoffs = self.observed.handoffs
+        known, handoffs[after.id] = handoffs.get(after.id), after
+        if known is None or known.history is not after.history:  # more than a lease that was renewed
+            self._note(life, "hands off", f"{after.id} {after.state} {after.holder}".rstrip())
+        self._ask(invariants.ON_HANDED, Handed(known, before, after, by), after.id)
+        if after.state is Standing.PENDING and before is not None and before.state is not Standing.PENDING:
+            self._world.reached("handoff re-delivered")
+        elif after.state in DEAD:
+            self._world.reached("handoff dead-lettered")
+
+    def acknowledged(self, handoff_id: str) -> None:
+        """Whoever hands off is told that it is durable."""
+        self.observed.acknowledged[handoff_id] = None
+        self._ask(invariants.ON_ACKNOWLEDGED, handoff_id, handoff_id)
+
+    def shown(self, handoff: Handoff) -> None:
+        """Somebody is told how a handoff stands."""
+        self._ask(invariants.ON_SHOWN, handoff, handoff.id)
 
     # --- what runs ---
 

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 import comity.runtime.activation as activation_module
 import comity.runtime.node as node_module
-from comity.core import activation
+from comity.core import activation, handoff
 from comity.core.agent import Agent
 from comity.core.breaker import Breaker
 from comity.core.breaker import Event as BreakerEvent
@@ -31,7 +31,7 @@ from comity.ports import Model
 from comity.testing.chance import EPOCH_NS, sealed, stream
 from comity.testing.faults import Fault, Faults, Firing, Kind
 from comity.testing.faulty_model import FaultyModel
-from comity.testing.invariants import ViolationError
+from comity.testing.invariants import GRACE_MS, ViolationError
 from comity.testing.journal import Disk
 from comity.testing.loop import Life, LivelockError, SimLoop, StuckError, kill
 from comity.testing.network import LeaseService, SimNetwork
@@ -185,7 +185,7 @@ class World:
                 life.steps_left = -1
             if life is not None and life.is_paused:
                 self.resume(node)
-            elif life is not None and not life.is_dead and node.has_failed_store:
+            if life is not None and not life.is_dead and node.has_failed_store:
                 self.crash(life)  # somebody restarts a node that can write nothing
         for node in self.nodes.values():
             await node.until_up()
@@ -313,6 +313,7 @@ class World:
 
     async def _end(self) -> None:
         """See that what is open ends, and that breakers let somebody try."""
+        await self.end_handoffs()
         observed = self.witness.observed
         latest_ms = max((one.deadline_at for one in observed.open_roots.values()), default=0)
         while any(not self._is_paused(one) for one in observed.open_roots):
@@ -329,6 +330,19 @@ class World:
                 if node.clock is not None and breaker.retry_after_ms(node.clock.now_ns() // 1_000_000) is not None:
                     self.witness.violate("BreakerEventuallyProbes", f"{capability} of {agent} is {breaker.state} for ever")
                     await asyncio.sleep(0)
+
+    async def end_handoffs(self) -> None:
+        """See that what was handed off ends. Who waits for the queue notices deadlines; if nobody does, somebody asks."""
+        observed = self.witness.observed
+        while left := [one for one in observed.handoffs.values() if not one.has_ended]:
+            latest_ms = max(one.request.deadline_at for one in left) + GRACE_MS + self.skew_ms
+            if self.now_ms() > latest_ms:
+                running = [node for node in self.nodes.values() if node.node is not None]
+                for node in running if not any(node.hears for node in running) else ():
+                    await node.within(node.node.handoffs.sweep())  # type: ignore[union-attr]
+                if still := [one for one in left if not observed.handoffs[one.id].has_ended]:
+                    self.witness.violate("EveryHandoffEnds", f"{', '.join(one.id for one in still)} did not end")
+            await asyncio.sleep(0.1)
 
     def now_ms(self) -> int:
         """Return the time of the world, which no process knows."""
@@ -380,10 +394,22 @@ class World:
             witness.moved("breaker", breaker.state, event)
             move(breaker, event)
 
+        hand = handoff._move
+
+        def handed(one: handoff.Handoff, events: tuple[handoff.Event, ...], *rest: Any, **more: Any) -> handoff.Outcome:
+            outcome, state = hand(one, events, *rest, **more), one.state
+            for event in events if outcome.refusal is None else ():
+                following = handoff.advance(state, event)
+                if following is not None:
+                    witness.moved("handoff", state, event)
+                    state = following
+            return outcome
+
         log = logging.getLogger("comity")
         replaced: tuple[tuple[Any, str, Any], ...] = (
             (activation_module, "advance", advance),
             (Breaker, "_move", moved),
+            (handoff, "_move", handed),
             (node_module, "key_for", lambda _: key),
             (log, "disabled", True),
         )

@@ -57,6 +57,7 @@ log = logging.getLogger("comity")
 TIMEOUT_MS: Final = 300_000
 _COUNT_AGAIN_MS: Final = 1_000
 _LOOK_FOR_THE_DEAD_S: Final = 1.0
+_LOOK_AFTER_FAILURE_S: Final = 1.0
 LOOK_AGAIN_S: Final = 30.0  # a ring may be lost with the process that should have rung
 Lost = Callable[[str], None]  # told the id of a handoff
 _JITTER_S: Final = 0.02  # so that not all processes look at one lapsed lease at once
@@ -102,6 +103,7 @@ class Handoffs:
         self._timer: asyncio.TimerHandle | None = None
         self._looks_by = 0  # ms; when the timer rings
         self._heartbeat: asyncio.TimerHandle | None = None
+        self._retry: asyncio.TimerHandle | None = None  # everybody looks again, after the store could not be read
         self._tasks: set[asyncio.Task[None]] = set()
         self.queue.open(self._hear)
         self.post(Listen(self.node_id, ("-",)))
@@ -110,7 +112,7 @@ class Handoffs:
 
     def close(self) -> None:
         """Hear no more, and give back nothing: who holds a handoff has given it back before."""
-        for timer in (self._timer, self._heartbeat, self._again):
+        for timer in (self._timer, self._heartbeat, self._again, self._retry):
             if timer is not None:
                 timer.cancel()
         for task in self._tasks:
@@ -211,7 +213,9 @@ class Handoffs:
         return step
 
     def _done(self, step: Step, waiter: asyncio.Future[None] | None, error: Exception | None) -> None:
-        if error is None:
+        if error is not None:
+            self._ring(tuple(self._ears))  # whoever waits here waits in vain; when they go on waiting they are told
+        else:
             for _, handoff in step.touched:
                 if not handoff.has_ended:
                     continue
@@ -266,6 +270,12 @@ class Handoffs:
             await self.perform(self.step(Listen(self.node_id, ("-", *self._lanes))))
 
     def _hear(self, topics: set[str] | None) -> None:
+        try:
+            self._attend(topics)
+        except ComityError as error:
+            self._look_again_soon(error)
+
+    def _attend(self, topics: set[str] | None) -> None:
         if topics is None and self.queue.knows_of_the_dead:
             self.post(Sweep())
         heard = tuple(self._ears) if topics is None else topics
@@ -273,12 +283,22 @@ class Handoffs:
         ended = open_ or [one for topic in heard if topic[0] == "!" and self._is_open(one := topic[1:])]
         for handoff in self.queue.get_many(ended) if ended else ():
             self._made[handoff.id] = handoff
-        for topic in heard:
-            for ear in self._ears.get(topic, ()):
-                ear.ring()
+        self._ring(heard)
         for handoff_id in tuple(self._held) if topics is None else [one[1:] for one in topics if one[0] == "-"]:
             if handoff_id in self._held:
                 self._look_after(handoff_id)
+
+    def _ring(self, topics: Iterable[str]) -> None:
+        for topic in topics:
+            for ear in self._ears.get(topic, ()):
+                ear.ring()
+
+    def _look_again_soon(self, error: ComityError) -> None:
+        """The store could not be read, so nobody knows what was missed: after a while everybody looks."""
+        log.warning("the handoff queue could not be looked at: %s", error)
+        if self._retry is not None:
+            self._retry.cancel()
+        self._retry = self._loop.call_later(_LOOK_AFTER_FAILURE_S, self._hear, None)
 
     def _is_open(self, handoff_id: str) -> bool:
         """Return whether this node made it and has not seen its end."""
@@ -286,7 +306,9 @@ class Handoffs:
         return made is not None and not made.has_ended
 
     def arm(self, due_at: int | None) -> None:
-        """See that somebody looks at the queue when its time has come, and after a while in any case."""
+        """See that somebody looks at the queue when its time has come, or after a while. Raises what stopped the journal."""
+        if self.journal.failure is not None:
+            raise self.journal.failure
         if self._timer is not None and (due_at is None or due_at >= self._looks_by):
             return
         delay = LOOK_AGAIN_S
@@ -302,16 +324,23 @@ class Handoffs:
 
     def _look(self) -> None:
         self._timer = None
-        due_at = self.queue.next_due()
-        if self.queue.knows_of_the_dead or (due_at is not None and due_at <= self.now_ms):
-            self._spawn(self._swept())
-        else:
+        try:
+            due_at = self.queue.next_due()
+            if self.queue.knows_of_the_dead or (due_at is not None and due_at <= self.now_ms):
+                self._spawn(self._swept())
+                return
             self._hear(None)
             if self._ears:
                 self.arm(due_at)
+        except ComityError as error:
+            self._look_again_soon(error)
 
     def _look_for_the_dead(self) -> None:
-        self.queue.look_for_the_dead()
+        try:
+            self.queue.look_for_the_dead()
+        except ComityError:
+            self._again = self._loop.call_later(_LOOK_AFTER_FAILURE_S, self._look_for_the_dead)
+            return
         if self.queue.knows_of_the_dead:
             self.post(Sweep())
 
@@ -320,9 +349,12 @@ class Handoffs:
         await self.perform(self.step(Sweep()))
 
     async def _swept(self) -> None:
-        await self.sweep()
-        if self._ears:
-            self.arm(self.queue.next_due())
+        try:
+            await self.sweep()
+            if self._ears:
+                self.arm(self.queue.next_due())
+        except ComityError as error:
+            self._look_again_soon(error)
 
     # --- holding ---
 
@@ -347,8 +379,8 @@ class Handoffs:
             return
         now_ms = self.now_ms
         steps = [self.step(Renew(by, now_ms + lease_ms), one) for one, (by, lease_ms, _) in self._held.items()]
-        self.journal.append(steps, partial(self._renewed, steps))
         shortest = min(lease_ms for _, lease_ms, _ in self._held.values())
+        self.journal.append(steps, partial(self._renewed, steps))  # where the journal has failed all are lost at once
         self._heartbeat = self._loop.call_later(shortest / 3000, self._beat)
 
     def _renewed(self, steps: list[Step], error: Exception | None) -> None:

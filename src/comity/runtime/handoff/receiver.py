@@ -99,7 +99,8 @@ class AsyncHandoffReceiver(HandoffHost):
             for handoff_id in () if self._keeps else tuple(self._held):
                 with contextlib.suppress(ComityError):  # it has ended, or somebody else has it
                     await self.release(handoff_id, "its receiver was closed")
-            await desk.listen((self._want.own_lane, *self._want.lanes), -1)
+            with contextlib.suppress(ComityError):  # of a store that has failed nobody hears anything
+                await desk.listen((self._want.own_lane, *self._want.lanes), -1)
         await super().close()
 
     # --- getting work ---

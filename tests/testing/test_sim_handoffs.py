@@ -1,0 +1,136 @@
+"""The simulated handoff queue: it is shared by processes, survives them, and rings as the embedded one does; nothing in it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+
+import pytest
+
+from comity import AsyncHandoffManager, AsyncHandoffReceiver
+from comity.core.handoff import State
+from comity.errors import ComityError
+from comity.testing import World
+from comity.testing.errands import MARKS
+from comity.testing.faults import Kind
+from comity.testing.report import MACHINES
+from comity.testing.scenarios import SCENARIOS
+
+PLAY = SCENARIOS["handoffs"]
+SEEDS = range(40)
+
+
+@pytest.fixture(scope="module")
+def storm():
+    return [PLAY.run(seed) for seed in SEEDS]
+
+
+def test_nothing_that_was_handed_off_is_lost_under_every_fault(storm):
+    assert [(one.seed, one.failure) for one in storm if not one.ok] == []
+    assert sum(one.calls for one in storm) > 30 * len(SEEDS)
+
+
+def test_things_did_go_wrong_and_every_mark_is_reached(storm):
+    fired = {firing.kind for one in storm for firing in one.fired}
+    assert fired >= {Kind.NODE_CRASH, Kind.NODE_PAUSE, Kind.NODE_CRASH_IN_WRITE, Kind.STORE_WRITE_FAILED, Kind.CLOCK_JUMP}
+    assert {mark for one in storm for mark in one.marks} >= set(MARKS)
+
+
+def test_nearly_every_way_a_handoff_can_go_is_gone(storm):
+    """A longer run, which `--complete` asks for, goes all of them."""
+    every = {("handoff", str(state), str(event)) for state, events in MACHINES["handoff"].items() for event in events}
+    assert len(every & {step for one in storm for step in one.transitions}) >= len(every) - 3
+
+
+def test_the_same_seeds_give_the_same_traces_with_another_hash_seed(storm):
+    program = (
+        "from comity.testing.scenarios import SCENARIOS\n"
+        "for seed in range(8): print(SCENARIOS['handoffs'].run(seed).trace.digest())"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "12345"}
+    told = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True).stdout
+    assert told.split() == [one.trace.digest() for one in storm[:8]]
+
+
+# --- the twin ---
+
+
+def play(scenario):
+    outcome = World(1).run(scenario)
+    assert outcome.failure == ""
+    return outcome
+
+
+async def pair(world, **more):
+    """Return two nodes, a manager on the first and a receiver on the second."""
+    boss, worker = await world.node([]), await world.node([])
+    manager = AsyncHandoffManager(node=boss.node, user_id="u")
+    return boss, worker, manager, AsyncHandoffReceiver("o11y", ["look"], node=worker.node, **more)
+
+
+def test_one_process_hears_what_another_handed_off_and_the_other_its_result():
+    async def scenario(world):
+        boss, worker, manager, receiver = await pair(world)
+        taking = asyncio.ensure_future(worker.within(receiver.take()))
+        await asyncio.sleep(1)
+        await boss.within(manager.create_handoff("o11y", "look", handoff_id="h"))
+        (taken,) = await taking
+        waiting = asyncio.ensure_future(boss.within(manager.await_result("h")))
+        await worker.within(receiver.complete(taken.id, 7))
+        assert (await waiting).result == 7
+        assert world.loop.time() < 1.1  # nobody waited to look again
+
+    play(scenario)
+
+
+def test_what_a_process_had_that_died_is_given_to_the_next_as_soon_as_somebody_rings_at_its_door():
+    async def scenario(world):
+        boss, worker, manager, receiver = await pair(world, lease_ms=60_000)
+        await boss.within(manager.create_handoff("o11y", "look", handoff_id="h", timeout_ms=60_000))
+        await worker.within(receiver.take())
+        world.crash(worker.life)
+        again = AsyncHandoffReceiver("o11y", ["look"], node=boss.node)
+        taking = asyncio.ensure_future(boss.within(again.take()))
+        await asyncio.sleep(0)
+        await boss.within(manager.create_handoff("o11y", "look", handoff_id="i", timeout_ms=60_000))
+        taken = [*(await taking), *(await boss.within(again.take()))]
+        assert {one.id: one.fence for one in taken} == {"h": 2, "i": 1}
+        assert world.loop.time() < 1  # long before its lease ended
+
+    assert play(scenario).marks["handoff re-delivered"] == 1
+
+
+def test_a_process_that_stood_still_is_refused_what_it_lost():
+    async def scenario(world):
+        boss, worker, manager, receiver = await pair(world, lease_ms=1_000)
+        await boss.within(manager.create_handoff("o11y", "look", handoff_id="h"))
+        (taken,) = await worker.within(receiver.take())
+        world.pause(worker, 5)
+        ending = asyncio.ensure_future(worker.within(receiver.complete(taken.id, "zombie")))
+        again = AsyncHandoffReceiver("o11y", ["look"], node=boss.node)
+        (second,) = await boss.within(again.take())
+        assert (second.fence, second.attempts) == (2, 2)
+        with pytest.raises(ComityError) as refused:
+            await ending
+        assert refused.value.code == "HANDOFF_LEASE_LOST"
+        await boss.within(again.complete("h", "second"))
+        assert (await boss.within(manager.await_result("h"))).result == "second"
+
+    assert play(scenario).marks["former receiver refused"] >= 1
+
+
+def test_what_nobody_waits_for_ends_by_its_deadline_when_somebody_asks():
+    async def scenario(world):
+        boss, _, manager, _ = await pair(world)
+        await boss.within(manager.create_handoff("o11y", "look", handoff_id="h", timeout_ms=60_000))
+
+    worlds = []
+
+    async def kept(world):
+        worlds.append(world)
+        await scenario(world)
+
+    play(kept)
+    assert worlds[0].disk.handoffs.get("h").state is State.TIMEOUT
