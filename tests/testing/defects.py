@@ -167,7 +167,7 @@ DEFECTS = (
     Defect(
         "an agent starts calls without counting them",
         "SingleActivation",
-        lambda: [mock.patch.object(Activation, "can_start", property(lambda seat: seat.state is State.ACTIVE))],
+        lambda: [mock.patch.object(Activation, "can_start", lambda seat: seat.state is State.ACTIVE)],
     ),
     Defect(
         "the store takes what a former holder writes",
