@@ -76,7 +76,8 @@ def black_hole():
             connection.close()
 
 
-async def measure(rounds: int, calls: int, folder: Path) -> dict[str, list[tuple[Lap, Lap]]]:
+async def measure(rounds: int, calls: int, folder: Path | None) -> dict[str, list[tuple[Lap, Lap]]]:
+    """Take turns between nodes that record into stores in the folder, or in memory if there is none."""
     laps: dict[str, list[tuple[Lap, Lap]]] = {}
     with black_hole() as hole:
         room = (rounds + 1) * calls * 2  # for every span: none may be lost
@@ -89,7 +90,7 @@ async def measure(rounds: int, calls: int, folder: Path) -> dict[str, list[tuple
         async with contextlib.AsyncExitStack() as stack:
             nodes = {
                 name: await stack.enter_async_context(
-                    Node([analyst], store=folder / f"{number}.db", telemetry=settings, lag_ms=None)
+                    Node([analyst], store=folder and folder / f"{number}.db", telemetry=settings, lag_ms=None)
                 )
                 for number, (name, settings) in enumerate(kinds.items())
             }
@@ -139,7 +140,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as name:  # noqa: S108
         for where, (thread_us, process_us) in asyncio.run(recording_us(Path(name))).items():
             print(f"one span {where}: {thread_us:.2f} µs of CPU on the call path, {process_us:.2f} µs in all threads")
-        report(asyncio.run(measure(options.rounds, options.calls, Path(name))))
+        for where, folder in (("with a store", Path(name)), ("in memory", None)):
+            print(f"\nnodes {where}")
+            report(asyncio.run(measure(options.rounds, options.calls, folder)))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 import asyncio
 import functools
+import socket
+from contextlib import ExitStack
 
 import pytest
 from msgspec.structs import replace
@@ -280,6 +282,31 @@ async def test_a_collector_that_is_away_is_seen_and_its_losses_are_kept(tmp_path
         assert store.count() == 4
         ((why, lost, _),) = store.losses()
     assert (why, lost) == ("the collector could not be reached in time", 4)
+
+
+@live
+async def test_a_node_without_a_store_loses_nothing_below_the_queue_while_the_collector_is_away(tmp_path):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    settings = Settings(endpoint=f"http://127.0.0.1:{port}/v1/traces", timeout_ms=5_000, queue_max=8)
+    with SpanStore(tmp_path / "collected.db") as collected, ExitStack() as later:
+        async with node(telemetry=settings) as running:
+            for _ in range(2):
+                await running.call("BOSS", "ASK", user_id="u")
+            known = {span.span_id: span for span in await recorded(running)}
+            assert (len(known), running.export.waiting, running.export.dropped) == (8, 8, 0)
+            later.enter_context(SpanServer(collected, port=port))
+        assert {span.span_id: span for span in collected.find("{}")} == known
+
+
+@live
+async def test_what_a_node_without_a_store_cannot_queue_is_counted_and_still_known_to_it():
+    settings = Settings(endpoint="http://127.0.0.1:9/v1/traces", timeout_ms=50, queue_max=3)
+    async with node(telemetry=settings) as running:
+        await running.call("BOSS", "ASK", user_id="u")
+        assert len(await recorded(running)) == 4
+        assert (running.export.waiting, running.export.dropped) == (3, 1)
 
 
 @live

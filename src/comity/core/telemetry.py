@@ -86,6 +86,9 @@ class Ended(Struct, frozen=True, array_like=True, gc=False):
     handed: Handed | None = None
 
 
+Recorded = CallEnd | Ended | Span
+
+
 class Origin(Struct, frozen=True):
     """What the spans of one node have in common."""
 
@@ -308,6 +311,13 @@ def _content(request: Request, reply: Reply) -> tuple[str, ...]:
     data = "" if reply.data is None else _encode(reply.data).decode()
     error = "" if reply.error is None else reply.error.message
     return (request.objective, request.message, bytes(request.body).decode(), reply.message, data, error)
+
+
+def span_of(one: Recorded, settings: Settings) -> Span:
+    """Return the span of what was recorded, however far it was worked out."""
+    if isinstance(one, CallEnd):
+        one = summarize(one, captures_content=settings.captures_content)
+    return one if isinstance(one, Span) else call_span(one, settings.origin)
 
 
 def call_span(ended: Ended, origin: Origin) -> Span:

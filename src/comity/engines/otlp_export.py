@@ -21,8 +21,8 @@ import msgspec
 from msgspec.structs import replace
 
 from comity.core.otlp import CONTENT_TYPE, decode_partial, encode_request
-from comity.core.span import Span, SpanError, encode_spans
-from comity.core.telemetry import JSON, Ended, ExportStats, Settings, call_span
+from comity.core.span import SpanError, encode_spans
+from comity.core.telemetry import JSON, ExportStats, Recorded, Settings, span_of
 
 log = logging.getLogger("comity")
 
@@ -46,7 +46,7 @@ class OtlpExporter:
     def __init__(self, settings: Settings, *, retry_s: float = RETRY_S_FIRST) -> None:
         self._settings = settings
         self._retry_s = retry_s
-        self._waiting: deque[Ended | Span] = deque()
+        self._waiting: deque[Recorded] = deque()
         self._changed = threading.Condition()
         self._connection: http.client.HTTPConnection | None = None
         self._is_closing = False
@@ -70,7 +70,7 @@ class OtlpExporter:
             new, self._told = lost - self._told, lost
             return new
 
-    def offer(self, spans: Sequence[Ended | Span]) -> None:
+    def offer(self, spans: Sequence[Recorded]) -> None:
         """Put spans into the queue; what does not fit is dropped and counted."""
         with self._changed:
             room = max(self._settings.queue_max - len(self._waiting) - self._sending, 0)
@@ -109,7 +109,7 @@ class OtlpExporter:
                 log.exception("%d spans were not sent", len(batch))
         self._disconnect()
 
-    def _next(self) -> list[Ended | Span]:
+    def _next(self) -> list[Recorded]:
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._is_closing)
             count = min(len(self._waiting), self._settings.batch_max)
@@ -117,8 +117,8 @@ class OtlpExporter:
             self._sending = count
             return batch
 
-    def _encode(self, batch: Iterable[Ended | Span]) -> bytes:
-        spans = [one if isinstance(one, Span) else call_span(one, self._settings.origin) for one in batch]
+    def _encode(self, batch: Iterable[Recorded]) -> bytes:
+        spans = [span_of(one, self._settings) for one in batch]
         try:
             is_json = self._settings.protocol == JSON
             body = msgspec.json.encode(encode_spans(spans)) if is_json else encode_request(spans)

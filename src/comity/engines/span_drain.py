@@ -28,17 +28,17 @@ WAITING_MAX: Final = 65_536
 IDLE_S: Final = 10.0
 INBOX_SPANS_MAX: Final = 200_000
 
-Recorded = Ended | Span
+_Recorded = Ended | Span  # of an end, what goes into its span and no more
 
 
 class SpanDrain:
     """Carries spans from a node to its store and its exporter."""
 
-    def __init__(self, settings: Settings, store: SpanStore | None, exporter: OtlpExporter | None) -> None:
+    def __init__(self, settings: Settings, store: SpanStore, exporter: OtlpExporter | None) -> None:
         self._settings = settings
         self._store = store
         self._exporter = exporter
-        self._batches: SimpleQueue[Sequence[Recorded] | Callable[[], object] | None] = SimpleQueue()
+        self._batches: SimpleQueue[Sequence[_Recorded] | Callable[[], object] | None] = SimpleQueue()
         self._offered = 0  # counted by the loop
         self._done = 0  # counted by the thread
         self._posted = 0  # in the inbox, as far as this thread put them there
@@ -54,7 +54,7 @@ class SpanDrain:
         """How many spans did not get into the store."""
         return self._crowded_out + self._unstored
 
-    def offer(self, batch: Sequence[Recorded]) -> None:
+    def offer(self, batch: Sequence[_Recorded]) -> None:
         """Take a batch without waiting; if too many wait already, it is dropped and counted. Insights are never dropped."""
         if self._offered - self._done + len(batch) > WAITING_MAX:
             kept = [one for one in batch if isinstance(one, Span) and "insight.id" in one.attributes]
@@ -101,13 +101,13 @@ class SpanDrain:
         if self._then is not None:
             self._then()
 
-    def _write(self, batch: Sequence[Recorded]) -> None:
+    def _write(self, batch: Sequence[_Recorded]) -> None:
         ended: Sequence[Ended] = batch  # type: ignore[assignment]
         spans: Sequence[Span] = ()
         if Span in set(map(type, batch)):  # most batches hold nothing but calls
             ended = [one for one in batch if isinstance(one, Ended)]
             spans = [one for one in batch if isinstance(one, Span)]
-        if self._store is not None and (ended or spans):
+        if ended or spans:
             try:
                 self._store.post(self._settings.origin, ended, spans)
                 self._posted += len(ended) + len(spans)
@@ -119,7 +119,6 @@ class SpanDrain:
         self._note_losses()
 
     def _sort_in(self) -> None:
-        assert self._store is not None
         try:
             if not self._store.sort_in():
                 self._posted = 0
@@ -129,8 +128,6 @@ class SpanDrain:
 
     def _note_losses(self) -> None:
         """Write down how many were lost, where a later look at the store finds it."""
-        if self._store is None:
-            return
         at_ms = time.time_ns() // 1_000_000
         dropped = self.dropped
         new = {"the store could not take them in time": dropped - self._noted}

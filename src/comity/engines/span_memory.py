@@ -10,15 +10,13 @@ from comity.core.query import query_range as run_range
 from comity.core.query import search as run_search
 from comity.core.query.search import LIMIT_DEFAULT, SPANS_PER_SPANSET_DEFAULT
 from comity.core.span import Span, group_by_trace
-from comity.core.telemetry import CallEnd, Ended, Settings, call_span, is_of_session, summarize
-
-Kept = CallEnd | Ended | Span
+from comity.core.telemetry import CallEnd, Ended, Recorded, Settings, is_of_session, span_of
 
 
 class MemorySpans:
     """The newest spans of one process."""
 
-    def __init__(self, settings: Settings, kept: deque[Kept]) -> None:
+    def __init__(self, settings: Settings, kept: deque[Recorded]) -> None:
         self._settings = settings
         self._kept = kept
 
@@ -73,18 +71,14 @@ class MemorySpans:
 
     def _spans(self) -> list[Span]:
         settings = self._settings
-        found: list[Span] = []
-        for one in tuple(self._kept):
-            if isinstance(one, Span):
-                found.append(one)
-            elif isinstance(one, Ended):
-                found.append(call_span(one, settings.origin))
-            elif settings.samples(one.request.trace_id, one.remote):
-                found.append(call_span(summarize(one, captures_content=settings.captures_content), settings.origin))
-        return found
+        return [
+            span_of(one, settings)
+            for one in tuple(self._kept)
+            if not isinstance(one, CallEnd) or settings.samples(one.request.trace_id, one.remote)
+        ]
 
 
-def _is_of(one: Kept, session_id: str, tenant_id: str) -> bool:
+def _is_of(one: Recorded, session_id: str, tenant_id: str) -> bool:
     if isinstance(one, CallEnd):
         return (one.request.session_id, one.request.tenant_id) == (session_id, tenant_id)
     if isinstance(one, Ended):

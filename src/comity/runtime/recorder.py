@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from comity.core.envelope import Request
 from comity.core.limits import SPANS_KEPT_MAX
 from comity.core.span import Attributes, Event, Kind, Link, Span, Status
-from comity.core.telemetry import PROVIDER, CallEnd, Ended, ExportStats, Settings, named, storable, summarize
+from comity.core.telemetry import PROVIDER, CallEnd, ExportStats, Recorded, Settings, named, storable, summarize
 from comity.core.trace_context import SAMPLED, TRACEPARENT, TRACESTATE, TraceContext
 from comity.engines.span_place import spans_path
 from comity.ports import Clock, Ids
@@ -69,29 +69,31 @@ class Recorder:
         self.new_span_id = ids.span_id
         self._clock = clock
         self._loop = loop
-        self._kept: deque[CallEnd | Ended | Span] = deque(maxlen=SPANS_KEPT_MAX)  # of a node without a store
-        self._gathered: list[Ended | Span] = []
+        self._kept: deque[Recorded] = deque(maxlen=SPANS_KEPT_MAX)  # of a node without a store
+        self._gathered: list[Any] = []  # as the next in line takes them: ends summarized for a store, whole for an exporter
         self._timer: asyncio.TimerHandle | None = None
         self._store: SpanStore | None = None
         self._exporter: OtlpExporter | None = None
         self._drain: SpanDrain | None = None
-        if store is not None or (settings.endpoint and not settings.is_disabled):
-            self._start_drain(store)
-        if not settings.is_disabled:
-            self.ended = self._kept.append if self._drain is None else self._take_end
-
-    def _start_drain(self, store: str | Path | None) -> None:
-        from comity.engines.span_drain import SpanDrain  # noqa: PLC0415  a node in memory needs none of this
-
-        if self.settings.endpoint and not self.settings.is_disabled:
+        if settings.endpoint and not settings.is_disabled:
             from comity.engines.otlp_export import OtlpExporter  # noqa: PLC0415  few nodes export
 
-            self._exporter = OtlpExporter(self.settings)
+            self._exporter = OtlpExporter(settings)
         if store is not None:
-            from comity.engines.span_store import SpanStore  # noqa: PLC0415
+            self._open(store)
+        if not settings.is_disabled:
+            self.ended = self._kept.append if self._hands_over_nothing else self._take_end
 
-            self._store = SpanStore(spans_path(store))
+    def _open(self, store: str | Path) -> None:
+        from comity.engines.span_drain import SpanDrain  # noqa: PLC0415  a node in memory needs none of this
+        from comity.engines.span_store import SpanStore  # noqa: PLC0415
+
+        self._store = SpanStore(spans_path(store))
         self._drain = SpanDrain(self.settings, self._store, self._exporter)
+
+    @property
+    def _hands_over_nothing(self) -> bool:
+        return self._drain is None and self._exporter is None
 
     @property
     def spans(self) -> SpanStore | MemorySpans:
@@ -191,7 +193,7 @@ class Recorder:
 
     def keep(self, span: Span) -> None:
         """Record an insight: it is kept whatever the load and the sampling."""
-        (self._kept.append if self._drain is None else self._take)(span)
+        (self._kept.append if self._hands_over_nothing else self._take)(span)
 
     def context(self, request: Request, remote: TraceContext | None, span_id: str = "") -> TraceContext:
         """Return where a call stands in its trace, as others are told."""
@@ -220,15 +222,18 @@ class Recorder:
             closed = asyncio.Event()
             self._drain.close(then=partial(self._loop.call_soon_threadsafe, closed.set))
             await closed.wait()
+        elif self._exporter is not None:
+            await asyncio.to_thread(self._exporter.close)
         if self._store is not None:
             self._store.close()
 
     def _take_end(self, end: CallEnd) -> None:
-        # What the span needs is read off at once: later, all of it would have left the processor's caches.
         if (end.remote is None and self._takes_all) or self.settings.samples(end.request.trace_id, end.remote):
-            self._take(summarize(end, captures_content=self._captures_content))
+            # What a store will need is read off at once: later, all of it would have left the processor's caches. Without
+            # one the end is kept as it is anyway, and a collector that is away may never ask for more.
+            self._take(end if self._store is None else summarize(end, captures_content=self._captures_content))
 
-    def _take(self, one: Ended | Span) -> None:
+    def _take(self, one: Recorded) -> None:
         gathered = self._gathered
         gathered.append(one)
         if len(gathered) == 1:
@@ -241,7 +246,7 @@ class Recorder:
             self._timer.cancel()
             self._timer = None
         batch, self._gathered = self._gathered, []
-        if self._store is None:
+        if self._drain is None:
             self._kept.extend(batch)
-        if batch and self._drain is not None:
-            self._drain.offer(batch)
+        if batch and (then := self._drain or self._exporter) is not None:
+            then.offer(batch)
