@@ -85,13 +85,19 @@ class TestSqliteHandoffs(HandoffContract):
                 journal.handoffs.open(heard[journal.node_id].append)
             await do(one, Step(change=Listen("one", ("-",)), now_ms=NOW))
             await do(two, Step(change=Listen("two", (LANE,)), now_ms=NOW))
-            await offer(one, made("h", made_by="one"))
+            await offer(one, made("h", made_by="one"), made("i", made_by="one"))
             await until(lambda: heard["two"])
             assert heard["two"] == [{f"+{LANE}"}]
             (taken,) = await take(two)
             await change(two, "h", Complete(Holder(ME, taken.fence), Reply.success(1)))
+            await until(lambda: heard["one"])
+            assert heard["one"] == [
+                {"!h"}
+            ]  # what it made has ended; that it was taken is for those who want to hear everything
+            await do(one, Step(change=Listen("one", ("*",)), now_ms=NOW))
+            await take(two)
             await until(lambda: len(heard["one"]) > 1)
-            assert heard["one"] == [{"=h"}, {"!h"}]  # taken, completed
+            assert heard["one"] == [{"!h"}, {"=i"}]
             assert one.handoffs.get("h").state is State.COMPLETED
             for journal in (one, two):
                 journal.handoffs.close()

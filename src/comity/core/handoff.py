@@ -93,6 +93,7 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
     State.TIMEOUT: {},
 }
 _PENDING, _ACCEPTED, _COMPLETED = State.PENDING, (Event.ACCEPT,), (Event.START, Event.COMPLETE)
+_WORDS: Final = {state: state.value for state in State}
 ENDED: Final = frozenset(state for state, events in TRANSITIONS.items() if not events)
 # Dead letters: ended without a result, and nobody withdrew them.
 DEAD: Final = frozenset({State.FAILED, State.REJECTED, State.TIMEOUT})
@@ -151,9 +152,10 @@ class Handoff(Struct, frozen=True, kw_only=True, gc=False):
     @property
     def due_at(self) -> int | None:
         """When somebody has to look at it unless something happens before: its deadline, or the end of its lease."""
-        if self.has_ended:
+        if self.state in ENDED:
             return None
-        return min(self.request.deadline_at, self.lease_until) if self.holder else self.request.deadline_at
+        deadline_at, lease_until = self.request.deadline_at, self.lease_until
+        return lease_until if self.holder and lease_until < deadline_at else deadline_at
 
     @property
     def is_free(self) -> bool:
@@ -389,7 +391,7 @@ def _renew(handoff: Handoff, change: Renew, now_ms: int) -> Outcome:
 
 
 def _is_lost(handoff: Handoff, by: Holder) -> bool:
-    return (by.name, by.fence) != (handoff.holder, handoff.fence)
+    return by.fence != handoff.fence or by.name != handoff.holder
 
 
 def _lost(handoff: Handoff) -> Refused:
@@ -397,23 +399,17 @@ def _lost(handoff: Handoff) -> Refused:
 
 
 def _accept(handoff: Handoff, change: Accept, now_ms: int) -> Outcome:
-    is_reserved_for_it = handoff.holder == change.holder and handoff.state is _PENDING
-    if not handoff.is_free and not is_reserved_for_it:
-        what = (
-            f"another receiver has {handoff.id}" if handoff.state is not State.PENDING else f"{handoff.id} is being looked at"
-        )
+    is_pending, holder = handoff.state is _PENDING, change.holder
+    is_reserved_for_it = is_pending and handoff.holder == holder
+    if not is_reserved_for_it and (handoff.holder or not is_pending):
+        what = f"{handoff.id} is being looked at" if is_pending else f"another receiver has {handoff.id}"
         return Outcome(handoff, Refused("HANDOFF_TAKEN", what))
-    held: dict[str, Any] = {
-        "holder": change.holder,
-        "receiver": change.receiver,
-        "lease_until": change.lease_until,
-        # Accepting what was reserved goes on with the same lease: what the receiver was given stays valid.
-        "fence": handoff.fence + (not is_reserved_for_it),
-    }
+    # Accepting what was reserved goes on with the same lease: what the receiver was given stays valid.
+    fence = handoff.fence if is_reserved_for_it else handoff.fence + 1
+    held = replace(handoff, holder=holder, receiver=change.receiver, fence=fence, lease_until=change.lease_until)
     if change.reserves:
-        return Outcome(replace(handoff, changed_at=now_ms, **held))
-    told = {"receiver": change.receiver}
-    return _move(handoff, _ACCEPTED, now_ms, data=told, attempts=handoff.attempts + 1, **held)
+        return Outcome(replace(held, changed_at=now_ms))
+    return _move(held, _ACCEPTED, now_ms, data={"receiver": change.receiver}, attempts=handoff.attempts + 1)
 
 
 def _release(handoff: Handoff, reason: str, now_ms: int) -> Outcome:
@@ -458,11 +454,13 @@ def _move(
             duration_ms=float(now_ms - request.created_at),
         )
         data = {"reason": reply.error.message, "code": reply.error.code} if reply.error is not None else None
-    number = handoff.history[-1].n + 1 if handoff.history else 1
-    entry = Entry(number, now_ms, kind or state.value, data)
+    history = handoff.history
+    number = history[-1].n + 1 if history else 1
+    if len(history) >= HANDOFF_HISTORY_MAX:
+        history = history[-(HANDOFF_HISTORY_MAX - 1) :]
+    history = (*history, Entry(number, now_ms, kind or _WORDS[state], data))
     if state in ENDED:
         changed["holder"] = ""
-    history = (*handoff.history[-(HANDOFF_HISTORY_MAX - 1) :], entry)
     moved = replace(handoff, state=state, changed_at=now_ms, history=history, reply=reply, **changed)
     if reply is None or not handoff.settles:
         return Outcome(moved, None, saved)

@@ -6,6 +6,7 @@ rule of the mailbox: each round gives every priority its turns, so nobody starve
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -65,9 +66,9 @@ class Step(Struct, eq=False, kw_only=True, gc=False):
     change: Change | Take | Sweep | Listen
     now_ms: int
     handoff_id: str = ""
-    outcomes: list[Outcome] = []
-    turns: dict[Priority, int] = {}  # after a `Take`
-    touched: list[tuple[Handoff | None, Handoff]] = []  # each handoff it changed, before and after
+    outcomes: Sequence[Outcome] = ()
+    turns: dict[Priority, int] | None = None  # after a `Take`
+    touched: Sequence[tuple[Handoff | None, Handoff]] = ()  # each handoff it changed, before and after
 
     @property
     def needs_sync(self) -> bool:
@@ -104,37 +105,47 @@ class Shelf(Protocol):
         ...
 
 
-def perform(shelf: Shelf, step: Step) -> list[Record]:
+def perform(shelf: Shelf, step: Step) -> Sequence[Record]:
     """Do one step and return what is to be written to the journal with it."""
-    step.outcomes, step.touched = [], []
+    change = step.change
+    if isinstance(change, Take):
+        return _change_all(shelf, step, [(handoff, change.accept) for handoff in _next(shelf, step, change)])
+    if isinstance(change, Sweep):
+        return _change_all(shelf, step, _overdue(shelf, step))
+    if isinstance(change, Listen):
+        shelf.listen(change.node_id, change.lanes)
+        return ()
+    before = shelf.get(step.handoff_id)
+    outcome = apply(before, change, now_ms=step.now_ms)
+    step.outcomes = (outcome,)
+    after = outcome.handoff
+    if after is not None and after is not before:
+        shelf.put(before, after)
+        step.touched = ((before, after),)
+    return outcome.records
+
+
+def _change_all(shelf: Shelf, step: Step, changes: Iterable[tuple[Handoff, Change]]) -> list[Record]:
+    outcomes: list[Outcome] = []
+    touched: list[tuple[Handoff | None, Handoff]] = []
     records: list[Record] = []
-    match step.change:
-        case Listen(node_id, lanes):
-            shelf.listen(node_id, lanes)
-        case Sweep():
-            _sweep(shelf, step, records)
-        case Take() as take:
-            for handoff in _next(shelf, step, take):
-                _change(shelf, step, handoff, take.accept, records)
-        case change:
-            _change(shelf, step, shelf.get(step.handoff_id), change, records)
+    for before, change in changes:
+        outcome = apply(before, change, now_ms=step.now_ms)
+        outcomes.append(outcome)
+        after = outcome.handoff
+        if after is not None and after is not before:
+            shelf.put(before, after)
+            touched.append((before, after))
+        records += outcome.records
+    step.outcomes, step.touched = outcomes, touched
     return records
 
 
-def _change(shelf: Shelf, step: Step, handoff: Handoff | None, change: Change, records: list[Record]) -> None:
-    outcome = apply(handoff, change, now_ms=step.now_ms)
-    step.outcomes.append(outcome)
-    records.extend(outcome.records)
-    if outcome.handoff is not None and outcome.handoff is not handoff:
-        shelf.put(handoff, outcome.handoff)
-        step.touched.append((handoff, outcome.handoff))
-
-
-def _sweep(shelf: Shelf, step: Step, records: list[Record]) -> None:
+def _overdue(shelf: Shelf, step: Step) -> Iterator[tuple[Handoff, Change]]:
     for handoff in shelf.due(step.now_ms):
         is_over = handoff.request.deadline_at <= step.now_ms
         why = f"{handoff.receiver} ({handoff.holder}) was not heard of any more"
-        _change(shelf, step, handoff, Expire() if is_over else Release(None, why), records)
+        yield handoff, Expire() if is_over else Release(None, why)
 
 
 def _next(shelf: Shelf, step: Step, take: Take) -> list[Handoff]:

@@ -37,31 +37,29 @@ def rings_of(touched: Iterable[tuple[Handoff | None, Handoff]], listeners: Mappi
     rings: Rings = {node_id: set() for node_id in listeners}
     everybody = [rings[node_id] for node_id, lanes in listeners.items() if EVERY in lanes]
     nobody: set[str] = set()
+    freed: set[str] = set()
     for before, after in touched:
-        handoff_id, state = after.request.request_id, after.state
+        handoff_id, state, holder = after.request.request_id, after.state, after.holder
         # That it is completed is no news to its holder, who did it.
         is_news = before is not None and before.holder and state is not _COMPLETED
-        if is_news and (before.holder != after.holder or before.fence != after.fence):  # type: ignore[union-attr]
+        if is_news and (before.holder != holder or before.fence != after.fence):  # type: ignore[union-attr]
             rings.get(node_of(before.holder), nobody).add(f"-{handoff_id}")  # type: ignore[union-attr]
         if state in ENDED:
             rings.get(after.made_by, nobody).add(f"!{handoff_id}")
             for told in everybody:
                 told.add(f"!{handoff_id}")
-        elif before is None:
-            for told in everybody:
-                told.add(f"={handoff_id}")
-        elif before.history is not after.history:  # more than a lease that was renewed
-            answered = before.question is not after.question
-            for told in (
-                rings.get(after.made_by, nobody),
-                rings.get(node_of(after.holder), nobody) if answered else nobody,
-                *everybody,
-            ):
-                told.add(f"={handoff_id}")
-        if state is _PENDING and not after.holder and (before is None or not before.is_free):
-            for node_id, lanes in listeners.items():
-                if after.lane in lanes:
-                    rings[node_id].add(f"+{after.lane}")
+        else:
+            if before is None or before.history is not after.history:  # more than a lease that was renewed
+                for told in everybody:
+                    told.add(f"={handoff_id}")
+                if before is not None and before.question is not after.question:  # who asked may be told
+                    rings.get(node_of(holder), nobody).add(f"={handoff_id}")
+            if state is _PENDING and not holder and (before is None or not before.is_free):
+                freed.add(after.lane)
+    for lane in freed:
+        for node_id, lanes in listeners.items():
+            if lane in lanes:
+                rings[node_id].add(f"+{lane}")
     return {node_id: topics for node_id, topics in rings.items() if topics}
 
 

@@ -118,12 +118,14 @@ class SqliteShelf:
         for one in read_many(self._connection, (handoff_id for handoff_id in handoff_ids if handoff_id not in known)):
             self._know(one)
 
-    def _know(self, handoff: Handoff) -> None:
-        request = handoff.request
-        self._known[request.request_id] = handoff
-        is_large = len(request.body) + len(request.message) > _KNOWN_BYTES_MAX or len(handoff.history) > _KNOWN_ENTRIES_MAX
+    def _know(self, handoff: Handoff) -> str:
+        request, history = handoff.request, handoff.history
+        handoff_id = request.request_id
+        self._known[handoff_id] = handoff
+        is_large = len(history) > _KNOWN_ENTRIES_MAX or len(request.body) + len(request.message) > _KNOWN_BYTES_MAX
         if is_large or handoff.state in ENDED:
-            self._passing.append(request.request_id)
+            self._passing.append(handoff_id)
+        return handoff_id
 
     def close(self) -> None:
         """Write what is left, and forget what is not to be remembered."""
@@ -137,27 +139,29 @@ class SqliteShelf:
 
     def put(self, before: Handoff | None, after: Handoff) -> None:
         """Keep one as it is now."""
-        handoff_id = after.request.request_id
-        self._know(after)
+        handoff_id = self._know(after)
         # Of several changes in one transaction the last is written; the request, only if the handoff is new.
-        first = self._unwritten.get(handoff_id, (before, after))[0]
-        self._unwritten[handoff_id] = (first, after)
+        earlier = self._unwritten.get(handoff_id)
+        self._unwritten[handoff_id] = (before if earlier is None else earlier[0], after)
 
     def flush(self) -> None:
         """Write what was put: new ones, those that changed, and the few whose result is in another trace now."""
         made: list[Any] = []
         changed: list[Any] = []
-        for before, after in self._unwritten.values():
+        moved: list[tuple[str, str]] = []
+        for handoff_id, (before, after) in self._unwritten.items():
             if before is None:
-                made += (*_asked(after), *_standing(after))
+                made += _asked(after)
+                made += _standing(after)
             else:
-                changed += (after.request.request_id, *_standing(after))
+                changed.append(handoff_id)
+                changed += _standing(after)
+                if before.result_trace_id != after.result_trace_id:
+                    moved.append((after.result_trace_id, handoff_id))
         bulk.insert(self._connection, _INSERT, _MARKS, "", made)
         bulk.insert(self._connection, _INSERT, _CHANGE_MARKS, _CHANGED, changed)
-        for before, after in self._unwritten.values():
-            if before is not None and before.result_trace_id != after.result_trace_id:
-                trace = (after.result_trace_id, after.request.request_id)
-                self._connection.execute("UPDATE handoffs SET result_trace_id = ? WHERE id = ?", trace)
+        if moved:
+            self._connection.executemany("UPDATE handoffs SET result_trace_id = ? WHERE id = ?", moved)
         self._unwritten.clear()
 
     def due(self, now_ms: int) -> list[Handoff]:
@@ -235,6 +239,7 @@ def _standing(handoff: Handoff) -> tuple[Any, ...]:
         handoff.question,
         handoff.history,
     )
+    reply = handoff.reply
     return (
         _STATES[handoff.state],
         handoff.holder,
@@ -242,7 +247,7 @@ def _standing(handoff: Handoff) -> tuple[Any, ...]:
         handoff.lease_until,
         handoff.due_at or 0,
         bytearray(_encode(standing)),
-        "" if handoff.reply is None else bytearray(_encode(handoff.reply)),
+        "" if reply is None else bytearray(_encode(reply)),
     )
 
 

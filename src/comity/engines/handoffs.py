@@ -180,7 +180,7 @@ class MemoryHandoffs:
     def look_for_the_dead(self) -> None:
         """There are none."""
 
-    def perform(self, step: Step) -> list[Record]:
+    def perform(self, step: Step) -> Sequence[Record]:
         """Do a step; who hears of it hears of it soon."""
         records = perform(self, step)
         if step.touched and self._heard is not None:

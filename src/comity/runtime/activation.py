@@ -106,33 +106,31 @@ _NOBODY: Mailbox[Call] = Mailbox()  # nobody waits in a lane
 class Lane(Activation):
     """Where work waits that is done elsewhere: not in memory, and never started here."""
 
-    __slots__ = ("_accept", "_waiting")
+    __slots__ = ("_takes", "_waiting", "note")
 
-    def __init__(
-        self, agent: Agent, address: str, journal: Journal, waiting: int, accept: Callable[[Call, str], None] | None
-    ) -> None:
+    def __init__(self, agent: Agent, address: str, journal: Journal, waiting: int, *, takes: bool) -> None:
         super().__init__(agent, address, journal, _NOBODY)
         self._waiting = waiting
-        self._accept = accept
+        self._takes = takes
+        self.note = ""  # what the audit is to say of the call it took
 
     @property
     def is_full(self) -> bool:
         """Who comes waits for somebody to take it, unless somebody here waits for that in its stead."""
-        return self._accept is not None
+        return self._takes
 
     def can_start(self) -> bool:
         """Return whether somebody here waits in its stead."""
-        return self._accept is None
+        return not self._takes
 
     def place(self) -> int:
         """Return the place of the next one."""
         return self._waiting + 1
 
-    def accept(self, call: Call, note: str) -> bool:
-        """Take a call that was admitted, with a note for the audit; return whether it is taken, or goes on here."""
-        if self._accept is not None:
-            self._accept(call, note)
-        return self._accept is not None
+    def accept(self, note: str) -> bool:
+        """Return whether a call that was admitted is taken, with a note for the audit, or goes on here."""
+        self.note = note
+        return self._takes
 
 
 class Activations:

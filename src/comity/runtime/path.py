@@ -296,7 +296,7 @@ class CallPath:
         if world.findings:
             call.warnings = tuple(map(str, world.findings))
             note = "; ".join(filter(None, (note, admission.told(world.findings))))
-        if lane is not None and lane.accept(call, note):
+        if lane is not None and lane.accept(note):
             return call
         if has_fallback or (way is not None and way.fence is None):  # the breaker of one that is sent is another node's
             call.skips_primary = True

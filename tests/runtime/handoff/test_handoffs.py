@@ -400,6 +400,26 @@ async def test_serving_turns_what_is_returned_and_raised_into_ends(make_node, wa
         serving.cancel()
 
 
+class Stop(BaseException):
+    """Ends a program."""
+
+
+async def test_who_is_stopped_while_serving_has_done_what_was_done_and_gives_the_rest_back(make_node):
+    def stop(handoff):
+        if handoff.inputs["n"] == 1:
+            raise Stop
+        return "done"
+
+    async with make_node() as node:
+        manager, receiver = pair(node)
+        made = [await manager.create_handoff("o11y", "investigate", inputs={"n": number}) for number in range(3)]
+        with pytest.raises(Stop):
+            await receiver.serve(stop, concurrency=3)
+        await receiver.close()
+        found = [await manager.get_handoff_status(one) for one in made]
+        assert [one.state for one in found] == [State.COMPLETED, State.PENDING, State.PENDING]
+
+
 # --- receivers that die ---
 
 

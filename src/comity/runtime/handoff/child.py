@@ -50,8 +50,8 @@ async def _hand_off(path: CallPath, parent: Call, draft: Draft, expected: Expect
     if opened is None:
         agent = arrival.agent or ANYBODY
         lane_name = lane_of(request.tenant_id, request.target)
-        waiting = desk.count_waiting(lane_name, agent.pending_max)
-        lane = Lane(agent, request.target, desk.journal, waiting, None)
+        waiting = desk.count_waiting(lane_name, agent.pending_max, desk.now_ms)
+        lane = Lane(agent, request.target, desk.journal, waiting, takes=False)
         opened = path.hand_off(replace(arrival, request=request, capability=capability), lane, now_ns, parent)
     return opened if isinstance(opened, Reply) else await path.reply_of(opened)
 
@@ -85,7 +85,7 @@ async def done_elsewhere(desk: Handoffs, request: Request) -> Reply:
                 await ear.wait(request.deadline_at)
                 handoff = desk.queue.get(request.request_id) or handoff
         except asyncio.CancelledError:
-            desk.post(Cancel("the call it was made for has ended"), request.request_id)
+            desk.post(desk.step(Cancel("the call it was made for has ended"), request.request_id))
             raise
     assert handoff.reply is not None
     return _as_answer(desk, request, handoff.reply)

@@ -23,25 +23,28 @@ class Ear:
 
     def __enter__(self) -> Self:
         for topic in self._topics:
-            self._ears[topic] = (*self._ears.get(topic, ()), self)
+            others = self._ears.get(topic)
+            self._ears[topic] = (self,) if others is None else (*others, self)
         return self
 
     def __exit__(self, *_: object) -> None:
         for topic in self._topics:
-            others = tuple(ear for ear in self._ears.pop(topic) if ear is not self)
-            if others:
-                self._ears[topic] = others
+            ears = self._ears.pop(topic)
+            if len(ears) > 1:
+                self._ears[topic] = tuple(ear for ear in ears if ear is not self)
 
-    async def wait(self, due_at: int | None) -> None:
-        """Wait until something was heard; `due_at` is when somebody has to look at the queue anyway."""
+    def wait(self, due_at: int | None) -> asyncio.Future[None]:
+        """Return what to wait for until something is heard; `due_at` is when somebody has to look at the queue anyway."""
         self._arm(due_at)
-        if not self._is_rung:
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
-        self._is_rung = False
+        waiter = self._waiter = asyncio.get_running_loop().create_future()
+        if self._is_rung:
+            self._is_rung = False
+            waiter.set_result(None)
+        return waiter
 
     def ring(self) -> None:
-        """Wake who waits."""
-        self._is_rung = True
-        if self._waiter is not None and not self._waiter.done():
+        """Wake who waits, or will."""
+        if self._waiter is None or self._waiter.done():
+            self._is_rung = True
+        else:
             self._waiter.set_result(None)

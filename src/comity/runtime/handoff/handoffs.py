@@ -20,11 +20,12 @@ from msgspec.structs import replace
 
 from comity.core import guardrail
 from comity.core.admission import Refused
-from comity.core.envelope import ExpectedOutput, Reply, Request
+from comity.core.envelope import SUCCESS, ExpectedOutput, Reply, Request
 from comity.core.expected_output import output_problems
 from comity.core.guardrail import Guardrail
 from comity.core.handoff import (
     ATTEMPTS_MAX,
+    ENDED,
     Change,
     Entry,
     Handoff,
@@ -55,6 +56,7 @@ from comity.runtime.privacy import Privacy
 log = logging.getLogger("comity")
 
 TIMEOUT_MS: Final = 300_000
+_MADE_KEPT_MAX: Final = 1_024  # what most nodes have under way; of more, the store is asked
 _COUNT_AGAIN_MS: Final = 1_000
 _LOOK_FOR_THE_DEAD_S: Final = 1.0
 _LOOK_AFTER_FAILURE_S: Final = 1.0
@@ -105,8 +107,9 @@ class Handoffs:
         self._heartbeat: asyncio.TimerHandle | None = None
         self._retry: asyncio.TimerHandle | None = None  # everybody looks again, after the store could not be read
         self._tasks: set[asyncio.Task[None]] = set()
+        self.is_closed = False
         self.queue.open(self._hear)
-        self.post(Listen(self.node_id, ("-",)))
+        self.post(self.step(Listen(self.node_id, ("-",))))
         # Whoever this node takes the place of may be dying just now.
         self._again = self._loop.call_later(_LOOK_FOR_THE_DEAD_S, self._look_for_the_dead)
 
@@ -117,8 +120,9 @@ class Handoffs:
                 timer.cancel()
         for task in self._tasks:
             task.cancel()
-        self.post(Listen(self.node_id, ()))
+        self.post(self.step(Listen(self.node_id, ())))
         self.queue.close()
+        self.is_closed = True
 
     @property
     def now_ms(self) -> int:
@@ -140,49 +144,46 @@ class Handoffs:
     ) -> Handoff:
         """Hand work off and return it once it is durable. Raises the error class that says who must act."""
         now_ns = self._clock.now_ns()
-        new_id, trace_id = self._ids.new_request(now_ns // 1_000_000)
+        now_ms = now_ns // 1_000_000
+        new_id, trace_id = self._ids.new_request(now_ms)
         arrival = self.reader.read(draft, identity, None, request_id or new_id, now_ns, trace_id)
+        more = {"metadata": metadata} if metadata else {}
         chain = () if source is None else (source,)
-        request = replace(arrival.request, source=source, chain=chain, expected_output=expected, metadata=metadata or {})
+        request = replace(arrival.request, source=source, chain=chain, expected_output=expected, **more)
         if request_id is not None and (known := self._known(request)) is not None:
             return known
-        lane = lane_of(request.tenant_id, request.target)
-        offered: list[Step] = []
-
-        def accept(call: Call, note: str) -> None:
-            handoff = Handoff(
-                request=call.request,
-                lane=lane,
-                made_by=self.node_id,
-                attempts_max=attempts_max,
-                result_trace_id=call.request.trace_id,
-            )
-            self.remember(handoff)  # before anybody can end it
-            offered.append(self.step(Offer(handoff, note), handoff.id))
-
-        agent = arrival.agent or ANYBODY
-        queued = Lane(agent, request.target, self.journal, self.count_waiting(lane, agent.pending_max), accept)
+        lane, agent = lane_of(request.tenant_id, request.target), arrival.agent or ANYBODY
+        waiting = self.count_waiting(lane, agent.pending_max, now_ms)
+        queued = Lane(agent, request.target, self.journal, waiting, takes=True)
         opened = self._path.hand_off(replace(arrival, request=request), queued, now_ns)
         if isinstance(opened, Reply):
             await self._path.recorded()
             opened.unwrap()
-        (step,) = offered
+        assert isinstance(opened, Call)  # a refusal was raised
+        request = opened.request  # as it may leave
+        handoff = Handoff(
+            request=request, lane=lane, made_by=self.node_id, attempts_max=attempts_max, result_trace_id=request.trace_id
+        )
+        self.remember(handoff)  # before anybody can end it
+        step = Step(handoff_id=request.request_id, change=Offer(handoff, queued.note), now_ms=now_ms)
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        self.journal.append((step,), partial(self._done, step, waiter))
         try:
-            return checked((await self.perform(step)).outcome)
+            await waiter
+            return checked(step.outcome)
         except ComityError:
-            self._made.pop(step.handoff_id, None)
+            self._made.pop(request.request_id, None)
             raise
 
     def remember(self, handoff: Handoff) -> None:
         """Note a handoff of this node, so that whoever waits for it need not look into the store."""
         self._made[handoff.id] = handoff
-        while len(self._made) > SETTLED_KEPT_MAX:
+        if len(self._made) > _MADE_KEPT_MAX:
             self._made.popitem(last=False)
 
-    def count_waiting(self, lane: str, most: int) -> int:
+    def count_waiting(self, lane: str, most: int, now_ms: int) -> int:
         """Return how many wait in a lane: at least as many as there are, and exactly if that is a reason to refuse."""
         waiting, counted_at = self._waiting.get(lane, (most, 0))
-        now_ms = self.now_ms
         if waiting >= most or now_ms - counted_at > _COUNT_AGAIN_MS:
             waiting, counted_at = self.queue.count_free(lane), now_ms
             if len(self._waiting) > SETTLED_KEPT_MAX:
@@ -217,12 +218,13 @@ class Handoffs:
             self._ring(tuple(self._ears))  # whoever waits here waits in vain; when they go on waiting they are told
         else:
             for _, handoff in step.touched:
-                if not handoff.has_ended:
+                if handoff.state not in ENDED:
                     continue
                 if handoff.settles:
                     self._record(handoff)
-                if handoff.id in self._made:
-                    self._made[handoff.id] = handoff
+                handoff_id = handoff.request.request_id
+                if handoff_id in self._made:
+                    self._made[handoff_id] = handoff
         if waiter is None or waiter.done():
             return
         if error is None:
@@ -243,15 +245,15 @@ class Handoffs:
         """Return a step, to be done now."""
         return Step(handoff_id=handoff_id, change=change, now_ms=self.now_ms)
 
-    def post(self, change: Any, handoff_id: str = "") -> None:
-        """Do a step nobody waits for."""
-        step = self.step(change, handoff_id)
-        self.journal.append((step,), partial(self._posted, step))
+    def post(self, *steps: Step) -> None:
+        """Do steps nobody waits for."""
+        self.journal.append(steps, partial(self._posted, steps))
 
-    def _posted(self, step: Step, error: Exception | None) -> None:
-        self._done(step, None, error)
-        if error is None and step.outcomes and (refusal := step.outcome.refusal) is not None:
-            log.info("%s: %s", step.handoff_id, refusal.message)  # it ended, or was lost, before
+    def _posted(self, steps: tuple[Step, ...], error: Exception | None) -> None:
+        for step in steps:
+            self._done(step, None, error)
+            if error is None and step.outcomes and (refusal := step.outcome.refusal) is not None:
+                log.info("%s: %s", step.handoff_id, refusal.message)  # it ended, or was lost, before
 
     # --- hearing ---
 
@@ -277,7 +279,7 @@ class Handoffs:
 
     def _attend(self, topics: set[str] | None) -> None:
         if topics is None and self.queue.knows_of_the_dead:
-            self.post(Sweep())
+            self.post(self.step(Sweep()))
         heard = tuple(self._ears) if topics is None else topics
         open_ = [one.id for one in self._made.values() if not one.has_ended] if topics is None else ()
         ended = open_ or [one for topic in heard if topic[0] == "!" and self._is_open(one := topic[1:])]
@@ -342,7 +344,7 @@ class Handoffs:
             self._again = self._loop.call_later(_LOOK_AFTER_FAILURE_S, self._look_for_the_dead)
             return
         if self.queue.knows_of_the_dead:
-            self.post(Sweep())
+            self.post(self.step(Sweep()))
 
     async def sweep(self) -> None:
         """Write down what has run out; whom it concerns is rung."""
@@ -417,21 +419,20 @@ class Handoffs:
             code = "OUTPUT_TOO_LARGE" if error.code == "ENVELOPE_TOO_LARGE" else "OUTPUT_VALIDATION_FAILED"
             raise TargetError(str(error), code=code, problems=error.problems) from None
         expected = request.expected_output
-        problems = () if expected is None else output_problems(expected, unpack(raw), len(raw))
+        problems: tuple[Problem, ...] = () if expected is None else output_problems(expected, unpack(raw), len(raw))
         problems = problems or self._declared_problems(request, raw)
         if problems:
             what = "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
             raise TargetError(what, code="OUTPUT_VALIDATION_FAILED", problems=problems)
         raw, saved = self.hidden(request, raw)
-        more: tuple[Saved, ...] = ()
         if message:
             words, more = self.hidden(request, msgspec.json.encode(message))
-            message = unpack(words)
-        reply = Reply.success(unpack(raw), message=message, confidence=confidence)
+            message, saved = unpack(words), (*saved, *more)
+        reply = Reply(status=SUCCESS, data=unpack(raw), message=message, confidence=confidence)
         if self._guardrails:
             reply = guardrail.release(request, reply, self._guardrails)
             reply.unwrap()  # one that was stopped is no result
-        return reply, (*saved, *more)
+        return reply, saved
 
     def _declared_problems(self, request: Request, raw: bytes) -> tuple[Problem, ...]:
         address = self._path.registry.resolve(request.target)
@@ -441,28 +442,31 @@ class Handoffs:
 
     def hidden(self, request: Request, raw: bytes) -> tuple[bytes, tuple[Saved, ...]]:
         """Hide personal data in what a receiver says; return what is to be kept for it."""
-        return self._hidden(request, raw, result_session(request.request_id))
+        if self._privacy is None or not self._privacy.may_hold(raw):  # as most of it
+            return raw, ()
+        return self._hidden(self._privacy, request, raw, result_session(request.request_id))
 
     def hidden_answer(self, request: Request, raw: bytes) -> tuple[bytes, tuple[Saved, ...]]:
         """Hide personal data in what a receiver is told."""
-        return self._hidden(request, raw, request.session_id)
-
-    def _hidden(self, request: Request, raw: bytes, session_id: str) -> tuple[bytes, tuple[Saved, ...]]:
         if self._privacy is None or not self._privacy.may_hold(raw):
             return raw, ()
+        return self._hidden(self._privacy, request, raw, request.session_id)
+
+    def _hidden(self, privacy: Privacy, request: Request, raw: bytes, session_id: str) -> tuple[bytes, tuple[Saved, ...]]:
         sessions = self.sessions
         live = sessions.find(request.tenant_id, session_id) or sessions.begin(
             request.tenant_id, request.user_id, session_id, request.created_at
         )
-        raw = self._privacy.hide_data(raw, lambda: sessions.vault(live))
+        raw = privacy.hide_data(raw, lambda: sessions.vault(live))
         return raw, sessions.saved_vault(live)
 
     def shown(self, handoff: Handoff) -> Handoff:
         """Return a handoff as its user may see it: personal data back in its place."""
         request, sessions = handoff.request, self.sessions
-        plain = _encode((request, handoff.reply, handoff.question, handoff.history))
-        if not _MAY_HIDE(plain):  # as in most
+        texts = (request.body, request.message, request.objective, request.context)  # all of it that is ever hidden
+        if not _MAY_HIDE(_encode((texts, handoff.reply, handoff.question, handoff.history))):  # as in most
             return handoff
+        plain = _encode((request, handoff.reply, handoff.question, handoff.history))
         theirs = result_session(request.request_id)
         if handoff.holder or handoff.has_ended:  # its receiver may have hidden more since this node looked
             sessions.forget(request.tenant_id, theirs)

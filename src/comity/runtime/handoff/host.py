@@ -24,6 +24,7 @@ class HandoffHost:
         self._node = node or self._owned
         self._is_started = node is not None
         self._is_closed = False
+        self._desk: Handoffs | None = None  # once it is known
 
     async def desk(self) -> Handoffs:
         """Return the handoffs of the node, which is started if need be."""
@@ -33,7 +34,8 @@ class HandoffHost:
         if not self._is_started:
             self._is_started = True
             await self._node.start()
-        return self._node.handoffs
+        self._desk = self._node.handoffs
+        return self._desk
 
     async def __aenter__(self) -> Self:
         await self.desk()
@@ -47,5 +49,6 @@ class HandoffHost:
     async def close(self) -> None:
         """End; a node of its own ends with it."""
         self._is_closed = True
+        self._desk = None
         if self._owned is not None and self._is_started:
             await self._owned.close()

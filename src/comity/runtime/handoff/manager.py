@@ -14,6 +14,7 @@ from comity.core.envelope import Background, ExpectedOutput, Priority
 from comity.core.handoff import (
     ATTEMPTS_MAX,
     DEAD,
+    ENDED,
     Answer,
     Cancel,
     Entry,
@@ -90,15 +91,18 @@ class AsyncHandoffManager(HandoffHost):
         Raises the error class of a refusal. A repeated `handoff_id` hands nothing off twice.
         """
         capability = capability_id or to_agent or ""
-        inputs = dict(inputs) if isinstance(inputs, Mapping) else inputs
+        if inputs is not None and type(inputs) is not dict and isinstance(inputs, Mapping):
+            inputs = dict(inputs)
         word = "normal" if priority == "medium" else priority  # what the origin's storage calls it
         draft = Draft(to_agent or capability, capability, inputs, objective, task, timeout_ms, word, context, limits, "none")
-        desk = await self.desk()
+        desk = self._desk
+        if desk is None or desk.is_closed:
+            desk = await self.desk()
         handoff = await desk.create(
             draft,
             Identity(self.user_id, self.tenant_id, self.session_id),
             source=self.agent_id,
-            expected=_expected(expected_output),
+            expected=None if expected_output is None else _expected(expected_output),
             request_id=handoff_id,
             attempts_max=attempts_max,
             metadata={"project_id": self.project_id} if self.project_id else None,
@@ -136,28 +140,28 @@ class AsyncHandoffManager(HandoffHost):
 
     async def await_result(self, handoff_id: str, timeout_ms: int | None = None) -> Handoff:
         """Wait until a handoff has ended, or for so long, and return it as it stands then."""
-        desk = await self.desk()
+        desk = self._desk
+        if desk is None or desk.is_closed:
+            desk = await self.desk()
         is_own = self._checked(desk.find(handoff_id), handoff_id).made_by == desk.node_id
         if is_own and timeout_ms is None:
             return await self._ended(desk, handoff_id)
+        hearing = contextlib.nullcontext() if is_own else self._hearing(desk)  # of the end of its own, a node always hears
         try:
-            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000), self._hearing(desk, handoff_id):
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000), hearing:
                 return await self._ended(desk, handoff_id)
         except TimeoutError:
             return await self.get_handoff_status(handoff_id)
 
     async def _ended(self, desk: Handoffs, handoff_id: str) -> Handoff:
         with desk.ear(f"!{handoff_id}") as ear:
-            while not (handoff := self._checked(desk.find(handoff_id), handoff_id)).has_ended:
+            while (handoff := self._checked(desk.find(handoff_id), handoff_id)).state not in ENDED:
                 await ear.wait(handoff.request.deadline_at)
         return desk.shown(handoff)
 
     @contextlib.asynccontextmanager
-    async def _hearing(self, desk: Handoffs, handoff_id: str) -> AsyncIterator[None]:
-        """Hear of a handoff, whichever node made it."""
-        if self._checked(desk.find(handoff_id), handoff_id).made_by == desk.node_id:
-            yield
-            return
+    async def _hearing(self, desk: Handoffs) -> AsyncIterator[None]:
+        """Hear of everything that happens to any handoff."""
         await desk.listen((EVERY,))
         try:
             yield
@@ -188,7 +192,7 @@ class AsyncHandoffManager(HandoffHost):
     async def events(self, handoff_id: str, after: int = 0) -> AsyncIterator[Entry]:
         """Yield what happens to a handoff, beginning after number `after`, until it has ended."""
         desk = await self.desk()
-        async with self._hearing(desk, handoff_id):
+        async with self._hearing(desk):
             with desk.ear(f"={handoff_id}", f"!{handoff_id}") as ear:
                 while True:
                     handoff = desk.shown(self._mine(desk, handoff_id))
@@ -240,14 +244,13 @@ class AsyncHandoffManager(HandoffHost):
         return handoff
 
     def _is_mine(self, handoff: Handoff) -> bool:
-        return (handoff.request.tenant_id, handoff.request.user_id) == (self.tenant_id, self.user_id)
+        request = handoff.request
+        return request.user_id == self.user_id and request.tenant_id == self.tenant_id
 
 
-def _expected(given: Mapping[str, Any] | ExpectedOutput | None) -> ExpectedOutput | None:
-    if given is None:
-        return None
+def _expected(given: Mapping[str, Any] | ExpectedOutput) -> ExpectedOutput:
     try:
-        return msgspec.convert(given, ExpectedOutput | None, strict=True)
+        return msgspec.convert(given, ExpectedOutput, strict=True)
     except msgspec.ValidationError as error:
         raise CallerError(f"expected_output: {error}", code="INPUT_VALIDATION_FAILED") from None
 

@@ -7,7 +7,8 @@ import contextlib
 import contextvars
 import inspect
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -79,13 +80,11 @@ class AsyncHandoffReceiver(HandoffHost):
         self._holder = ""
         self._held: dict[str, Handoff] = {}  # as they were when it got them
         self._running: dict[str, asyncio.Task[None]] = {}  # of `serve`
-        self._desk: Handoffs | None = None
 
     async def desk(self) -> Handoffs:
         """Return the handoffs of the node; the first time, begin to hear of what is for this receiver."""
         desk = await super().desk()
-        if self._desk is None:
-            self._desk = desk
+        if not self._holder:
             self._holder = desk_name(self.agent_id) if self._keeps else desk.new_holder()
             await desk.listen((self._want.own_lane, *self._want.lanes))
         return desk
@@ -112,6 +111,7 @@ class AsyncHandoffReceiver(HandoffHost):
         """
         while True:
             for handoff in await self._next(1, reserves=True):
+                self._got(handoff)
                 yield handoff
 
     async def peek_handoffs(self) -> AsyncIterator[Handoff]:
@@ -129,7 +129,10 @@ class AsyncHandoffReceiver(HandoffHost):
 
     async def take(self, most: int = 1) -> list[Handoff]:
         """Wait for work and return it, at least one and at most so many, accepted in the same step."""
-        return await self._next(most, reserves=False)
+        taken = await self._next(most, reserves=False)
+        for handoff in taken:
+            self._got(handoff)
+        return taken
 
     async def poll(self, most: int = 100) -> list[Handoff]:
         """Return what waits for this receiver now, without taking anything."""
@@ -150,19 +153,17 @@ class AsyncHandoffReceiver(HandoffHost):
                 if any(desk.queue.count_free(lane) for lane in lanes):
                     accept = Accept(self._holder, self.agent_id, now_ms + self.lease_ms, reserves)
                     step = await desk.perform(Step(change=Take(self._want, accept, most, self._turns), now_ms=now_ms))
-                    self._turns = step.turns
+                    self._turns = step.turns or self._turns
                     taken = [one.handoff for one in step.outcomes if one.refusal is None and one.handoff is not None]
                     if taken:
-                        for handoff in taken:
-                            self._got(desk, handoff)
                         return taken
                     due_at = desk.queue.next_due()
                 await ear.wait(due_at)
 
-    def _got(self, desk: Handoffs, handoff: Handoff) -> None:
+    def _got(self, handoff: Handoff) -> None:
         self._held[handoff.id] = handoff
-        if handoff.state is not State.PENDING and not self._keeps:
-            desk.hold(handoff, self.lease_ms, self._lost)
+        if handoff.state is not State.PENDING and not self._keeps and self._desk is not None:
+            self._desk.hold(handoff, self.lease_ms, self._lost)
 
     def _lost(self, handoff_id: str) -> None:
         """Its lease was lost, or somebody ended it: whatever is still being done for it is in vain."""
@@ -179,7 +180,7 @@ class AsyncHandoffReceiver(HandoffHost):
         if found is None or not self._want.matches(found):
             raise CallerError(f"no handoff {handoff_id!r} for {self.agent_id}", code="HANDOFF_UNKNOWN")
         handoff = await desk.change(handoff_id, Accept(self._holder, self.agent_id, desk.now_ms + self.lease_ms))
-        self._got(desk, handoff)
+        self._got(handoff)
         return handoff
 
     async def reject(self, handoff_id: str, reason: str) -> Handoff:
@@ -187,7 +188,7 @@ class AsyncHandoffReceiver(HandoffHost):
         desk = await self.desk()
         if handoff_id not in self._held:
             accept = Accept(self._holder, self.agent_id, desk.now_ms + self.lease_ms, reserves=True)
-            self._got(desk, await desk.change(handoff_id, accept))
+            self._got(await desk.change(handoff_id, accept))
         return await self._end(desk, handoff_id, Reject(_by(self._mine(handoff_id)), reason))
 
     async def progress(self, handoff_id: str, data: Any) -> None:
@@ -259,33 +260,45 @@ class AsyncHandoffReceiver(HandoffHost):
             while True:
                 while len(self._running) >= concurrency:
                     await asyncio.wait(self._running.values(), return_when=asyncio.FIRST_COMPLETED)
-                for handoff in await self.take(concurrency - len(self._running)):
-                    doing = partial(work, handoff) if is_async else self._do_at_once(handoff, work)
-                    if doing is not None:
-                        self._spawn(handoff.id, self._do(handoff.id, doing))
+                taken = await self._next(concurrency - len(self._running), reserves=False)
+                if is_async:
+                    for handoff in taken:
+                        self._spawn(handoff, partial(work, handoff))
+                else:
+                    self._do_at_once(taken, work)
         finally:
             for task in self._running.values():
                 task.cancel()
 
-    def _spawn(self, handoff_id: str, doing: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(doing, name=handoff_id)
-        self._running[handoff_id] = task
-        task.add_done_callback(lambda _: self._running.pop(handoff_id, None))
+    def _spawn(self, handoff: Handoff, doing: Doing) -> None:
+        self._got(handoff)
+        task = asyncio.create_task(self._do(handoff.id, doing), name=handoff.id)
+        self._running[handoff.id] = task
+        task.add_done_callback(lambda _: self._running.pop(handoff.id, None))
 
-    def _do_at_once(self, handoff: Handoff, work: Work) -> Doing | None:
-        """Do what a plain function does, without a task of its own; return what there is still to wait for."""
+    def _do_at_once(self, taken: list[Handoff], work: Work) -> None:
+        """Do what a plain function does, without tasks; what there is still to wait for gets one."""
+        desk = self._desk
+        assert desk is not None
+        rest, done = deque(taken), list[Step]()
         try:
-            result = contextvars.copy_context().run(work, handoff)
-            if inspect.isawaitable(result):
-                return lambda: result
-            assert self._desk is not None
-            reply, saved = self._desk.answer(handoff.request, result)
-        except Exception as error:  # noqa: BLE001  the task boundary
-            return partial(_raised, error)
-        self._desk.let_go(handoff.id)
-        del self._held[handoff.id]
-        self._desk.post(Complete(_by(handoff), reply, "", saved), handoff.id)
-        return None
+            while rest:
+                handoff = rest[0]
+                try:
+                    result = contextvars.copy_context().run(work, handoff)
+                    if hasattr(result, "__await__"):
+                        self._spawn(handoff, partial(_itself, result))
+                    else:
+                        reply, saved = desk.answer(handoff.request, result)
+                        done.append(desk.step(Complete(_by(handoff), reply, "", saved), handoff.request.request_id))
+                except Exception as error:  # noqa: BLE001  the task boundary
+                    self._spawn(handoff, partial(_raised, error))
+                rest.popleft()
+        finally:
+            if done:
+                desk.post(*done)
+            for handoff in rest:  # the program is to end: so that closing gives them back
+                self._got(handoff)
 
     async def _do(self, handoff_id: str, doing: Doing) -> None:
         try:
@@ -318,12 +331,16 @@ class AsyncHandoffReceiver(HandoffHost):
             return await desk.change(handoff_id, change)
         except CallerError as error:
             if error.code == "HANDOFF_STATE_CONFLICT":  # it cannot end so, and goes on
-                self._got(desk, mine)
+                self._got(mine)
             raise
 
 
 async def _raised(error: Exception) -> Any:
     raise error
+
+
+async def _itself(result: Awaitable[Any]) -> Any:
+    return await result
 
 
 def _by(handoff: Handoff) -> Holder:
