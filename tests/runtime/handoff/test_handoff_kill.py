@@ -58,6 +58,7 @@ class Receivers:
         self.pids: list[int] = []
         self.killed_ns: dict[int, int] = {}
         self.said: list[tuple[int, str, int, str, int]] = []  # pid, word, time, handoff, fence
+        self._at_work: dict[int, set[str]] = defaultdict(set)  # by pid: what it has begun and not ended
         self._ready: dict[int, asyncio.Event] = {}
         self._hearing: set[asyncio.Task[None]] = set()
 
@@ -80,6 +81,7 @@ class Receivers:
                 self._ready[pid].set()
             else:
                 self.said.append((pid, word, int(at_ns), rest[0], int(rest[1])))
+                (self._at_work[pid].add if word == "begin" else self._at_work[pid].discard)(rest[0])
         assert pid in self.killed_ns, "a receiver ended by itself"
 
     async def all_ready(self) -> None:
@@ -87,8 +89,10 @@ class Receivers:
             await asyncio.wait_for(self._ready[pid].wait(), PATIENCE_S)
 
     async def kill_one(self) -> None:
-        """Kill a receiver and put another in its place."""
-        pid = self.pids.pop(self._chance.randrange(len(self.pids)))
+        """Kill a receiver and put another in its place: one at work more often than not, or any, which may just begin."""
+        at_work = [pid for pid in self.pids if self._at_work[pid]]
+        pid = self._chance.choice(at_work if at_work and self._chance.random() < 0.7 else self.pids)
+        self.pids.remove(pid)
         os.kill(pid, signal.SIGKILL)
         self.killed_ns[pid] = time.monotonic_ns()
         await self.begin()
