@@ -60,6 +60,7 @@ class Receivers:
         self.said: list[tuple[int, str, int, str, int]] = []  # pid, word, time, handoff, fence
         self._at_work: dict[int, set[str]] = defaultdict(set)  # by pid: what it has begun and not ended
         self._ready: dict[int, asyncio.Event] = {}
+        self._news = asyncio.Event()
         self._hearing: set[asyncio.Task[None]] = set()
 
     async def begin(self) -> None:
@@ -81,12 +82,22 @@ class Receivers:
                 self._ready[pid].set()
             else:
                 self.said.append((pid, word, int(at_ns), rest[0], int(rest[1])))
+                self._news.set()
                 (self._at_work[pid].add if word == "begin" else self._at_work[pid].discard)(rest[0])
         assert pid in self.killed_ns, "a receiver ended by itself"
 
     async def all_ready(self) -> None:
         for pid in self.pids:
             await asyncio.wait_for(self._ready[pid].wait(), PATIENCE_S)
+
+    async def began_ns(self, handoff_id: str) -> int:
+        """Return when a handoff was begun; its result may be known before its receiver's own words have been read."""
+        while True:
+            for _, word, at_ns, about, _ in self.said:
+                if (word, about) == ("begin", handoff_id):
+                    return at_ns
+            self._news.clear()
+            await asyncio.wait_for(self._news.wait(), PATIENCE_S)
 
     async def kill_one(self) -> None:
         """Kill a receiver and put another in its place: one at work more often than not, or any, which may just begin."""
@@ -142,7 +153,7 @@ async def one_by_one(manager: AsyncHandoffManager, receivers: Receivers) -> tupl
         made = await manager.create_handoff("worker", "work", inputs={"n": number})
         durable_ns = time.monotonic_ns()
         await manager.await_result(made)
-        (began_ns,) = (at_ns for _, word, at_ns, handoff_id, _ in receivers.said if (word, handoff_id) == ("begin", made))
+        began_ns = await receivers.began_ns(made)
         from_call.append((began_ns - called_ns) / 1e6)
         from_durable.append((began_ns - durable_ns) / 1e6)
     return from_call, from_durable
