@@ -268,6 +268,19 @@ class JournalContract:
 
         run(journal, scenario)
 
+    def test_an_end_of_what_was_never_accepted_is_left_out_unless_it_is_accepted_with_it(self, journal: Journal) -> None:
+        async def scenario(journal: Journal) -> None:
+            await written(journal, accepted("a"))
+            told: list[Exception | None] = []
+            journal.append((accepted("a.1", parent_id="a"),), told.append, Terms(open=("b",)))
+            whole = (settled("a.1", parent_id="a"), accepted("a.2", parent_id="a"), settled("a.2", parent_id="a"), settled("a"))
+            await written(journal, *whole, terms=Terms(open=("a",), ends="a"))
+            assert [type(one) for one in told] == [CallChangedError]
+            kinds = [(row.request_id, row.kind) for row in journal.rows()]
+            assert kinds == [("a", "admitted"), ("a.2", "admitted"), ("a.2", "settled"), ("a", "settled")]
+
+        run(journal, scenario)
+
     def test_a_state_saved_under_a_former_token_is_left_out(self, journal: Journal) -> None:
         async def scenario(journal: Journal) -> None:
             await written(journal, claim(Fence("ANL", 1), "n1"), Saved(Document.STATE, "ANL", 1, b"1", 1))

@@ -103,16 +103,18 @@ def counts_below(call: StoredCall, above: Request | Bound) -> bool:
 def taken(
     records: Sequence[Record], terms: Terms, is_open: Callable[[str], bool | None], below: Iterable[Request]
 ) -> list[Record]:
-    """Return what an append whose terms hold amounts to: without ends of what has ended, with ends of what it takes along.
+    """Return what an append whose terms hold amounts to: without ends of what is not open, with ends of what it takes along.
 
     `below` are the open calls under the one that ends. A call that is accepted once more, because its agent moved, is resumed.
+    Who writes an end may not know yet that the call was refused, or has ended.
     """
     kept: list[Record] = []
+    beginning: dict[str, None] = {}
     ending: dict[str, None] = {}
     end: Settled | None = None
     for record in records:
         match record:
-            case Settled(request=request) if is_open(request.request_id) is False:
+            case Settled(request=request) if not is_open(request.request_id) and request.request_id not in beginning:
                 continue
             case Settled(request=request):
                 ending[request.request_id] = None
@@ -120,6 +122,9 @@ def taken(
                 kept.append(record)
             case Accepted(request=request, node_id=node_id, at_ms=at_ms) if is_open(request.request_id):
                 kept.append(Resumed(request, node_id, at_ms))
+            case Accepted(request=request):
+                beginning[request.request_id] = None
+                kept.append(record)
             case _:
                 kept.append(record)
     if end is not None:
