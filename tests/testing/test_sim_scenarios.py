@@ -14,7 +14,7 @@ from comity.testing import World
 from comity.testing.faults import Kind
 from comity.testing.mesh import STORM, mesh
 from comity.testing.refusals import PROVOKED
-from comity.testing.scenarios import SCENARIOS
+from comity.testing.scenarios import IN_TURN, LONG_RUN, REFUSALS, SCENARIOS
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,11 +50,24 @@ def test_a_scenario_about_order_has_one_trace_for_a_seed_and_others_for_others()
 def test_every_refusal_of_the_call_path_is_provoked():
     """Read off the sources, so that a new refusal needs a way to be reached."""
     told = set()
-    for name in ("core/admission.py", "runtime/path.py", "runtime/tools.py"):
+    for name in (
+        "core/admission.py",
+        "runtime/path.py",
+        "runtime/tools.py",
+        "runtime/repetition.py",
+        "runtime/cluster/cluster.py",
+    ):
         text = (ROOT / "src" / "comity" / name).read_text()
         told |= set(re.findall(r'Refus(?:ed|al)\(\s*"([A-Z_]+)"', text))
-    told -= {"ROUTING_DEADLOCK_PREVENTED"}  # has a scenario of its own
-    assert told <= set(PROVOKED), told - set(PROVOKED)
+    assert told <= set(REFUSALS), told - set(REFUSALS)
+    assert set(REFUSALS) - set(PROVOKED) == {"ROUTING_DEADLOCK_PREVENTED", "NODE_UNREACHABLE"}  # which storms bring
+
+
+def test_a_long_run_has_every_fault_there_is_and_the_marks_of_one_node_and_of_several():
+    assert {fault.kind for fault in LONG_RUN.faults} == set(Kind)
+    assert {"lease takeover", "zombie refused", "duplicate refused", "late reply", "torn tail"} <= set(LONG_RUN.marks)
+    assert {names[0] for names in IN_TURN} == {"mesh", "nodes"}  # which make enough calls
+    assert {name for names in IN_TURN for name in names[1:]} == {"handoffs", "refusals"}
 
 
 def test_what_the_nodes_wrote_is_a_behaviour_of_the_specification():

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import pytest
 
 from comity import Agent, Context
 from comity.testing import Fault, Kind, World
-from comity.testing.mesh import STORM, mesh
+from comity.testing.mesh import CALLS_MIN, STORM, mesh
 from comity.testing.scenarios import SCENARIOS
 
 SEEDS = range(25)
@@ -26,7 +28,7 @@ def storm():
 
 def test_nothing_that_must_hold_fails_under_every_fault(storm):
     assert [(one.seed, one.failure) for one in storm if not one.ok] == []
-    assert sum(one.calls for one in storm) > 40 * len(SEEDS)
+    assert min(one.calls for one in storm) >= CALLS_MIN
 
 
 def test_things_did_go_wrong(storm):
@@ -42,24 +44,36 @@ def test_different_seeds_give_different_runs(storm):
 
 DIGESTS = """
 import sys
-from comity.testing.mesh import STORM, mesh
-from comity.testing import World
-for seed in map(int, sys.argv[1:]):
-    print(seed, World(seed, faults=STORM, is_swarm=True).run(mesh).trace.digest())
+from comity.testing.scenarios import SCENARIOS
+for seed in map(int, sys.argv[2:]):
+    print(seed, SCENARIOS[sys.argv[1]].run(seed).trace.digest())
 """
 
 
-def digests(seeds, hash_seed):
+def digests(name, seeds, hash_seed):
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-    command = [sys.executable, "-c", DIGESTS, *map(str, seeds)]
+    command = [sys.executable, "-c", DIGESTS, name, *map(str, seeds)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
 
-def test_the_same_seeds_give_the_same_traces_in_two_processes_with_two_hash_seeds_and_in_another_order(storm):
+@pytest.mark.parametrize("name", ["mesh", "nodes"])
+def test_the_same_seeds_give_the_same_traces_in_two_processes_with_two_hash_seeds_and_in_another_order(name):
     seeds = list(SEEDS)[:12]
-    first, second = digests(seeds, "0"), digests(seeds[::-1], "12345")
+    first, second = digests(name, seeds, "0"), digests(name, seeds[::-1], "12345")
     assert sorted(first.splitlines()) == sorted(second.splitlines())
-    assert first.splitlines() == [f"{one.seed} {one.trace.digest()}" for one in storm[:12]]
+    assert first.splitlines() == [f"{seed} {SCENARIOS[name].run(seed).trace.digest()}" for seed in seeds]
+
+
+@pytest.mark.parametrize("name", ["mesh", "nodes"])
+def test_a_world_that_is_over_leaves_nothing_in_memory(name):
+    play, worlds = SCENARIOS[name], []
+    for seed in range(8):
+        world = World(seed, faults=play.faults, is_swarm=True)
+        worlds.append(weakref.ref(world))
+        world.run(play.scenario)
+        del world
+    gc.collect()
+    assert [seed for seed, world in enumerate(worlds) if world() is not None] == []
 
 
 def echo() -> Agent:

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from comity.cli.exits import Exit
 from comity.cli.output import Output
 
+if TYPE_CHECKING:
+    from comity.testing.report import Report
+    from comity.testing.world import Outcome
+
 HELP = "simulate agents under faults: one seed with its timeline, or many with a report"
 SEEDS_SHOWN = 3
+IN_TURN = "storm"  # the scenarios of a long run
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("--scenario", metavar="NAME", default="mesh", help="which one (mesh); `list` lists them")
+    which = f"which one; `list` lists them; {IN_TURN} if not given: most seeds play mesh, some nodes, handoffs and refusals"
+    parser.add_argument("--scenario", metavar="NAME", default=IN_TURN, help=which)
     parser.add_argument("--seed", type=int, metavar="N", help="play this seed and show everything that happened")
     parser.add_argument("--faults", metavar="SCHEDULE", help="with --seed: only these firings, as a failure printed them")
     parser.add_argument("--seeds", type=int, metavar="N", default=100, help="play so many seeds and report (100)")
     parser.add_argument("--first", type=int, metavar="N", default=0, help="the first of the seeds (0)")
-    parser.add_argument("--complete", action="store_true", help="fail if a fault, mark or transition was never reached")
+    parser.add_argument(
+        "--complete", action="store_true", help="fail if a fault, mark, refusal or transition was never reached"
+    )
 
 
 def run(args: argparse.Namespace, out: Output) -> Exit:
@@ -31,9 +41,22 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
             told = (play.scenario.__doc__ or "").strip().partition("\n")[0]
             out.text(f"{name:<48} {told}")
         return Exit.OK
-    if args.scenario not in SCENARIOS:
+    if args.scenario != IN_TURN and args.scenario not in SCENARIOS:
         raise CliError(Exit.USAGE, f"no scenario {args.scenario!r}", hint="`comity sim --scenario list` lists them.")
     return _one(args, out) if args.seed is not None else _many(args, out)
+
+
+def _names(args: argparse.Namespace, seed: int) -> tuple[str, ...]:
+    """Return the scenarios that a seed plays."""
+    from comity.testing import scenarios
+
+    return scenarios.IN_TURN[seed % len(scenarios.IN_TURN)] if args.scenario == IN_TURN else (args.scenario,)
+
+
+def _outcomes(args: argparse.Namespace, seed: int) -> Iterator[tuple[str, Outcome]]:
+    from comity.testing.scenarios import SCENARIOS
+
+    return ((name, SCENARIOS[name].run(seed)) for name in _names(args, seed))
 
 
 def _one(args: argparse.Namespace, out: Output) -> Exit:
@@ -41,7 +64,7 @@ def _one(args: argparse.Namespace, out: Output) -> Exit:
     from comity.testing.scenarios import SCENARIOS
 
     only = None if args.faults is None else parse_schedule(args.faults)
-    outcome = SCENARIOS[args.scenario].run(args.seed, only=only)
+    outcome = SCENARIOS[_names(args, args.seed)[0]].run(args.seed, only=only)
     if out.is_json:
         out.document(
             {
@@ -68,19 +91,31 @@ def _many(args: argparse.Namespace, out: Output) -> Exit:
     from comity.testing.scenarios import SCENARIOS
     from comity.testing.shrink import shrink
 
-    play, report = SCENARIOS[args.scenario], Report()
+    report = Report()
     with out.busy(f"simulating {args.seeds:,} seeds"):
-        report.run(range(args.first, args.first + args.seeds), play.run)
-    missing = []
-    if args.complete:
-        missing = report.missing(faults=[fault.kind for fault in play.faults], marks=play.marks, machines=play.machines)
+        report.run(range(args.first, args.first + args.seeds), lambda seed: _outcomes(args, seed))
+    missing = _missing(args, report) if args.complete else []
     for line in report.lines():
         out.text(line)
-    for outcome in report.failed[:SEEDS_SHOWN]:
-        smallest = shrink(outcome, lambda firings, seed=outcome.seed: play.run(seed, only=firings))  # type: ignore[misc]
+    for name, outcome in report.failed[:SEEDS_SHOWN]:
+        play = SCENARIOS[name]
+        smallest = shrink(outcome, lambda firings, seed=outcome.seed, play=play: play.run(seed, only=firings))  # type: ignore[misc]
         out.text(f"\nseed {outcome.seed}: {outcome.failure}", style="bold red")
-        command = f"comity sim --scenario {args.scenario} --seed {outcome.seed} --faults '{schedule(smallest.fired)}'"
+        command = f"comity sim --scenario {name} --seed {outcome.seed} --faults '{schedule(smallest.fired)}'"
         out.text(f"see it again with the fewest faults: {command}", is_copied=True)
     for one in missing:
         out.text(f"never reached: {one}", style="bold red")
     return Exit.OK if not report.failed and not missing else Exit.NO_RESULT
+
+
+def _missing(args: argparse.Namespace, report: Report) -> list[str]:
+    """Return what was never reached; of a long run that is every refusal too."""
+    from comity.testing.scenarios import LONG_RUN, REFUSALS, SCENARIOS
+
+    play = LONG_RUN if args.scenario == IN_TURN else SCENARIOS[args.scenario]
+    return report.missing(
+        faults=[fault.kind for fault in play.faults],
+        marks=play.marks,
+        refusals=REFUSALS if play is LONG_RUN else (),
+        machines=play.machines,
+    )

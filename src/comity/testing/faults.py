@@ -127,6 +127,7 @@ class Faults:
                 self._plan.setdefault(fault.kind, []).append(fault)
                 if fault.count is not None:
                     self._left[fault] = fault.count
+        self._probable = {kind: max(fault.probability for fault in faults) for kind, faults in self._plan.items()}
         self._chances = {kind: stream(seed, f"fault {kind}").random for kind in self._plan}
 
     def has(self, kind: Kind) -> bool:
@@ -138,8 +139,10 @@ class Faults:
         if kind not in self._plan or self.is_healed:
             return None
         number = self._occasions[kind] = self._occasions.get(kind, 0) + 1
-        firing = Firing(kind, number)
         draw = self._chances[kind]()
+        if self._only is None and draw >= self._probable[kind]:  # as nearly always
+            return None
+        firing = Firing(kind, number)
         if self._only is not None:
             is_hit = firing in self._only
         else:

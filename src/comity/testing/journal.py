@@ -30,7 +30,7 @@ from comity.core.journal import (
     stored,
 )
 from comity.engines.memory import MemoryJournal
-from comity.errors import ComityError, StaleLeaseError, UnavailableError
+from comity.errors import CallChangedError, ComityError, RefusedError, StaleLeaseError, UnavailableError
 from comity.ports import Then
 from comity.testing.faults import Kind
 from comity.testing.handoffs import DiskHandoffs, SimHandoffs
@@ -206,6 +206,10 @@ class SimJournal:
             outcomes.append(refusal)
             if type(refusal) is StaleLeaseError:
                 self._world.reached("zombie refused")
+            elif type(refusal) is CallChangedError and _is_of(one.records, refusal.facts["request_id"]):
+                self._world.reached("duplicate refused")
+            elif type(refusal) is RefusedError:
+                self._world.reached("budget refused by the store")
             if written:
                 self._world.witness.committed(self._life, written)
             if steps:
@@ -307,6 +311,11 @@ class SimJournal:
         """Fail as a store that cannot be read does, if that is what happens now."""
         if self._world.strikes(Kind.STORE_READ_FAILED, self._life.name) is not None:
             raise _unavailable(f"the store could not be read: {what}")
+
+
+def _is_of(records: Sequence[Record | Step], request_id: str) -> bool:
+    """Whether records are about a call itself: it was opened or ended before."""
+    return any(type(one) in (Accepted, Settled) and one.request.request_id == request_id for one in records)  # type: ignore[union-attr]
 
 
 def _unavailable(message: str) -> UnavailableError:

@@ -18,6 +18,7 @@ Result = TypeVar("Result")
 
 # asyncio throws cancelled timers away as soon as they are many; so must whoever replaces its loop.
 _CANCELLED_TIMERS_MAX: Final = 100
+_TASKS_MIN: Final = 256  # so many are kept before those that are done are thrown away
 
 
 class Life:
@@ -90,6 +91,9 @@ class SimLoop(asyncio.BaseEventLoop):
         self._steps_max = steps_max
         self._now_s = 0.0
         self._numbers = 0
+        self._timers = 0  # in the order in which they were set; a heap of these is much faster than one of timers
+        self._tasks: list[SimTask] = []  # that may still run; asyncio knows only those of all loops together
+        self._tasks_max = _TASKS_MIN
         self._graveyard: list[SimTask] = []
 
     # --- what asyncio asks of a loop ---
@@ -98,11 +102,33 @@ class SimLoop(asyncio.BaseEventLoop):
         """Return virtual seconds since the loop was made."""
         return self._now_s
 
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Any, *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """Call back after so many virtual seconds."""
+        return self.call_at(self._now_s + delay, callback, *args, context=context)
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Any, *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """Call back at a virtual time; of those for the same moment the first comes first."""
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        timer._scheduled = True  # type: ignore[attr-defined]
+        self._timers += 1
+        heapq.heappush(self._scheduled, (when, self._timers, timer))  # type: ignore[attr-defined]
+        return timer
+
     def create_task(self, coro: Any, *, name: Any = None, context: Context | None = None, **_: Any) -> SimTask:
         """Make a task, named within this loop and not within this process."""
         task = SimTask(coro, loop=self, name=name, context=context)
         if task.life is not None and task.life.is_dead:
             self._graveyard.append(task)
+            return task
+        tasks = self._tasks
+        tasks.append(task)
+        if len(tasks) > self._tasks_max:
+            tasks[:] = [one for one in tasks if not one.done()]
+            self._tasks_max = max(2 * len(tasks), _TASKS_MIN)
         return task
 
     def create_future(self) -> SimFuture:
@@ -183,7 +209,7 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def keep_dead(self, life: Life) -> None:
         """Hold on to the tasks of a dead process: a coroutine that is thrown away runs its `finally`, a killed one does not."""
-        self._graveyard += [task for task in asyncio.all_tasks(self) if isinstance(task, SimTask) and task.life is life]
+        self._graveyard += [task for task in self._tasks if task.life is life and not task.done()]
 
     def go_on(self, life: Life) -> None:
         """Let a paused process run again; what it missed comes first."""
@@ -193,7 +219,8 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def bury(self) -> None:
         """End everything that is left, once nobody looks any more."""
-        self._graveyard += [task for task in asyncio.all_tasks(self) if isinstance(task, SimTask)]
+        self._graveyard += [task for task in self._tasks if not task.done()]
+        self._tasks = []
         dead = Life("(over)", 0)
         dead.is_dead = True
         while self._graveyard:
@@ -211,17 +238,17 @@ class SimLoop(asyncio.BaseEventLoop):
         """Move to the next timer and make ready what is due then."""
         scheduled = self._scheduled  # type: ignore[attr-defined]
         if self._timer_cancelled_count > max(_CANCELLED_TIMERS_MAX, len(scheduled) // 2):  # type: ignore[has-type]
-            scheduled[:] = [one for one in scheduled if not one._cancelled]
+            scheduled[:] = [one for one in scheduled if not one[2]._cancelled]
             heapq.heapify(scheduled)
             self._timer_cancelled_count = 0
         ready = self._ready  # type: ignore[attr-defined]
         while scheduled:
-            timer = scheduled[0]
+            when, _, timer = scheduled[0]
             if timer._cancelled:
                 self._timer_cancelled_count = max(self._timer_cancelled_count - 1, 0)
             elif not ready:
-                self._now_s = max(self._now_s, timer._when)
-            elif timer._when > self._now_s:
+                self._now_s = max(self._now_s, when)
+            elif when > self._now_s:
                 return
             heapq.heappop(scheduled)
             timer._scheduled = False

@@ -37,6 +37,9 @@ _OFTEN: Final = {
 STORM: Final = tuple(Fault(kind=kind, probability=_OFTEN.get(kind, 0.01)) for kind in Kind)
 
 ROOTS: Final = 36
+# Where these made fewer calls than a run should see, more users come.
+CALLS_MIN: Final = 100
+MORE_ROOTS: Final = 8
 ANSWERS_MAX: Final = 50
 # What a long run must reach, or it has shown nothing about it.
 MARKS: Final = (
@@ -59,6 +62,7 @@ CLUSTER_MARKS: Final = (
     "call went on elsewhere",
     "client asked again",
     "damaged message dropped",
+    "duplicate refused",
     "late reply",
     "lease takeover",
     "message met a partition",
@@ -174,7 +178,7 @@ def agents(world: World) -> list[Agent]:
         agent = copy.copy(declared)
         agent.concurrency = places[agent.id]
         agent.pending_max = world.knob(0, 2, 5, 1_000)
-        agent.idle_ms = world.knob(50, 300_000)
+        agent.idle_ms = world.knob(200, 300_000)
         made.append(agent)
     return made
 
@@ -242,7 +246,11 @@ async def mesh(world: World, nodes: int = 1, roots: int = ROOTS, *, is_clustered
         await world.node(made, tools=TOOLS, is_clustered=is_clustered)
     drawer, chance = Drawer(world), world.stream("users")
     spread_s = world.knob(0.0, 0.2, 2.0)
-    await asyncio.gather(*(_user(world, drawer, number, spread_s * chance.random()) for number in range(roots)))
+    numbers = range(roots)
+    while numbers:
+        await asyncio.gather(*(_user(world, drawer, number, spread_s * chance.random()) for number in numbers))
+        few = world.witness.calls < CALLS_MIN
+        numbers = range(numbers.stop, numbers.stop + MORE_ROOTS) if few else range(0)
 
 
 async def _answered(world: World, call: tuple[str, dict[str, Any], dict[str, Any]]) -> Reply:

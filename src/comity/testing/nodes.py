@@ -83,6 +83,7 @@ class WatchedNode(Node):
         super().__init__(agents, **more)
         self._world = world
         self._life = life
+        self._entered: list[Call] = []
 
     @property
     def handoffs(self) -> Handoffs:
@@ -100,16 +101,13 @@ class WatchedNode(Node):
     def dissolve(self) -> None:
         """Take apart what calls of a dead process hold of each other: the collector does not look at them, since they end."""
         path = self._path
+        cut_off = () if path is None else path.calls.values()  # some were on their way in
+        for call in (*self._entered, *cut_off):
+            call.task = call.waiters = call.children = call.parent = call.root = call.live = call.log = call.way = None
+            call.seat = call.account = None
+        self._entered.clear()
         if path is None:
             return
-        seats = list(path.activations._seats.values())
-        calls = [*path.calls.values(), *(call for seat in seats for call in seat.holders)]
-        for call in calls:
-            call.task = call.waiters = call.children = call.leftovers = call.uses = None
-        for seat in seats:
-            seat.holders.clear()
-            while seat.mailbox.take() is not None:
-                pass
         if self._journal is not None and self._journal.failure is not None:
             self._journal.failure.__traceback__ = None  # raised in many places, it remembers them all
         path.calls.clear()
@@ -167,7 +165,10 @@ class WatchedNode(Node):
                     return enter(arrival, *rest, **more)
                 finally:
                     agent.pending_max = queue_max
-            return enter(arrival, *rest, **more)
+            opened = enter(arrival, *rest, **more)
+            if isinstance(opened, Call):
+                self._entered.append(opened)
+            return opened
 
         activations._start, activations.admit, activations.leave = started, admitted, left  # type: ignore[method-assign]
         settlement._close, toolbox._run = closing, used  # type: ignore[method-assign, assignment]

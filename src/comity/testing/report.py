@@ -35,17 +35,17 @@ class Report:
     def __init__(self) -> None:
         self.seeds = 0
         self.calls = 0
+        self.calls_least: int | None = None  # in one seed
         self.steps = 0
         self.cpu_s = 0.0
         self.fired: Counter[Kind] = Counter()
         self.marks: Counter[str] = Counter()
         self.refusals: Counter[str] = Counter()
         self.transitions: Counter[tuple[str, str, str]] = Counter()
-        self.failed: list[Outcome] = []
+        self.failed: list[tuple[str, Outcome]] = []  # with the name of the scenario
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, name: str, outcome: Outcome) -> None:
         """Add one run."""
-        self.seeds += 1
         self.calls += outcome.calls
         self.steps += outcome.steps
         self.fired.update(firing.kind for firing in outcome.fired)
@@ -53,14 +53,18 @@ class Report:
         self.refusals.update(outcome.refusals)
         self.transitions.update(outcome.transitions)
         if not outcome.ok:
-            self.failed.append(outcome)
+            self.failed.append((name, outcome))
 
-    def run(self, seeds: Iterable[int], play: Callable[[int], Outcome], *, failures_max: int = 5) -> None:
-        """Play seeds and add them up; stop after so many failures."""
-        for number, seed in enumerate(seeds, 1):
-            begun = time.process_time()
-            self.add(play(seed))
-            if number % _COLLECT_EVERY == 0:
+    def run(self, seeds: Iterable[int], play: Callable[[int], Iterable[tuple[str, Outcome]]], *, failures_max: int = 5) -> None:
+        """Play seeds, each in one or more scenarios, and add them up; stop after so many failures."""
+        for seed in seeds:
+            begun, before = time.process_time(), self.calls
+            for name, outcome in play(seed):
+                self.add(name, outcome)
+            self.seeds += 1
+            calls = self.calls - before
+            self.calls_least = calls if self.calls_least is None else min(self.calls_least, calls)
+            if self.seeds % _COLLECT_EVERY == 0:
                 gc.collect()  # a run does not collect: when that happens must not depend on what ran before
             self.cpu_s += time.process_time() - begun
             if len(self.failed) >= failures_max:
@@ -84,9 +88,8 @@ class Report:
     def lines(self) -> list[str]:
         """Return the report for people."""
         rate = f"{self.calls / self.cpu_s:,.0f}" if self.cpu_s else "?"
-        lines = [
-            f"{self.seeds:,} seeds, {self.calls:,} calls, {self.steps:,} steps, {self.cpu_s:,.1f} s of one core: {rate} calls/s"
-        ]
+        calls = f"{self.calls:,} calls, at least {self.calls_least or 0:,} in each"
+        lines = [f"{self.seeds:,} seeds, {calls}; {self.steps:,} steps, {self.cpu_s:,.1f} s of one core: {rate} calls/s"]
         lines += _table("faults", {str(kind): count for kind, count in self.fired.items()})
         lines += _table("marks", self.marks)
         lines += _table("refusals", self.refusals)

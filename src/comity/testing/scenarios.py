@@ -17,8 +17,8 @@ from comity.testing.errands import MARKS as ERRAND_MARKS
 from comity.testing.errands import handoffs
 from comity.testing.faults import BETWEEN_NODES, Fault, Kind
 from comity.testing.mesh import CLUSTER_MARKS, MARKS, STORM, mesh
-from comity.testing.refusals import refusals
-from comity.testing.world import Scenario, World
+from comity.testing.refusals import PROVOKED, refusals
+from comity.testing.world import Outcome, Scenario, World
 
 
 class Play(NamedTuple):
@@ -31,7 +31,7 @@ class Play(NamedTuple):
     machines: Sequence[str] = ()
     is_swarm: bool = False
 
-    def run(self, seed: int, **more: Any) -> Any:
+    def run(self, seed: int, **more: Any) -> Outcome:
         """Play it with a seed."""
         return World(seed, faults=self.faults, is_swarm=self.is_swarm, **more).run(self.scenario)
 
@@ -216,7 +216,7 @@ DELAYS: Final = (
 
 SCENARIOS: Final[dict[str, Play]] = {
     "mesh": Play(mesh, ALONE, MARKS, OF_CALLS, is_swarm=True),
-    "nodes": Play(nodes, STORM, CLUSTER_MARKS, OF_CALLS, is_swarm=True),
+    "nodes": Play(nodes, STORM, CLUSTER_MARKS, is_swarm=True),
     "handoffs": Play(handoffs, OF_ERRANDS, ERRAND_MARKS, ("handoff",), is_swarm=True),
     "refusals": Play(refusals),
     "test_agent_calls_agent_success": Play(test_agent_calls_agent_success),
@@ -231,3 +231,10 @@ SCENARIOS: Final[dict[str, Play]] = {
     "hanging": Play(hanging),
     "standstill": Play(standstill),
 }
+
+# What the seeds of a long run play in turn; in all of it every fault, mark, refusal and step must come up.
+_ONE: Final = ("mesh",)
+_TEN: Final = (_ONE, _ONE, ("nodes",), _ONE, ("mesh", "handoffs"), _ONE, _ONE, ("nodes",), _ONE, _ONE)
+IN_TURN: Final[tuple[tuple[str, ...], ...]] = (*_TEN, *_TEN, *_TEN, *_TEN, *_TEN[:-1], ("mesh", "refusals"))
+LONG_RUN: Final = Play(mesh, STORM, tuple(dict.fromkeys((*MARKS, *CLUSTER_MARKS, *ERRAND_MARKS))), (*OF_CALLS, "handoff"))
+REFUSALS: Final = (*PROVOKED, "ROUTING_DEADLOCK_PREVENTED", "NODE_UNREACHABLE")

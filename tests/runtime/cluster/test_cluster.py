@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
 from cluster_world import World, die, play
 
 from comity import Agent, Context, Limits, Node, Risk, Tool
 from comity.core import wire
+from comity.runtime.cluster.carrier import Sent
 
 
 def front() -> Agent:
@@ -53,6 +55,17 @@ def test_a_call_to_an_agent_that_another_node_has_runs_there_once_and_its_reply_
         assert stored.node_id == "memory"
 
     play(case, [front()], [back(runs)])
+
+
+def test_a_call_that_ran_elsewhere_leaves_nothing_in_memory() -> None:
+    async def case(world: World, one: Node, two: Node) -> None:
+        assert (await one.call("FRONT", "ASK", {"times": 3}, user_id="u")).ok
+        assert len(world.messages(wire.Ask)) == 3
+        await asyncio.sleep(1)
+        gc.collect()
+        assert [found for found in gc.get_objects() if isinstance(found, Sent)] == []
+
+    play(case, [front()], [back([])])
 
 
 def test_a_user_may_ask_any_node_and_gets_the_answer_of_the_one_that_holds_the_agent() -> None:

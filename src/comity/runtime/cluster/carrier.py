@@ -83,7 +83,9 @@ class Carrier:
                 return
 
     def _forget(self, sent: Sent, _: asyncio.Task[None]) -> None:
-        # Not at the end of the task itself: one that is cancelled before it began has none.
+        # Not at the end of the task itself: one that is cancelled before it began has none. A cancelled one remembers where it
+        # stood, and so the call; the collector does not look at calls.
+        sent.call.task = None
         if self._sent.get(sent.call.request.request_id) is sent:
             del self._sent[sent.call.request.request_id]
 

@@ -1,0 +1,26 @@
+"""`comity sim` plays seeds, says what it reached and what it did not, and shows one seed as it went."""
+
+from __future__ import annotations
+
+import json
+import re
+
+
+def test_a_long_run_plays_one_node_and_several_and_names_what_it_never_reached(comity):
+    ran = comity("sim", "--seeds", "10", "--complete")
+    assert ran.code == 1  # so few seeds do not reach everything
+    told = re.search(r"10 seeds, ([\d,]+) calls, at least (\d+) in each; .* calls/s", ran.out)
+    assert told is not None
+    assert int(told[2]) >= 100
+    assert re.search(r"\d+  calls of a dead node taken up", ran.out)  # one node
+    assert re.search(r"\d+  lease takeover", ran.out)  # several
+    assert re.search(r"\d+  handoff re-delivered", ran.out)
+    assert "never reached: refusal TOOL_UNKNOWN" in ran.out  # each fiftieth seed provokes it
+
+
+def test_a_seed_of_the_long_run_is_the_seed_of_the_scenario_whose_turn_it_is(comity):
+    def digest(*more: str) -> str:
+        return json.loads(comity("sim", "--json", *more).out)["digest"]
+
+    assert digest("--seed", "2") == digest("--seed", "2", "--scenario", "nodes")
+    assert digest("--seed", "3") == digest("--seed", "3", "--scenario", "mesh")
