@@ -181,6 +181,24 @@ class HandoffContract:
 
         run(journal, scenario)
 
+    def test_what_is_offered_and_taken_in_one_transaction_comes_after_what_waited(self, journal):
+        async def scenario(journal):
+            await offer(journal, made("old"), made("older", lane="default\x1fother"))
+            (held,) = await take(journal)
+            back = Step(handoff_id="old", change=Release(Holder(ME, held.fence), "going"), now_ms=NOW + 2)
+            new = [Step(handoff_id=one, change=Offer(made(one)), now_ms=NOW + 2) for one in ("a", "b", "c")]
+            first, second = taking(2), taking(2)
+            await do(journal, new[0], new[1], first, back, new[2], second)
+            assert [[one.handoff.id for one in step.outcomes] for step in (first, second)] == [["a", "b"], ["old", "c"]]
+            found = journal.handoffs.get_many(["a", "b", "c", "old"])
+            assert {(one.id, one.state, one.attempts) for one in found} == {
+                ("a", "accepted", 1), ("b", "accepted", 1), ("c", "accepted", 1), ("old", "accepted", 2),
+            }  # fmt: skip
+            assert [entry.kind for entry in journal.handoffs.get("a").history] == ["created", "accepted"]
+            assert journal.handoffs.count_free(LANE) == 0
+
+        run(journal, scenario)
+
     def test_urgent_ones_go_first_and_nobody_starves(self, journal):
         async def scenario(journal):
             waiting = [made(f"{priority}{number}", priority=priority) for number in range(30) for priority in Priority]

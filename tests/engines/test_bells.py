@@ -7,10 +7,12 @@ import os
 import select
 
 import pytest
-from handoff_contract import until
+from handoff_contract import LANE, ME, made, until
+from msgspec.structs import replace
 
+from comity.core.handoff import State
 from comity.engines import bells
-from comity.engines.bells import Bell, Ringer
+from comity.engines.bells import Bell, Ringer, rings_of
 
 
 @pytest.fixture
@@ -32,6 +34,14 @@ def test_what_is_rung_is_heard_once_and_together(store):
         assert not list(store.parent.glob("*.bell"))
 
     asyncio.run(scenario())
+
+
+def test_what_becomes_free_rings_its_lane_unless_it_is_taken_in_the_same_transaction():
+    free, other = made("h"), made("i")
+    taken = replace(free, state=State.ACCEPTED, holder=ME, fence=1)
+    listeners = {"node": (LANE,), "elsewhere": ("another lane",)}
+    assert rings_of([(None, free), (None, other), (free, taken)], listeners) == {"node": {f"+{LANE}"}}
+    assert rings_of([(None, free), (free, taken)], listeners) == {}
 
 
 def test_a_pipe_without_a_reader_is_a_dead_node_and_is_removed(store):

@@ -27,9 +27,9 @@ class Process:
         self.statements: list[str] = []
         self.connection.set_trace_callback(self.statements.append)
 
-    def do(self, step: Step) -> Step:
+    def do(self, step: Step, *more: Step) -> Step:
         self.statements.clear()
-        write_batch(self.connection, [step], "node", None, self.queue.perform)
+        write_batch(self.connection, [step, *more], "node", None, self.queue.perform)
         return step
 
     def offer(self, handoff_id: str) -> None:
@@ -51,6 +51,16 @@ def test_a_handoff_is_not_read_again_while_nobody_else_has_written(tmp_path):
         assert not one.has_read
         ended = one.complete("h", Holder(outcome.handoff.holder, outcome.handoff.fence))
         assert (ended.outcome.refusal, ended.outcome.handoff.state, one.has_read) == (None, "completed", False)
+
+
+def test_what_is_offered_and_taken_in_one_transaction_is_written_once(tmp_path):
+    one = Process(tmp_path / "store.db")
+    with contextlib.closing(one.connection):
+        offers = [Step(change=Offer(made(name)), handoff_id=name, now_ms=NOW) for name in ("h", "i")]
+        take = taking(2)
+        one.do(*offers, take)
+        assert [outcome.handoff.id for outcome in take.outcomes] == ["h", "i"]
+        assert sum(statement.startswith("INSERT INTO handoffs") for statement in one.statements) == 1
 
 
 def test_what_another_process_wrote_since_is_seen(tmp_path):

@@ -97,7 +97,7 @@ class Shelf(Protocol):
         ...
 
     def free(self, want: Want, limit: int) -> list[Handoff]:
-        """Return those that wait for such a receiver, at most so many of each priority, oldest first."""
+        """Return those that wait for such a receiver, oldest first; of each priority no more than so many are needed."""
         ...
 
     def listen(self, node_id: str, lanes: tuple[str, ...]) -> None:

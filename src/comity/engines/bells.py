@@ -37,7 +37,7 @@ def rings_of(touched: Iterable[tuple[Handoff | None, Handoff]], listeners: Mappi
     rings: Rings = {node_id: set() for node_id in listeners}
     everybody = [rings[node_id] for node_id, lanes in listeners.items() if EVERY in lanes]
     nobody: set[str] = set()
-    freed: set[str] = set()
+    freed: dict[str, str] = {}  # to which lane, of those that nobody has taken in the same transaction
     for before, after in touched:
         handoff_id, state, holder = after.request.request_id, after.state, after.holder
         # That it is completed is no news to its holder, who did it.
@@ -48,15 +48,16 @@ def rings_of(touched: Iterable[tuple[Handoff | None, Handoff]], listeners: Mappi
             rings.get(after.made_by, nobody).add(f"!{handoff_id}")
             for told in everybody:
                 told.add(f"!{handoff_id}")
-        else:
-            if before is None or before.history is not after.history:  # more than a lease that was renewed
-                for told in everybody:
-                    told.add(f"={handoff_id}")
-                if before is not None and before.question is not after.question:  # who asked may be told
-                    rings.get(node_of(holder), nobody).add(f"={handoff_id}")
-            if state is _PENDING and not holder and (before is None or not before.is_free):
-                freed.add(after.lane)
-    for lane in freed:
+        elif before is None or before.history is not after.history:  # more than a lease that was renewed
+            for told in everybody:
+                told.add(f"={handoff_id}")
+            if before is not None and before.question is not after.question:  # who asked may be told
+                rings.get(node_of(holder), nobody).add(f"={handoff_id}")
+        if state is not _PENDING or holder:
+            freed.pop(handoff_id, None)
+        elif before is None or not before.is_free:
+            freed[handoff_id] = after.lane
+    for lane in set(freed.values()):
         for node_id, lanes in listeners.items():
             if lane in lanes:
                 rings[node_id].add(f"+{lane}")

@@ -174,8 +174,12 @@ class SqliteShelf:
         return list({handoff.id: handoff for handoff in found}.values())
 
     def free(self, want: Want, limit: int) -> list[Handoff]:
-        """Return those that wait for such a receiver, at most so many of each priority, oldest first."""
-        self.flush()
+        """Return those that wait for such a receiver, oldest first; of each priority no more than so many are needed."""
+        new = [after for before, after in self._unwritten.values() if before is None and after.is_free and want.matches(after)]
+        # What is new need not be in the table, it is younger than all that is there. What was or became free must be.
+        if any(before is not None and (before.is_free or after.is_free) for before, after in self._unwritten.values()):
+            self.flush()
+            new = []
         marks = ",".join("?" * len(want.capabilities))
         mine = f" AND capability IN ({marks})" if marks else ""
         parts, values = [], list[Any]()
@@ -187,7 +191,7 @@ class SqliteShelf:
         found = self._connection.execute(" UNION ALL ".join(parts), values).fetchall()
         handoff_ids = [handoff_id for _, handoff_id in sorted(set(found))]
         self.prefetch(handoff_ids)
-        return [self._known[handoff_id] for handoff_id in handoff_ids]
+        return [*(self._known[handoff_id] for handoff_id in handoff_ids), *new]
 
     def listen(self, node_id: str, lanes: tuple[str, ...]) -> None:
         """Note what a node wants to hear; nothing is the end of listening."""

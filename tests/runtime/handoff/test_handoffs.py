@@ -517,6 +517,22 @@ def test_the_store_is_shared_by_nodes_and_outlives_them(tmp_path):
     assert not list(tmp_path.glob("*.bell")) + list(tmp_path.glob("*.lock"))
 
 
+def test_who_waits_on_the_node_that_hands_off_has_it_as_soon_as_it_is_durable(tmp_path):
+    async def scenario():
+        async with Node(store=tmp_path / "store.db", lag_ms=None) as node:
+            manager, receiver = pair(node)
+            for _ in range(2):
+                taking = asyncio.ensure_future(receiver.take())
+                while not node.handoffs._ears:
+                    await asyncio.sleep(0)
+                made = await manager.create_handoff("o11y", "investigate")
+                assert node.handoffs.queue.get(made).state is State.ACCEPTED
+                assert [one.id for one in await taking] == [made]
+                await receiver.complete(made, "done")
+
+    asyncio.run(scenario())
+
+
 def test_who_only_hands_off_leaves_the_calls_of_a_dead_node_alone(tmp_path):
     store = tmp_path / "store.db"
     agent, lives = Agent("SLOW"), []

@@ -100,6 +100,7 @@ class Handoffs:
         self._made: OrderedDict[str, Handoff] = OrderedDict()  # by this node, the newest; up to date once they have ended
         self._waiting: dict[str, tuple[int, int]] = {}  # in each lane: how many at most, and when that was counted
         self._lanes: dict[str, int] = {}  # to how many receivers each matters
+        self._coming: dict[str, int] = {}  # into each of those: how many this node offers just now
         self._held: dict[str, tuple[Holder, int, Lost]] = {}  # handoff to holder, lease in ms, whom to tell that it is lost
         self._receivers = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -167,13 +168,35 @@ class Handoffs:
         self.remember(handoff)  # before anybody can end it
         step = Step(handoff_id=request.request_id, change=Offer(handoff, queued.note), now_ms=now_ms)
         waiter: asyncio.Future[None] = self._loop.create_future()
-        self.journal.append((step,), partial(self._done, step, waiter))
+        self._offer(step, waiter, lane)
         try:
             await waiter
             return checked(step.outcome)
         except ComityError:
             self._made.pop(request.request_id, None)
             raise
+
+    def _offer(self, step: Step, waiter: asyncio.Future[None], lane: str) -> None:
+        """Put a handoff on its way into the queue. Who waits for one here may take it in the same transaction."""
+        if lane not in self._lanes:
+            self.journal.append((step,), partial(self._done, step, waiter))
+            return
+        before = self._coming.get(lane, 0)
+        self._coming[lane] = before + 1
+        self.journal.append((step,), partial(self._offered, step, waiter, lane))
+        if not before and lane in self._coming:  # it is not there yet, and nobody has been told that something comes
+            for ear in self._ears.get(f"+{lane}", ()):
+                ear.ring()
+
+    def _offered(self, step: Step, waiter: asyncio.Future[None], lane: str, error: Exception | None) -> None:
+        self._coming[lane] -= 1
+        if not self._coming[lane]:
+            del self._coming[lane]
+        self._done(step, waiter, error)
+
+    def has_work(self, lane: str) -> bool:
+        """Return whether something waits in a lane, or is on its way there from this node."""
+        return lane in self._coming or self.queue.count_free(lane) > 0
 
     def remember(self, handoff: Handoff) -> None:
         """Note a handoff of this node, so that whoever waits for it need not look into the store."""

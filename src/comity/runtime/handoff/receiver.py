@@ -150,7 +150,7 @@ class AsyncHandoffReceiver(HandoffHost):
                 if desk.queue.knows_of_the_dead or (due_at is not None and due_at <= now_ms):
                     await desk.sweep()
                     due_at = desk.queue.next_due()
-                if any(desk.queue.count_free(lane) for lane in lanes):
+                if any(map(desk.has_work, lanes)):
                     accept = Accept(self._holder, self.agent_id, now_ms + self.lease_ms, reserves)
                     step = await desk.perform(Step(change=Take(self._want, accept, most, self._turns), now_ms=now_ms))
                     self._turns = step.turns or self._turns
