@@ -268,7 +268,7 @@ DEFECTS = (
     Defect(
         "nobody looks for leases and deadlines that have passed",
         "EveryHandoffEnds",
-        lambda: [mock.patch.object(handoff_queue, "_overdue", nothing)],
+        lambda: [mock.patch.object(handoff_queue, "_overdue", return_value=())],
         scenario="handoffs",
     ),
 )
