@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from comity.core import admission, guardrail
+from comity.core.agent import Agent
+from comity.core.breaker import Breaker
 from comity.core.call import CANCEL, FINISH, QUEUED, RUNNING
 from comity.core.envelope import Error, Reply, Request, Status, Usage, is_id
 from comity.core.fencing import Terms
@@ -95,8 +97,6 @@ class CallPath:
         self.is_closed = False
         self.cluster: Cluster | None = None  # where several nodes share the work
         self._journal = journal
-        self._clock = clock
-        self._ids = ids
         self._reader = Reader(registry, limits, ids)
         self.clock, self.ids = clock, ids  # for what works on behalf of a call
         self._privacy = privacy
@@ -124,13 +124,13 @@ class CallPath:
         remote: TraceContext | None = None,
     ) -> Call | Reply:
         """Open a call by a user: return the call under way, one it joins, or the reply if there is one already."""
-        now_ns = self._clock.now_ns()
+        now_ns = self.clock.now_ns()
         if request_id is None and remote is None:
-            new_id, trace_id = self._ids.new_request(now_ns // 1_000_000)
+            new_id, trace_id = self.ids.new_request(now_ns // 1_000_000)
             arrival = self._reader.read(draft, identity, None, new_id, now_ns, trace_id)
             return self.enter(arrival, None, now_ns, log, None, rights)
         if request_id is None:
-            request_id = self._ids.new_request(now_ns // 1_000_000)[0]
+            request_id = self.ids.new_request(now_ns // 1_000_000)[0]
         if not is_id(request_id):
             arrival = self._reader.read(draft, identity, None, ascii(request_id)[:64], now_ns)
             what = admission.Refused("IDENTITY_INVALID", "request_id must be printable text that is not empty")
@@ -143,7 +143,7 @@ class CallPath:
         arrival = self._reader.read(draft, identity, None, request_id, now_ns)
         if remote is None:
             return arrival
-        place = {"trace_id": remote.trace_id, "span_id": self._ids.span_id(), "parent_span_id": remote.span_id}
+        place = {"trace_id": remote.trace_id, "span_id": self.ids.span_id(), "parent_span_id": remote.span_id}
         return replace(arrival, request=replace(arrival.request, **place))
 
     async def call_root(
@@ -176,7 +176,7 @@ class CallPath:
             # A task that outlived its call has no budget, no deadline and nobody to answer to.
             error = Error.of("CALL_CANCELLED", f"the call {above.request_id} has ended")
             return Reply(status=Status.CANCELLED, error=error)
-        now_ns = self._clock.now_ns()
+        now_ns = self.clock.now_ns()
         identity = Identity(above.user_id, above.tenant_id, above.session_id)
         arrival = self._reader.read(draft, identity, above, f"{above.request_id}.{number}", now_ns)
         if self.cluster is not None:
@@ -199,7 +199,7 @@ class CallPath:
         What it calls again under the same ids and had settled is answered from the store; `leftovers` are the calls below it
         that were open. Those it does not make again end with it. A root that has ended already is None.
         """
-        now_ns = self._clock.now_ns()
+        now_ns = self.clock.now_ns()
         if request is not None and request.deadline_at > now_ns // 1_000_000:
             address = self.registry.resolve(request.target)
             agent = address.agent if address is not None else None
@@ -266,10 +266,7 @@ class CallPath:
         account = Account(limits) if parent is None else parent.account.narrowed(limits)
         breaker, wait_ms, has_fallback = None, None, False
         if self.settlement.breakers and agent is not None and (way is None or way.fence is not None):
-            breaker = self.settlement.breakers.get((agent.id, request.capability))
-            if breaker is not None and (wait_ms := breaker.retry_after_ms(now_ms)) is not None:
-                has_fallback = capability is not None and len(capability.implementations) > 1
-                wait_ms = None if has_fallback else wait_ms
+            breaker, wait_ms, has_fallback = self._gate(agent, request.capability, now_ms)
         world = snapshot(self.registry, arrival, parent, live, checked, seat, account, wait_ms, now_ms, way)
         if self.guidance is not None and capability is not None and capability.touching is not None and not checked.problems:
             world = replace(world, findings=self.guidance.findings(capability.touching, unpack(arrival.body)))
@@ -304,6 +301,14 @@ class CallPath:
             call.is_probe = breaker.enter(now_ms)
         self._accept(call, now_ms, leftovers, note, is_named=is_named)
         return call
+
+    def _gate(self, agent: Agent, code: str, now_ms: int) -> tuple[Breaker | None, int | None, bool]:
+        """Return a capability's breaker if it ever failed, how long no call may pass, and whether a fallback stands in."""
+        breaker = self.settlement.breakers.get((agent.id, code))
+        wait_ms = None if breaker is None else breaker.retry_after_ms(now_ms)
+        if wait_ms is not None and code in agent.capabilities and len(agent.capabilities[code].implementations) > 1:
+            return breaker, None, True
+        return breaker, wait_ms, False
 
     def live_of(self, call: Call) -> Live:
         """Return the session of a call, made now if it has none."""
@@ -341,7 +346,7 @@ class CallPath:
             request_id=request.request_id,
             source=request.target,
         )
-        now_ns = self._clock.now_ns()
+        now_ns = self.clock.now_ns()
         now_ms = now_ns // 1_000_000
         root = self.calls.get(request.root_id)
         # What an earlier life had begun under this id is not taken up: it ends before its caller is told so.
@@ -404,7 +409,7 @@ class CallPath:
         call.state = RUNNING
         call.seat.holders[call] = None
         if call.log is not None:
-            call.log.add(events.Kind.STARTED, self._clock.now_ns() // 1_000_000, call.request, text=call.capability.doing)
+            call.log.add(events.Kind.STARTED, self.clock.now_ns() // 1_000_000, call.request, text=call.capability.doing)
         call.task = self._loop.create_task(self._run(call), name=call.request.request_id)
 
     async def _run(self, call: Call) -> None:
@@ -438,7 +443,7 @@ class CallPath:
         if call.log is not None:
             vault = self.vault_of(call)
             data = data if vault is None else restore_value(data, vault)
-            call.log.add(kind, self._clock.now_ns() // 1_000_000, call.request, data)
+            call.log.add(kind, self.clock.now_ns() // 1_000_000, call.request, data)
 
     def charge(self, call: Call, prompt_tokens: int, completion_tokens: int) -> bool:
         """Charge tokens to the call, to every call above it and to the tree's budget; return whether they were there."""
@@ -448,7 +453,7 @@ class CallPath:
 
     def now_ms(self) -> int:
         """Return the time."""
-        return self._clock.now_ns() // 1_000_000
+        return self.clock.now_ns() // 1_000_000
 
     async def reply_of(self, call: Call) -> Reply:
         """Wait for a call's reply. Whoever waits last and is cancelled takes the call with it, unless a handle holds it."""
