@@ -23,7 +23,7 @@ from comity.runtime.node import Node
 from comity.testing.nodes import CrashedError, SimNode
 from comity.testing.world import TRIES_MAX, World
 
-ERRANDS: Final = 30
+ERRANDS: Final = 100
 NODES: Final = 3
 ANYBODY: Final = "fix"  # a capability that every receiver has
 RECEIVERS: Final = ("plumber", "painter")
@@ -215,7 +215,7 @@ async def _errand(world: World, number: int, after_s: float) -> None:
         "attempts_max": chance.choice((1, 2, 5)),
         "priority": chance.choice(("low", "normal", "high", "critical")),
     }
-    is_withdrawn = chance.random() < 0.1
+    is_withdrawn, patience_ms = chance.random() < 0.1, chance.choice((300, 2_000))
     await asyncio.sleep(after_s)
     try:
         await client.ask(lambda manager: manager.create_handoff(to, ANYBODY, "see to it", plan, handoff_id=handoff_id, **more))
@@ -226,7 +226,7 @@ async def _errand(world: World, number: int, after_s: float) -> None:
         await _tolerantly(client.ask(lambda manager: manager.cancel(handoff_id)), world, "errand cancelled")
     give_up_ms = world.now_ms() + more["timeout_ms"] + PATIENCE_MS
     while world.now_ms() < give_up_ms:
-        found = await client.ask(lambda manager: manager.await_result(handoff_id, 400))
+        found = await client.ask(lambda manager: manager.await_result(handoff_id, patience_ms))
         if found.has_ended:
             again = await client.ask(lambda manager: manager.get_handoff_status(handoff_id))
             assert again.result == found.result, f"{handoff_id} had {found.result} and has {again.result}"

@@ -332,11 +332,12 @@ class SimNode:
 
 
 def _pass_on(ended: asyncio.Task[Any], done: asyncio.Future[Any]) -> None:
-    if done.done():
+    error = None if ended.cancelled() else ended.exception()
+    if done.done():  # whoever waited has gone away, and does not want to know
         return
     if ended.cancelled():
         done.cancel()
-    elif (error := ended.exception()) is not None:
+    elif error is not None:
         done.set_exception(error)
     else:
         done.set_result(ended.result())

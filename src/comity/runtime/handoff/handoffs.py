@@ -58,8 +58,7 @@ log = logging.getLogger("comity")
 TIMEOUT_MS: Final = 300_000
 _MADE_KEPT_MAX: Final = 1_024  # what most nodes have under way; of more, the store is asked
 _COUNT_AGAIN_MS: Final = 1_000
-_LOOK_FOR_THE_DEAD_S: Final = 1.0
-_LOOK_AFTER_FAILURE_S: Final = 1.0
+_SOON_S: Final = 1.0
 LOOK_AGAIN_S: Final = 30.0  # a ring may be lost with the process that should have rung
 Lost = Callable[[str], None]  # told the id of a handoff
 _JITTER_S: Final = 0.02  # so that not all processes look at one lapsed lease at once
@@ -112,7 +111,7 @@ class Handoffs:
         self.queue.open(self._hear)
         self.post(self.step(Listen(self.node_id, ("-",))))
         # Whoever this node takes the place of may be dying just now.
-        self._again = self._loop.call_later(_LOOK_FOR_THE_DEAD_S, self._look_for_the_dead)
+        self._again = self._loop.call_later(_SOON_S, self._look_for_the_dead)
 
     def close(self) -> None:
         """Hear no more, and give back nothing: who holds a handoff has given it back before."""
@@ -323,7 +322,7 @@ class Handoffs:
         log.warning("the handoff queue could not be looked at: %s", error)
         if self._retry is not None:
             self._retry.cancel()
-        self._retry = self._loop.call_later(_LOOK_AFTER_FAILURE_S, self._hear, None)
+        self._retry = self._loop.call_later(_SOON_S, self._hear, None)
 
     def _is_open(self, handoff_id: str) -> bool:
         """Return whether this node made it and has not seen its end."""
@@ -363,11 +362,10 @@ class Handoffs:
     def _look_for_the_dead(self) -> None:
         try:
             self.queue.look_for_the_dead()
+            if self.queue.knows_of_the_dead:
+                self.post(self.step(Sweep()))
         except ComityError:
-            self._again = self._loop.call_later(_LOOK_AFTER_FAILURE_S, self._look_for_the_dead)
-            return
-        if self.queue.knows_of_the_dead:
-            self.post(self.step(Sweep()))
+            self._again = self._loop.call_later(_SOON_S, self._look_for_the_dead)
 
     async def sweep(self) -> None:
         """Write down what has run out; whom it concerns is rung."""
