@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
 from typing import Any, Final, TypeVar
 
@@ -171,10 +171,11 @@ def _boss() -> Agent:
 
 
 class Client:
-    """A user at any of the nodes, who tries again where one dies."""
+    """A user at some of the nodes, or all, who tries again where one dies."""
 
-    def __init__(self, world: World, number: int) -> None:
+    def __init__(self, world: World, number: int, nodes: Sequence[SimNode] = ()) -> None:
         self._world = world
+        self._nodes = nodes or list(world.nodes.values())
         self.chance = world.stream(f"errand {number}")
         self.user_id = self.chance.choice(USERS)
 
@@ -182,7 +183,7 @@ class Client:
         """Ask a manager on some node, and another if that node dies or cannot be used."""
         world, chance = self._world, self.chance
         for tried in range(TRIES_MAX):
-            node = chance.choice(list(world.nodes.values()))
+            node = chance.choice(self._nodes)
             if node.is_up and node.node is not None:
                 manager = AsyncHandoffManager(node=node.node, agent_id="client", user_id=self.user_id)
                 try:
