@@ -160,6 +160,10 @@ def _show_trees(source: SpanSource, result: SearchResult, out: Output) -> None:
         out.text("")
 
 
+def _counts_nothing(one: Series) -> bool:
+    return one.labels[0][1] in ("rate", "count_over_time") and not any(value for _, value in one.samples)
+
+
 def _show_series(args: argparse.Namespace, series: tuple[Series, ...], head: dict[str, Any], out: Output) -> Exit:
     if out.is_json:
         found = [
@@ -168,7 +172,7 @@ def _show_series(args: argparse.Namespace, series: tuple[Series, ...], head: dic
         ]
         out.document(head | {"series": found})
         return Exit.OK
-    if not series:
+    if all(map(_counts_nothing, series)):
         back = args.range or _METRICS_RANGE
         out.text(f"No span of the {place(args)} matches in the last {back}. --range looks further back.")
         return Exit.OK

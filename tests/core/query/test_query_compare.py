@@ -1,7 +1,7 @@
 from query_world import span
 
 from comity.core.query.ast import Attribute, Binary, Compare, Literal, Scope, SpansetFilter
-from comity.core.query.compare import ERROR_LABEL, TOO_MANY_VALUES, Comparison
+from comity.core.query.compare import Comparison
 from comity.core.query.trace import Trace
 from comity.core.span import Status
 
@@ -35,7 +35,7 @@ def test_counts_fall_into_their_steps():
     assert compared(Compare(SELECTED), spans, steps=2)["baseline", "a"] == [2.0, 1.0]
 
 
-def test_only_the_commonest_values_are_kept_and_the_cut_is_marked():
+def test_only_the_commonest_values_are_kept_and_the_total_counts_all():
     spans = [span(n, None if n == 1 else 1, attributes={"v": "often" if n < 4 else f"rare{n}"}) for n in range(1, 7)]
     comparison, trace = Comparison(Compare(SELECTED, 1), 1), Trace(spans)
     for one in spans:
@@ -48,15 +48,25 @@ def test_only_the_commonest_values_are_kept_and_the_cut_is_marked():
     ]
     assert kept == ["often"]
     assert series[("__meta_type", "baseline_total"), ("span.v", "nil")] == [6.0]
-    assert ((ERROR_LABEL, TOO_MANY_VALUES), ("span.v", "nil")) in series
-    assert ((ERROR_LABEL, TOO_MANY_VALUES), ("name", "nil")) not in series
 
 
-def test_a_window_narrows_the_selection_in_time():
-    spans = [span(1, start_ns=5, attributes={"slow": True}), span(2, 1, start_ns=15, attributes={"slow": True})]
+def test_a_window_narrows_the_selection_in_time_from_after_its_start_up_to_its_end():
+    spans = [span(n, None if n == 1 else 1, start_ns=at, attributes={"slow": True}) for n, at in enumerate((5, 10, 15, 20), 1)]
     found = compared(Compare(SELECTED, 10, (10, 20)), spans)
-    assert found["selection", True] == [1.0]
-    assert found["baseline", True] == [1.0]
+    assert found["selection", True] == [2.0]
+    assert found["baseline", True] == [2.0]
+
+
+def test_scopes_children_and_what_tempo_keeps_apart_are_counted_too():
+    spans = [span(1, scope_name="lib", scope_attributes={"lang": "py"}), span(2, 1, attributes={"tags": ("a", "b")})]
+    comparison, trace = Comparison(Compare(SELECTED), 1), Trace(spans)
+    for one in spans:
+        comparison.add(one, trace, 0)
+    found = {labels[1]: values for labels, values in comparison.series().items() if labels[0][1] == "baseline"}
+    assert found["instrumentation:name", "lib"] == found["instrumentation.lang", "py"] == [1.0]
+    assert found["span:childCount", 1] == found["span:childCount", 0] == [1.0]
+    assert found["span.http.method", "nil"] == found["resource.k8s.pod.name", "nil"] == [2.0]
+    assert found["span.tags", "nil"] == [1.0]  # no label holds an array
 
 
 def test_values_of_different_types_are_counted_apart():

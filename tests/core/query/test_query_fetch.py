@@ -1,9 +1,9 @@
 """What Tempo's storage fetches decides some answers; these are the cases that differ from plain logic."""
 
 import pytest
-from query_world import found, span
+from query_world import found, span, spansets
 
-from comity.core.query import parse
+from comity.core.query import parse, query_range
 from comity.core.query.fetch import decides_alone, plan_fetch
 from comity.core.query.normalize import normalize
 from comity.core.span import Kind, Status
@@ -45,8 +45,10 @@ SPANS = [
         ("count() = 3", [1, 2, 3]),
         ("by(span.b) | count() = 1", [3]),
         ("{} | by(span.b) | count() = 2", [1, 2]),
-        # two fields that are both missing are equal, but were not fetched
-        ("{ span.none = span.neither }", []),
+        # two fields that are both missing are not equal
+        ("{ span.none = span.neither } && {}", []),
+        # a field that must be missing and must not is not found
+        ("{ span.a = nil && !(span.a = 7) }", []),
     ],
 )
 def test_what_is_fetched_decides_what_can_be_found(query, ids):
@@ -71,6 +73,81 @@ def test_numbers_are_looked_up_by_their_type_unless_fetched_anyway(query, ids):
     assert found(query, SPANS) == ids
 
 
+MANY = [
+    span(1, kind=Kind.CLIENT, attributes={"n": 1, "m": 2, "tags": ("a", "b"), "who": "x", "by": "x"}, resource={"n": 5}),
+    span(2, 1, kind=Kind.SERVER, attributes={"n": 2.0, "flag": True, "tags": ("a",), "who": "y", "by": "x"}, resource={"n": 1}),
+    span(3, 1, kind=Kind.SERVER, attributes={"flag": False}, status=Status.ERROR),
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "ids"),
+    [
+        # attributes of one place are looked up together: what one condition lets through is let through for all
+        ("{ span.n = 1.0 }", []),
+        ("{ span.n = 1.0 && span.m > 0 }", [1]),
+        ("{ span.n = 1.0 && span.m != nil }", [1]),
+        ("{ span.n = 1.0 && resource.n > 0 }", []),
+        ("{ span.who = `x` && !(span.by = `z`) }", [1]),
+        ("{ span.who = `y` && !(span.by = `z`) }", []),
+        # a constant on the left is looked up as if it stood on the right
+        ("{ 0 < span.n }", []),
+        ("{ 0 < span.n && span.n < 9 }", [1]),
+        # of an array, what satisfies a condition is seen
+        ("{ span.tags != `a` }", [1]),
+        ("{ span.tags != `a` && span.tags != nil }", []),
+        ("{ span.tags != `a` && span.tags != `c` }", [1]),
+        # an || after a field that stands alone is overlooked: both must be found
+        ("{ span.flag || kind = server }", [2, 3]),
+        ("{ span.flag || kind = client }", []),
+        ("{ kind = client || span.flag }", [2]),
+        ("{ span.who || kind = server }", []),
+        # what Tempo keeps apart reads as the text nil where it is read at all
+        ("{ span.http.method != `GET` }", []),
+        ("{ span.http.method != `GET` && span.http.method != span.none }", []),
+        ("{ span.http.method != `GET` || span.http.method = span.none }", [1, 2, 3]),
+        # missing in one place is missing, without a scope
+        ("{ .n = nil }", [3]),
+        ("{ .m = nil }", [1, 2, 3]),
+        ("{ .n != nil }", [1, 2]),
+        # relations fetch every span that has a place in the tree
+        ("{ kind = client } > { !(status = error) }", [2]),
+        ("{ kind = client } && { !(status = error) }", [1]),
+        # what is asked for after a select comes too late to decide anything
+        ("{ kind = server } | select(span.n) | { status = error }", []),
+        ("{ kind = server } | select(span.n) | { span.n = nil }", []),
+        ("{ kind = server } | select(span.n) | max(span.n) > 0", []),
+        ("{ kind = server } | select(span.n) | { kind = server }", [2, 3]),
+    ],
+)
+def test_what_is_seen_of_a_span_is_what_some_condition_let_through(query, ids):
+    assert found(query, MANY) == ids
+
+
+def test_what_is_grouped_by_is_what_was_seen():
+    (series,) = query_range(
+        "{ span.n = nil || kind = client } | rate() by (span.n)", [MANY[:1]], start_ns=0, end_ns=1, step_ns=1
+    )
+    assert series.labels == (("span.n", 1),)  # that it was asked to be absent keeps nothing from being read
+    (series,) = query_range("{ span.tags = `b` } | rate() by (span.tags)", [MANY], start_ns=0, end_ns=10**9, step_ns=10**9)
+    assert series.labels == (("span.tags", "b"),)
+    assert [group for group, _ in spansets("{ kind = client } | select(name) | by(span.n)", MANY)] == [{"by(span.n)": None}]
+
+
+@pytest.mark.parametrize(
+    ("query", "counted"),
+    [
+        ("{ kind = server && !(status = error) }", {"server": 1}),
+        ("{ !(kind = client) && resource.n > 0 }", {}),
+        ("{ !(status = error) && duration < 1s && duration >= 0s }", {}),
+        ("{ kind = server && !(status = error) && status != ok }", {"server": 1}),
+    ],
+)
+def test_metrics_of_fields_that_every_span_has_count_what_was_fetched_unjudged(query, counted):
+    rates = query_range(f"{query} | count_over_time() by (kind)", [MANY], start_ns=0, end_ns=10**9, step_ns=10**9)
+    assert {str(dict(one.labels)["kind"]): max(value for _, value in one.samples) for one in rates} == counted
+
+
 def test_a_request_names_what_is_asked_and_what_is_only_shown():
     pipeline = parse("{ span.a = 1 && !(.b > 2) && span.c = nil && span.d != nil } | select(span.e)").root
     request = plan_fetch(pipeline)
@@ -91,11 +168,12 @@ def test_a_request_names_what_is_asked_and_what_is_only_shown():
         (".a = 1", True),
         (".a = 1 || .b", True),
         ("!(.a = 1)", False),
-        (".a = .b", False),
+        (".a = .b", True),
+        (".a || .b = 1", False),
         ("-.a > 1", True),
         ("true && .a", False),
     ],
 )
-def test_only_negations_constants_and_pairs_of_fields_need_the_fetch_to_be_checked(text, alone):
+def test_only_negations_constants_and_lone_fields_need_the_fetch_to_be_checked(text, alone):
     (stage,) = parse(f"{{ {text} }}").root.stages
     assert decides_alone(normalize(stage.expression)) is alone

@@ -19,7 +19,7 @@ SECOND = Duration(10**9)
         ("b", ">", "a", True),
         ("a", "=", 1, False),
         ("a", "!=", 1, False),
-        (None, "=", None, True),
+        (None, "=", None, False),
         (None, "!=", None, False),
         (None, "=", "a", False),
         (None, "!=", "a", False),

@@ -3,6 +3,7 @@ from query_world import span
 
 from comity.core.query import QueryError, parse, search
 from comity.core.query.search import ServiceStats
+from comity.core.query.values import Duration
 from comity.core.span import Kind, Status
 
 SECOND = 10**9
@@ -79,7 +80,7 @@ def test_what_a_query_asks_about_and_selects_is_shown_by_name():
     match = shown(
         '{ span.a = 1 && kind = client && duration < 1s && resource.service.name = "s" } | select(span.b, span.none)', one
     )
-    assert match.attributes == (("a", 1), ("b", ("x",)), ("kind", Kind.CLIENT), ("service.name", "s"))
+    assert match.attributes == (("a", 1), ("b", "x"), ("kind", Kind.CLIENT), ("service.name", "s"))
     assert not match.shows_name
     assert shown("{ name = `n` }", one).shows_name
     assert shown("{} | select(status, nestedSetLeft)", one).attributes == (("nestedSetLeft", 1), ("status", Status.UNSET))
@@ -90,6 +91,45 @@ def test_a_value_that_was_not_fetched_is_not_shown_unless_selected():
     query = "{ kind = client && (span.f = 2 || span.f = 9.5 || kind = client) }"
     assert dict(shown(query, one).attributes) == {"kind": Kind.CLIENT}
     assert dict(shown(f"{query} | select(span.f)", one).attributes) == {"kind": Kind.CLIENT, "f": 2.5}
+
+
+def test_only_what_satisfies_a_condition_is_shown():
+    one = span(
+        1, name="n", kind=Kind.CLIENT, status=Status.ERROR, attributes={"tags": ("a", "b", "c"), "x": 1}, resource={"x": 2}
+    )
+    match = shown('{ kind = client || status = ok || name = `other` || span.tags > "a" }', one)
+    assert dict(match.attributes) == {"kind": Kind.CLIENT, "tags": ("b", "c")}
+    assert not match.shows_name
+    assert dict(shown('{ span.tags = "b" }', one).attributes) == {"tags": "b"}
+    assert shown("{ .x > 0 }", one).attributes == (("x", 1), ("x", 2))  # on the span and on its resource
+    assert dict(shown("{ span.y = nil }", one).attributes) == {"y": "nil"}
+
+
+def test_what_every_span_has_in_tempo_is_shown_blank_where_it_is_missing():
+    match = shown(
+        "{} | select(span:parentID, event:name, event:timeSinceStart, link:spanID, span.http.method, span.y)", span(1)
+    )
+    assert dict(match.attributes) == {
+        "event:name": "",
+        "event:timeSinceStart": Duration(0),
+        "http.method": "nil",
+        "link:spanID": "0" * 16,
+        "span:parentID": "0" * 16,
+    }
+
+
+def test_what_was_read_with_the_spans_is_lost_to_the_trace_when_they_are_grouped_anew():
+    one = span(1, name="n", end_ns=10**6, resource={"service.name": "s"})
+
+    def about(query):
+        (found,) = search(query, [[one]]).traces
+        return found.root_name, found.root_service_name, found.has_root, found.duration_ns
+
+    assert about("{} | by(name)") == ("n", "s", True, 10**6)
+    assert about("{} | by(rootName)") == ("", "s", True, 10**6)
+    assert about("{} | by(rootServiceName)") == ("n", "", False, 10**6)
+    assert about("{} | by(traceDuration)") == ("n", "s", True, 0)
+    assert about("{ rootName = `n` }") == ("n", "s", True, 10**6)
 
 
 def test_a_tree_can_be_searched_with_as_well_as_text():

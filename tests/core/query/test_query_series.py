@@ -1,9 +1,10 @@
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comity.core.query.series import combine, rank, threshold
+from comity.core.query.series import combine, order_of, rank, threshold
 
 NAN = math.nan
 RATE = (("__name__", "rate"),)
@@ -27,20 +28,21 @@ def test_a_series_without_labels_meets_every_series_of_the_other_side():
 
 def test_the_name_tells_what_was_combined():
     assert combine("+", {RATE: [1.0]}, {RATE: [2.0]}) == {(("__name__", "(rate + rate)"),): [3.0]}
-    assert combine("*", {RATE: [1.0]}, 100) == {(("__name__", "(rate * 100)"),): [100.0]}
-    assert combine("-", 1.5, {RATE: [1.0]}) == {(("__name__", "(1.5 - rate)"),): [0.5]}
+    assert combine("*", {RATE: [1.0]}, 100) == {RATE: [100.0]}
+    assert combine("-", 1.5, {RATE: [1.0]}) == {RATE: [0.5]}
 
 
-def test_labels_meet_in_any_order():
+def test_labels_meet_in_the_order_they_were_asked_for():
     left, right = {(("a", 1), ("b", 2)): [1.0]}, {(("b", 2), ("a", 1)): [2.0]}
-    assert list(combine("+", left, right).values()) == [[3.0]]
+    assert combine("+", left, right) == {}
 
 
-def test_a_gap_on_either_side_stays_a_gap_and_zero_by_zero_is_one():
+def test_a_gap_on_either_side_stays_a_gap_and_division_by_zero_makes_one():
     ((first, second, third),) = combine("/", {RATE: [NAN, 0.0, 1.0]}, {RATE: [1.0, 0.0, 0.0]}).values()
     assert math.isnan(first)
     assert math.isnan(second)
-    assert third == math.inf
+    assert math.isnan(third)
+    assert math.isnan(combine("/", {RATE: [1.0]}, 0)[RATE][0])
 
 
 def test_a_threshold_turns_what_fails_into_gaps():
@@ -50,12 +52,30 @@ def test_a_threshold_turns_what_fails_into_gaps():
     assert math.isnan(gap)
 
 
-def test_equal_samples_are_ranked_by_label():
-    found = {by("b"): [1.0], by("a"): [1.0], by("c"): [1.0]}
-    kept = {labels for labels, values in rank(found, 2, highest=True).items() if not math.isnan(values[0])}
-    assert kept == {by("a"), by("b")}
-    kept = {labels for labels, values in rank(found, 2, highest=False).items() if not math.isnan(values[0])}
-    assert kept == {by("a"), by("b")}
+@pytest.mark.parametrize(
+    ("values", "highest", "lowest"),
+    [("abc", {"a", "b"}, {"b", "c"}), ([1, 2, 3], {2, 3}, {1, 2}), ([0.5, 1.5, 2.5], {1.5, 2.5}, {0.5, 1.5})],
+)
+def test_of_equal_samples_the_first_texts_and_the_last_numbers_are_the_highest(values, highest, lowest):
+    found = {by(value): [1.0] for value in values}
+
+    def kept(is_highest):
+        ranked = rank(found, 2, highest=is_highest)
+        return {value for ((_, value),), samples in ranked.items() if not math.isnan(samples[0])}
+
+    assert (kept(True), kept(False)) == (highest, lowest)
+
+
+def test_of_equal_samples_a_missing_label_and_a_type_decide_too():
+    found = {by(True): [1.0], by(1): [1.0], (("p", 0.5),): [1.0]}
+    assert [labels for labels, (value,) in rank(found, 1, highest=True).items() if value == 1.0] == [(("p", 0.5),)]
+    assert [labels for labels, (value,) in rank(found, 1, highest=False).items() if value == 1.0] == [by(1)]
+
+
+def test_series_stand_in_the_order_in_which_protobuf_prints_them():
+    given = [by("100ms"), by("100µs"), by(2), by(10), by(True), by(0.5), (("team", "a"), ("zone", "b")), by("a b"), by("a")]
+    order = [by(True), by(0.5), by(10), by(2), by("100µs"), by("100ms"), by("a b"), by("a"), (("team", "a"), ("zone", "b"))]
+    assert sorted(given, key=order_of) == order
 
 
 SAMPLES = st.one_of(st.just(NAN), st.integers(0, 3).map(float))

@@ -5,13 +5,13 @@ from comity.core.query.trace import NOWHERE, Position, Trace
 from comity.core.span import Event, Link
 
 
-def test_positions_number_the_tree_from_its_root_and_children_by_start():
+def test_positions_number_the_tree_from_its_root_and_children_as_they_came():
     root, late, early, leaf = span(1), span(2, 1, start_ns=9), span(3, 1, start_ns=4), span(4, 3)
     trace = Trace([late, root, leaf, early])
     assert trace.position(root) == Position(1, 8, -1)
-    assert trace.position(early) == Position(2, 5, 1)
-    assert trace.position(leaf) == Position(3, 4, 2)
-    assert trace.position(late) == Position(6, 7, 1)
+    assert trace.position(late) == Position(2, 3, 1)
+    assert trace.position(early) == Position(4, 7, 1)
+    assert trace.position(leaf) == Position(5, 6, 4)
 
 
 def test_a_span_that_no_root_leads_to_has_no_position():

@@ -27,6 +27,9 @@ def refusal(text):
         "{} | max(duration * 2) > 1s",
         "{} | by(.a + 1) | avg(.b) = 2",
         "{} | rate() by (.a, .b, .c, .d, .e)",
+        "{} | avg_over_time(duration) by (.a, .b, .c, .d)",
+        "{} | compare({ .a }, 1000)",
+        "{ instrumentation:name && instrumentation:version > 1 }",
         "{} | quantile_over_time(duration, 0, 1)",
         '{ .a =~ "x" && "x" =~ "y" }',
     ],
@@ -62,6 +65,7 @@ def test_operands_of_one_type_make_sense(text):
         ("{} | compare({ true }) > 1", 24),
         ("{} | compare({ 1 })", 14),
         ("{} | compare({ true }, 0)", 6),
+        ("{} | compare({ true }, 1001)", 6),
         ("{} | compare({ true }, 1, 20, 10)", 6),
         ("({} | compare({ true })) + 1", 26),
         ("{} | quantile_over_time(duration, 1.5)", 6),
@@ -88,6 +92,8 @@ def test_what_makes_no_sense_is_invalid_at_its_column(text, column):
         "{} | count() = count()",
         "({} | count()) > 1",
         "{} | rate() by (.a, .b, .c, .d, .e, .f)",
+        "{} | avg_over_time(duration) by (.a, .b, .c, .d, .e)",
+        "{} | histogram_over_time(duration) by (.a, .b, .c, .d, .e)",
     ],
 )
 def test_what_the_language_does_not_do_yet_is_unsupported_not_invalid(text):

@@ -33,7 +33,7 @@ class Intrinsic(StrEnum):
     STATUS = "status"
     STATUS_MESSAGE = "statusMessage"
     KIND = "kind"
-    CHILD_COUNT = "childCount"
+    CHILD_COUNT = "span:childCount"
     SPAN_ID = "span:id"
     PARENT_ID = "span:parentID"
     PARENT = "parent"
@@ -58,7 +58,6 @@ INTRINSICS: dict[str, Intrinsic] = {str(intrinsic): intrinsic for intrinsic in I
     "span:status": Intrinsic.STATUS,
     "span:statusMessage": Intrinsic.STATUS_MESSAGE,
     "span:kind": Intrinsic.KIND,
-    "span:childCount": Intrinsic.CHILD_COUNT,
     "trace:rootName": Intrinsic.ROOT_NAME,
     "trace:rootService": Intrinsic.ROOT_SERVICE_NAME,
     "trace:duration": Intrinsic.TRACE_DURATION,
@@ -75,6 +74,9 @@ INTRINSIC_TYPES: dict[Intrinsic, Type] = dict.fromkeys(Intrinsic, Type.STRING) |
     Intrinsic.NESTED_SET_LEFT: Type.INT,
     Intrinsic.NESTED_SET_RIGHT: Type.INT,
     Intrinsic.NESTED_SET_PARENT: Type.INT,
+    # Texts, which Tempo does not check to be used as such.
+    Intrinsic.INSTRUMENTATION_NAME: Type.ATTRIBUTE,
+    Intrinsic.INSTRUMENTATION_VERSION: Type.ATTRIBUTE,
 }
 
 LOGICAL = frozenset({"&&", "||"})

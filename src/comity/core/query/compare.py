@@ -11,19 +11,28 @@ from typing import Any
 
 from comity.core.query import ast
 from comity.core.query.evaluate import Compiler, field_value
-from comity.core.query.fetch import Request
+from comity.core.query.fetch import APART, Condition, Request, conditions_of
 from comity.core.query.normalize import normalize
-from comity.core.query.series import SeriesSet, check_size, label
+from comity.core.query.series import NIL, SeriesSet, check_size, label
 from comity.core.query.trace import Trace
 from comity.core.query.values import Type, type_of
-from comity.core.span import Span
+from comity.core.span import Attributes, Span
 
 TOP_N_DEFAULT = 10
-TYPE_LABEL, ERROR_LABEL = "__meta_type", "__meta_error"
-TOO_MANY_VALUES = "__too_many_values__"
+TYPE_LABEL = "__meta_type"
 _INTRINSICS = tuple(
     (written, field_value(ast.IntrinsicField(written)))
-    for written in ("name", "kind", "status", "statusMessage", "rootName", "rootServiceName")
+    for written in (
+        "name",
+        "kind",
+        "status",
+        "statusMessage",
+        "span:childCount",
+        "rootName",
+        "rootServiceName",
+        "instrumentation:name",
+        "instrumentation:version",
+    )
 )
 
 _Counts = dict[tuple[str, Any], list[float]]
@@ -35,9 +44,10 @@ class Comparison:
     __slots__ = ("_groups", "_passes", "_steps", "_top_n", "_window_ns")
 
     def __init__(self, node: ast.Compare, steps: int) -> None:
-        # The filter sees spans the pipeline has fetched already, so nothing more is asked of it than to be true.
-        compiler = Compiler(Request(is_conjunction=False, has_constant_filter=True))
-        self._passes = compiler.filter_of(normalize(node.selection.expression))
+        # The filter sees spans the pipeline has fetched already, and all there is of them.
+        selection = normalize(node.selection.expression)
+        fields = [Condition(condition.field) for condition in conditions_of(selection)]
+        self._passes = Compiler(Request(fields, is_conjunction=False, fetches_all=True)).filter_of(selection)
         self._steps = steps
         self._top_n = TOP_N_DEFAULT if node.top_n is None else node.top_n
         self._window_ns = node.window_ns
@@ -53,7 +63,7 @@ class Comparison:
             counts[pair][at] += 1
 
     def _is_selected(self, span: Span, trace: Trace) -> bool:
-        if self._window_ns and not self._window_ns[0] <= span.start_ns < self._window_ns[1]:
+        if self._window_ns and not self._window_ns[0] < span.start_ns <= self._window_ns[1]:
             return False
         return self._passes(span, trace)
 
@@ -65,19 +75,27 @@ class Comparison:
                 for value in ranked[: self._top_n]:
                     found[(TYPE_LABEL, group), label(field, value)] = counts[label(field, value)]
                 total = [sum(step) for step in zip(*(counts[label(field, value)] for value in values), strict=True)]
-                found[(TYPE_LABEL, f"{group}_total"), (field, "nil")] = total
-                if len(ranked) > self._top_n:
-                    found[(ERROR_LABEL, TOO_MANY_VALUES), (field, "nil")] = [0.0] * self._steps
+                found[(TYPE_LABEL, f"{group}_total"), (field, NIL)] = total
         return found
 
 
 def _fields(span: Span, trace: Trace) -> Iterator[tuple[str, Any]]:
     for written, read in _INTRINSICS:
         yield label(written, read(span, trace))
-    for scope, attributes in ((ast.Scope.SPAN, span.attributes), (ast.Scope.RESOURCE, span.resource)):
+    for scope, attributes in _scopes(span):
         for name, value in attributes.items():
-            if type_of(value) not in (Type.NIL, Type.ARRAY):
-                yield label(str(ast.Attribute(scope, name)), value)
+            if type_of(value) is not Type.NIL:
+                yield label(str(ast.Attribute(scope, name)), NIL if type(value) is tuple else value)
+        for name in APART.get(scope, frozenset()) - attributes.keys():
+            yield str(ast.Attribute(scope, name)), NIL
+
+
+def _scopes(span: Span) -> tuple[tuple[ast.Scope, Attributes], ...]:
+    return (
+        (ast.Scope.SPAN, span.attributes),
+        (ast.Scope.RESOURCE, span.resource),
+        (ast.Scope.INSTRUMENTATION, span.scope_attributes),
+    )
 
 
 def _by_field(counts: _Counts) -> dict[str, list[Any]]:

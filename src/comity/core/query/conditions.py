@@ -104,11 +104,15 @@ def _of_pipeline(pipeline: ast.Pipeline, measured: tuple[ast.Field, ...]) -> Pre
     on_one_span: list[Condition] = []
     on_trace: list[Condition] = []
     is_local = not any(map(_needs_whole_trace, measured))
+    is_judged = True  # what comes after a select is not, in some metrics
     for stage in pipeline.stages:
         match stage:
+            case ast.Select():
+                is_judged = False
             case ast.SpansetFilter():
                 expression = normalize(stage.expression)
-                on_one_span.append(_necessary(expression))
+                if is_judged:
+                    on_one_span.append(_necessary(expression))
                 is_local &= not any(map(_needs_whole_trace, _fields(expression)))
             case ast.SpansetOperation():
                 on_trace.append(_of_spanset(stage))
@@ -127,7 +131,8 @@ def _of_spanset(node: ast.Spanset) -> Condition:
 
 
 def _joined(op: str, left: Condition, right: Condition) -> Condition:
-    # Every operator but || needs spans on both sides.
+    if op[0] == "!":
+        return right  # that nothing is related to it holds all the more if there is nothing else
     return _any([left, right]) if op == "||" else _all([left, right])
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 from comity.core.query import ast
 from comity.core.query.ast import Intrinsic, Scope
-from comity.core.query.fetch import EXISTS, Condition, Request, conditions_of, key_of
-from comity.core.query.operators import COMPARE, apply, make_test
+from comity.core.query.fetch import ABSENT, EXISTS, Condition, Request, conditions_of, is_apart
+from comity.core.query.operators import COMPARE, Test, apply, make_test, scalar_test
 from comity.core.query.trace import Trace
-from comity.core.query.values import NUMERIC, Duration, Type, Undefined, type_of, wrap
+from comity.core.query.values import NUMERIC, Duration, Type, Undefined, alone, type_of, wrap
 from comity.core.span import Span
 
 Value = Callable[[Span, Trace], Any]
@@ -49,6 +49,16 @@ _INTRINSIC_LISTS: dict[Intrinsic, _Values] = {
     Intrinsic.LINK_TRACE_ID: lambda span, trace: [link.trace_id.lstrip("0") for link in trace.links(span)],
     Intrinsic.LINK_SPAN_ID: lambda span, trace: [link.span_id for link in trace.links(span)],
 }
+# What is read of a span that has no parent, event or link, where the value is not compared but asked for.
+_BLANK: dict[Intrinsic, Any] = {
+    Intrinsic.PARENT_ID: "0" * 16,
+    Intrinsic.EVENT_NAME: "",
+    Intrinsic.EVENT_TIME_SINCE_START: Duration(0),
+    Intrinsic.LINK_TRACE_ID: "",
+    Intrinsic.LINK_SPAN_ID: "0" * 16,
+}
+_MISSING = "nil"
+_NUMBERS = frozenset({int, float, Duration})
 _TRACE_IDS = frozenset({Intrinsic.TRACE_ID, Intrinsic.LINK_TRACE_ID})
 _EVENT_KEYS = frozenset({Intrinsic.EVENT_NAME, Intrinsic.EVENT_TIME_SINCE_START})
 _LINK_KEYS = frozenset({Intrinsic.LINK_TRACE_ID, Intrinsic.LINK_SPAN_ID})
@@ -66,8 +76,8 @@ def lists_of(field: ast.Field) -> _Values | None:
     return None
 
 
-def field_value(field: ast.Field) -> Value:
-    """Return the function that reads a field; of several events or links the first that has it counts."""
+def _raw(field: ast.Field) -> Value:
+    """Return the function that reads what a span has of a field; of several events or links the first that has it counts."""
     if (several := lists_of(field)) is not None:
         values = several
         return lambda span, trace: next((value for value in values(span, trace) if value is not None), None)
@@ -81,12 +91,37 @@ def field_value(field: ast.Field) -> Value:
             return lambda span, _: span.resource.get(name)
         case Scope.INSTRUMENTATION:
             return lambda span, _: span.scope_attributes.get(name)
+    return _on_either(name, _raw(ast.Attribute(Scope.SPAN, name)), _raw(ast.Attribute(Scope.RESOURCE, name)))
 
-    def unscoped(span: Span, _trace: Trace) -> Any:
-        found = span.attributes.get(name)
-        return span.resource.get(name) if found is None else found
 
-    return unscoped
+def field_value(field: ast.Field) -> Value:
+    """Return the function that reads a field as Tempo shows it: what every span has in a column is blank, not missing."""
+    read = _raw(field)
+    blank = _blank(field)
+
+    def shown(span: Span, trace: Trace) -> Any:
+        found = read(span, trace)
+        if found is None:
+            return blank
+        return alone(found) if type(found) is tuple else found
+
+    return shown
+
+
+def absence(field: ast.Field) -> Value:
+    """Return what is shown of a field that was asked to be absent: that it is."""
+    is_absent = _existence(field, wanted=False)
+    return lambda span, trace: _MISSING if is_absent(span, trace) else None
+
+
+def _blank(field: ast.Field) -> Any:
+    if isinstance(field, ast.IntrinsicField):
+        return _BLANK.get(field.intrinsic)
+    return _MISSING if is_apart(field) else None
+
+
+def _on_either(name: str, own: Value, inherited: Value) -> Value:
+    return lambda span, trace: own(span, trace) if name in span.attributes else inherited(span, trace)
 
 
 class Compiler:
@@ -116,21 +151,29 @@ class Compiler:
         return lambda span, trace: apply(op, left(span, trace), right(span, trace))
 
     def _read(self, field: ast.Field) -> Value:
-        read = field_value(field)
-        if not isinstance(field, ast.Attribute) or not self.request.mixes_numbers(field) or self.request.is_loose(field):
-            return read
-        # Compared with integers and floats, so fetched only where one of those comparisons holds.
-        tests = [
-            make_test(c.op, c.literal.value, exact_type=True)
-            for c in self.request.conditions
-            if c.key == key_of(field) and c.literal is not None
-        ]
+        """Return the function that reads what the query has been handed of a field; see `fetch`."""
+        if isinstance(field, ast.Attribute) and field.scope is Scope.NONE:
+            own, inherited = (ast.Attribute(scope, field.name) for scope in (Scope.SPAN, Scope.RESOURCE))
+            return _on_either(field.name, self._read(own), self._read(inherited))
+        conditions = self.request.lets_through(field)
+        if conditions is None:
+            return field_value(field)
+        tests = [_looked_up(condition) for condition in conditions]
+        if (several := lists_of(field)) is not None:
+            values = several
+            return lambda span, trace: next((v for v in values(span, trace) if any(test(v) for test in tests)), None)
+        read = _raw(field)
+        return lambda span, trace: _handed_over(read(span, trace), tests)
 
-        def fetched(span: Span, trace: Trace) -> Any:
-            value = read(span, trace)
-            return value if any(test(value) for test in tests) else None
+    def measured(self, field: ast.Field) -> Value:
+        """Return the function that reads what a metrics function measures: what was handed over, if it was asked for."""
+        return self._read(field) if self.request.asks_value_of(field) else field_value(field)
 
-        return fetched
+    def label_of(self, field: ast.Field) -> Value:
+        """Return the function that reads a label of a series; an intrinsic is read anew unless all fields were found."""
+        if isinstance(field, ast.IntrinsicField) and not self.request.is_conjunction:
+            return field_value(field)
+        return self.measured(field)
 
     # conditions
 
@@ -143,8 +186,7 @@ class Compiler:
                 left, right = self.holds(node.left), self.holds(node.right)
                 return lambda span, trace: left(span, trace) and right(span, trace)
             case ast.Binary("||"):
-                left, right = self.holds(node.left), self.holds(node.right)
-                return lambda span, trace: left(span, trace) or right(span, trace)
+                return self._either(node.left, node.right)
             case ast.Binary(op, ast.Attribute() | ast.IntrinsicField() as field, ast.Literal() as literal) if (
                 op in ast.COMPARISONS
             ):
@@ -168,28 +210,51 @@ class Compiler:
 
         return inverted
 
+    def _either(self, left: ast.Expression, right: ast.Expression) -> Predicate:
+        if _is_truth(left) and _is_truth(right):
+            first, second = self.holds(left), self.holds(right)
+            return lambda span, trace: first(span, trace) or second(span, trace)
+        one, other = self.value_of(left), self.value_of(right)
+
+        def either(span: Span, trace: Trace) -> bool:
+            # An attribute that is missing is neither true nor false, and then neither is the whole.
+            found = one(span, trace), other(span, trace)
+            return all(isinstance(side, bool) for side in found) and any(found)
+
+        return either
+
     def _compared(self, op: str, field: ast.Field, literal: ast.Literal) -> Predicate:
+        if not self.request.asks_for(field):
+            return lambda _span, _trace: False
         if literal.value is None:
             return _existence(field, wanted=op == "!=")
-        exact_type = isinstance(field, ast.Attribute) and not (
-            self.request.is_loose(field) or self.request.mixes_numbers(field)
-        )
-        return self._tested(op, field, literal, exact_type=exact_type)
-
-    def _tested(self, op: str, field: ast.Field, literal: ast.Literal, *, exact_type: bool) -> Predicate:
-        constant = literal.value
         if isinstance(field, ast.IntrinsicField):
-            constant = _as_stored(field.intrinsic, constant)
-            if field.intrinsic is Intrinsic.DURATION and literal.type in NUMERIC:
-                # The commonest filter of all: no duration object is made, the numbers are compared.
-                compare, bound = COMPARE[op], constant
-                return lambda span, _: compare(span.duration_ns, bound)
-        test = make_test(op, constant, exact_type=exact_type)
+            return _tested(field, op, literal)
+        if field.scope is Scope.NONE:
+            own, inherited = (
+                self._compared(op, ast.Attribute(scope, field.name), literal) for scope in (Scope.SPAN, Scope.RESOURCE)
+            )
+            name = field.name
+            return lambda span, trace: own(span, trace) if name in span.attributes else inherited(span, trace)
+        test = self._judgement(op, field, literal)
         if (several := lists_of(field)) is not None:
             values = several
             return lambda span, trace: any(map(test, values(span, trace)))
-        read = self._read(field)
+        read = field_value(field) if is_apart(field) and self.request.lets_through(field) is None else _raw(field)
         return lambda span, trace: test(read(span, trace))
+
+    def _judgement(self, op: str, field: ast.Attribute, literal: ast.Literal) -> Test:
+        """Return the test of an attribute's value, of which the query is handed only what some condition lets through."""
+        loose = make_test(op, literal.value, exact_type=False)
+        conditions = self.request.lets_through(field)
+        if conditions is None:
+            return loose
+        tests = [_looked_up(condition) for condition in conditions]
+        exact = scalar_test(op, literal.value, exact_type=True)
+        if _number_types(literal) and any(_number_types(c.literal) - _number_types(literal) for c in conditions):
+            return lambda value: loose(_handed_over(value, tests))
+        # What satisfies this very condition was let through by it, so that only arrays need a closer look.
+        return lambda value: loose(_handed_over(value, tests)) if type(value) is tuple else exact(value)
 
     # filters
 
@@ -216,18 +281,57 @@ class Compiler:
 
     def fetches(self) -> Predicate | None:
         """Return whether a span is fetched at all, or None if every span is."""
-        groups = [[self._satisfied(c) for c in conditions] for conditions in self.request.by_field().values()]
+        groups = [self._found(conditions) for conditions in self.request.by_field().values()]
         if self.request.requires_every_field:
-            return lambda span, trace: all(any(test(span, trace) for test in group) for group in groups)
+            return lambda span, trace: all(found(span, trace) for found in groups)
         if not self.request.requires_any_field:
             return None
-        return lambda span, trace: any(test(span, trace) for group in groups for test in group)
+        return lambda span, trace: any(found(span, trace) for found in groups)
 
-    def _satisfied(self, condition: Condition) -> Predicate:
-        if condition.literal is None:
-            return _existence(condition.field, wanted=condition.op == EXISTS)
-        exact_type = isinstance(condition.field, ast.Attribute)
-        return self._tested(condition.op, condition.field, condition.literal, exact_type=exact_type)
+    def _found(self, conditions: list[Condition]) -> Predicate:
+        """Return whether a field was found, given all conditions on it."""
+        field = conditions[0].field
+        tests = [_existence(field, wanted=c.op == EXISTS) for c in conditions if c.op in (EXISTS, ABSENT)]
+        if len(tests) < len(conditions):
+            read = self._read(field)
+            tests.append(lambda span, trace: read(span, trace) is not None)
+        enough = all if self.request.requires_every_field else any
+        return lambda span, trace: enough(test(span, trace) for test in tests)
+
+
+def _looked_up(condition: Condition) -> Test:
+    assert condition.literal is not None
+    constant, is_exact = condition.literal.value, isinstance(condition.field, ast.Attribute)
+    if isinstance(condition.field, ast.IntrinsicField):
+        constant = _as_stored(condition.field.intrinsic, constant)
+    return scalar_test(condition.op, constant, exact_type=is_exact)
+
+
+def _handed_over(value: Any, tests: list[Test]) -> Any:
+    """Return what is seen of a value. An array of which one element is left cannot be told from that element."""
+    if type(value) is not tuple:
+        return value if any(test(value) for test in tests) else None
+    return alone(tuple(element for element in value if any(test(element) for test in tests)))
+
+
+def _number_types(literal: ast.Literal | None) -> frozenset[type]:
+    value = None if literal is None else literal.value
+    first = value[0] if isinstance(value, tuple) else value
+    return frozenset({type(first)}) & _NUMBERS
+
+
+def _tested(field: ast.IntrinsicField, op: str, literal: ast.Literal) -> Predicate:
+    constant = _as_stored(field.intrinsic, literal.value)
+    if field.intrinsic is Intrinsic.DURATION and literal.type in NUMERIC:
+        # The commonest filter of all: no duration object is made, the numbers are compared.
+        compare, bound = COMPARE[op], constant
+        return lambda span, _: compare(span.duration_ns, bound)
+    test = make_test(op, constant, exact_type=False)
+    if (several := lists_of(field)) is not None:
+        values = several
+        return lambda span, trace: any(map(test, values(span, trace)))
+    read = _raw(field)
+    return lambda span, trace: test(read(span, trace))
 
 
 def _negated(value: Value) -> Value:
@@ -248,12 +352,25 @@ def _existence(field: ast.Field, *, wanted: bool) -> Predicate:
         return lambda span, trace: any((value is not None) is wanted for value in values(span, trace))
     if isinstance(field, ast.IntrinsicField):
         return lambda _span, _trace: wanted
-    read = field_value(field)
+    if field.scope is Scope.NONE and not wanted:  # it is missing already if it is missing in one of the two places
+        places = [_existence(ast.Attribute(scope, field.name), wanted=False) for scope in (Scope.SPAN, Scope.RESOURCE)]
+        return lambda span, trace: any(is_absent(span, trace) for is_absent in places)
+    read = _raw(field)
     return lambda span, trace: (type_of(read(span, trace)) is not Type.NIL) is wanted
 
 
 def _as_stored(intrinsic: Intrinsic, constant: Any) -> Any:
     return constant.lstrip("0") if intrinsic in _TRACE_IDS and isinstance(constant, str) else constant
+
+
+def _is_truth(node: ast.Expression) -> bool:
+    """Return whether the expression is true or false on every span."""
+    match node:
+        case ast.Literal(value):
+            return isinstance(value, bool)
+        case ast.Binary(op):
+            return op in ast.COMPARISONS or op in ast.LOGICAL
+    return False
 
 
 def _may_be_undefined(node: ast.Expression) -> bool:

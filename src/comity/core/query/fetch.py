@@ -1,22 +1,24 @@
-"""Which spans Tempo's storage hands to its engine for a query, before the engine decides.
+"""What Tempo's storage hands to its engine for a query, before the engine decides.
 
 This is part of the language, not of its speed. From every filter Tempo takes the plain conditions (`field op constant`, or
 just the field) without minding a `!` around them. If the query is one conjunction, a span is only looked at if each field
-named satisfies one of its conditions; otherwise it must satisfy at least one condition of all. So
-`{ kind = client && !(status = error) }` finds nothing: only spans with `status = error` are fetched, and then the filter
-refuses them. The recorded answers of a real Tempo contain this, so it is reproduced.
+named was found; otherwise it is enough that one was. So `{ kind = client && !(status = error) }` finds nothing: only spans
+with `status = error` are fetched, and then the filter refuses them.
 
-Attributes are looked up by type as well: `span.ratio = 3` asks for integers and never sees 3.0, unless another condition of
-the query fetched the value.
+Found is a field whose value satisfies a condition, and only what was found is seen: of an array the elements that do, of
+everything else all or nothing. The attributes of one place (the span, its resource, an event …) are looked up together, so
+what one condition lets through is let through for all of them; and by type, so `span.ratio = 3` asks for integers and never
+sees 3.0, unless another condition there asks for such floats, or for any value. A constant on the left is looked up as if it
+stood on the right: `10 < span.x` fetches what is below 10, and then finds nothing. All of this is in the answers of a real
+Tempo, so it is reproduced.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from comity.core.query import ast
-from comity.core.query.values import NUMERIC
 
 _TRACE_LEVEL = frozenset(
     {
@@ -26,17 +28,37 @@ _TRACE_LEVEL = frozenset(
         ast.Intrinsic.TRACE_ID,
     }
 )
-EXISTS, ABSENT = "exists", "absent"
+READ, EXISTS, ABSENT = "read", "exists", "absent"
+# Attributes that Tempo keeps apart from the others unless it is told otherwise; a missing one is read as the text `nil`.
+APART: dict[ast.Scope, frozenset[str]] = {
+    ast.Scope.SPAN: frozenset(
+        {
+            "http.request.method",
+            "http.response.status_code",
+            "url.path",
+            "url.route",
+            "server.address",
+            "server.port",
+            "http.method",
+            "http.url",
+            "http.route",
+            "http.status_code",
+        }
+    ),
+    ast.Scope.RESOURCE: frozenset({"k8s.cluster.name", "k8s.namespace.name", "k8s.pod.name", "k8s.container.name"}),
+}
+_ALWAYS_THERE = (ast.Scope.RESOURCE, "service.name")
+_EITHER = frozenset({ast.Scope.SPAN, ast.Scope.RESOURCE})  # where an attribute without a scope may be
 
 Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A field, and what is asked of it: that it exists, is absent, or compares so with a constant."""
+    """A field, and what is asked of it: its value whatever it is, that it exists, is absent, or compares so with a constant."""
 
     field: ast.Field
-    op: str = EXISTS
+    op: str = READ
     literal: ast.Literal | None = None
 
     @property
@@ -50,7 +72,7 @@ class Request:
 
     conditions: list[Condition] = field(default_factory=list)
     is_conjunction: bool = True
-    has_constant_filter: bool = False
+    fetches_all: bool = False  # a filter that asks nothing, or a relation between spans
     selected: list[ast.Field] = field(default_factory=list)
 
     def by_field(self) -> dict[Key, list[Condition]]:
@@ -68,21 +90,49 @@ class Request:
 
     @property
     def requires_any_field(self) -> bool:
-        return bool(self.conditions) and not self.has_constant_filter and not self._asks_about_the_trace()
+        return bool(self.conditions) and not self.fetches_all and not self._asks_about_the_trace()
 
     def _asks_about_the_trace(self) -> bool:
         return any(isinstance(c.field, ast.IntrinsicField) and c.field.intrinsic in _TRACE_LEVEL for c in self.conditions)
 
-    def is_loose(self, found: ast.Attribute) -> bool:
-        """Return whether the query fetches this attribute whatever it holds, so that 3.0 can be compared with 3."""
-        return any(c.key == key_of(found) and c.op in (EXISTS, ABSENT) for c in self.conditions)
+    def is_all_there_is(self, others: Iterable[ast.Field]) -> bool:
+        """Return whether Tempo measures what was fetched without judging it: if all fields, these too, are on every span.
 
-    def mixes_numbers(self, found: ast.Attribute) -> bool:
-        """Return whether the attribute is compared with numbers of several types."""
-        kinds = {
-            type(_first(c.literal)) for c in self.conditions if c.key == key_of(found) and c.literal and _is_number(c.literal)
-        }
-        return len(kinds) > 1
+        Then what was fetched is taken to be what was asked for, also where a `!` says otherwise.
+        """
+        fields = [condition.field for condition in self.conditions]
+        return (
+            self.is_conjunction
+            and len({key_of(one) for one in fields}) == len(fields)
+            and all(isinstance(one, ast.IntrinsicField) or key_of(one) == _ALWAYS_THERE for one in (*fields, *others))
+        )
+
+    def loses(self, intrinsic: ast.Intrinsic) -> bool:
+        """Return whether something of the trace was read with the spans, and so is gone once these are grouped anew."""
+        return any(
+            isinstance(c.field, ast.IntrinsicField) and c.field.intrinsic is intrinsic and (c.op == READ or self.is_conjunction)
+            for c in self.conditions
+        )
+
+    def asks_for(self, found: ast.Field) -> bool:
+        """Return whether any condition names the field."""
+        return any(_names(condition, found) for condition in self.conditions)
+
+    def asks_value_of(self, found: ast.Field) -> bool:
+        """Return whether a condition other than its absence names the field, and nothing selects it."""
+        return found not in self.selected and any(_names(c, found) and c.op != ABSENT for c in self.conditions)
+
+    def lets_through(self, found: ast.Field) -> tuple[Condition, ...] | None:
+        """Return the conditions one of which a value must satisfy to be seen, or None if every value is.
+
+        An attribute has a scope here; one asked for without is looked up on the span and on its resource.
+        """
+        if not self.asks_for(found):
+            return ()
+        together = [condition for condition in self.conditions if _is_with(condition.field, found)]
+        if any(condition.op in (READ, EXISTS) for condition in together):
+            return None
+        return tuple(condition for condition in together if condition.op != ABSENT)
 
 
 def key_of(found: ast.Field) -> Key:
@@ -92,12 +142,30 @@ def key_of(found: ast.Field) -> Key:
     return "intrinsic", found.intrinsic
 
 
-def _first(literal: ast.Literal) -> object:
-    return literal.value[0] if isinstance(literal.value, tuple) else literal.value
+def is_apart(found: ast.Attribute) -> bool:
+    """Return whether the attribute is kept apart from the others of its place."""
+    return found.name in APART.get(found.scope, ())
 
 
-def _is_number(literal: ast.Literal) -> bool:
-    return ast.Literal(_first(literal)).type in NUMERIC
+def _names(condition: Condition, found: ast.Field) -> bool:
+    if isinstance(condition.field, ast.Attribute) and isinstance(found, ast.Attribute):
+        return condition.field.name == found.name and _is_in(condition.field, found.scope)
+    return condition.key == key_of(found)
+
+
+def _is_in(asked: ast.Attribute, scope: ast.Scope) -> bool:
+    return asked.scope is scope or (asked.scope is ast.Scope.NONE and scope in _EITHER)
+
+
+def _is_with(asked: ast.Field, found: ast.Field) -> bool:
+    """Return whether the two are looked up together."""
+    if not isinstance(asked, ast.Attribute) or not isinstance(found, ast.Attribute):
+        return key_of(asked) == key_of(found)
+    if not _is_in(asked, found.scope):
+        return False
+    asked_there = ast.Attribute(found.scope, asked.name)
+    alone = any(is_apart(one) or key_of(one) == _ALWAYS_THERE for one in (asked_there, found))
+    return not alone or asked.name == found.name
 
 
 def plan_fetch(root: ast.Pipeline | ast.PipelineOperation) -> Request:
@@ -110,14 +178,14 @@ def plan_fetch(root: ast.Pipeline | ast.PipelineOperation) -> Request:
 def _collect(node: ast.Pipeline | ast.PipelineOperation | ast.Stage, request: Request) -> None:
     match node:
         case ast.Pipeline():
-            for stage in node.stages:
-                _collect(stage, request)
+            _collect_stages(node.stages, request)
         case ast.PipelineOperation() | ast.SpansetOperation():
             request.is_conjunction = False
+            request.fetches_all |= node.op not in ast.LOGICAL
             _collect(node.left, request)
             _collect(node.right, request)
         case ast.SpansetFilter(ast.Literal()):
-            request.has_constant_filter = True
+            request.fetches_all = True
         case ast.SpansetFilter():
             request.conditions.extend(conditions_of(node.expression))
             request.is_conjunction &= not _has_alternatives(node.expression)
@@ -128,8 +196,20 @@ def _collect(node: ast.Pipeline | ast.PipelineOperation | ast.Stage, request: Re
         case ast.GroupBy():
             request.is_conjunction = False
             request.conditions.extend(conditions_of(node.expression))
-        case ast.Select():
-            request.selected.extend(node.fields)
+
+
+def _collect_stages(stages: tuple[ast.Stage, ...], request: Request) -> None:
+    shown: Request | None = None
+    for stage in stages:
+        if isinstance(stage, ast.Select):
+            request.selected.extend(stage.fields)
+            shown = shown or Request()
+        elif shown is None:
+            _collect(stage, request)
+        else:  # what is asked for after a select is shown, and too late to decide anything
+            _collect(stage, shown)
+    if shown is not None:
+        request.selected.extend(condition.field for condition in shown.conditions)
 
 
 def conditions_of(node: ast.Expression) -> Iterator[Condition]:
@@ -139,7 +219,9 @@ def conditions_of(node: ast.Expression) -> Iterator[Condition]:
             yield Condition(node)
         case ast.Unary():
             yield from conditions_of(node.operand)
-        case ast.Binary(op, ast.Attribute() | ast.IntrinsicField() as found, ast.Literal() as literal) if op in ast.COMPARISONS:
+        case ast.Binary(op, ast.Attribute() | ast.IntrinsicField() as found, ast.Literal() as literal) | ast.Binary(
+            op, ast.Literal() as literal, ast.Attribute() | ast.IntrinsicField() as found
+        ) if op in ast.COMPARISONS:
             if literal.value is None:
                 yield Condition(found, ABSENT if op == "=" else EXISTS)
             else:
@@ -150,9 +232,12 @@ def conditions_of(node: ast.Expression) -> Iterator[Condition]:
 
 
 def _has_alternatives(node: ast.Expression) -> bool:
+    """Return whether fields need not all be found. Tempo overlooks an `||` after a field that stands alone."""
     match node:
         case ast.Unary():
             return _has_alternatives(node.operand)
+        case ast.Binary(_, ast.Attribute() | ast.IntrinsicField() | ast.Literal()):
+            return _has_alternatives(node.right)
         case ast.Binary():
             return node.op == "||" or _has_alternatives(node.left) or _has_alternatives(node.right)
     return False
@@ -166,10 +251,12 @@ def decides_alone(node: ast.Expression) -> bool:
     match node:
         case ast.Unary():
             return node.op == "-"
+        case ast.Binary("||", ast.Attribute()):
+            return False
         case ast.Binary() if node.op in ast.LOGICAL:
             return decides_alone(node.left) and decides_alone(node.right)
         case ast.Literal():
             return False
         case ast.Binary():
-            return isinstance(node.right, ast.Literal)  # two missing fields are equal, and neither was fetched
+            return True
     return True

@@ -16,10 +16,10 @@ from msgspec import Struct
 from comity.core.query import ast
 from comity.core.query.compare import Comparison
 from comity.core.query.errors import Fault, QueryError
-from comity.core.query.evaluate import Value, field_value
-from comity.core.query.pipeline import CompiledPipeline
+from comity.core.query.evaluate import Compiler, Value
+from comity.core.query.pipeline import CompiledPipeline, Spanset
 from comity.core.query.search import prepare
-from comity.core.query.series import Labels, SeriesSet, check_size, combine, label, rank, threshold
+from comity.core.query.series import NIL, Labels, SeriesSet, check_size, combine, label, order_of, rank, threshold
 from comity.core.query.trace import Trace
 from comity.core.query.values import NUMERIC, SECOND_NS, Duration, Type, groupable, type_of
 from comity.core.span import Span
@@ -117,26 +117,31 @@ def _rendered(found: SeriesSet, steps: Steps) -> tuple[Series, ...]:
         samples = tuple((steps.time_ms(at), value) for at, value in enumerate(values) if not math.isnan(value))
         if samples:
             rendered.append(Series(labels=labels, samples=samples))
-    return tuple(sorted(rendered, key=lambda series: [(key, str(value)) for key, value in series.labels]))
+    return tuple(sorted(rendered, key=lambda series: order_of(series.labels)))
 
 
 class _Measure:
     """One metrics function while traces pass by."""
 
-    __slots__ = ("_comparison", "_pipeline", "_steps", "_tally")
+    __slots__ = ("_comparison", "_is_empty", "_run", "_steps", "_tally")
 
     def __init__(self, node: ast.MetricsQuery, steps: Steps, *, join: bool) -> None:
-        self._pipeline = CompiledPipeline(node.pipeline, join=join)
+        pipeline = CompiledPipeline(node.pipeline, join=join)
+        self._is_empty = pipeline.is_empty
+        self._run: Callable[[Trace], list[Spanset]] = pipeline.run
         self._steps = steps
         self._comparison: Comparison | None = None
         self._tally: _Tally | None = None
         if isinstance(node.aggregate, ast.Compare):
             self._comparison = Comparison(node.aggregate, steps.count)
         else:
-            self._tally = _Tally(node.aggregate, steps)
+            self._tally = _Tally(node.aggregate, steps, pipeline.compiler)
+            measured = () if node.aggregate.field is None else (node.aggregate.field,)
+            if pipeline.request.is_all_there_is((*measured, *node.aggregate.by, *pipeline.request.selected)):
+                self._run = pipeline.fetcher()
 
     def observe(self, trace: Trace) -> None:
-        for spanset in self._pipeline.run(trace):
+        for spanset in self._run(trace):
             for span in spanset.spans:
                 at = self._steps.index(span.start_ns)
                 if at is None:
@@ -147,6 +152,8 @@ class _Measure:
                     self._comparison.add(span, trace, at)
 
     def series(self) -> SeriesSet:
+        if self._is_empty:
+            return {}
         if self._tally is not None:
             return self._tally.series()
         assert self._comparison is not None
@@ -156,21 +163,24 @@ class _Measure:
 class _Tally:
     """The values of one metrics function, by labels and step. A cell stays None until its first span."""
 
-    __slots__ = ("_aggregate", "_by", "_cells", "_fold", "_read", "_steps")
+    __slots__ = ("_aggregate", "_by", "_cells", "_fold", "_read", "_steps", "_to_number")
 
-    def __init__(self, aggregate: ast.MetricsAggregate, steps: Steps) -> None:
+    def __init__(self, aggregate: ast.MetricsAggregate, steps: Steps, compiler: Compiler) -> None:
         self._aggregate = aggregate
         self._steps = steps
-        self._by: list[tuple[str, Value]] = [(str(field), field_value(field)) for field in aggregate.by]
-        self._read = None if aggregate.field is None else field_value(aggregate.field)
+        self._by: list[tuple[str, Value]] = [(str(field), compiler.label_of(field)) for field in aggregate.by]
+        self._read = None if aggregate.field is None else compiler.measured(aggregate.field)
+        self._to_number = _in_seconds if _is_duration(aggregate.field) else _number
         self._fold = _FOLDS[aggregate.function]
         self._cells: dict[Labels, list[Any]] = {}
+        if not aggregate.by and aggregate.function in _COUNTS:  # counting nothing gives zeros
+            self._cells[()] = [None] * steps.count
 
     def add(self, span: Span, trace: Trace, at: int) -> None:
         number = 1.0
         if self._read is not None:
             raw = self._read(span, trace)
-            measured = _bucket(raw) if self._aggregate.function in _BUCKETED else _number(raw)
+            measured = _bucket(raw) if self._aggregate.function in _BUCKETED else self._to_number(raw)
             if measured is None:
                 return
             number = measured
@@ -182,10 +192,12 @@ class _Tally:
         cells[at] = self._fold(cells[at], number)
 
     def _labels(self, span: Span, trace: Trace) -> Labels:
-        found = tuple(label(key, groupable(read(span, trace))) for key, read in self._by)
-        known = tuple(pair for pair in found if pair[1] is not None)
-        # A series needs a label: where all are missing, the first says so.
-        return known or (((found[0][0], "nil"),) if found else ())
+        found = tuple((key, groupable(read(span, trace))) for key, read in self._by)
+        # No label holds an array.
+        known = tuple(label(key, NIL if type(value) is tuple else value) for key, value in found if value is not None)
+        # A series needs a label: where all are missing, the first says so, unless a bucket does.
+        is_bare = found and not known and self._aggregate.function not in _BUCKETED
+        return ((found[0][0], NIL),) if is_bare else known
 
     def series(self) -> SeriesSet:
         function = self._aggregate.function
@@ -240,13 +252,21 @@ _FOLDS: dict[str, Callable[[Any, float], Any]] = {
     "quantile_over_time": _counted,
     "histogram_over_time": _counted,
 }
+_COUNTS = frozenset({"rate", "count_over_time"})
 _BUCKETED = frozenset({"quantile_over_time", "histogram_over_time"})
 
 
+def _is_duration(field: ast.Field | None) -> bool:
+    return isinstance(field, ast.IntrinsicField) and field.intrinsic is ast.Intrinsic.DURATION
+
+
+def _in_seconds(raw: Any) -> float:
+    # A span whose duration no condition let through counts as one of no duration.
+    return 0.0 if raw is None else float(raw / SECOND_NS)
+
+
 def _number(raw: Any) -> float | None:
-    if type_of(raw) not in NUMERIC:
-        return None
-    return raw / SECOND_NS if isinstance(raw, Duration) else float(raw)
+    return float(raw) if type_of(raw) in NUMERIC else None  # of every duration but a span's own, the nanoseconds
 
 
 def _bucket(raw: Any) -> float | None:
@@ -258,12 +278,19 @@ def _bucket(raw: Any) -> float | None:
 
 
 def log2_quantile(quantile: float, counts: Mapping[float, int]) -> float:
-    """Return a quantile of values of which only their powers of two are known, assuming exponential spread within each."""
-    wanted = math.ceil(quantile * sum(counts.values()))
-    passed = 0
+    """Return a quantile of values of which only their powers of two are known.
+
+    Within a power the values are taken to be spread exponentially from the next lower power that has any.
+    """
+    wanted = max(math.ceil(quantile * sum(counts.values())), 1)
+    passed, below = 0, 0.0
     for bucket, count in sorted(counts.items()):
-        if passed + count >= wanted:
-            share = (wanted - passed) / count
-            return float(bucket / 2 * 2.0**share)
         passed += count
+        if passed == wanted:
+            return float(bucket)
+        if passed > wanted:
+            high = math.log2(bucket)
+            low = math.log2(below) if below else high - 1
+            return float(2.0 ** (low + (high - low) * ((wanted - passed + count) / count)))
+        below = bucket
     return 0.0

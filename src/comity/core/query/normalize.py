@@ -1,16 +1,17 @@
 """Expressions brought to the form in which they are executed.
 
-Constants are folded, the field of a comparison stands on the left, an attribute alone in a condition is compared with true,
-and alternatives for one field are joined: `.a = 1 || .a = 2` becomes one comparison with the array (1, 2). The last matters
-for more than speed, since it decides what is looked up first; see `fetch`.
+Constants are folded, the field of an equation stands on the left, and alternatives for one field are joined: `.a = 1 ||
+.a = 2` becomes one comparison with the array (1, 2). The last matters for more than speed, since it decides what is looked up
+first; see `fetch`. For the same reason a constant to the left of `<` stays there.
 """
 
 from __future__ import annotations
 
 from comity.core.query import ast
-from comity.core.query.operators import MIRRORED, apply
+from comity.core.query.operators import apply
 from comity.core.query.values import Type, Undefined
 
+_SYMMETRIC = frozenset({"=", "!="})
 _JOINED_BY = {"=": "||", "=~": "||", "!=": "&&", "!~": "&&"}
 _JOINABLE = frozenset({Type.STRING, Type.INT, Type.FLOAT, Type.BOOL})
 
@@ -28,11 +29,10 @@ def normalize(node: ast.Expression, *, join: bool = True) -> ast.Expression:
     if isinstance(left, ast.Literal) and isinstance(right, ast.Literal):
         return _folded(node.op, left, right)
     if node.op in ast.LOGICAL:
-        left, right = _condition(left), _condition(right)
         joined = _joined(node.op, left, right) if join else None
         return joined or ast.Binary(node.op, left, right)
-    if isinstance(left, ast.Literal) and not isinstance(right, ast.Literal) and node.op in MIRRORED:
-        return ast.Binary(MIRRORED[node.op], right, left)
+    if isinstance(left, ast.Literal) and node.op in _SYMMETRIC:
+        return ast.Binary(node.op, right, left)
     return ast.Binary(node.op, left, right)
 
 
@@ -41,10 +41,6 @@ def _folded(op: str, left: ast.Literal, right: ast.Literal) -> ast.Expression:
         return ast.Literal(apply(op, left.value, right.value))
     except Undefined:
         return ast.Binary(op, left, right)
-
-
-def _condition(node: ast.Expression) -> ast.Expression:
-    return ast.Binary("=", node, ast.Literal(True)) if isinstance(node, ast.Attribute) else node
 
 
 def _joined(op: str, left: ast.Expression, right: ast.Expression) -> ast.Expression | None:

@@ -25,7 +25,7 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
 }
-MIRRORED = {"=": "=", "!=": "!=", ">": "<", ">=": "<=", "<": ">", "<=": ">="}
+_MIRRORED = {"=": "=", "!=": "!=", ">": "<", ">=": "<=", "<": ">", "<=": ">="}
 _NEGATIVE = frozenset({"!=", "!~"})
 _NUMBER_TYPES = frozenset({int, float, Duration})
 
@@ -36,8 +36,8 @@ def apply(op: str, left: Any, right: Any) -> Any:
     if left_type is Type.ARRAY or right_type is Type.ARRAY:
         return _apply_to_array(op, left, right)
     both_numbers = left_type in NUMERIC and right_type in NUMERIC
-    if not both_numbers and left_type is not right_type:
-        return False
+    if not both_numbers and (left_type is not right_type or left_type is Type.NIL):
+        return False  # two missing values are not even equal
     if op in ARITHMETIC:
         return arithmetic(op, left, right) if both_numbers else False
     if op in LOGICAL:
@@ -57,7 +57,7 @@ def _apply_to_array(op: str, left: Any, right: Any) -> bool:
     if isinstance(left, tuple) and isinstance(right, tuple):
         return op in ("=", "!=") and COMPARE[op](left, right)
     if isinstance(right, tuple):
-        return op in MIRRORED and _apply_to_array(MIRRORED[op], right, left)
+        return op in _MIRRORED and _apply_to_array(_MIRRORED[op], right, left)
     quantify = all if op in _NEGATIVE else any
     return bool(left) and quantify(bool(apply(op, element, right)) for element in left)
 
@@ -68,13 +68,14 @@ def make_test(op: str, constant: Any, *, exact_type: bool) -> Test:
     `exact_type` refuses to compare numbers of different types, which is how attributes are stored and looked up: an
     attribute that holds 3.0 is not found by `= 3`. A constant that is an array stands for any, or none, of its elements.
     """
-    single = _scalar_test(op, constant, exact_type=exact_type)
+    single = scalar_test(op, constant, exact_type=exact_type)
     if op in _NEGATIVE:
         return lambda value: (bool(value) and all(map(single, value))) if type(value) is tuple else single(value)
     return lambda value: any(map(single, value)) if type(value) is tuple else single(value)
 
 
-def _scalar_test(op: str, constant: Any, *, exact_type: bool) -> Test:
+def scalar_test(op: str, constant: Any, *, exact_type: bool) -> Test:
+    """Return a test as `make_test` does, for values that are no arrays."""
     elements = constant if type(constant) is tuple else (constant,)
     kind = type(elements[0])
     if op in REGEX:

@@ -287,6 +287,8 @@ class _Parser(Cursor):
             op = self.take()
             right = self.scalar(self.scalar_operand(), binds if op.text == "^" else binds + 1)
             if isinstance(left, ast.Literal) and isinstance(right, ast.Literal):
+                if any(isinstance(side.value, Duration) for side in (left, right)):
+                    raise self.error("a duration takes no part in arithmetic here", op.at, "one duration, or numbers")
                 left = self.folded(op, left, right)
             else:
                 left = self.grown(ast.ScalarOperation(op.text, left, right, op.at), op.at, left, right)

@@ -13,7 +13,7 @@ from comity.core.query.normalize import normalize
 from comity.core.query.operators import apply
 from comity.core.query.structure import relate, unique
 from comity.core.query.trace import Trace
-from comity.core.query.values import NUMERIC, Duration, Undefined, groupable, type_of
+from comity.core.query.values import NUMERIC, Duration, Type, Undefined, groupable, type_of
 from comity.core.span import Span
 
 
@@ -31,10 +31,12 @@ _Stage = Callable[[Trace, list[Spanset]], list[Spanset]]
 class CompiledPipeline:
     """A pipeline ready to run. `request` says which fields it fetches, and so which it can show."""
 
-    __slots__ = ("_fetched", "_run", "compiler", "request")
+    __slots__ = ("_fetched", "_run", "compiler", "is_empty", "regroups", "request")
 
     def __init__(self, root: ast.Pipeline | ast.PipelineOperation, *, join: bool = True) -> None:
         executable = _normalized(root, join=join)
+        self.is_empty = _is_empty(executable)
+        self.regroups = _regroups(executable)
         self.request: Request = plan_fetch(executable)
         self.compiler = Compiler(self.request)
         self._run = _pipeline(executable, self.compiler)
@@ -47,6 +49,34 @@ class CompiledPipeline:
             fetched = self._fetched
             spans = [span for span in spans if fetched(span, trace)]
         return self._run(trace, [Spanset(spans)]) if spans else []
+
+    def fetcher(self) -> Callable[[Trace], list[Spanset]]:
+        """Return the function that gives the spans of a trace that were fetched, before the pipeline judges them."""
+        fetched = self.compiler.fetches()
+
+        def fetch(trace: Trace) -> list[Spanset]:
+            spans = [span for span in trace.spans if fetched is None or fetched(span, trace)]
+            return [Spanset(spans)] if spans else []
+
+        return fetch
+
+
+def _is_empty(root: ast.Pipeline | ast.PipelineOperation) -> bool:
+    """Return whether nothing but filters stands there, and none of them can ever pass."""
+    if isinstance(root, ast.PipelineOperation):
+        return False
+    sides = [side for stage in root.stages for side in _sides(stage)]
+    return all(isinstance(side, ast.SpansetFilter) and side.expression == ast.Literal(False) for side in sides)
+
+
+def _sides(stage: ast.Stage) -> tuple[ast.Stage, ...]:
+    return (stage.left, stage.right) if isinstance(stage, ast.SpansetOperation) else (stage,)
+
+
+def _regroups(root: ast.Pipeline | ast.PipelineOperation) -> bool:
+    if isinstance(root, ast.PipelineOperation):
+        return _regroups(root.left) or _regroups(root.right)
+    return any(isinstance(stage, ast.GroupBy | ast.Coalesce) for stage in root.stages)
 
 
 def _normalized(root: ast.Pipeline | ast.PipelineOperation, *, join: bool) -> ast.Pipeline | ast.PipelineOperation:
@@ -179,9 +209,9 @@ def _compared(aggregate: ast.Aggregate, op: str, bound: Any, compiler: Compiler)
             if value is None:
                 result: Any = len(spanset.spans)
             else:
-                numbers = [_defined(value, span, trace) for span in spanset.spans]
-                result = summarize(aggregate.function, [n for n in numbers if type_of(n) in NUMERIC])
-            if apply(op, result, bound) is True:
+                values = (_defined(value, span, trace) for span in spanset.spans)
+                result = summarize(aggregate.function, [one for one in values if type_of(one) is not Type.NIL])
+            if type(result) is not tuple and apply(op, result, bound) is True:
                 found.append(Spanset(spanset.spans, (*spanset.attributes, (label, result))))
         return found
 
@@ -195,18 +225,33 @@ def _defined(value: Value, span: Span, trace: Trace) -> Any:
         return None
 
 
-def summarize(function: str, numbers: list[Any]) -> Any:
-    """Return the aggregate of numbers, in the type they have, or None if there are none."""
-    if not numbers:
+def summarize(function: str, values: list[Any]) -> Any:
+    """Return the aggregate of values, in the type of the first; None if there are none.
+
+    Values of different types are in the order of their types, and only those of the first one's type add up.
+    """
+    if not values:
         return None
-    if function == "min":
-        return min(numbers)
-    if function == "max":
-        return max(numbers)
-    total = sum(numbers)
-    lasting = any(isinstance(number, Duration) for number in numbers) and isinstance(total, int)
+    if function in ("min", "max"):
+        return (min if function == "min" else max)(values, key=_rank)
+    kind = type_of(values[0])
+    if kind not in NUMERIC:
+        return values[0]
+    total = sum(value for value in values if type_of(value) is kind)
+    if kind is Type.DURATION:
+        total = Duration(total)
     if function == "sum":
-        return Duration(total) if lasting else total
-    if lasting:  # a whole number of nanoseconds, rounded towards zero
-        return Duration(total // len(numbers) if total >= 0 else -(-total // len(numbers)))
-    return total / len(numbers)
+        return total
+    if kind is Type.DURATION:  # a whole number of nanoseconds, rounded towards zero
+        return Duration(total // len(values) if total >= 0 else -(-total // len(values)))
+    return total / len(values)
+
+
+_TYPE_ORDER = (Type.STRING, Type.BOOL, Type.ARRAY, Type.STATUS, Type.KIND)
+
+
+def _rank(value: Any) -> tuple[int, Any]:
+    kind = type_of(value)
+    if kind in NUMERIC:
+        return 0, value
+    return 1 + _TYPE_ORDER.index(kind), str(value) if kind is Type.ARRAY else value

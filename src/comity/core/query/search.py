@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
 from msgspec import Struct
 
 from comity.core.query import ast
 from comity.core.query.errors import Fault, QueryError
-from comity.core.query.evaluate import Value, field_value
+from comity.core.query.evaluate import Value, absence, field_value
+from comity.core.query.fetch import ABSENT
 from comity.core.query.parse import parse
 from comity.core.query.pipeline import CompiledPipeline, Spanset
 from comity.core.query.trace import Trace
 from comity.core.query.validate import validate
+from comity.core.query.values import groupable
 from comity.core.span import Span, Status
 
 LIMIT_DEFAULT = 20
 SPANS_PER_SPANSET_DEFAULT = 3
 
+_OF_TRACE = frozenset({ast.Intrinsic.ROOT_NAME, ast.Intrinsic.ROOT_SERVICE_NAME, ast.Intrinsic.TRACE_DURATION})
 # Shown elsewhere in an answer, or the same for the whole trace.
 _NOT_SHOWN = frozenset(
     {
@@ -117,6 +120,7 @@ def search(
     assert not isinstance(prepared.root, ast.MetricsQuery | ast.MetricsOperation)
     pipeline = CompiledPipeline(prepared.root, join=prepared.hint("skip_optimization") is not True)
     shown = _Shown(pipeline)
+    lost = {field for field in _OF_TRACE if pipeline.regroups and pipeline.request.loses(field)}
     newest = prepared.hint("most_recent") is True
     found: list[TraceMatch] = []
     inspected_traces = inspected_spans = 0
@@ -129,7 +133,7 @@ def search(
         inspected_traces += 1
         inspected_spans += len(spans)
         if spansets := pipeline.run(trace):
-            found.append(_match(trace, spansets, shown, spans_per_spanset))
+            found.append(_match(trace, spansets, shown, spans_per_spanset, lost))
             if limit and len(found) >= limit and not newest:
                 break
     found.sort(key=lambda match: (-match.start_ns, match.trace_id))
@@ -141,34 +145,51 @@ def search(
 
 
 class _Shown:
-    """What is shown of a span: every field the query fetched, if the span has it."""
+    """What is shown of a span: every field that was selected, and what the query was handed of those it asks for."""
 
-    __slots__ = ("fields", "name")
+    __slots__ = ("_fields", "_name")
 
     def __init__(self, pipeline: CompiledPipeline) -> None:
         request = pipeline.request
-        everywhere = {str(field): field for field in request.selected}
-        fetched = {str(condition.field): condition.field for condition in request.conditions} | everywhere
-        self.name = any(_intrinsic(field) is ast.Intrinsic.NAME for field in fetched.values())
-        self.fields: list[tuple[str, Value]] = []
-        for text, field in fetched.items():
-            if _intrinsic(field) in _NOT_SHOWN:
-                continue
-            key = field.name if isinstance(field, ast.Attribute) else text
-            read = field_value(field) if text in everywhere else pipeline.compiler.value_of(field)
-            self.fields.append((key, read))
-        self.fields.sort(key=lambda pair: pair[0])
+        reads: dict[str, tuple[ast.Field, Value]] = {}
+        for condition in request.conditions:
+            for field in _placed(condition.field):
+                read = absence(field) if condition.op == ABSENT else pipeline.compiler.value_of(field)
+                reads.setdefault(str(field), (field, read))
+        reads |= {str(field): (field, field_value(field)) for one in request.selected for field in _placed(one)}
+        self._name = next((read for field, read in reads.values() if _intrinsic(field) is ast.Intrinsic.NAME), None)
+        self._fields = sorted(
+            (
+                (field.name if isinstance(field, ast.Attribute) else text, read)
+                for text, (field, read) in reads.items()
+                if _intrinsic(field) not in _NOT_SHOWN
+            ),
+            key=lambda pair: pair[0],
+        )
 
     def of(self, span: Span, trace: Trace) -> SpanMatch:
-        values = ((key, read(span, trace)) for key, read in self.fields)
-        return SpanMatch(span=span, attributes=tuple(pair for pair in values if pair[1] is not None), shows_name=self.name)
+        values = ((key, groupable(read(span, trace))) for key, read in self._fields)
+        return SpanMatch(
+            span=span,
+            attributes=tuple(pair for pair in values if pair[1] is not None),
+            shows_name=self._name is not None and self._name(span, trace) is not None,
+        )
+
+
+def _placed(field: ast.Field) -> tuple[ast.Field, ...]:
+    """Return the field in the places where it is looked up, all of which are shown."""
+    if isinstance(field, ast.Attribute) and field.scope is ast.Scope.NONE:
+        return ast.Attribute(ast.Scope.SPAN, field.name), ast.Attribute(ast.Scope.RESOURCE, field.name)
+    return (field,)
 
 
 def _intrinsic(field: ast.Field) -> ast.Intrinsic | None:
     return field.intrinsic if isinstance(field, ast.IntrinsicField) else None
 
 
-def _match(trace: Trace, spansets: list[Spanset], shown: _Shown, spans_per_spanset: int) -> TraceMatch:
+def _match(
+    trace: Trace, spansets: list[Spanset], shown: _Shown, spans_per_spanset: int, lost: Set[ast.Intrinsic]
+) -> TraceMatch:
     services: dict[str, ServiceStats] = {}
     for span in trace.spans:
         service = str(span.resource.get("service.name", ""))
@@ -178,11 +199,11 @@ def _match(trace: Trace, spansets: list[Spanset], shown: _Shown, spans_per_spans
         )
     return TraceMatch(
         trace_id=trace.spans[0].trace_id,
-        root_service_name=trace.root_service_name,
-        root_name=trace.root_name,
-        has_root=trace.root is not None,
+        root_service_name="" if ast.Intrinsic.ROOT_SERVICE_NAME in lost else trace.root_service_name,
+        root_name="" if ast.Intrinsic.ROOT_NAME in lost else trace.root_name,
+        has_root=trace.root is not None and ast.Intrinsic.ROOT_SERVICE_NAME not in lost,
         start_ns=trace.start_ns,
-        duration_ns=trace.duration_ns,
+        duration_ns=0 if ast.Intrinsic.TRACE_DURATION in lost else trace.duration_ns,
         spansets=tuple(_spanset_match(trace, spanset, shown, spans_per_spanset) for spanset in spansets),
         services=services,
     )

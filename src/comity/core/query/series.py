@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from functools import cmp_to_key
+from itertools import zip_longest
 from typing import Any
 
 from comity.core.query.errors import Fault, QueryError
 from comity.core.query.operators import COMPARE
-from comity.core.query.values import divide, type_of
+from comity.core.query.values import type_of
 
 SAMPLES_MAX = 2_000_000
 
@@ -42,8 +44,11 @@ _ARITHMETIC: dict[str, Callable[[float, float], float]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
-    "/": divide,
+    "/": lambda left, right: left / right if right else math.nan,
 }
+_NUMBER_ORDER: dict[type, int] = {int: 1, float: 2, bool: 3}
+_DELETE, _BACKSLASH = 0x7F, "\\"
+NIL = "nil"
 
 
 def check_size(series: int, steps: int) -> None:
@@ -56,21 +61,15 @@ def check_size(series: int, steps: int) -> None:
 
 
 def combine(op: str, left: SeriesSet | float, right: SeriesSet | float) -> SeriesSet:
-    """Return `left op right`. Series meet by equal labels; one without labels meets every series of the other side."""
+    """Return `left op right`. Series meet by equal labels in equal order; one without labels meets every other one."""
     calculate = _ARITHMETIC[op]
     if not isinstance(left, dict):
         assert isinstance(right, dict)
         constant = float(left)
-        return {
-            _renamed(labels, f"({left} {op} {_name(labels)})"): [calculate(constant, value) for value in values]
-            for labels, values in right.items()
-        }
+        return {labels: [calculate(constant, value) for value in values] for labels, values in right.items()}
     if not isinstance(right, dict):
         constant = float(right)
-        return {
-            _renamed(labels, f"({_name(labels)} {op} {right})"): [calculate(value, constant) for value in values]
-            for labels, values in left.items()
-        }
+        return {labels: [calculate(value, constant) for value in values] for labels, values in left.items()}
     lefts, rights = {_key(labels): labels for labels in left}, {_key(labels): labels for labels in right}
     found: SeriesSet = {}
     for key in dict.fromkeys([*lefts, *rights]):
@@ -83,7 +82,7 @@ def combine(op: str, left: SeriesSet | float, right: SeriesSet | float) -> Serie
 
 
 def _key(labels: Labels) -> Labels:
-    return tuple(sorted((pair for pair in labels if pair[0] != _NAME), key=lambda pair: (pair[0], str(pair[1]))))
+    return tuple(pair for pair in labels if pair[0] != _NAME)
 
 
 def _name(labels: Labels) -> str:
@@ -94,6 +93,22 @@ def _renamed(labels: Labels, name: str) -> Labels:
     return tuple((_NAME, name) if pair[0] == _NAME else pair for pair in labels)
 
 
+def order_of(labels: Labels) -> tuple[int, list[tuple[str, str]]]:
+    """Return the place of a series among others: by the number of its labels, then as protobuf prints them."""
+    return len(labels), [(key, _printed(value)) for key, value in labels]
+
+
+def _printed(value: Any) -> str:
+    if isinstance(value, bool):
+        return f"bool_value:{str(value).lower()}"
+    if type(value) is int:
+        return f"int_value:{value}"
+    if isinstance(value, float):
+        return f"double_value:{value:g}"
+    octets = str(value).encode()
+    return f'string_value:"{"".join(chr(o) if o < _DELETE else f"{_BACKSLASH}{o:03o}" for o in octets)}"'
+
+
 def threshold(found: SeriesSet, op: str, bound: float) -> SeriesSet:
     """Return the samples that compare so with the bound."""
     compare = COMPARE[op]
@@ -101,8 +116,12 @@ def threshold(found: SeriesSet, op: str, bound: float) -> SeriesSet:
 
 
 def rank(found: SeriesSet, limit: int, *, highest: bool) -> SeriesSet:
-    """Return, of each step, the `limit` highest or lowest samples; of equal ones those first by label."""
-    ordered = sorted(found, key=lambda labels: [(key, str(value)) for key, value in labels])
+    """Return, of each step, the `limit` highest or lowest samples.
+
+    Of equal ones the highest are those whose labels come first if they are texts, and last if they are numbers; the lowest
+    are those the other way round.
+    """
+    ordered = sorted(found, key=cmp_to_key(_compare_labels), reverse=highest)
     kept: SeriesSet = {labels: [math.nan] * len(values) for labels, values in found.items()}
     steps = len(next(iter(found.values()), ()))
     for at in range(steps):
@@ -110,3 +129,22 @@ def rank(found: SeriesSet, limit: int, *, highest: bool) -> SeriesSet:
         for labels in sorted(present, key=lambda labels: found[labels][at], reverse=highest)[:limit]:
             kept[labels][at] = found[labels][at]
     return kept
+
+
+def _compare_labels(one: Labels, other: Labels) -> int:
+    for mine, theirs in zip_longest(one, other, fillvalue=("", None)):
+        (text, name, number), (other_text, other_name, other_number) = _parts(mine), _parts(theirs)
+        if (text, name) != (other_text, other_name):
+            return -1 if (text, name) > (other_text, other_name) else 1
+        if number != other_number:
+            return 1 if number > other_number else -1
+    return 0
+
+
+def _parts(pair: tuple[str, Any]) -> tuple[str, str, tuple[int, float]]:
+    """Return the text of a label, empty for a number, its name, and the number with its type before it."""
+    key, value = pair
+    order = _NUMBER_ORDER.get(type(value))
+    if order is not None:
+        return "", key, (order, float(value))
+    return "" if value is None else str(value), key, (0, 0.0)

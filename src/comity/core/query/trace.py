@@ -50,6 +50,7 @@ class Trace:
 
     @cached_property
     def root(self) -> Span | None:
+        """The earliest span without a parent: Tempo takes the one that came last, which depends on how they were sent."""
         roots = [span for span in self.spans if span.parent_id is None]
         return min(roots, key=lambda span: span.start_ns) if roots else None
 
@@ -64,9 +65,9 @@ class Trace:
 
     @cached_property
     def children(self) -> dict[str, list[Span]]:
-        """The children of each span id, earliest first."""
+        """The children of each span id, in the order the spans were given."""
         found: dict[str, list[Span]] = {}
-        for span in sorted(self.spans, key=lambda span: (span.start_ns, span.span_id)):
+        for span in self.spans:
             if span.parent_id is not None and span.parent_id != span.span_id:
                 found.setdefault(span.parent_id, []).append(span)
         return found
@@ -77,7 +78,7 @@ class Trace:
         found: dict[int, Position] = {}
         lefts: dict[int, tuple[int, int]] = {}
         number = 0
-        roots = sorted((s for s in self.spans if s.parent_id is None), key=lambda s: (s.start_ns, s.span_id))
+        roots = [span for span in self.spans if span.parent_id is None]
         todo: list[tuple[Span, int, bool]] = [(root, ROOT_PARENT, True) for root in reversed(roots)]
         while todo:
             span, parent, entering = todo.pop()

@@ -15,6 +15,8 @@ from comity.core.query.regex import Regex
 from comity.core.query.values import NUMERIC, Type
 
 GROUPS_MAX = 5
+COMPARED_MAX = 1_000
+_WITH_OWN_GROUP = frozenset({"avg_over_time", "quantile_over_time", "histogram_over_time"})  # by weight or by bucket
 _LEVELS_MAX = DEPTH_MAX + NESTING_MAX
 _ANY = Type.ATTRIBUTE
 _NUMBERS = NUMERIC | {_ANY}
@@ -149,16 +151,17 @@ class _Checker:
         for field in (aggregate.field, *aggregate.by):
             if field is not None:
                 self.expression(field)
-        if len(aggregate.by) > GROUPS_MAX:
-            raise self.unsupported(f"at most {GROUPS_MAX} fields can be grouped by", aggregate.at)
+        groups_max = GROUPS_MAX - (aggregate.function in _WITH_OWN_GROUP)
+        if len(aggregate.by) > groups_max:
+            raise self.unsupported(f"at most {groups_max} fields can be grouped by", aggregate.at)
         for quantile in aggregate.quantiles:
             if not 0 <= quantile <= 1:
                 raise self.error(f"{quantile} is not a quantile", aggregate.at, "a number from 0 to 1")
 
     def compare(self, aggregate: ast.Compare) -> None:
         self.spanset_filter(aggregate.selection)
-        if aggregate.top_n is not None and aggregate.top_n < 1:
-            raise self.error("compare() must keep at least one value", aggregate.at, "a number from 1")
+        if aggregate.top_n is not None and not 1 <= aggregate.top_n <= COMPARED_MAX:
+            raise self.error("compare() cannot keep so many values", aggregate.at, f"a number from 1 to {COMPARED_MAX:,}")
         if aggregate.window_ns and aggregate.window_ns[0] >= aggregate.window_ns[1]:
             raise self.error("the window of compare() ends before it starts", aggregate.at)
 

@@ -84,8 +84,13 @@ def groupable(value: Any) -> Any:
     """Return the value spans can be grouped by, or None for what the language cannot hold."""
     kind = type_of(value)
     if kind is Type.ARRAY:
-        return value if all(type_of(element) not in (Type.NIL, Type.ARRAY) for element in value) else None
+        return alone(value) if all(type_of(element) not in (Type.NIL, Type.ARRAY) for element in value) else None
     return None if kind is Type.NIL else value
+
+
+def alone(array: tuple[Any, ...]) -> Any:
+    """Return an array as it is seen: with one element as that element, without any as nil."""
+    return array if len(array) > 1 else next(iter(array), None)
 
 
 def parse_duration(text: str) -> Duration | None:
@@ -151,14 +156,18 @@ def _integer_arithmetic(op: str, left: int, right: int) -> int:
         case "*":
             return wrap(left * right)
         case "^":
-            # A negative power keeps the base, as repeated multiplication that never starts does.
-            return wrap(pow(left, right, 2**64)) if right >= 0 else left
+            return _integer_power(right, left)  # the other way round: so Tempo has it for integers, and only for them
     if right == 0:
         raise Undefined
     quotient = abs(left) // abs(right)
     if (left < 0) != (right < 0):
         quotient = -quotient
     return wrap(quotient) if op == "/" else left - quotient * right
+
+
+def _integer_power(base: int, exponent: int) -> int:
+    power = _float_arithmetic("^", float(base), float(exponent))
+    return int(power) if INT64_MIN <= power < 2.0**63 else INT64_MIN  # what Go makes of a float that is no integer
 
 
 def _float_arithmetic(op: str, left: float, right: float) -> float:
@@ -170,7 +179,7 @@ def _float_arithmetic(op: str, left: float, right: float) -> float:
         case "*":
             return left * right
         case "/":
-            return divide(left, right)
+            return _divide(left, right)
         case "%":
             return math.fmod(left, right) if right and math.isfinite(left) else math.nan
     try:
@@ -181,7 +190,7 @@ def _float_arithmetic(op: str, left: float, right: float) -> float:
         return math.nan if left else math.inf
 
 
-def divide(left: float, right: float) -> float:
+def _divide(left: float, right: float) -> float:
     """Return the quotient with IEEE's answers for a zero divisor, where Python would raise."""
     if right:
         return left / right

@@ -17,6 +17,8 @@ def encode_result(value: Any) -> dict[str, Any]:
     """Return a value of a query as an OTLP value: durations, statuses, kinds and nil are text."""
     if value is None:
         return {"stringValue": "nil"}
+    if isinstance(value, float) and value.is_integer():
+        return {"doubleValue": int(value)}  # as protobuf writes it: 1, not 1.0
     return {"stringValue": str(value)} if isinstance(value, Duration) else encode_value(value)
 
 
