@@ -207,8 +207,8 @@ class SpanStore:
         """Return the time series of a metrics query."""
         prepared = lenient(query, strict=strict)
         with self._reading() as connection:
-            # The range is widened to whole steps, so one more on each side is looked at.
-            traces = self._measured(connection, prefilter(prepared), start_ns - abs(step_ns), end_ns + abs(step_ns))
+            # The range is widened to whole steps and by one before, so as much more on each side is looked at.
+            traces = self._measured(connection, prefilter(prepared), start_ns - 2 * abs(step_ns), end_ns + abs(step_ns))
             return run_range(prepared, traces, start_ns=start_ns, end_ns=end_ns, step_ns=step_ns)
 
     def _measured(

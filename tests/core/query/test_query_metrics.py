@@ -38,6 +38,11 @@ def test_samples_stand_at_the_end_of_right_closed_steps_that_cover_the_range():
     assert series("{} | count_over_time()") == {("count_over_time",): {100: 1.0, 110: 3.0, 120: 0.0, 130: 1.0}}
 
 
+def test_the_first_sample_counts_the_step_that_ends_where_the_range_begins():
+    spans = [made(1, 90), made(2, 91), made(3, 100), made(4, 101)]
+    assert series("{} | count_over_time()", spans, end_s=109) == {("count_over_time",): {100: 2.0, 110: 1.0}}
+
+
 def test_a_rate_is_the_count_per_second_to_the_last_digit_of_tempo():
     assert series("{} | rate()") == {("rate",): {100: 0.1, 110: 3 * (1.0 / 10), 120: 0.0, 130: 0.1}}
 
@@ -171,7 +176,8 @@ def test_every_moment_of_the_range_falls_into_the_step_that_ends_next(start, len
     moment = start + offset % (length + 1)
     at = steps.index(moment)
     assert steps.first_ns + (at - 1) * step < moment <= steps.first_ns + at * step
-    assert steps.index(steps.first_ns - 1) is None
+    assert steps.index(steps.first_ns - step) is None
+    assert steps.index(steps.first_ns - step + 1) == 0
     assert steps.index(steps.last_ns + 1) is None
 
 

@@ -1,7 +1,8 @@
 """Running a metrics query: spans in, time series out.
 
 Time is cut into steps that start at multiples of the step. A sample stands at the end of its step and counts the spans that
-start after the step before it and not after itself. The range asked for is widened to whole steps, as Tempo does.
+start after the step before it and not after itself. The range asked for is widened to whole steps, as Tempo does, and its first
+sample counts the step that ends where the range begins.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Steps:
 
     def index(self, time_ns: int) -> int | None:
         """Return the step a moment falls into, or None outside the range."""
-        if not self.first_ns <= time_ns <= self.last_ns:
+        if not self.first_ns - self.step_ns < time_ns <= self.last_ns:
             return None
         return -(-(time_ns - self.first_ns) // self.step_ns)
 
