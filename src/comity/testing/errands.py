@@ -53,6 +53,7 @@ async def do(world: World, receiver: AsyncHandoffReceiver, handoff: Handoff) -> 
     await asyncio.sleep(plan["ms"] / 1000)
     if plan["progress"]:
         await receiver.progress(handoff_id, {"percent": 50})
+        await asyncio.sleep(plan["ms"] / 1000)
     if plan["asks"]:
         await _ask(world, receiver, handoff_id)
     match plan["ends"]:
@@ -216,6 +217,10 @@ async def _errand(world: World, number: int, after_s: float) -> None:
         "attempts_max": chance.choice((1, 2, 5)),
         "priority": chance.choice(("low", "normal", "high", "critical")),
     }
+
+    def withdraw(manager: AsyncHandoffManager) -> Awaitable[Handoff]:
+        return manager.cancel(handoff_id)
+
     is_withdrawn, patience_ms = chance.random() < 0.1, chance.choice((300, 2_000))
     await asyncio.sleep(after_s)
     try:
@@ -224,7 +229,7 @@ async def _errand(world: World, number: int, after_s: float) -> None:
         return
     if is_withdrawn:
         await asyncio.sleep(0.1 * chance.random())
-        await _tolerantly(client.ask(lambda manager: manager.cancel(handoff_id)), world, "errand cancelled")
+        await _tolerantly(client.ask(withdraw), world, "errand cancelled")
     give_up_ms = world.now_ms() + more["timeout_ms"] + PATIENCE_MS
     while world.now_ms() < give_up_ms:
         found = await client.ask(lambda manager: manager.await_result(handoff_id, patience_ms))
@@ -234,6 +239,8 @@ async def _errand(world: World, number: int, after_s: float) -> None:
             return
         if found.state is State.INPUT_REQUIRED and chance.random() < 0.7:
             await _tolerantly(client.ask(lambda manager: manager.provide_input(handoff_id, "blue")), world, "")
+        elif found.state is State.IN_PROGRESS and chance.random() < 0.2:  # it takes too long
+            await _tolerantly(client.ask(withdraw), world, "errand cancelled")
 
 
 async def _tolerantly(asking: Awaitable[Any], world: World, mark: str) -> None:
