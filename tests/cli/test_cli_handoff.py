@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 
 import pytest
+
+from comity import HandoffReceiver
 
 
 @pytest.fixture
@@ -78,10 +81,39 @@ def test_an_id_of_another_handoff_is_bad_input_and_no_second_handoff(comity, mad
     assert (reused.code, "IDENTITY_REQUEST_ID_REUSED" in reused.err) == (2, True)
 
 
+def test_what_is_turned_down_ends_with_the_reason(comity, made):
+    ran = comity("handoff", "reject", made, "not my service", "--json")
+    assert (ran.code, ran.document["state"]) == (0, "rejected")
+    (dead,) = comity("handoff", "list", "--dead", "--json").document["handoffs"]
+    assert (dead["id"], dead["reason"]) == (made, "not my service")
+    assert comity("handoff", "reject", made, "again").code == 3
+
+
+def test_a_question_of_the_receiver_is_answered_from_a_terminal(comity, made):
+    asked, answers = threading.Event(), []
+
+    def work():
+        with HandoffReceiver("o11y", store="comity.db") as receiver:
+            receiver.accept(made)
+            asked.set()
+            answers.append(receiver.request_input(made, "Which region?", input_type="choice", options=["eu", "us"]))
+            receiver.complete(made, {"cause": answers[0]})
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    assert asked.wait(10)
+    ran = comity("handoff", "answer", made, "eu")
+    while ran.code == 3 and worker.is_alive():  # it has not asked yet
+        ran = comity("handoff", "answer", made, "eu")
+    worker.join(10)
+    assert (ran.code, answers) == (0, ["eu"])
+    assert comity("handoff", "show", made, "--json").document["result"] == {"cause": "eu"}
+
+
 def test_what_cannot_be_done_says_why_and_what_to_do(comity, made):
     assert comity("handoff", "show", "nothing").code == 4
     not_taken = comity("handoff", "complete", made, "cause=x")
-    assert (not_taken.code, "HANDOFF_LEASE_LOST" in not_taken.err) == (3, True)
+    assert (not_taken.code, "HANDOFF_LEASE_LOST" in not_taken.err, "handoff accept" in not_taken.err) == (3, True, True)
     comity("handoff", "accept", made)
     taken = comity("handoff", "accept", made)
     assert (taken.code, "HANDOFF_TAKEN" in taken.err) == (3, True)

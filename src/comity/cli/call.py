@@ -98,11 +98,12 @@ def read_inputs(pairs: list[str], document: str | None) -> dict[str, Any]:
             )
         if key in inputs:
             raise CliError(Exit.USAGE, f"{key} is given twice")
-        inputs[key] = _read_value(text)
+        inputs[key] = read_value(text)
     return inputs
 
 
-def _read_value(text: str) -> Any:
+def read_value(text: str) -> Any:
+    """Return what a word on the command line says: JSON, or else a text."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.MsgspecError, ValueError, RecursionError):

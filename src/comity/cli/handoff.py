@@ -14,7 +14,7 @@ import msgspec
 
 from comity import Node
 from comity.cli import app
-from comity.cli.call import read_inputs
+from comity.cli.call import read_inputs, read_value
 from comity.cli.calls import at_least_one, when
 from comity.cli.exits import CliError, Exit
 from comity.cli.output import Output, clean
@@ -78,12 +78,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     accept = _verb(verbs, "accept", "take a handoff; it stays yours until you end it or its deadline passes")
     complete = _verb(verbs, "complete", "end a handoff with a result")
     fail = _verb(verbs, "fail", "end a handoff without one")
-    for one in (accept, complete, fail):
+    reject = _verb(verbs, "reject", "turn down a handoff that nobody has accepted; it ends")
+    for one in (accept, complete, fail, reject):
         one.add_argument("handoff_id", metavar="HANDOFF_ID")
         one.add_argument("--agent", metavar="AGENT", help="on whose behalf (the agent it is for)")
     _add_inputs(complete, "the result")
     complete.add_argument("--trace-id", metavar="ID", help="the trace that holds the result")
-    fail.add_argument("reason", metavar="REASON")
+    for one in (fail, reject):
+        one.add_argument("reason", metavar="REASON")
+    answer = _verb(verbs, "answer", "answer what the receiver of a handoff of yours asked")
+    answer.add_argument("handoff_id", metavar="HANDOFF_ID")
+    answer.add_argument("answer", metavar="ANSWER", help="read as JSON where it is JSON")
     cancel = _verb(verbs, "cancel", "withdraw a handoff of yours, whoever has it")
     cancel.add_argument("handoff_id", metavar="HANDOFF_ID")
     cancel.add_argument("--reason", metavar="TEXT", default="it is no longer needed")
@@ -119,6 +124,8 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
         "accept": _accept,
         "complete": _complete,
         "fail": _fail,
+        "reject": _reject,
+        "answer": _answer,
         "cancel": _cancel,
     }
     try:
@@ -141,6 +148,8 @@ def _told(error: ComityError) -> CliError:
     elif error.code == "STORE_UNAVAILABLE":
         code = Exit.DAMAGED
     hint = "`comity handoff list` shows how handoffs stand." if error.code.startswith("HANDOFF_") else ""
+    if error.code == "HANDOFF_LEASE_LOST":
+        hint = "`comity handoff accept HANDOFF_ID` takes one that is free."
     problems = error.facts.get("problems", ())
     return CliError(code, f"{error.code}: {error.message}", hint=hint, problems=problems if isinstance(problems, tuple) else ())
 
@@ -217,6 +226,23 @@ async def _complete(args: argparse.Namespace, out: Output) -> Exit:
 async def _fail(args: argparse.Namespace, out: Output) -> Exit:
     async with _receiver(args) as receiver:
         handoff = await receiver.fail(args.handoff_id, args.reason)
+    _tell(handoff, args, out)
+    return Exit.OK
+
+
+async def _reject(args: argparse.Namespace, out: Output) -> Exit:
+    async with _receiver(args) as receiver:
+        handoff = await receiver.reject(args.handoff_id, args.reason)
+    _tell(handoff, args, out)
+    return Exit.OK
+
+
+async def _answer(args: argparse.Namespace, out: Output) -> Exit:
+    from comity.runtime.handoff.manager import AsyncHandoffManager
+
+    async with _node(args) as node:
+        manager = AsyncHandoffManager(user_id=args.user, node=node)
+        handoff = await manager.provide_input(args.handoff_id, read_value(args.answer))
     _tell(handoff, args, out)
     return Exit.OK
 

@@ -81,8 +81,8 @@ def shortened(found, query):
             {
                 "traceID": trace["traceID"].rjust(32, "0"),
                 "rootServiceName": trace["rootServiceName"],
-                "rootTraceName": trace["rootTraceName"],
-                "durationMs": trace["durationMs"],
+                "rootTraceName": trace.get("rootTraceName", ""),
+                "durationMs": trace.get("durationMs", 0),
                 "spanSets": in_order(spansets),
             }
         )

@@ -63,7 +63,14 @@ def test_fields_of_a_span_are_written_and_its_name_only_if_asked_for():
 
 def test_a_trace_whose_root_has_not_arrived_says_so():
     (trace,) = encode_search(search("{}", [[SPANS[1]]]))["traces"]
-    assert (trace["rootServiceName"], trace["rootTraceName"]) == (NOT_RECEIVED, "")
+    assert trace["rootServiceName"] == NOT_RECEIVED
+    assert "rootTraceName" not in trace
+
+
+def test_what_is_empty_or_zero_is_left_out_as_protobuf_does():
+    (trace,) = encode_search(search("{}", [[span(1)]]))["traces"]
+    assert trace["spanSet"]["spans"] == [{"spanID": "0" * 15 + "1", "startTimeUnixNano": "0"}]
+    assert {"durationMs", "rootTraceName", "rootServiceName"}.isdisjoint(trace)
 
 
 def test_series_are_written_with_zeros_left_out():

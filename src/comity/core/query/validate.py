@@ -112,7 +112,7 @@ class _Checker:
     def spanset_filter(self, stage: ast.SpansetFilter) -> None:
         found = self.expression(stage.expression)
         if found not in _TRUTHS:
-            raise self.error(f"{stage.expression} is a {found}, not true or false", stage.at, "a condition")
+            raise self.error(f"{stage.expression} is {_a(found)}, not true or false", stage.at, "a condition")
 
     # scalars
 
@@ -138,7 +138,7 @@ class _Checker:
             return
         found = self.expression(aggregate.operand)
         if found not in _NUMBERS:
-            raise self.error(f"{aggregate} aggregates a {found}", aggregate.at, "a number")
+            raise self.error(f"{aggregate} aggregates {_a(found)}", aggregate.at, "a number")
         if not references_span(aggregate.operand):
             raise self.error(f"{aggregate} is the same for every span", aggregate.at, "a field of the span")
 
@@ -195,7 +195,7 @@ class _Checker:
         found = self.expression(node.operand)
         allowed, expected = (_NUMBERS, "a number") if node.op == "-" else (_TRUTHS, "true or false")
         if found not in allowed:
-            raise self.error(f"{node.op} is applied to {node.operand}, a {found}", node.at, expected)
+            raise self.error(f"{node.op} is applied to {node.operand}, {_a(found)}", node.at, expected)
         return found
 
     def binary(self, node: ast.Binary) -> Type:
@@ -205,11 +205,11 @@ class _Checker:
             same = left is right or _ANY in (left, right) or (left in NUMERIC and right in NUMERIC)
             if not same:
                 raise self.error(
-                    f"{node} sets a {left} against a {right}: both sides must be of one type", node.at, f"a {left}"
+                    f"{node} sets {_a(left)} against {_a(right)}: both sides must be of one type", node.at, _a(left)
                 )
         for found in (left, right):
             if node.op not in _OPERATORS[found]:
-                raise self.error(f"{node.op} does not work with a {found} in {node}", node.at)
+                raise self.error(f"{node.op} does not work with {_a(found)} in {node}", node.at)
         if node.op in ast.REGEX:
             self.regex(node)
         if node.op in ("/", "%") and left is Type.INT and node.right == ast.Literal(0):
@@ -235,6 +235,10 @@ class _Checker:
             Regex(node.right.value)
         except PatternError as error:
             raise self.error(f"invalid regex {node.right}: {error}", node.right.at) from None
+
+
+def _a(kind: Type) -> str:
+    return f"an {kind}" if kind[0] in "ai" else f"a {kind}"
 
 
 def _arithmetic_type(left: Type, right: Type) -> Type:

@@ -32,12 +32,15 @@ def encode_search(result: SearchResult) -> dict[str, Any]:
 
 def _trace(trace: TraceMatch) -> dict[str, Any]:
     spansets = [_spanset(spanset) for spanset in trace.spansets]
-    return {
-        "traceID": trace.trace_id.lstrip("0") or "0",
+    given = {
         "rootServiceName": trace.root_service_name if trace.has_root else NOT_RECEIVED,
         "rootTraceName": trace.root_name,
-        "startTimeUnixNano": str(trace.start_ns),
         "durationMs": trace.duration_ns // 10**6,
+    }
+    return {
+        "traceID": trace.trace_id.lstrip("0") or "0",
+        **{key: value for key, value in given.items() if value},  # protobuf leaves out what is empty or zero
+        "startTimeUnixNano": str(trace.start_ns),
         "spanSet": spansets[0],
         "spanSets": spansets,
         "serviceStats": {
@@ -58,8 +61,9 @@ def _span(match: SpanMatch) -> dict[str, Any]:
     encoded: dict[str, Any] = {
         "spanID": match.span.span_id,
         "startTimeUnixNano": str(match.span.start_ns),
-        "durationNanos": str(match.span.duration_ns),
     }
+    if match.span.duration_ns:
+        encoded["durationNanos"] = str(match.span.duration_ns)
     if match.shows_name:
         encoded["name"] = match.span.name
     if match.attributes:
