@@ -193,15 +193,19 @@ class Handoffs:
             del self._coming[lane]
         self._done(step, waiter, error)
 
-    def has_work(self, lane: str) -> bool:
-        """Return whether something waits in a lane, or is on its way there from this node."""
-        return lane in self._coming or self.queue.count_free(lane) > 0
+    def is_coming(self, lane: str) -> bool:
+        """Return whether something is on its way into a lane from this node."""
+        return lane in self._coming
 
     def remember(self, handoff: Handoff) -> None:
         """Note a handoff of this node, so that whoever waits for it need not look into the store."""
         self._made[handoff.id] = handoff
         if len(self._made) > _MADE_KEPT_MAX:
             self._made.popitem(last=False)
+
+    def forget(self, handoff_id: str) -> None:
+        """Note that who waited for the end of a handoff knows it. Who asks again is answered by the store."""
+        self._made.pop(handoff_id, None)
 
     def count_waiting(self, lane: str, most: int, now_ms: int) -> int:
         """Return how many wait in a lane: at least as many as there are, and exactly if that is a reason to refuse."""

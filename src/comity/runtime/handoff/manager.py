@@ -157,6 +157,7 @@ class AsyncHandoffManager(HandoffHost):
         with desk.ear(f"!{handoff_id}") as ear:
             while (handoff := self._checked(desk.find(handoff_id), handoff_id)).state not in ENDED:
                 await ear.wait(handoff.request.deadline_at)
+        desk.forget(handoff_id)
         return desk.shown(handoff)
 
     @contextlib.asynccontextmanager

@@ -144,13 +144,18 @@ class AsyncHandoffReceiver(HandoffHost):
     async def _next(self, most: int, *, reserves: bool) -> list[Handoff]:
         desk = await self.desk()
         lanes = (self._want.own_lane, *self._want.lanes)
+        has_looked = False
         with desk.ear(*(f"+{lane}" for lane in lanes)) as ear:
             while True:
-                due_at, now_ms = desk.queue.next_due(), desk.now_ms
-                if desk.queue.knows_of_the_dead or (due_at is not None and due_at <= now_ms):
-                    await desk.sweep()
-                    due_at = desk.queue.next_due()
-                if any(map(desk.has_work, lanes)):
+                now_ms = desk.now_ms
+                has_work = any(map(desk.is_coming, lanes))
+                if not (has_work and has_looked):  # each look asks the store
+                    due_at, has_looked = desk.queue.next_due(), True
+                    if desk.queue.knows_of_the_dead or (due_at is not None and due_at <= now_ms):
+                        await desk.sweep()
+                        due_at = desk.queue.next_due()
+                    has_work = has_work or any(map(desk.queue.count_free, lanes))
+                if has_work:
                     accept = Accept(self._holder, self.agent_id, now_ms + self.lease_ms, reserves)
                     step = await desk.perform(Step(change=Take(self._want, accept, most, self._turns), now_ms=now_ms))
                     self._turns = step.turns or self._turns
