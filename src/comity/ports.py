@@ -125,8 +125,8 @@ class Handoffs(Protocol):
         """Return a handoff."""
         ...
 
-    def get_many(self, handoff_ids: Collection[str]) -> list[Handoff]:
-        """Return those of these ids that there are."""
+    def get_again(self, handoffs: Collection[Handoff]) -> list[Handoff]:
+        """Return those of these that there still are as they stand now."""
         ...
 
     def by_trace(self, trace_id: str) -> list[Handoff]:

@@ -190,7 +190,7 @@ class HandoffContract:
             first, second = taking(2), taking(2)
             await do(journal, new[0], new[1], first, back, new[2], second)
             assert [[one.handoff.id for one in step.outcomes] for step in (first, second)] == [["a", "b"], ["old", "c"]]
-            found = journal.handoffs.get_many(["a", "b", "c", "old"])
+            found = journal.handoffs.get_again([held, *(made(one) for one in ("a", "b", "c", "gone"))])
             assert {(one.id, one.state, one.attempts) for one in found} == {
                 ("a", "accepted", 1), ("b", "accepted", 1), ("c", "accepted", 1), ("old", "accepted", 2),
             }  # fmt: skip

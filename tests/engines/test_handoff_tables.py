@@ -40,7 +40,11 @@ class Process:
 
     @property
     def has_read(self) -> bool:
-        return any(one.startswith("SELECT lane") for one in self.statements)
+        return any("standing, reply FROM handoffs" in one for one in self.statements)
+
+    @property
+    def has_read_requests(self) -> bool:
+        return any(one.startswith("SELECT lane, request") for one in self.statements)
 
 
 def test_a_handoff_is_not_read_again_while_nobody_else_has_written(tmp_path):
@@ -71,5 +75,6 @@ def test_what_another_process_wrote_since_is_seen(tmp_path):
         assert outcome.handoff.holder == ME
         assert one.do(taking()).outcomes == []
         assert one.complete("h", Holder("another#1", 1)).outcome.refusal.code == "HANDOFF_LEASE_LOST"
+        assert (one.has_read, one.has_read_requests) == (True, False)  # what was asked for cannot have changed
         assert other.complete("h", Holder(ME, 1)).outcome.refusal is None
         assert one.complete("h", Holder(ME, 1)).outcome.refusal.code == "HANDOFF_ENDED"

@@ -1,15 +1,15 @@
 """The tables of the handoff queue in a store file, and the shelf they make within one transaction.
 
 They are added to a store when it first has a handoff. The request of a handoff is written once; how it stands is small and is
-written with every change. `due_at` is when somebody has to look at it, and is null once it has ended.
+written with every change. `due_at` is when somebody has to look at it, and is null once it has ended. Most handoffs begin a
+trace of their own, which has their id, so that only others need an index to be found by trace.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -33,18 +33,20 @@ CREATE TABLE IF NOT EXISTS handoffs (
 CREATE UNIQUE INDEX IF NOT EXISTS handoffs_id ON handoffs (id);
 CREATE INDEX IF NOT EXISTS handoffs_free ON handoffs (lane, priority, seq) WHERE state = 'pending' AND holder = '';
 CREATE INDEX IF NOT EXISTS handoffs_due ON handoffs (due_at) WHERE due_at IS NOT NULL;
-CREATE INDEX IF NOT EXISTS handoffs_trace ON handoffs (result_trace_id);
+CREATE INDEX IF NOT EXISTS handoffs_trace ON handoffs (result_trace_id) WHERE result_trace_id <> id;
 CREATE TABLE IF NOT EXISTS handoff_bells (node_id TEXT PRIMARY KEY, lanes BLOB NOT NULL) WITHOUT ROWID
 """
-_STATE: Final = "lane, request, state, holder, fence, lease_until, result_trace_id, standing, reply"
-_READ: Final = f"SELECT {_STATE} FROM handoffs"  # noqa: S608
+_STATE: Final = "state, holder, fence, lease_until, result_trace_id, standing, reply"
+_READ: Final = f"SELECT lane, request, {_STATE} FROM handoffs"  # noqa: S608
+_READ_AGAIN: Final = f"SELECT id, {_STATE} FROM handoffs"  # noqa: S608
 _READ_MAX: Final = 500
 # What is remembered from one transaction to the next: so many, none with a larger request or a longer history.
 _KNOWN_MAX: Final = 1_024
 _KNOWN_BYTES_MAX: Final = 4_096
 _KNOWN_ENTRIES_MAX: Final = 3
 _FREE: Final = "state = 'pending' AND holder = ''"
-_STATES: Final = {state: str(state) for state in State}
+_WORDS: Final = {state: str(state) for state in State}
+_STATES: Final = {word: state for state, word in _WORDS.items()}
 _NUMBERS: Final = {priority: number for number, priority in enumerate(TURNS)}
 
 
@@ -63,7 +65,6 @@ class _Standing(Struct, frozen=True, array_like=True):
 
 _encode = msgspec.json.Encoder().encode
 _decode_request = msgspec.json.Decoder(Request).decode
-_decode_request_once = lru_cache(maxsize=_KNOWN_MAX)(_decode_request)  # it is written once, and read with every change
 _decode_reply = msgspec.json.Decoder(Reply).decode
 _decode_standing = msgspec.json.Decoder(_Standing).decode
 _decode_lanes = msgspec.json.Decoder(tuple[str, ...]).decode
@@ -85,38 +86,48 @@ def exists(connection: sqlite3.Connection) -> bool:
 
 
 class Memory:
-    """Handoffs as they stood when this connection last wrote. They need not be read again unless somebody else has written."""
+    """Handoffs as they stood when this connection last wrote. They need not be read again unless somebody else has written.
 
-    __slots__ = ("_known", "_version")
+    What was asked for never changes, so even then that need not be read again.
+    """
+
+    __slots__ = ("_version", "former", "known")
 
     def __init__(self) -> None:
-        self._known: dict[str, Handoff] = {}
+        self.known: dict[str, Handoff] = {}
+        self.former: dict[str, Handoff] = {}  # as they were before somebody else wrote
         self._version = -1
 
-    def still_true(self, connection: sqlite3.Connection) -> dict[str, Handoff]:
-        """Return them, within a transaction that keeps others from writing; what is put there must be written in it."""
+    def check(self, connection: sqlite3.Connection) -> None:
+        """See what is still true, in a transaction that keeps others from writing; what is put there must be written in it."""
         (version,) = connection.execute("PRAGMA data_version").fetchone()  # changes when another connection has written
-        if version != self._version or len(self._known) > _KNOWN_MAX:
-            self._known.clear()
+        if version != self._version or len(self.known) > _KNOWN_MAX:
+            self.former = self.known
+            self.known = {}
             self._version = version
-        return self._known
 
 
 class SqliteShelf:
     """The queue within one transaction."""
 
-    def __init__(self, connection: sqlite3.Connection, gone: Iterable[str], known: dict[str, Handoff]) -> None:
+    def __init__(self, connection: sqlite3.Connection, gone: Iterable[str], memory: Memory) -> None:
+        memory.check(connection)
         self._connection = connection
         self._gone = tuple(gone)  # nodes that were found dead
-        self._known = known
+        self._known = memory.known
+        self._former = memory.former
         self._unwritten: dict[str, tuple[Handoff | None, Handoff]] = {}  # as stored, and as it is now
         self._passing: list[str] = []  # known in this transaction only
 
     def prefetch(self, handoff_ids: Iterable[str]) -> None:
         """Read at once what is going to be asked for: a statement costs more than a row."""
-        known = self._known
-        for one in read_many(self._connection, (handoff_id for handoff_id in handoff_ids if handoff_id not in known)):
-            self._know(one)
+        unknown = [handoff_id for handoff_id in dict.fromkeys(handoff_ids) if handoff_id not in self._known]
+        if unknown:
+            former = [self._former[handoff_id] for handoff_id in unknown if handoff_id in self._former]
+            for one in read_again(self._connection, former):
+                self._know(one)
+            for one in read_many(self._connection, [one for one in unknown if one not in self._former]):
+                self._know(one)
 
     def _know(self, handoff: Handoff) -> str:
         request, history = handoff.request, handoff.history
@@ -245,7 +256,7 @@ def _standing(handoff: Handoff) -> tuple[Any, ...]:
     )
     reply = handoff.reply
     return (
-        _STATES[handoff.state],
+        _WORDS[handoff.state],
         handoff.holder,
         handoff.fence,
         handoff.lease_until,
@@ -259,7 +270,7 @@ def perform_steps(
     connection: sqlite3.Connection, records: Sequence[Any], gone: Iterable[str], memory: Memory
 ) -> tuple[list[Any], Rings]:
     """Do the steps among the records; return the records with what the steps add in their place, and who is to hear of it."""
-    shelf = SqliteShelf(connection, gone, memory.still_true(connection))
+    shelf = SqliteShelf(connection, gone, memory)
     shelf.prefetch(record.handoff_id for record in records if isinstance(record, Step) and record.handoff_id)
     written: list[Any] = []
     touched: list[tuple[Handoff | None, Handoff]] = []
@@ -280,19 +291,37 @@ def read(connection: sqlite3.Connection, rest: str, values: tuple[Any, ...]) -> 
     return [_revive(*row) for row in connection.execute(f"{_READ} {rest}", values).fetchall()]
 
 
-def read_many(connection: sqlite3.Connection, handoff_ids: Iterable[str]) -> list[Handoff]:
+def read_trace(connection: sqlite3.Connection, trace_id: str) -> list[Handoff]:
+    """Return the handoffs whose result is in a trace, oldest first."""
+    where = "WHERE (id = ?1 AND result_trace_id = ?1) OR (result_trace_id = ?1 AND result_trace_id <> id) ORDER BY seq"
+    return read(connection, where, (trace_id,))
+
+
+def read_many(connection: sqlite3.Connection, handoff_ids: Sequence[str]) -> list[Handoff]:
     """Return those of these ids that there are."""
-    wanted = list(dict.fromkeys(handoff_ids))
-    found: list[Handoff] = []
-    for begin in range(0, len(wanted), _READ_MAX):
-        some = wanted[begin : begin + _READ_MAX]
-        found += read(connection, f"WHERE id IN ({','.join('?' * len(some))})", tuple(some))
-    return found
+    return [_revive(*row) for row in _rows(connection, _READ, handoff_ids)]
 
 
-def _revive(
+def read_again(connection: sqlite3.Connection, handoffs: Iterable[Handoff]) -> list[Handoff]:
+    """Return those of these that there still are as they stand now. What was asked for is not read again."""
+    known = {one.request.request_id: one for one in handoffs}
+    found = _rows(connection, _READ_AGAIN, tuple(known))
+    return [_stand(known[handoff_id].request, known[handoff_id].lane, *row) for handoff_id, *row in found]
+
+
+def _rows(connection: sqlite3.Connection, query: str, handoff_ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    for begin in range(0, len(handoff_ids), _READ_MAX):
+        some = handoff_ids[begin : begin + _READ_MAX]
+        yield from connection.execute(f"{query} WHERE id IN ({','.join('?' * len(some))})", some).fetchall()
+
+
+def _revive(lane: str, request: bytes, *standing: Any) -> Handoff:
+    return _stand(_decode_request(request), lane, *standing)
+
+
+def _stand(
+    request: Request,
     lane: str,
-    request: bytes,
     state: str,
     holder: str,
     fence: int,
@@ -303,12 +332,12 @@ def _revive(
 ) -> Handoff:
     rest = _decode_standing(standing)
     return Handoff(
-        request=_decode_request_once(request) if len(request) <= _KNOWN_BYTES_MAX else _decode_request(request),
+        request=request,
         lane=lane,
         made_by=rest.made_by,
         settles=rest.settles,
         attempts_max=rest.attempts_max,
-        state=State(state),
+        state=_STATES[state],
         holder=holder,
         receiver=rest.receiver,
         fence=fence,

@@ -120,14 +120,15 @@ class SqliteHandoffs:
         """Return a handoff."""
         return next(iter(self._read("WHERE id = ?", handoff_id)), None)
 
-    def get_many(self, handoff_ids: Collection[str]) -> list[Handoff]:
-        """Return those of these ids that there are."""
+    def get_again(self, handoffs: Collection[Handoff]) -> list[Handoff]:
+        """Return those of these that there still are as they stand now."""
         with self._reading() as connection:
-            return handoff_tables.read_many(connection, handoff_ids)
+            return handoff_tables.read_again(connection, handoffs)
 
     def by_trace(self, trace_id: str) -> list[Handoff]:
         """Return the handoffs whose result is in a trace, or which are themselves."""
-        return self._read("WHERE result_trace_id = ? ORDER BY seq", trace_id)
+        with self._reading() as connection:
+            return handoff_tables.read_trace(connection, trace_id)
 
     def find(self, *, states: Collection[State] = tuple(State), lane: str | None = None, limit: int = 100) -> list[Handoff]:
         """Return handoffs, newest first."""
@@ -234,9 +235,9 @@ class MemoryHandoffs:
 
     # --- reading ---
 
-    def get_many(self, handoff_ids: Collection[str]) -> list[Handoff]:
-        """Return those of these ids that there are."""
-        return [self._shelf[one] for one in handoff_ids if one in self._shelf]
+    def get_again(self, handoffs: Collection[Handoff]) -> list[Handoff]:
+        """Return those of these that there still are as they stand now."""
+        return [self._shelf[one.id] for one in handoffs if one.id in self._shelf]
 
     def by_trace(self, trace_id: str) -> list[Handoff]:
         """Return the handoffs whose result is in a trace, or which are themselves."""

@@ -138,10 +138,10 @@ class SimHandoffs:
         self._journal.read("handoff")
         return self._queue.get(handoff_id)
 
-    def get_many(self, handoff_ids: Collection[str]) -> list[Handoff]:
-        """Return those of these ids that there are."""
+    def get_again(self, handoffs: Collection[Handoff]) -> list[Handoff]:
+        """Return those of these that there still are as they stand now."""
         self._journal.read("handoffs")
-        return self._queue.get_many(handoff_ids)
+        return self._queue.get_again(handoffs)
 
     def by_trace(self, trace_id: str) -> list[Handoff]:
         """Return the handoffs whose result is in a trace, or which are themselves."""

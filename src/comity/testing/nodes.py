@@ -177,7 +177,12 @@ class WatchedNode(Node):
 
 
 def _watch_desk(desk: Handoffs, witness: Witness) -> None:
-    perform, show = desk.perform, desk.shown
+    create, perform, show = desk.create, desk.perform, desk.content.shown
+
+    async def created(*asked: Any, **more: Any) -> Handoff:
+        handoff = await create(*asked, **more)
+        witness.acknowledged(handoff.id)
+        return handoff
 
     async def performed(step: Step) -> Step:
         await perform(step)
@@ -189,7 +194,7 @@ def _watch_desk(desk: Handoffs, witness: Witness) -> None:
         witness.shown(handoff)
         return show(handoff)
 
-    desk.perform, desk.shown = performed, shown  # type: ignore[method-assign]
+    desk.create, desk.perform, desk.content.shown = created, performed, shown  # type: ignore[method-assign]
 
 
 def _tree(call: Call) -> list[Call]:

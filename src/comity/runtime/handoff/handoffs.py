@@ -9,45 +9,37 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any, Final
 
-import msgspec
 from msgspec.structs import replace
 
-from comity.core import guardrail
 from comity.core.admission import Refused
-from comity.core.envelope import SUCCESS, ExpectedOutput, Reply, Request
-from comity.core.expected_output import output_problems
+from comity.core.envelope import ExpectedOutput, Reply, Request
 from comity.core.guardrail import Guardrail
 from comity.core.handoff import (
     ATTEMPTS_MAX,
     ENDED,
     Change,
-    Entry,
     Handoff,
     Offer,
     Outcome,
-    Question,
     Renew,
     is_same,
 )
-from comity.core.handoff_holder import Holder, holder_name, result_session
+from comity.core.handoff_holder import Holder, holder_name
 from comity.core.handoff_queue import Listen, Step, Sweep
-from comity.core.journal import Saved
-from comity.core.limits import REPLY_BYTES_MAX, SETTLED_KEPT_MAX
-from comity.core.payload import PayloadError, Problem, pack, unpack
-from comity.core.redaction import restore_json
+from comity.core.limits import SETTLED_KEPT_MAX
 from comity.core.telemetry import CallEnd, Handed
-from comity.errors import ComityError, TargetError, UnavailableError, family
+from comity.errors import ComityError, UnavailableError, family
 from comity.ports import Clock, Ids, Journal
 from comity.ports import Handoffs as Queue
 from comity.runtime.activation import Lane
 from comity.runtime.arrival import Draft, Identity, Reader
 from comity.runtime.call import Call
+from comity.runtime.handoff.content import Content
 from comity.runtime.handoff.directory import ANYBODY, Directory
 from comity.runtime.handoff.ear import Ear
 from comity.runtime.path import CallPath
@@ -62,10 +54,6 @@ _SOON_S: Final = 1.0
 LOOK_AGAIN_S: Final = 30.0  # a ring may be lost with the process that should have rung
 Lost = Callable[[str], None]  # told the id of a handoff
 _JITTER_S: Final = 0.02  # so that not all processes look at one lapsed lease at once
-
-_encode = msgspec.json.Encoder().encode
-_decode_shown = msgspec.json.Decoder(tuple[Request, Reply | None, Question | None, tuple[Entry, ...]]).decode
-_MAY_HIDE: Final = re.compile(rb"\[\[[A-Z]").search  # how a token of a vault begins
 
 
 class Handoffs:
@@ -90,8 +78,7 @@ class Handoffs:
         self._path = path
         self._clock = clock
         self._ids = ids
-        self._privacy = privacy
-        self._guardrails = guardrails
+        self.content = Content(path.registry, path.sessions, privacy, guardrails)
         self._directory = Directory(path.registry)
         self.reader = Reader(self._directory, path.limits, ids)
         self._loop = asyncio.get_running_loop()
@@ -184,8 +171,7 @@ class Handoffs:
         self._coming[lane] = before + 1
         self.journal.append((step,), partial(self._offered, step, waiter, lane))
         if not before and lane in self._coming:  # it is not there yet, and nobody has been told that something comes
-            for ear in self._ears.get(f"+{lane}", ()):
-                ear.ring()
+            self._ring((f"+{lane}",))
 
     def _offered(self, step: Step, waiter: asyncio.Future[None], lane: str, error: Exception | None) -> None:
         self._coming[lane] -= 1
@@ -307,10 +293,13 @@ class Handoffs:
         if topics is None and self.queue.knows_of_the_dead:
             self.post(self.step(Sweep()))
         heard = tuple(self._ears) if topics is None else topics
-        open_ = [one.id for one in self._made.values() if not one.has_ended] if topics is None else ()
-        ended = open_ or [one for topic in heard if topic[0] == "!" and self._is_open(one := topic[1:])]
-        for handoff in self.queue.get_many(ended) if ended else ():
-            self._made[handoff.id] = handoff
+        if topics is None:
+            ended = [one for one in self._made.values() if one.state not in ENDED]
+        else:
+            told = [self._made.get(topic[1:]) for topic in topics if topic[0] == "!"]
+            ended = [one for one in told if one is not None and one.state not in ENDED]
+        for handoff in self.queue.get_again(ended) if ended else ():
+            self._made[handoff.request.request_id] = handoff
         self._ring(heard)
         for handoff_id in tuple(self._held) if topics is None else [one[1:] for one in topics if one[0] == "-"]:
             if handoff_id in self._held:
@@ -327,11 +316,6 @@ class Handoffs:
         if self._retry is not None:
             self._retry.cancel()
         self._retry = self._loop.call_later(_SOON_S, self._hear, None)
-
-    def _is_open(self, handoff_id: str) -> bool:
-        """Return whether this node made it and has not seen its end."""
-        made = self._made.get(handoff_id)
-        return made is not None and not made.has_ended
 
     def arm(self, due_at: int | None) -> None:
         """See that somebody looks at the queue when its time has come, or after a while. Raises what stopped the journal."""
@@ -431,77 +415,6 @@ class Handoffs:
         self._tasks.add(task)  # the loop keeps only a weak reference
         task.add_done_callback(self._tasks.discard)
         task.add_done_callback(_report)
-
-    # --- what goes through ---
-
-    def answer(
-        self, request: Request, result: Any, *, message: str = "", confidence: float = 1.0
-    ) -> tuple[Reply, tuple[Saved, ...]]:
-        """Return a result as the reply that ends a handoff, checked and without personal data, and what to keep for it."""
-        try:
-            raw = pack(result, path="result", bytes_max=REPLY_BYTES_MAX)
-        except PayloadError as error:
-            code = "OUTPUT_TOO_LARGE" if error.code == "ENVELOPE_TOO_LARGE" else "OUTPUT_VALIDATION_FAILED"
-            raise TargetError(str(error), code=code, problems=error.problems) from None
-        expected = request.expected_output
-        problems: tuple[Problem, ...] = () if expected is None else output_problems(expected, unpack(raw), len(raw))
-        problems = problems or self._declared_problems(request, raw)
-        if problems:
-            what = "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
-            raise TargetError(what, code="OUTPUT_VALIDATION_FAILED", problems=problems)
-        raw, saved = self.hidden(request, raw)
-        if message:
-            words, more = self.hidden(request, msgspec.json.encode(message))
-            message, saved = unpack(words), (*saved, *more)
-        reply = Reply(status=SUCCESS, data=unpack(raw), message=message, confidence=confidence)
-        if self._guardrails:
-            reply = guardrail.release(request, reply, self._guardrails)
-            reply.unwrap()  # one that was stopped is no result
-        return reply, saved
-
-    def _declared_problems(self, request: Request, raw: bytes) -> tuple[Problem, ...]:
-        address = self._path.registry.resolve(request.target)
-        capability = None if address is None else address.agent.capabilities.get(request.capability)
-        outputs = None if capability is None else capability.outputs
-        return () if outputs is None else outputs.check(raw).problems
-
-    def hidden(self, request: Request, raw: bytes) -> tuple[bytes, tuple[Saved, ...]]:
-        """Hide personal data in what a receiver says; return what is to be kept for it."""
-        if self._privacy is None or not self._privacy.may_hold(raw):  # as most of it
-            return raw, ()
-        return self._hidden(self._privacy, request, raw, result_session(request.request_id))
-
-    def hidden_answer(self, request: Request, raw: bytes) -> tuple[bytes, tuple[Saved, ...]]:
-        """Hide personal data in what a receiver is told."""
-        if self._privacy is None or not self._privacy.may_hold(raw):
-            return raw, ()
-        return self._hidden(self._privacy, request, raw, request.session_id)
-
-    def _hidden(self, privacy: Privacy, request: Request, raw: bytes, session_id: str) -> tuple[bytes, tuple[Saved, ...]]:
-        sessions = self.sessions
-        live = sessions.find(request.tenant_id, session_id) or sessions.begin(
-            request.tenant_id, request.user_id, session_id, request.created_at
-        )
-        raw = privacy.hide_data(raw, lambda: sessions.vault(live))
-        return raw, sessions.saved_vault(live)
-
-    def shown(self, handoff: Handoff) -> Handoff:
-        """Return a handoff as its user may see it: personal data back in its place."""
-        request, sessions = handoff.request, self.sessions
-        texts = (request.body, request.message, request.objective, request.context)  # all of it that is ever hidden
-        if not _MAY_HIDE(_encode((texts, handoff.reply, handoff.question, handoff.history))):  # as in most
-            return handoff
-        plain = _encode((request, handoff.reply, handoff.question, handoff.history))
-        theirs = result_session(request.request_id)
-        if handoff.holder or handoff.has_ended:  # its receiver may have hidden more since this node looked
-            sessions.forget(request.tenant_id, theirs)
-        for session_id in (request.session_id, theirs):
-            live = sessions.find(request.tenant_id, session_id)
-            if live is None or live.vault is None or live.session.user_id != request.user_id:
-                continue
-            plain = restore_json(plain, live.vault)
-        asked, reply, question, history = _decode_shown(plain)
-        return replace(handoff, request=asked, reply=reply, question=question, history=history)
 
 
 def lane_of(tenant_id: str, target: str) -> str:

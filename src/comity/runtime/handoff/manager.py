@@ -136,7 +136,7 @@ class AsyncHandoffManager(HandoffHost):
             with contextlib.suppress(CallerError):  # somebody else has just done it
                 await desk.change(handoff_id, Expire())
             handoff = self._mine(desk, handoff_id)
-        return desk.shown(handoff)
+        return desk.content.shown(handoff)
 
     async def await_result(self, handoff_id: str, timeout_ms: int | None = None) -> Handoff:
         """Wait until a handoff has ended, or for so long, and return it as it stands then."""
@@ -158,7 +158,7 @@ class AsyncHandoffManager(HandoffHost):
             while (handoff := self._checked(desk.find(handoff_id), handoff_id)).state not in ENDED:
                 await ear.wait(handoff.request.deadline_at)
         desk.forget(handoff_id)
-        return desk.shown(handoff)
+        return desk.content.shown(handoff)
 
     @contextlib.asynccontextmanager
     async def _hearing(self, desk: Handoffs) -> AsyncIterator[None]:
@@ -188,7 +188,7 @@ class AsyncHandoffManager(HandoffHost):
         found = [one for one in desk.queue.by_trace(trace_id) if self._is_mine(one) and one.state is State.COMPLETED]
         if not found:
             raise CallerError(f"no result in trace {trace_id!r}", code="HANDOFF_UNKNOWN")
-        return _fields(desk.shown(found[-1]).result)
+        return _fields(desk.content.shown(found[-1]).result)
 
     async def events(self, handoff_id: str, after: int = 0) -> AsyncIterator[Entry]:
         """Yield what happens to a handoff, beginning after number `after`, until it has ended."""
@@ -196,7 +196,7 @@ class AsyncHandoffManager(HandoffHost):
         async with self._hearing(desk):
             with desk.ear(f"={handoff_id}", f"!{handoff_id}") as ear:
                 while True:
-                    handoff = desk.shown(self._mine(desk, handoff_id))
+                    handoff = desk.content.shown(self._mine(desk, handoff_id))
                     for entry in handoff.history:
                         if entry.n > after:
                             after = entry.n
@@ -213,14 +213,14 @@ class AsyncHandoffManager(HandoffHost):
             raw = pack(answer, path="answer", bytes_max=INPUTS_BYTES_MAX)
         except PayloadError as error:
             raise CallerError(str(error), code="INPUT_VALIDATION_FAILED", problems=error.problems) from None
-        raw, saved = desk.hidden_answer(handoff.request, raw)
-        return desk.shown(await desk.change(handoff_id, Answer(unpack(raw), saved)))
+        raw, saved = desk.content.hidden_answer(handoff.request, raw)
+        return desk.content.shown(await desk.change(handoff_id, Answer(unpack(raw), saved)))
 
     async def cancel(self, handoff_id: str, reason: str = "it is no longer needed") -> Handoff:
         """Withdraw a handoff, whoever has it."""
         desk = await self.desk()
         self._mine(desk, handoff_id)
-        return desk.shown(await desk.change(handoff_id, Cancel(reason)))
+        return desk.content.shown(await desk.change(handoff_id, Cancel(reason)))
 
     async def list_handoffs(
         self, *, states: Collection[State | str] = _ANY_STATE, to_agent: str | None = None, limit: int = 100
@@ -229,7 +229,7 @@ class AsyncHandoffManager(HandoffHost):
         desk = await self.desk()
         lane = None if to_agent is None else lane_of(self.tenant_id, to_agent)
         found = desk.queue.find(states=[State(one) for one in states], lane=lane, limit=limit)
-        return [desk.shown(one) for one in found if self._is_mine(one)]
+        return [desk.content.shown(one) for one in found if self._is_mine(one)]
 
     async def dead_letters(self, *, limit: int = 100) -> list[Handoff]:
         """Return the handoffs that ended without a result though nobody withdrew them; each says why."""

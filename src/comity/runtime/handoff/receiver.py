@@ -200,7 +200,7 @@ class AsyncHandoffReceiver(HandoffHost):
         """Tell whoever handed it off how far it is."""
         desk = await self.desk()
         mine = self._mine(handoff_id)
-        raw, saved = desk.hidden(mine.request, _packed(data, "progress", PROGRESS_BYTES_MAX))
+        raw, saved = desk.content.hidden(mine.request, _packed(data, "progress", PROGRESS_BYTES_MAX))
         await desk.change(handoff_id, Progress(_by(mine), unpack(raw), saved))
 
     async def request_input(
@@ -216,7 +216,7 @@ class AsyncHandoffReceiver(HandoffHost):
         desk = await self.desk()
         mine = self._mine(handoff_id)
         asked = {"text": question, "input_type": input_type, "options": list(options), "default": default}
-        raw, saved = desk.hidden(mine.request, _packed(asked, "question", INPUTS_BYTES_MAX))
+        raw, saved = desk.content.hidden(mine.request, _packed(asked, "question", INPUTS_BYTES_MAX))
         plain = unpack(raw) | {"options": tuple(options)}
         with desk.ear(f"={handoff_id}", f"-{handoff_id}") as ear:
             await desk.change(handoff_id, Ask(_by(mine), Question(**plain), saved))
@@ -240,14 +240,14 @@ class AsyncHandoffReceiver(HandoffHost):
         """End it with a result. Raises `TargetError` if that is not what was asked for; then it goes on."""
         desk = await self.desk()
         mine = self._mine(handoff_id)
-        reply, saved = desk.answer(mine.request, result, message=message, confidence=confidence)
+        reply, saved = desk.content.answer(mine.request, result, message=message, confidence=confidence)
         return await self._end(desk, handoff_id, Complete(_by(mine), reply, result_trace_id or "", saved))
 
     async def fail(self, handoff_id: str, reason: str, *, code: str = "TARGET_FAILED") -> Handoff:
         """End it without a result."""
         desk = await self.desk()
         mine = self._mine(handoff_id)
-        raw, saved = desk.hidden(mine.request, _packed(reason, "reason", INPUTS_BYTES_MAX))
+        raw, saved = desk.content.hidden(mine.request, _packed(reason, "reason", INPUTS_BYTES_MAX))
         return await self._end(desk, handoff_id, Fail(_by(mine), Reply.failure(unpack(raw), code=code), saved))
 
     async def release(self, handoff_id: str, reason: str = "its receiver gave it back") -> None:
@@ -294,7 +294,7 @@ class AsyncHandoffReceiver(HandoffHost):
                     if hasattr(result, "__await__"):
                         self._spawn(handoff, partial(_itself, result))
                     else:
-                        reply, saved = desk.answer(handoff.request, result)
+                        reply, saved = desk.content.answer(handoff.request, result)
                         done.append(desk.step(Complete(_by(handoff), reply, "", saved), handoff.request.request_id))
                 except Exception as error:  # noqa: BLE001  the task boundary
                     self._spawn(handoff, partial(_raised, error))

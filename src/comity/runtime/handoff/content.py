@@ -1,0 +1,109 @@
+"""What is said in a handoff: checked and without personal data on its way in, in clear for the user it belongs to."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from comity.core import guardrail
+from comity.core.envelope import SUCCESS, Reply, Request
+from comity.core.expected_output import output_problems
+from comity.core.guardrail import Guardrail
+from comity.core.handoff import Entry, Handoff, Question
+from comity.core.handoff_holder import result_session
+from comity.core.journal import Saved
+from comity.core.limits import REPLY_BYTES_MAX
+from comity.core.payload import PayloadError, Problem, pack, unpack
+from comity.core.redaction import restore_json
+from comity.core.registry import Registry
+from comity.errors import TargetError
+from comity.runtime.privacy import Privacy
+from comity.runtime.sessions import Sessions
+
+_encode = msgspec.json.Encoder().encode
+_decode_shown = msgspec.json.Decoder(tuple[Request, Reply | None, Question | None, tuple[Entry, ...]]).decode
+_MAY_HIDE: Final = re.compile(rb"\[\[[A-Z]").search  # how a token of a vault begins
+
+
+class Content:
+    """What goes through the handoffs of one node."""
+
+    def __init__(
+        self, registry: Registry, sessions: Sessions, privacy: Privacy | None, guardrails: tuple[Guardrail, ...]
+    ) -> None:
+        self._registry = registry
+        self._sessions = sessions
+        self._privacy = privacy
+        self._guardrails = guardrails
+
+    def answer(
+        self, request: Request, result: Any, *, message: str = "", confidence: float = 1.0
+    ) -> tuple[Reply, tuple[Saved, ...]]:
+        """Return a result as the reply that ends a handoff, checked and without personal data, and what to keep for it."""
+        try:
+            raw = pack(result, path="result", bytes_max=REPLY_BYTES_MAX)
+        except PayloadError as error:
+            code = "OUTPUT_TOO_LARGE" if error.code == "ENVELOPE_TOO_LARGE" else "OUTPUT_VALIDATION_FAILED"
+            raise TargetError(str(error), code=code, problems=error.problems) from None
+        expected = request.expected_output
+        problems: tuple[Problem, ...] = () if expected is None else output_problems(expected, unpack(raw), len(raw))
+        problems = problems or self._declared_problems(request, raw)
+        if problems:
+            what = "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
+            raise TargetError(what, code="OUTPUT_VALIDATION_FAILED", problems=problems)
+        raw, saved = self.hidden(request, raw)
+        if message:
+            words, more = self.hidden(request, msgspec.json.encode(message))
+            message, saved = unpack(words), (*saved, *more)
+        reply = Reply(status=SUCCESS, data=unpack(raw), message=message, confidence=confidence)
+        if self._guardrails:
+            reply = guardrail.release(request, reply, self._guardrails)
+            reply.unwrap()  # one that was stopped is no result
+        return reply, saved
+
+    def _declared_problems(self, request: Request, raw: bytes) -> tuple[Problem, ...]:
+        address = self._registry.resolve(request.target)
+        capability = None if address is None else address.agent.capabilities.get(request.capability)
+        outputs = None if capability is None else capability.outputs
+        return () if outputs is None else outputs.check(raw).problems
+
+    def hidden(self, request: Request, raw: bytes) -> tuple[bytes, tuple[Saved, ...]]:
+        """Hide personal data in what a receiver says; return what is to be kept for it."""
+        if self._privacy is None or not self._privacy.may_hold(raw):  # as most of it
+            return raw, ()
+        return self._hidden(self._privacy, request, raw, result_session(request.request_id))
+
+    def hidden_answer(self, request: Request, raw: bytes) -> tuple[bytes, tuple[Saved, ...]]:
+        """Hide personal data in what a receiver is told."""
+        if self._privacy is None or not self._privacy.may_hold(raw):
+            return raw, ()
+        return self._hidden(self._privacy, request, raw, request.session_id)
+
+    def _hidden(self, privacy: Privacy, request: Request, raw: bytes, session_id: str) -> tuple[bytes, tuple[Saved, ...]]:
+        sessions = self._sessions
+        live = sessions.find(request.tenant_id, session_id) or sessions.begin(
+            request.tenant_id, request.user_id, session_id, request.created_at
+        )
+        raw = privacy.hide_data(raw, lambda: sessions.vault(live))
+        return raw, sessions.saved_vault(live)
+
+    def shown(self, handoff: Handoff) -> Handoff:
+        """Return a handoff as its user may see it: personal data back in its place."""
+        request, sessions = handoff.request, self._sessions
+        texts = (request.body, request.message, request.objective, request.context)  # all of it that is ever hidden
+        if not _MAY_HIDE(_encode((texts, handoff.reply, handoff.question, handoff.history))):  # as in most
+            return handoff
+        plain = _encode((request, handoff.reply, handoff.question, handoff.history))
+        theirs = result_session(request.request_id)
+        if handoff.holder or handoff.has_ended:  # its receiver may have hidden more since this node looked
+            sessions.forget(request.tenant_id, theirs)
+        for session_id in (request.session_id, theirs):
+            live = sessions.find(request.tenant_id, session_id)
+            if live is None or live.vault is None or live.session.user_id != request.user_id:
+                continue
+            plain = restore_json(plain, live.vault)
+        asked, reply, question, history = _decode_shown(plain)
+        return replace(handoff, request=asked, reply=reply, question=question, history=history)
