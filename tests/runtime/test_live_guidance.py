@@ -6,7 +6,7 @@ import threading
 import pytest
 import yaml
 
-from comity import Agent, Context, Node, Risk, Status, Tool
+from comity import Agent, AsyncHandoffReceiver, Context, Node, Risk, Status, Tool
 from comity.core.guidance import Constraint, Focus, Guidance, Severity
 from comity.engines.file_watch import FileWatch
 from comity.engines.guidance import GuidanceFile
@@ -30,6 +30,27 @@ def team(edited):
     async def plan(ctx: Context, path: str):
         reply = await ctx.call("CODER", "EDIT", {"path": path})
         return {"status": str(reply.status), "code": reply.error.code if reply.error else None, "warnings": reply.warnings}
+
+    @lead.capability("RELEASE")
+    async def release(ctx: Context, paths: list[str]):
+        """Steps one after the other; what refuses one ends the work."""
+        for path in paths:
+            reply = await ctx.call("CODER", "EDIT", {"path": path})
+            if not reply.ok:
+                return {"stopped_at": path, "code": reply.error.code}
+        return {"stopped_at": None, "code": None}
+
+    @lead.capability("SPREAD")
+    async def spread(ctx: Context, paths: list[str]):
+        """The same steps side by side."""
+        replies = await ctx.gather(*(ctx.call("CODER", "EDIT", {"path": path}) for path in paths))
+        return [str(reply.status) for reply in replies]
+
+    @lead.capability("DELEGATE")
+    async def delegate(ctx: Context, path: str):
+        """A step for whoever takes it."""
+        reply = await ctx.hand_off("CODER", "EDIT", {"path": path}, task="edit it")
+        return {"status": str(reply.status), "code": reply.error.code if reply.error else None}
 
     @coder.capability("EDIT", touches=["$.path"])
     async def edit(path: str = "src/api/default.py"):
@@ -106,6 +127,47 @@ async def test_a_blocking_constraint_stops_a_step_until_it_is_removed(node, edit
     async with node() as free:
         reply = await free.call("LEAD", "PLAN", {"path": "src/api/checkout.py"}, user_id="ann")
         assert (reply.data["status"], edited) == ("success", ["src/api/checkout.py"])
+
+
+PATHS = ["docs/a.md", "src/api/checkout.py", "docs/b.md"]
+
+
+async def test_of_several_steps_the_blocked_one_is_stopped_and_those_after_it_until_it_is_removed(node, edited):
+    async with node(API) as held:
+        reply = await held.call("LEAD", "RELEASE", {"paths": PATHS}, user_id="ann")
+        refused = [row.target for row in held.audit.rows() if row.error_code == "GUIDANCE_BLOCKED"]
+    assert (reply.data, edited) == ({"stopped_at": "src/api/checkout.py", "code": "GUIDANCE_BLOCKED"}, ["docs/a.md"])
+    assert refused == ["CODER"]
+    edited.clear()
+    async with node() as free:
+        reply = await free.call("LEAD", "RELEASE", {"paths": PATHS}, user_id="ann")
+    assert (reply.data["stopped_at"], edited) == (None, PATHS)
+
+
+async def test_of_steps_side_by_side_only_the_blocked_one_is_stopped_until_it_is_removed(node, edited):
+    async with node(API) as held:
+        reply = await held.call("LEAD", "SPREAD", {"paths": PATHS}, user_id="ann")
+    assert (reply.data, sorted(edited)) == (["success", "refused", "success"], ["docs/a.md", "docs/b.md"])
+    edited.clear()
+    async with node() as free:
+        reply = await free.call("LEAD", "SPREAD", {"paths": PATHS}, user_id="ann")
+    assert (reply.data, sorted(edited)) == (["success"] * 3, PATHS[:1] + PATHS[2:] + PATHS[1:2])
+
+
+async def test_a_blocking_constraint_stops_a_step_that_is_handed_off_until_it_is_removed(node, edited):
+    async def delegated(running):
+        receiver = AsyncHandoffReceiver("CODER", node=running)
+        serving = asyncio.ensure_future(receiver.serve(lambda handoff: edited.append(handoff.inputs["path"])))
+        reply = await running.call("LEAD", "DELEGATE", {"path": "src/api/checkout.py"}, user_id="ann")
+        serving.cancel()
+        return reply.data
+
+    async with node(API) as held:
+        assert await delegated(held) == {"status": "refused", "code": "GUIDANCE_BLOCKED"}
+    assert edited == []
+    async with node() as free:
+        assert await delegated(free) == {"status": "success", "code": None}
+    assert edited == ["src/api/checkout.py"]
 
 
 def test_a_constraint_set_while_a_person_thought_about_it_stops_what_was_then_granted(tmp_path, edited):
