@@ -66,6 +66,7 @@ def test_every_refusal_of_the_call_path_is_provoked():
 def test_a_long_run_has_every_fault_there_is_and_the_marks_of_one_node_and_of_several():
     assert {fault.kind for fault in LONG_RUN.faults} == set(Kind)
     assert {"lease takeover", "zombie refused", "duplicate refused", "late reply", "torn tail"} <= set(LONG_RUN.marks)
+    assert {"handoff re-delivered", "former receiver refused", "handoff dead-lettered"} <= set(LONG_RUN.marks)
     assert {names[0] for names in IN_TURN} == {"mesh", "nodes"}  # which make enough calls
     assert {name for names in IN_TURN for name in names[1:]} == {"handoffs", "refusals"}
 

@@ -234,7 +234,8 @@ SCENARIOS: Final[dict[str, Play]] = {
 
 # What the seeds of a long run play in turn; in all of it every fault, mark, refusal and step must come up.
 _ONE: Final = ("mesh",)
-_TEN: Final = (_ONE, _ONE, ("nodes",), _ONE, ("mesh", "handoffs"), _ONE, _ONE, ("nodes",), _ONE, _ONE)
-IN_TURN: Final[tuple[tuple[str, ...], ...]] = (*_TEN, *_TEN, *_TEN, *_TEN, *_TEN[:-1], ("mesh", "refusals"))
+_TEN: Final = (_ONE, _ONE, ("nodes",), _ONE, _ONE, _ONE, _ONE, ("nodes",), _ONE, _ONE)
+_HANDING: Final = (*_TEN[:-1], ("mesh", "handoffs"))
+IN_TURN: Final[tuple[tuple[str, ...], ...]] = (*_HANDING, *_TEN, *_HANDING, *_TEN, *_TEN[:-1], ("mesh", "refusals"))
 LONG_RUN: Final = Play(mesh, STORM, tuple(dict.fromkeys((*MARKS, *CLUSTER_MARKS, *ERRAND_MARKS))), (*OF_CALLS, "handoff"))
 REFUSALS: Final = (*PROVOKED, "ROUTING_DEADLOCK_PREVENTED", "NODE_UNREACHABLE")
