@@ -12,7 +12,8 @@ import pytest
 from comity import AsyncHandoffManager, AsyncHandoffReceiver
 from comity.core.handoff import State
 from comity.errors import ComityError
-from comity.testing import World
+from comity.runtime.handoff.handoffs import LOOK_AGAIN_S
+from comity.testing import Fault, World
 from comity.testing.errands import MARKS
 from comity.testing.faults import Kind
 from comity.testing.report import MACHINES
@@ -134,3 +135,35 @@ def test_what_nobody_waits_for_ends_by_its_deadline_when_somebody_asks():
 
     play(kept)
     assert worlds[0].disk.handoffs.get("h").state is State.TIMEOUT
+
+
+def test_who_does_not_hear_a_ring_looks_by_himself_after_a_while():
+    waited = []
+
+    async def scenario(world):
+        boss, worker, manager, receiver = await pair(world)
+        taking = asyncio.ensure_future(worker.within(receiver.take()))
+        await asyncio.sleep(1)
+        await boss.within(manager.create_handoff("o11y", "look", handoff_id="h"))
+        (taken,) = await taking
+        waited.append(world.loop.time() - 1)
+        await worker.within(receiver.complete(taken.id))
+
+    for seed in range(10):
+        assert World(seed, faults=Fault.each(Kind.RING_LOST, probability=1.0)).run(scenario).failure == ""
+    assert max(waited) > LOOK_AGAIN_S - 2
+    assert max(waited) < LOOK_AGAIN_S + 1
+    assert min(waited) < 1  # some hear that something happened, and look
+
+
+def test_what_was_handed_off_in_a_session_that_somebody_wants_forgotten_is_not_missed():
+    async def scenario(world):
+        node = await world.node([])
+        for session_id in ("s", "t"):
+            manager = AsyncHandoffManager(node=node.node, user_id="u", session_id=session_id)
+            await node.within(manager.create_handoff("o11y", "look", handoff_id=f"h-{session_id}"))
+        assert await node.within(node.node.erase_session("s")) > 0
+        await node.within(manager.cancel("h-t"))
+        assert world.disk.handoffs.get("h-s") is None
+
+    play(scenario)

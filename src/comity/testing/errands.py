@@ -131,7 +131,15 @@ async def _serve(world: World, receiver: AsyncHandoffReceiver) -> None:
     await receiver.serve(work, concurrency=2)
 
 
-WAYS: Final = (_take, _look_first, _snatch, _serve)
+async def _keep(world: World, receiver: AsyncHandoffReceiver) -> None:
+    """Accept now and end later, as a person does: what an earlier life accepted is still this agent's."""
+    desk = await receiver.desk()
+    accepted = desk.queue.find(states=(State.ACCEPTED, State.IN_PROGRESS, State.INPUT_REQUIRED))
+    await _all(world, receiver, [one for one in accepted if one.holder == receiver._holder])
+    await _snatch(world, receiver)
+
+
+WAYS: Final = (_take, _look_first, _snatch, _serve, _keep)
 
 
 async def _receive(world: World, node: SimNode, number: int) -> None:
@@ -151,7 +159,7 @@ Way = Callable[[World, AsyncHandoffReceiver], Awaitable[None]]
 
 
 async def _one_life(world: World, node: Node, way: Way, agent_id: str, lease_ms: int) -> None:
-    async with AsyncHandoffReceiver(agent_id, [ANYBODY], node=node, lease_ms=lease_ms) as receiver:
+    async with AsyncHandoffReceiver(agent_id, [ANYBODY], node=node, lease_ms=lease_ms, keeps=way is _keep) as receiver:
         await way(world, receiver)
 
 

@@ -54,6 +54,8 @@ class Kind(StrEnum):
     MODEL_TIMEOUT = "ModelTimeout"
     MODEL_RATE_LIMITED = "ModelRateLimited"
     MODEL_GARBAGE = "ModelGarbage"
+    # of bells, with which processes wake each other about handoffs
+    RING_LOST = "RingLost"  # it is not heard, or only that something happened
 
 
 BETWEEN_NODES: Final = frozenset(kind for kind in Kind if kind.startswith(("Message", "Partition")))

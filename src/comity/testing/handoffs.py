@@ -16,10 +16,12 @@ from comity.core.handoff_queue import Step, perform
 from comity.core.journal import Record
 from comity.engines.bells import Heard, Rings, rings_of
 from comity.engines.handoffs import MemoryHandoffs, sweeps
-from comity.testing.loop import Life, SimLoop
+from comity.testing.faults import Kind
+from comity.testing.loop import Life
 
 if TYPE_CHECKING:
-    from comity.testing.journal import Disk, SimJournal
+    from comity.testing.journal import SimJournal
+    from comity.testing.world import World
 
 RING_S_MAX: Final = 0.002
 
@@ -78,12 +80,13 @@ class DiskHandoffs(MemoryHandoffs):
 class SimHandoffs:
     """One process's way to the queue."""
 
-    def __init__(self, journal: SimJournal, disk: Disk, life: Life, loop: SimLoop, chance: random.Random) -> None:
+    def __init__(self, journal: SimJournal, world: World, life: Life, chance: random.Random) -> None:
         self._journal = journal
-        self._disk = disk
-        self._queue = disk.handoffs
+        self._world = world
+        self._disk = world.disk
+        self._queue = world.disk.handoffs
         self._life = life
-        self._loop = loop
+        self._loop = world.loop
         self._chance = chance
         self._gone: dict[str, None] = {}
 
@@ -116,15 +119,23 @@ class SimHandoffs:
         is_news = False
         for node_id, topics in rings.items():
             bell = self._queue.bells.get(node_id)
-            if bell is not None:  # it is heard within that process: a dead one hears nothing, a paused one later
-                context = bell[0].context.copy()
-                delay_s = RING_S_MAX * self._chance.random()
-                self._loop.call_later(delay_s, self._queue.hear, node_id, _Topics(topics), context=context)
+            if bell is not None:
+                self._tell(bell[0], node_id, topics)
             elif node_id != self._journal.node_id:
                 is_news = True
                 self._gone[node_id] = None
         if is_news:
             self._loop.call_soon(self._queue.hear, self._journal.node_id, None)
+
+    def _tell(self, life: Life, node_id: str, topics: set[str]) -> None:
+        """Let a process hear, within that process: a dead one hears nothing, a paused one later."""
+        heard: set[str] | None = _Topics(topics)
+        if (chance := self._world.strikes(Kind.RING_LOST, f"{self._life.name}>{life.name}")) is not None:
+            if chance.random() < 0.5:
+                return
+            heard = None  # all that it hears is that something happened
+        delay_s = RING_S_MAX * self._chance.random()
+        self._loop.call_later(delay_s, self._queue.hear, node_id, heard, context=life.context.copy())
 
     # --- reading ---
 

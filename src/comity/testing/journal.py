@@ -114,7 +114,7 @@ class SimJournal:
         self._in_writing: list[_Append] = []
         self._is_armed = False
         self._is_clustered = is_clustered
-        self.handoffs = SimHandoffs(self, disk, life, world.loop, self._chance)
+        self.handoffs = SimHandoffs(self, world, life, self._chance)
 
     @property
     def has_company(self) -> bool:
@@ -297,6 +297,7 @@ class SimJournal:
 
     def erase(self, tenant_id: str, session_id: str) -> int:
         """Remove a session for good."""
+        self._world.witness.erased(tenant_id, session_id)
         return self._disk.erase(tenant_id, session_id)
 
     def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:

@@ -201,8 +201,9 @@ async def cross_root_deadlock(world: World) -> None:
     assert world.loop.time() - begun < 1, "somebody waited for a timeout"
 
 
-ALONE: Final = tuple(fault for fault in STORM if fault.kind not in BETWEEN_NODES)
-OF_ERRANDS: Final = tuple(fault for fault in ALONE if not fault.kind.startswith("Model"))
+TOGETHER: Final = tuple(fault for fault in STORM if fault.kind is not Kind.RING_LOST)
+ALONE: Final = tuple(fault for fault in TOGETHER if fault.kind not in BETWEEN_NODES)
+OF_ERRANDS: Final = tuple(fault for fault in STORM if not fault.kind.startswith(("Message", "Partition", "Model")))
 OF_CALLS: Final = ("call", "activation", "breaker")
 STORAGE: Final = tuple(
     Fault(kind=kind, probability=0.1)
@@ -216,7 +217,7 @@ DELAYS: Final = (
 
 SCENARIOS: Final[dict[str, Play]] = {
     "mesh": Play(mesh, ALONE, MARKS, OF_CALLS, is_swarm=True),
-    "nodes": Play(nodes, STORM, CLUSTER_MARKS, is_swarm=True),
+    "nodes": Play(nodes, TOGETHER, CLUSTER_MARKS, is_swarm=True),
     "handoffs": Play(handoffs, OF_ERRANDS, ERRAND_MARKS, ("handoff",), is_swarm=True),
     "refusals": Play(refusals),
     "test_agent_calls_agent_success": Play(test_agent_calls_agent_success),

@@ -181,6 +181,15 @@ class Witness:
         self.observed.acknowledged[handoff_id] = None
         self._ask(invariants.ON_ACKNOWLEDGED, handoff_id, handoff_id)
 
+    def erased(self, tenant_id: str, session_id: str) -> None:
+        """Somebody wants what was said in a session forgotten, and what was handed off in it."""
+        observed = self.observed
+        for handoff_id, handoff in list(observed.handoffs.items()):
+            if (handoff.request.tenant_id, handoff.request.session_id) == (tenant_id, session_id):
+                del observed.handoffs[handoff_id]
+                observed.acknowledged.pop(handoff_id, None)
+                observed.open_roots.pop(handoff_id, None)
+
     def shown(self, handoff: Handoff) -> None:
         """Somebody is told how a handoff stands."""
         self._ask(invariants.ON_SHOWN, handoff, handoff.id)
