@@ -91,19 +91,19 @@ class Memory:
     What was asked for never changes, so even then that need not be read again.
     """
 
-    __slots__ = ("_version", "former", "known")
+    __slots__ = ("_version", "former", "known", "listeners")
 
     def __init__(self) -> None:
         self.known: dict[str, Handoff] = {}
         self.former: dict[str, Handoff] = {}  # as they were before somebody else wrote
+        self.listeners: dict[str, tuple[str, ...]] | None = None  # who wants to hear what, once it was asked for
         self._version = -1
 
     def check(self, connection: sqlite3.Connection) -> None:
         """See what is still true, in a transaction that keeps others from writing; what is put there must be written in it."""
         (version,) = connection.execute("PRAGMA data_version").fetchone()  # changes when another connection has written
         if version != self._version or len(self.known) > _KNOWN_MAX:
-            self.former = self.known
-            self.known = {}
+            self.former, self.known, self.listeners = self.known, {}, None
             self._version = version
 
 
@@ -114,6 +114,7 @@ class SqliteShelf:
         memory.check(connection)
         self._connection = connection
         self._gone = tuple(gone)  # nodes that were found dead
+        self._memory = memory
         self._known = memory.known
         self._former = memory.former
         self._unwritten: dict[str, tuple[Handoff | None, Handoff]] = {}  # as stored, and as it is now
@@ -206,6 +207,7 @@ class SqliteShelf:
 
     def listen(self, node_id: str, lanes: tuple[str, ...]) -> None:
         """Note what a node wants to hear; nothing is the end of listening."""
+        self._memory.listeners = None
         if lanes:
             self._connection.execute("INSERT OR REPLACE INTO handoff_bells VALUES (?, ?)", (node_id, _encode(lanes)))
         else:
@@ -213,8 +215,10 @@ class SqliteShelf:
 
     def listeners(self) -> dict[str, tuple[str, ...]]:
         """Return the nodes that want to hear of something."""
-        found = self._connection.execute("SELECT node_id, lanes FROM handoff_bells")
-        return {node_id: _decode_lanes(lanes) for node_id, lanes in found}
+        if self._memory.listeners is None:
+            found = self._connection.execute("SELECT node_id, lanes FROM handoff_bells")
+            self._memory.listeners = {node_id: _decode_lanes(lanes) for node_id, lanes in found}
+        return self._memory.listeners
 
 
 _ASKED: Final = "id, lane, capability, priority, tenant_id, user_id, session_id, trace_id, request, result_trace_id"

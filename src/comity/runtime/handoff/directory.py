@@ -19,12 +19,15 @@ async def _anything(**inputs: Any) -> Any:  # noqa: ARG001
     raise AssertionError("work for another agent is not done here")
 
 
+_ANYTHING: Final = ANYBODY.capabilities["anything"]
+
+
 class _Whatever(dict[str, Capability]):
     """The capabilities of an agent that is declared elsewhere: any that has a name, with any inputs."""
 
     def get(self, code: str, default: Any = None) -> Capability | None:  # type: ignore[override]
         """Return something that takes any inputs."""
-        return ANYBODY.capabilities["anything"] if is_id(code, NAME_CHARS_MAX) else default
+        return _ANYTHING if is_id(code, NAME_CHARS_MAX) else default
 
 
 class Directory(Registry):

@@ -143,20 +143,23 @@ class AsyncHandoffManager(HandoffHost):
         desk = self._desk
         if desk is None or desk.is_closed:
             desk = await self.desk()
-        is_own = self._checked(desk.find(handoff_id), handoff_id).made_by == desk.node_id
+        handoff = self._checked(desk.find(handoff_id), handoff_id)
+        is_own = handoff.made_by == desk.node_id
         if is_own and timeout_ms is None:
-            return await self._ended(desk, handoff_id)
+            return await self._ended(desk, handoff)
         hearing = contextlib.nullcontext() if is_own else self._hearing(desk)  # of the end of its own, a node always hears
         try:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000), hearing:
-                return await self._ended(desk, handoff_id)
+                return await self._ended(desk, self._checked(desk.find(handoff_id), handoff_id))
         except TimeoutError:
             return await self.get_handoff_status(handoff_id)
 
-    async def _ended(self, desk: Handoffs, handoff_id: str) -> Handoff:
+    async def _ended(self, desk: Handoffs, handoff: Handoff) -> Handoff:
+        handoff_id = handoff.request.request_id
         with desk.ear(f"!{handoff_id}") as ear:
-            while (handoff := self._checked(desk.find(handoff_id), handoff_id)).state not in ENDED:
+            while handoff.state not in ENDED:
                 await ear.wait(handoff.request.deadline_at)
+                handoff = self._checked(desk.find(handoff_id), handoff_id)
         desk.forget(handoff_id)
         return desk.content.shown(handoff)
 
