@@ -37,6 +37,14 @@ def test_labels_meet_in_the_order_they_were_asked_for():
     assert combine("+", left, right) == {}
 
 
+def test_the_last_label_takes_the_place_of_a_name_that_is_gone_and_still_meets_as_asked_for():
+    parts = {(("a", 1), ("b", 2)): [4.0]}
+    share = combine("-", {RATE: [10.0]}, parts)
+    assert share == {(("b", 2), ("a", 1)): [6.0]}
+    assert list(combine("+", share, parts).values()) == [[10.0]]
+    assert combine("-", parts, {RATE: [1.0]}) == {(("a", 1), ("b", 2)): [3.0]}
+
+
 def test_a_gap_on_either_side_stays_a_gap_and_division_by_zero_makes_one():
     ((first, second, third),) = combine("/", {RATE: [NAN, 0.0, 1.0]}, {RATE: [1.0, 0.0, 0.0]}).values()
     assert math.isnan(first)

@@ -117,7 +117,7 @@ def _rendered(found: SeriesSet, steps: Steps) -> tuple[Series, ...]:
     for labels, values in found.items():
         samples = tuple((steps.time_ms(at), value) for at, value in enumerate(values) if not math.isnan(value))
         if samples:
-            rendered.append(Series(labels=labels, samples=samples))
+            rendered.append(Series(labels=tuple(labels), samples=samples))
     return tuple(sorted(rendered, key=lambda series: order_of(series.labels)))
 
 

@@ -37,6 +37,14 @@ def _kind(value: Any) -> Any:
 
 
 Labels = tuple[tuple[str, Any], ...]
+
+
+class _Moved(tuple[tuple[str, Any], ...]):  # noqa: SLOT001  a tuple has no room for slots
+    """Labels of series that met, in the order to show them; other series meet them in the order they were asked for."""
+
+    asked: Labels = ()
+
+
 SeriesSet = dict[Labels, list[float]]
 
 _NAME = "__name__"
@@ -76,21 +84,24 @@ def combine(op: str, left: SeriesSet | float, right: SeriesSet | float) -> Serie
         mine, theirs = lefts.get(key, lefts.get(())), rights.get(key, rights.get(()))
         if mine is None or theirs is None:
             continue
-        labels = _renamed(key or mine, f"({_name(mine)} {op} {_name(theirs)})")
-        found[labels] = [calculate(a, b) for a, b in zip(left[mine], right[theirs], strict=True)]
+        found[_merged(op, mine, theirs, key)] = [calculate(a, b) for a, b in zip(left[mine], right[theirs], strict=True)]
     return found
 
 
 def _key(labels: Labels) -> Labels:
-    return tuple(pair for pair in labels if pair[0] != _NAME)
+    return labels.asked if isinstance(labels, _Moved) else tuple(pair for pair in labels if pair[0] != _NAME)
 
 
-def _name(labels: Labels) -> str:
-    return next((str(value) for key, value in labels if key == _NAME), "")
-
-
-def _renamed(labels: Labels, name: str) -> Labels:
-    return tuple((_NAME, name) if pair[0] == _NAME else pair for pair in labels)
+def _merged(op: str, mine: Labels, theirs: Labels, key: Labels) -> Labels:
+    """Return the labels of two series that met: one name if both have one, else the last label takes its place."""
+    known = {name for name, _ in mine}
+    merged = [*mine, *(pair for pair in theirs if pair[0] != _NAME and pair[0] not in known)]
+    names = [value for labels in (mine, theirs) for name, value in labels if name == _NAME]
+    if mine[0][0] == _NAME:
+        merged[0] = (_NAME, f"({names[0]} {op} {names[1]})") if len(names) > 1 else merged.pop()
+    moved = _Moved(merged)
+    moved.asked = key
+    return moved
 
 
 def order_of(labels: Labels) -> tuple[int, list[tuple[str, str]]]:
@@ -132,7 +143,7 @@ def rank(found: SeriesSet, limit: int, *, highest: bool) -> SeriesSet:
 
 
 def _compare_labels(one: Labels, other: Labels) -> int:
-    for mine, theirs in zip_longest(one, other, fillvalue=("", None)):
+    for mine, theirs in zip_longest(_key(one), _key(other), fillvalue=("", None)):
         (text, name, number), (other_text, other_name, other_number) = _parts(mine), _parts(theirs)
         if (text, name) != (other_text, other_name):
             return -1 if (text, name) > (other_text, other_name) else 1
