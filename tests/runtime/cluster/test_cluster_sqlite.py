@@ -10,7 +10,8 @@ from comity.engines.memory_cluster import MemoryLeases, MemoryNetwork
 from comity.engines.system import SystemClock
 
 
-def team(runs: list[str], gates: dict[str, asyncio.Event]) -> list[Agent]:
+def team(began: asyncio.Queue[str], gates: dict[str, asyncio.Event]) -> list[Agent]:
+    runs = 0
     front, back = Agent("FRONT"), Agent("BACK")
 
     @front.capability("ASK")
@@ -19,9 +20,11 @@ def team(runs: list[str], gates: dict[str, asyncio.Event]) -> list[Agent]:
 
     @back.capability("DO")
     async def do(ctx: Context, message: str = "") -> int:
-        runs.append(ctx.request.request_id)
+        nonlocal runs
+        runs += 1
+        began.put_nowait(ctx.request.request_id)
         ctx.state["runs"] = ctx.state.get("runs", 0) + 1
-        gate = gates.get(f"{ctx.request.request_id} {len(runs)}")
+        gate = gates.get(f"{ctx.request.request_id} {runs}")
         while gate is not None and not gate.is_set():
             try:
                 await gate.wait()
@@ -34,12 +37,13 @@ def team(runs: list[str], gates: dict[str, asyncio.Event]) -> list[Agent]:
 
 def test_calls_cross_nodes_and_a_former_holder_is_stopped_by_the_file(tmp_path: Path) -> None:
     async def main() -> None:
-        runs: list[str] = []
+        began: asyncio.Queue[str] = asyncio.Queue()
         gates: dict[str, asyncio.Event] = {}
+        agents = team(began, gates)
         leases, network = MemoryLeases(SystemClock()), MemoryNetwork()
 
         def node() -> Node:
-            return Node(team(runs, gates), store=tmp_path / "work.db", leases=leases, transport=network.transport())
+            return Node(agents, store=tmp_path / "work.db", leases=leases, transport=network.transport())
 
         async with node() as one, node() as two:
             assert (await two.call("BACK", "DO", user_id="u")).data == 1
@@ -50,15 +54,14 @@ def test_calls_cross_nodes_and_a_former_holder_is_stopped_by_the_file(tmp_path: 
 
             gates["z 6"], gates["z 7"] = asyncio.Event(), asyncio.Event()
             zombie = asyncio.ensure_future(two.call("BACK", "DO", user_id="u", request_id="z"))
-            while len(runs) < 6:
-                await asyncio.sleep(0.001)
+            while await began.get() != "z":
+                pass
             leases.expire("BACK")
             taken = asyncio.ensure_future(one.call("BACK", "DO", user_id="u", request_id="z"))
             one._path.cluster.holds.doubt("BACK", two._journal.node_id)
-            while len(runs) < 7:
-                await asyncio.sleep(0.001)
+            assert await began.get() == "z"
             gates["z 6"].set()
-            await asyncio.sleep(0.05)
+            await two._path.durable()
             assert not taken.done()
             gates["z 7"].set()
             assert (await taken).data == (await zombie).data == 6

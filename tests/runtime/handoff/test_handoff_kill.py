@@ -60,7 +60,7 @@ class Receivers:
         self.said: list[tuple[int, str, int, str, int]] = []  # pid, word, time, handoff, fence
         self._at_work: dict[int, set[str]] = defaultdict(set)  # by pid: what it has begun and not ended
         self._ready: dict[int, asyncio.Event] = {}
-        self._news = asyncio.Event()
+        self.news = asyncio.Event()
         self._hearing: set[asyncio.Task[None]] = set()
 
     async def begin(self) -> None:
@@ -82,7 +82,7 @@ class Receivers:
                 self._ready[pid].set()
             else:
                 self.said.append((pid, word, int(at_ns), rest[0], int(rest[1])))
-                self._news.set()
+                self.news.set()
                 (self._at_work[pid].add if word == "begin" else self._at_work[pid].discard)(rest[0])
         assert pid in self.killed_ns, "a receiver ended by itself"
 
@@ -96,8 +96,12 @@ class Receivers:
             for _, word, at_ns, about, _ in self.said:
                 if (word, about) == ("begin", handoff_id):
                     return at_ns
-            self._news.clear()
-            await asyncio.wait_for(self._news.wait(), PATIENCE_S)
+            await self.next_news()
+
+    async def next_news(self) -> None:
+        """Wait until something more is said, or comes out."""
+        self.news.clear()
+        await asyncio.wait_for(self.news.wait(), PATIENCE_S)
 
     async def kill_one(self) -> None:
         """Kill a receiver and put another in its place: one at work more often than not, or any, which may just begin."""
@@ -127,6 +131,7 @@ async def under_fire(manager: AsyncHandoffManager, receivers: Receivers, chance:
             made = await manager.create_handoff("worker", "work", inputs={"n": number}, attempts_max=100)
             ended = await manager.await_result(made, PATIENCE_S * 1000)
             results[number] = ended.result if ended.state is State.COMPLETED else ended
+            receivers.news.set()
 
     async def fire() -> None:
         kills = 0
@@ -134,7 +139,7 @@ async def under_fire(manager: AsyncHandoffManager, receivers: Receivers, chance:
             seen = len(receivers.said)
             wanted = seen + chance.randrange(2 * HANDOFFS // KILLS)
             while len(receivers.said) < wanted and len(results) < HANDOFFS:
-                await asyncio.sleep(0.001)
+                await receivers.next_news()
             await receivers.kill_one()
             kills += 1
 
