@@ -10,9 +10,11 @@ from cluster_world import World, play
 
 from comity import Agent, Context, Limits, Node, Reply, Status, Tool
 from comity.core import agent as agents
+from comity.core import wire
 from comity.core.fencing import Terms
-from comity.core.journal import Document, Record, Settled
+from comity.core.journal import Document, Record, Settled, StoredCall
 from comity.engines.memory_cluster import SharedJournal
+from comity.errors import UnavailableError
 from comity.ports import Then
 from comity.testing import VirtualClock
 
@@ -275,3 +277,50 @@ def test_what_a_tool_did_for_the_first_life_of_a_call_is_not_done_for_the_second
 
     tool = Tool(name="pay", function=pay)
     play(case, [front, back], [front, back], tools=[tool])
+
+
+class FlakyJournal(SharedJournal):
+    """Cannot be read as often as it is told."""
+
+    unreadable = 0
+
+    def call(self, request_id: str) -> StoredCall | None:
+        if self.unreadable:
+            self.unreadable -= 1
+            raise UnavailableError("the store could not be read", code="STORE_UNAVAILABLE")
+        return super().call(request_id)
+
+
+def test_what_a_call_used_counts_also_when_its_end_is_found_in_the_store_at_the_last_moment() -> None:
+    front, back = Agent("FRONT"), Agent("BACK")
+
+    @front.capability("ASK")
+    async def ask(ctx: Context) -> list[object]:
+        reply = await ctx.call("BACK", "DO", timeout_ms=500)
+        return [str(reply.status), ctx.limits.tokens_max]
+
+    @back.capability("DO")
+    async def do(ctx: Context) -> None:
+        ctx.report_usage(prompt_tokens=7)
+
+    async def case(world: World, two: Node) -> None:
+        journal = FlakyJournal(world.store, "n2")
+        one = Node(
+            [front],
+            journal=journal,
+            leases=world.leases,
+            transport=world.network.transport(),
+            clock=VirtualClock(),
+            lag_ms=None,
+        )
+        world.network.fault = lambda sender, receiver, message: () if isinstance(message, wire.Answer) else (0.001,)
+        async with one:
+            asked = asyncio.ensure_future(one.call("FRONT", "ASK", user_id="u", limits=Limits(tokens_max=100)))
+            await asyncio.sleep(0.3)
+            journal.unreadable = 3  # when its time is up, and a little longer
+            reply = await asked
+        assert journal.unreadable == 0
+        assert reply.data == ["success", 93]
+        assert (reply.usage.prompt_tokens, reply.usage.calls) == (7, 1)
+
+    play(case, [back])

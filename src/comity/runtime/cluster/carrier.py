@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 # When an unanswered message is repeated; the deadline of the call ends it.
 REPEAT: Final = Retry(attempts=100, delay_ms=100, multiplier=2.0, delay_ms_max=2_000, jitter=0.5)
 ROUNDS_MAX: Final = 10  # after so many the pause does not grow any more
+# How often a store that could not be read is asked what became of a call, and how long after each time.
+READS_MAX: Final = 10
+READ_PAUSE_S: Final = 0.05
 
 
 class Sent:
@@ -182,13 +185,18 @@ class Carrier:
         terms = Terms(fences=fences, open=(end.request.request_id,), ends=end.request.request_id)
         self._cluster.journal.append(records, partial(self._given_up, call, end, records), terms)
 
-    def _given_up(self, call: Call, end: Settled, records: list[Record], error: Exception | None) -> None:
+    def _given_up(
+        self, call: Call, end: Settled, records: list[Record], error: Exception | None, reads: int = READS_MAX
+    ) -> None:
         journal, request_id = self._cluster.journal, end.request.request_id
         if isinstance(error, CallChangedError):
             try:
                 stored = journal.call(request_id)
             except UnavailableError as unreadable:
-                self._cluster.path.settlement.deliver(call, unreadable)
+                if reads > 1 and journal.failure is None:  # it could be written, so it can be read again
+                    self._cluster.loop.call_later(READ_PAUSE_S, self._given_up, call, end, records, error, reads - 1)
+                else:
+                    self._cluster.path.settlement.deliver(call, unreadable)
                 return
             if stored is None:  # never accepted; should it arrive there still, it must find that it has ended
                 then = partial(self._never_begun, call, end, records)
@@ -196,9 +204,17 @@ class Carrier:
                 journal.append(_unbegun(end, journal.node_id), then, Terms(unknown=request_id, open=callers))
                 return
             if stored.settled_at is not None and stored.reply is not None:
-                call.reply = stored.reply
+                self._learn(call, stored.reply)
             error = None
         self._cluster.path.settlement.deliver(call, error)
+
+    def _learn(self, call: Call, reply: Reply) -> None:
+        """Take the end that the store has of a call which was given up here, and count what it used."""
+        call.reply = reply
+        self._give_back(call, spent=reply)
+        if call.parent is not None:
+            call.parent.calls_below += reply.usage.calls
+            call.parent.use_tokens(reply.usage.prompt_tokens, reply.usage.completion_tokens)
 
     def _never_begun(self, call: Call, end: Settled, records: list[Record], error: Exception | None) -> None:
         if isinstance(error, CallChangedError):
