@@ -324,3 +324,42 @@ def test_what_a_call_used_counts_also_when_its_end_is_found_in_the_store_at_the_
         assert (reply.usage.prompt_tokens, reply.usage.calls) == (7, 1)
 
     play(case, [back])
+
+
+def test_a_question_that_comes_twice_is_refused_once_however_slow_the_store_is() -> None:
+    front, back = Agent("FRONT"), Agent("BACK")
+    runs: list[str] = []
+
+    @front.capability("ASK")
+    async def ask(ctx: Context) -> str:
+        return code_of(await ctx.call("BACK", "DO"))
+
+    @back.capability("DO")
+    async def do(ctx: Context) -> None:
+        runs.append(ctx.request.request_id)
+
+    def twice(sender: str, receiver: str, message: wire.Message) -> tuple[float, ...]:
+        return (0.001, 0.5) if isinstance(message, wire.Ask) else (0.001,)
+
+    async def case(world: World, one: Node) -> None:
+        world.network.fault = twice
+        slow = Node(
+            [back],
+            journal=SlowJournal(world.store, "n2"),
+            leases=world.leases,
+            transport=world.network.transport(),
+            clock=VirtualClock(),
+            lag_ms=None,
+        )
+        async with slow:
+            assert (await slow.call("BACK", "DO", user_id="u", request_id="r")).ok  # from now on it holds the agent
+            back.status = agents.Status.MAINTENANCE
+            asked = asyncio.ensure_future(one.call("FRONT", "ASK", user_id="u", request_id="s"))
+            await asyncio.sleep(0.3)
+            back.status = agents.Status.ACTIVE
+            assert (await asked).data == "ROUTING_AGENT_IN_MAINTENANCE"
+            await asyncio.sleep(5)
+        assert runs == ["r"]
+        assert world.kinds("s.1") == ["refused"]
+
+    play(case, [front])

@@ -130,6 +130,7 @@ class Server:
         if opened is None:
             return Moved(request.request_id)
         if isinstance(opened, Reply):
+            await cluster.path.recorded()  # until then the same question, asked again, joins this one and is not asked anew
             return Answer(request.request_id, opened)
         served.call = opened
         reply = await cluster.path.reply_of(opened)
