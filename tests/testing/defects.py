@@ -173,9 +173,9 @@ DEFECTS = (
         "the store takes what a former holder writes",
         "SingleActivation",
         without_fences,
-        seeds_max=300,
+        seeds_max=600,
         scenario="nodes",
-        known=63,
+        known=213,
     ),
     Defect(
         "what a callee asks for replaces what its caller had",

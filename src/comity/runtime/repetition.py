@@ -15,7 +15,7 @@ from comity.core.admission import Refused
 from comity.core.call import CANCEL, SETTLED
 from comity.core.envelope import Error, Reply, Request, Status
 from comity.core.fencing import Terms
-from comity.core.journal import PAUSED_AT, Accepted, fingerprint
+from comity.core.journal import PAUSED_AT, Accepted, Resumed, fingerprint
 from comity.errors import CallChangedError, UnavailableError
 from comity.ports import Journal
 
@@ -95,7 +95,8 @@ async def take_up(path: CallPath, journal: Journal, root_id: str) -> Reply | Non
     # Waiting for a person does not use up the time the work was given.
     now_ms = path.now_ms()
     root = replace(root, deadline_at=now_ms + root.deadline_at - root.created_at, created_at=now_ms)
-    if path.cluster is not None:
+    if path.cluster is not None:  # whoever holds its agent finds its new deadline in the store
+        await path.durable((Resumed(root, journal.node_id, now_ms),))
         return await path.cluster.go_on(root)
     call = path.resume(root, requests)
     return None if call is None else await path.reply_of(call)

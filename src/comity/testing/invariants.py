@@ -108,12 +108,15 @@ def isolation_holds(_: Observed, call: Written) -> str:
 
 def budget_conserved(_: Observed, call: Written) -> str:
     """No tree makes more calls, or goes on with fewer tokens left, than it had."""
+    lives = {one.life for one in (call, *call.callers())}
     for one in (call, *call.callers()):
         limits = one.request.limits
+        # What was lent to another node may be used there, though one report has overdrawn the rest meanwhile.
+        tokens = one.tokens if len(lives) == 1 else one.tokens - one.overdrawn
         if one.calls > limits.calls_max:
             return f"the tree of {one.request.request_id} makes {one.calls} calls; calls_max is {limits.calls_max}"
-        if one is not call and limits.tokens_max is not None and one.tokens >= limits.tokens_max:
-            return f"the tree of {one.request.request_id} goes on with {one.tokens} tokens of {limits.tokens_max} used"
+        if one is not call and limits.tokens_max is not None and tokens >= limits.tokens_max:
+            return f"the tree of {one.request.request_id} goes on with {tokens} tokens of {limits.tokens_max} used"
     return ""
 
 
@@ -365,6 +368,7 @@ ON_ACCEPTED: Final[tuple[tuple[str, Check], ...]] = (
     ("NoCycle", no_cycle),
     ("BudgetConserved", budget_conserved),
 )
+ON_GIVEN_UP: Final[tuple[tuple[str, Check], ...]] = ON_ACCEPTED[:-1]  # on its way, so it was not begun and costs nothing
 ON_TOOL_ACCEPTED: Final[tuple[tuple[str, Check], ...]] = ON_ACCEPTED[:3]
 ON_REPEATED: Final[tuple[tuple[str, Check], ...]] = (("SettledOnce", accepted_once),)
 ON_ENDED: Final[tuple[tuple[str, Check], ...]] = (

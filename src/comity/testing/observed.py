@@ -21,8 +21,8 @@ class Written:
     """One call as the records so far tell it. A tool that was used is one too."""
 
     __slots__ = (
-        "above", "below", "calls", "deadline_at", "is_late", "is_open", "is_paused", "is_tool", "life", "reply", "request",
-        "tokens",
+        "above", "below", "calls", "deadline_at", "is_late", "is_open", "is_paused", "is_tool", "life", "overdrawn", "reply",
+        "request", "tokens",
     )  # fmt: skip
 
     def __init__(self, request: Request, above: Written | None, life: Life) -> None:
@@ -32,6 +32,7 @@ class Written:
         self.below: dict[str, Written] = {}  # open calls directly below
         self.calls = 1  # of its tree, itself included
         self.tokens = 0  # that ended calls below it are known to have used
+        self.overdrawn = 0  # of these, by calls that were stopped for it
         self.deadline_at = request.deadline_at
         self.is_open = True
         self.is_late = False

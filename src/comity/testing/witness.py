@@ -82,7 +82,7 @@ class Witness:
                 one.calls += 1
             source = request.source or request.user_id
             self._note(life, "accepts", f"{request.request_id} {source} → {request.target} {request.capability}")
-            self._ask(invariants.ON_ACCEPTED, call, request.request_id)
+            self._ask(invariants.ON_ACCEPTED if is_begun else invariants.ON_GIVEN_UP, call, request.request_id)
         if call.above is not None:
             call.above.below[request.request_id] = call
         else:
@@ -101,6 +101,8 @@ class Witness:
         used = reply.usage.total_tokens
         if call.above is not None and (call.above.life is call.life or reply.status in invariants.ENDED_WELL):
             call.above.tokens += used  # what a call used that was given up elsewhere, its caller never learns
+            is_stopped = reply.error is not None and reply.error.code == "BUDGET_TOKENS_EXHAUSTED"
+            call.above.overdrawn += used if is_stopped else call.overdrawn
         call.tokens = max(used, call.tokens)
         call.is_open, call.reply = False, reply
         if call.above is not None:

@@ -18,7 +18,7 @@ def front() -> Agent:
 
     @agent.capability("ASK")
     async def ask(ctx: Context, times: int = 1) -> dict:
-        replies = [await ctx.call("BACK", "DO", {"number": number}) for number in range(times)]
+        replies = [await ctx.call("BACK", "DO", {"number": number}, objective=f"number {number}") for number in range(times)]
         return {"statuses": [str(reply.status) for reply in replies], "data": [reply.data for reply in replies]}
 
     return agent
@@ -187,6 +187,7 @@ def test_cancelling_reaches_what_runs_elsewhere_and_the_deadline_does_if_the_mes
             await asyncio.sleep(0.5)
             assert world.kinds(f"{request_id}.1") == ["admitted"]
             assert handle.cancel()
+            one._path.cluster.carrier.received("n2", wire.Moved(f"{request_id}.1"))  # type: ignore[union-attr]  # too late
             reply = await handle.reply()
             assert str(reply.status) == "cancelled"
             assert world.kinds(f"{request_id}.1") == ["admitted", "settled"]
@@ -362,6 +363,7 @@ def test_a_call_that_waits_for_a_person_goes_on_at_whichever_node_the_answer_rea
         asked = await one.call("TELLER", "PAY", user_id="u", request_id="r")
         assert str(asked.status) == "needs_input"
         (approval,) = two.approvals()
+        await asyncio.sleep(60)  # longer than its work may take; waiting for a person uses up no time
         reply = await two.decide(approval.id, granted=True, by="boss")
         assert reply is not None
         assert (reply.data, paid) == (7, [7])

@@ -109,6 +109,12 @@ def test_a_call_that_was_begun_and_is_refused_when_taken_up_counts_still() -> No
     play(case, [asker, hanging, doer("TWO", runs)], [asker, hanging, doer("TWO", runs)])
 
 
+def with_journal(world: World, hosted: Sequence[Agent], journal: SharedJournal) -> Node:
+    """Return one more node, with a journal that is not as good as the others'."""
+    transport = world.network.transport()
+    return Node(hosted, journal=journal, leases=world.leases, transport=transport, clock=VirtualClock(), lag_ms=None)
+
+
 class SlowJournal(SharedJournal):
     """Takes a second to write."""
 
@@ -134,14 +140,7 @@ def test_a_call_that_the_store_never_took_has_no_late_result() -> None:
         return "done"
 
     async def case(world: World, one: Node) -> None:
-        slow = Node(
-            [back],
-            journal=SlowJournal(world.store, "n2"),
-            leases=world.leases,
-            transport=world.network.transport(),
-            clock=VirtualClock(),
-            lag_ms=None,
-        )
+        slow = with_journal(world, [back], SlowJournal(world.store, "n2"))
         async with slow:
             await slow.call("BACK", "DO", user_id="u", timeout_ms=3_000)  # from now on it holds the agent
             reply = await one.call("FRONT", "ASK", user_id="u", request_id="r", timeout_ms=500)
@@ -280,9 +279,21 @@ def test_what_a_tool_did_for_the_first_life_of_a_call_is_not_done_for_the_second
 
 
 class FlakyJournal(SharedJournal):
-    """Cannot be read as often as it is told."""
+    """Cannot be read as often as it is told, and from when it is told not be written either."""
 
     unreadable = 0
+    is_unwritable = False
+
+    def append(self, records: Sequence[Record], then: Then | None = None, terms: Terms | None = None) -> None:
+        if not self.is_unwritable:
+            super().append(records, then, terms)
+        else:
+            asyncio.get_running_loop().call_later(0.05, self._fail, then)
+
+    def _fail(self, then: Then | None) -> None:
+        self.failure = UnavailableError("the store could not be written", code="STORE_UNAVAILABLE")
+        if then is not None:
+            then(self.failure)
 
     def call(self, request_id: str) -> StoredCall | None:
         if self.unreadable:
@@ -305,14 +316,7 @@ def test_what_a_call_used_counts_also_when_its_end_is_found_in_the_store_at_the_
 
     async def case(world: World, two: Node) -> None:
         journal = FlakyJournal(world.store, "n2")
-        one = Node(
-            [front],
-            journal=journal,
-            leases=world.leases,
-            transport=world.network.transport(),
-            clock=VirtualClock(),
-            lag_ms=None,
-        )
+        one = with_journal(world, [front], journal)
         world.network.fault = lambda sender, receiver, message: () if isinstance(message, wire.Answer) else (0.001,)
         async with one:
             asked = asyncio.ensure_future(one.call("FRONT", "ASK", user_id="u", limits=Limits(tokens_max=100)))
@@ -343,14 +347,7 @@ def test_a_question_that_comes_twice_is_refused_once_however_slow_the_store_is()
 
     async def case(world: World, one: Node) -> None:
         world.network.fault = twice
-        slow = Node(
-            [back],
-            journal=SlowJournal(world.store, "n2"),
-            leases=world.leases,
-            transport=world.network.transport(),
-            clock=VirtualClock(),
-            lag_ms=None,
-        )
+        slow = with_journal(world, [back], SlowJournal(world.store, "n2"))
         async with slow:
             assert (await slow.call("BACK", "DO", user_id="u", request_id="r")).ok  # from now on it holds the agent
             back.status = agents.Status.MAINTENANCE
@@ -361,5 +358,94 @@ def test_a_question_that_comes_twice_is_refused_once_however_slow_the_store_is()
             await asyncio.sleep(5)
         assert runs == ["r"]
         assert world.kinds("s.1") == ["refused"]
+
+    play(case, [front])
+
+
+def test_a_node_that_cannot_write_sends_nobody_what_it_could_not_write() -> None:
+    front, back = Agent("FRONT"), Agent("BACK")
+    runs: list[bool] = []
+
+    @front.capability("ASK")
+    async def ask(ctx: Context, times: int = 1) -> str:
+        return code_of(await ctx.call("BACK", "DO"))
+
+    @back.capability("DO")
+    async def do() -> None:
+        runs.append(True)
+
+    async def case(world: World, two: Node) -> None:
+        journal = FlakyJournal(world.store, "n2")
+        async with with_journal(world, [front], journal) as one:
+            assert (await one.call("FRONT", "ASK", user_id="u")).ok
+            journal.is_unwritable = True
+            reply = await one.call("FRONT", "ASK", user_id="u", request_id="r")
+            assert code_of(reply) == "STORE_UNAVAILABLE"
+        assert len(world.messages(wire.Ask)) == len(runs) == 1  # of the first one
+        assert world.kinds("r") == []
+
+    play(case, [back])
+
+
+def test_who_asks_again_for_a_call_that_moved_gives_it_no_more_time() -> None:
+    agent = Agent("BACK")
+    runs: list[str] = []
+
+    @agent.capability("DO")
+    async def do() -> None:
+        runs.append("run")
+        await asyncio.sleep(60)
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        began = asyncio.get_running_loop().time()
+        first = asyncio.ensure_future(one.call("BACK", "DO", user_id="u", request_id="r", timeout_ms=5_000))
+        await asyncio.sleep(0.5)
+        await go_away(world, "n1", "BACK")
+        reply = await two.call("BACK", "DO", user_id="u", request_id="r", timeout_ms=50_000)
+        assert (reply.status, runs) == ("timeout", ["run", "run"])
+        assert 5 <= asyncio.get_running_loop().time() - began < 5.1
+        first.cancel()
+
+    play(case, [agent], [agent])
+
+
+def test_an_agent_that_was_lost_and_comes_back_at_once_has_a_new_token() -> None:
+    agent = Agent("BACK")
+
+    @agent.capability("DO")
+    async def do() -> None: ...
+
+    async def case(world: World, one: Node) -> None:
+        await one.call("BACK", "DO", user_id="u")
+        lease = await world.leases.find("BACK")
+        assert lease is not None
+        assert one._path is not None
+        assert one._path.cluster is not None
+        one._path.cluster.holds.lost("BACK", lease.token)  # its lease has run out by this node's clock alone
+        await one.call("BACK", "DO", user_id="u")
+        fence = world.store.load(Document.FENCE, "BACK")
+        assert fence is not None
+        assert fence[0] == lease.token + 1
+
+    play(case, [agent])
+
+
+def test_nothing_is_refused_on_record_below_a_caller_that_has_ended() -> None:
+    front, back = Agent("FRONT"), Agent("BACK", status=agents.Status.MAINTENANCE)
+
+    @front.capability("ASK")
+    async def ask(ctx: Context) -> str:
+        return code_of(await ctx.call("BACK", "DO"))
+
+    @back.capability("DO")
+    async def do() -> None: ...
+
+    async def case(world: World, one: Node) -> None:
+        async with with_journal(world, [back], SlowJournal(world.store, "n2")):
+            reply = await one.call("FRONT", "ASK", user_id="u", request_id="r", timeout_ms=1_500)
+            assert reply.status == "timeout"
+            await asyncio.sleep(10)
+        assert world.kinds("r") == ["admitted", "settled"]
+        assert "refused" not in world.kinds("r.1")
 
     play(case, [front])

@@ -66,8 +66,10 @@ class Carrier:
         call, cluster = sent.call, self._cluster
         request, way = call.request, call.way
         assert way is not None
-        # The other node finds its caller and its session in the store.
-        await cluster.path.recorded()
+        try:  # the other node finds its caller and its session in the store
+            await cluster.path.durable()
+        except UnavailableError:
+            return  # nobody else may go on with what this node could not write; its deadline ends it
         rights = tuple(sorted(call.rights))
         silences = 0
         for round_ in count(1):  # until it is answered, or its deadline ends it
@@ -107,6 +109,8 @@ class Carrier:
 
     def move(self, call: Call) -> None:
         """Let whoever waits for the call look for its agent anew."""
+        if call.state is not State.RUNNING:
+            return
         self._give_back(call, spent=None)
         self._cluster.path.settlement.move(call)
 
@@ -252,9 +256,11 @@ class Carrier:
         call.account.give_back(loan.calls - calls + never_ran, (loan.tokens or 0) - tokens)
 
     def sent(self, request_id: str, node_id: str) -> Call | None:
-        """Return a call that is with another node."""
+        """Return a call that is with another node, and has not ended here."""
         sent = self._sent.get(request_id)
-        return sent.call if sent is not None and sent.call.way is not None and sent.call.way.node_id == node_id else None
+        if sent is None or sent.call.state is not State.RUNNING:
+            return None
+        return sent.call if sent.call.way is not None and sent.call.way.node_id == node_id else None
 
 
 def _unbegun(end: Settled, node_id: str) -> tuple[Record, ...]:

@@ -296,7 +296,12 @@ class Cluster:
                     if parent is not None and isinstance(known, Reply) and known.status is not Status.REFUSED:
                         self.path.count(parent, known.usage)
                     return known
-                is_open = self.journal.call(request.request_id) is not None
+                stored = self.journal.call(request.request_id)
+                is_open = stored is not None
+                if stored is not None and stored.request is not None and request.parent_id is None:
+                    # Who asks for it again has not more time than who asked first.
+                    request = stored.request
+                    arrival = replace(arrival, request=request)
             leftovers: dict[str, Request] | None = {} if is_open and way.fence is not None else None
             now_ns, rights = self._clock.now_ns(), errand.rights
             opened = self.path.enter(arrival, parent, now_ns, errand.log, leftovers, rights, remote=errand.remote, way=way)
@@ -361,10 +366,10 @@ class Cluster:
         self.let_go(call)
 
     def refusal_terms(self, request: Request) -> Terms | None:
-        """Return the terms on which a refusal is recorded: its caller is held still, and the call was never begun."""
+        """Return the terms on which a refusal is recorded: its caller is held still and has not ended, and it was not begun."""
         if request.parent_id is None:
             return None  # a user may be refused any number of times
-        return Terms(fences=self._caller_fences(request), unknown=request.request_id)
+        return Terms(fences=self._caller_fences(request), unknown=request.request_id, open=(request.parent_id,))
 
     def _caller_fences(self, request: Request) -> tuple[Fence, ...]:
         parent = None if request.parent_id is None else self.path.calls.get(request.parent_id)

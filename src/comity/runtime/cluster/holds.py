@@ -29,7 +29,8 @@ class Hold:
         self.state = State.UNKNOWN
         self.lease: Lease | None = None
         self.good_until = 0  # milliseconds, by this node's clock
-        self.spoilt = 0  # a token that must not be used again, though the lease service may still think it is
+        # A token that must not be used again, though the lease may run: code that was begun under it may not have stopped.
+        self.spoilt = 0
         self.asking: asyncio.Task[None] | None = None
 
     def advance(self, event: Event) -> bool:
@@ -87,14 +88,14 @@ class Holds:
         """Note that a token is not the newest any more."""
         hold = self._holds.get(address)
         if hold is not None and hold.lease is not None and hold.lease.token <= token and hold.state is State.HELD:
+            hold.spoilt = hold.lease.token
             hold.advance(Event.LOST)
             self._lose(address)
 
     def spoil(self, address: str) -> None:
-        """Give up a hold whose lease still runs: what was begun under its token may go on, and nothing new must join it."""
+        """Give up a hold whose lease still runs: what was begun under its token cannot be trusted."""
         hold = self._holds.get(address)
-        if hold is not None and hold.lease is not None and hold.state is State.HELD:
-            hold.spoilt = hold.lease.token
+        if hold is not None and hold.lease is not None:
             self.lost(address, hold.lease.token)
 
     def release(self, address: str) -> None:
@@ -140,6 +141,7 @@ class Holds:
                 hold.spoilt = 0
             elif lease is not None:
                 hold.lease, hold.good_until, event = lease, self._now_ms() + lease.left_ms, Event.DENIED
+                hold.spoilt = hold.spoilt if lease.token <= hold.spoilt else 0
         finally:
             hold.asking = None
             hold.advance(event)
