@@ -9,7 +9,8 @@ EXTENDS Integers, FiniteSets
 CONSTANTS
   Works,         \* what is handed off
   Receivers,
-  AttemptsMax,   \* receivers it is given to before it fails
+  AttemptsMax,   \* receivers that accept it before it fails
+  FencesMax,     \* how often it may change hands, looked at or accepted; a bound of the model
   FaultsMax,     \* crashes, and leases lost by a receiver that does not know, together
   IsTimed,       \* FALSE: no deadline ever passes
   Defect         \* the rule left out; "none" for the real queue
@@ -32,6 +33,7 @@ Ends   == {"completed", "failed", "rejected", "cancelled", "timeout"}
 Holds(rule, condition) == Defect = rule \/ condition
 
 IsQueued(w) == queue[w].state = "pending" /\ queue[w].holder = Nobody
+IsReserved(w) == queue[w].state = "pending" /\ queue[w].holder \in Receivers /\ queue[w].fence > 0
 IsHeld(w)   == queue[w].state \in {"accepted", "input_required"} /\ queue[w].holder \in Receivers /\ queue[w].fence > 0
 IsEnded(w)  == queue[w].state \in Ends /\ queue[w].holder = Nobody
 IsOpen(w)   == queue[w].state \notin Ends \cup {"none"}
@@ -76,18 +78,25 @@ Answer(w) ==
 ------------------------------------------------------------------------------
 (* Who receives *)
 
+IsReservedBy(r, w) == IsReserved(w) /\ queue[w].holder = r
+
+\* Keep it from others while it is looked at. The model leaves room for all who may accept it.
+Reserve(r, w) ==
+  /\ CanGoOn(w) /\ IsQueued(w) /\ queue[w].fence + AttemptsMax - queue[w].attempts < FencesMax
+  /\ queue' = [queue EXCEPT ![w].holder = r, ![w].fence = @ + 1]
+  /\ held' = [held EXCEPT ![r] = @ \cup {<<w, queue[w].fence + 1>>}]
+  /\ UNCHANGED <<told, lapsed, over, faults, ends, wrong>>
+
 \* What a receiver saw in the queue may be another's by now: it is compared in the transaction that takes it.
 Accept(r, w) ==
   /\ CanGoOn(w) /\ IsOpen(w) /\ queue[w].attempts < AttemptsMax
-  /\ Holds("compare", IsQueued(w))
-  /\ LET fence == queue[w].fence + 1
+  /\ Holds("compare", IsQueued(w) \/ IsReservedBy(r, w))
+  /\ LET fence == queue[w].fence + IF IsReservedBy(r, w) THEN 0 ELSE 1
      IN /\ queue' = [queue EXCEPT ![w] = [state |-> "accepted", holder |-> r, fence |-> fence, attempts |-> @.attempts + 1]]
         /\ held' = [held EXCEPT ![r] = @ \cup {<<w, fence>>}]
   /\ lapsed' = lapsed \ {w}
-  /\ wrong' = IF IsTaken(w) THEN wrong \cup {w} ELSE wrong
+  /\ wrong' = IF IsTaken(w) /\ ~IsReservedBy(r, w) THEN wrong \cup {w} ELSE wrong
   /\ UNCHANGED <<told, over, faults, ends>>
-
-Reject(r, w) == CanGoOn(w) /\ IsQueued(w) /\ End(w, "rejected") /\ UNCHANGED <<told, held, over, faults, wrong>>
 
 \* What a receiver does with what it believes to have: it counts if it is still its own.
 Change(r, w, f) ==
@@ -101,12 +110,15 @@ Ask(r, w, f) ==
   /\ queue' = [queue EXCEPT ![w].state = "input_required"]
   /\ UNCHANGED <<told, held, lapsed, over, faults, ends>>
 
-Complete(r, w, f) == Change(r, w, f) /\ LetGo(r, w, f) /\ End(w, "completed") /\ UNCHANGED <<told, over, faults>>
-Fail(r, w, f)     == Change(r, w, f) /\ LetGo(r, w, f) /\ End(w, "failed") /\ UNCHANGED <<told, over, faults>>
+Finish(r, w, f, state) == Change(r, w, f) /\ LetGo(r, w, f) /\ End(w, state) /\ UNCHANGED <<told, over, faults>>
 
-\* Back into the queue for the next receiver, unless it has had too many.
+Complete(r, w, f) == queue[w].state # "pending" /\ Finish(r, w, f, "completed")
+Fail(r, w, f)     == queue[w].state # "pending" /\ Finish(r, w, f, "failed")
+Reject(r, w, f)   == queue[w].state = "pending" /\ Finish(r, w, f, "rejected")
+
+\* Back into the queue for the next receiver, unless it has had too many. Looking at it does not count.
 PutBack(w) ==
-  IF queue[w].attempts >= AttemptsMax
+  IF queue[w].attempts >= AttemptsMax /\ queue[w].state # "pending"
   THEN End(w, "failed")
   ELSE /\ queue' = [queue EXCEPT ![w].state = IF Defect = "requeue" THEN @ ELSE "pending", ![w].holder = Nobody]
        /\ lapsed' = lapsed \ {w}
@@ -156,12 +168,13 @@ Expire(w) ==
 
 ------------------------------------------------------------------------------
 
-Do(r, w, f) == Ask(r, w, f) \/ Complete(r, w, f) \/ Fail(r, w, f) \/ GiveBack(r, w, f) \/ Learn(r, w, f)
+Do(r, w, f) ==
+  Ask(r, w, f) \/ Complete(r, w, f) \/ Fail(r, w, f) \/ Reject(r, w, f) \/ GiveBack(r, w, f) \/ Learn(r, w, f)
 
 Next ==
   \/ \E r \in Receivers : Crash(r)
   \/ \E w \in Works : Offer(w) \/ Acknowledge(w) \/ Cancel(w) \/ Answer(w) \/ Lapse(w) \/ Redeliver(w) \/ Pass(w) \/ Expire(w)
-  \/ \E r \in Receivers, w \in Works : Accept(r, w) \/ Reject(r, w) \/ \E f \in 1 .. AttemptsMax : Do(r, w, f)
+  \/ \E r \in Receivers, w \in Works : Reserve(r, w) \/ Accept(r, w) \/ \E f \in 1 .. FencesMax : Do(r, w, f)
 
 \* Deadlines pass and are noticed; nobody need do any work.
 Spec == Init /\ [][Next]_vars /\ \A w \in Works : WF_vars(Pass(w)) /\ WF_vars(Expire(w))
@@ -172,15 +185,15 @@ DeliveringSpec ==
   /\ \A w \in Works :
        /\ WF_vars(Lapse(w) /\ IsForgotten(w)) /\ WF_vars(Redeliver(w))
        /\ WF_vars(\E r \in Receivers : Accept(r, w))
-       /\ WF_vars(\E r \in Receivers, f \in 1 .. AttemptsMax : IsCurrent(r, w, f) /\ Complete(r, w, f))
+       /\ WF_vars(\E r \in Receivers, f \in 1 .. FencesMax : IsCurrent(r, w, f) /\ Complete(r, w, f))
 
 ------------------------------------------------------------------------------
 (* What always holds *)
 
-\* What its maker was told of is there: queued, held under a lease, or ended, once; and nobody else's word counted for it.
+\* What its maker was told of is there: queued or looked at, held under a lease, or ended, once; and nobody else's word counted for it.
 NoLostHandoff ==
   /\ \A w \in told : queue[w].state # "none"
-  /\ \A w \in Works : queue[w].state = "none" \/ IsQueued(w) \/ IsHeld(w) \/ IsEnded(w)
+  /\ \A w \in Works : queue[w].state = "none" \/ IsQueued(w) \/ IsReserved(w) \/ IsHeld(w) \/ IsEnded(w)
   /\ \A w \in Works : ends[w] <= 1
   /\ wrong = {}
 

@@ -36,6 +36,7 @@ class Witness:
         self.refusals: dict[str, int] = {}  # by code
         self.transitions: dict[tuple[str, str, str], int] = {}  # machine, state and event
         self.appends: list[tuple[Record, ...]] = []  # as they were written, for whoever follows them through the specification
+        self.handed_off: list[tuple[str, str, Handed | None]] = []  # changes of the handoff queue, for the same: what, of which
         self._world = world
 
     # --- what is written ---
@@ -163,16 +164,18 @@ class Witness:
                 if outcome.refusal is not None and outcome.refusal.code == "HANDOFF_LEASE_LOST":
                     self._world.reached("former receiver refused")
             for before, after in step.touched:
-                self._changed(life, before, after, getattr(step.change, "by", None))
+                self._changed(life, type(step.change).__name__, before, after, getattr(step.change, "by", None))
         if any(step.touched for step in steps):
             self._ask(invariants.ON_QUEUE_WRITTEN, self._world.disk.handoffs.get, "the queue")
 
-    def _changed(self, life: Life, before: Handoff | None, after: Handoff, by: Holder | None) -> None:
+    def _changed(self, life: Life, change: str, before: Handoff | None, after: Handoff, by: Holder | None) -> None:
         handoffs = self.observed.handoffs
         known, handoffs[after.id] = handoffs.get(after.id), after
         if known is None or known.history is not after.history:  # more than a lease that was renewed
             self._note(life, "hands off", f"{after.id} {after.state} {after.holder}".rstrip())
-        self._ask(invariants.ON_HANDED, Handed(known, before, after, by), after.id)
+        handed = Handed(known, before, after, by)
+        self.handed_off.append((change, after.id, handed))
+        self._ask(invariants.ON_HANDED, handed, after.id)
         if after.state is Standing.PENDING and before is not None and before.state is not Standing.PENDING:
             self._world.reached("handoff re-delivered")
         elif after.state in DEAD:
@@ -181,6 +184,7 @@ class Witness:
     def acknowledged(self, handoff_id: str) -> None:
         """Whoever hands off is told that it is durable."""
         self.observed.acknowledged[handoff_id] = None
+        self.handed_off.append(("Acknowledge", handoff_id, None))
         self._ask(invariants.ON_ACKNOWLEDGED, handoff_id, handoff_id)
 
     def erased(self, tenant_id: str, session_id: str) -> None:

@@ -32,7 +32,7 @@ from comity.runtime.cluster.cluster import SWEEP_MS
 from comity.testing.chance import EPOCH_NS, sealed, stream
 from comity.testing.faults import Fault, Faults, Firing, Kind
 from comity.testing.faulty_model import FaultyModel
-from comity.testing.invariants import GRACE_MS, ViolationError
+from comity.testing.invariants import GRACE_MS, Handed, ViolationError
 from comity.testing.journal import Disk
 from comity.testing.loop import Life, LivelockError, SimLoop, StuckError, kill
 from comity.testing.network import LeaseService, SimNetwork
@@ -75,6 +75,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     refusals: dict[str, int]
     transitions: dict[tuple[str, str, str], int]
     appends: list[tuple[Record, ...]]
+    handed: list[tuple[str, str, Handed | None]]
     calls: int
     steps: int
     writes: int
@@ -439,6 +440,7 @@ class World:
             refusals=self.witness.refusals,
             transitions=self.witness.transitions,
             appends=self.witness.appends,
+            handed=self.witness.handed_off,
             calls=self.witness.calls,
             steps=self.loop.steps,
             writes=self.appends,

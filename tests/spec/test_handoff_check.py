@@ -1,0 +1,94 @@
+"""What simulated nodes wrote of handoffs is a behaviour of the specification; what is damaged is not, and is named."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from comity.core import handoff, handoff_queue
+from comity.testing.scenarios import SCENARIOS
+
+SPEC = Path(__file__).parents[2] / "spec"
+FOUND = importlib.util.spec_from_file_location("handoff_check", SPEC / "handoff_check.py")
+handoff_check = importlib.util.module_from_spec(FOUND)
+sys.modules["handoff_check"] = handoff_check
+FOUND.loader.exec_module(handoff_check)
+follow, Step, Work = handoff_check.follow, handoff_check.Step, handoff_check.Work
+
+
+@pytest.fixture(scope="module")
+def traces():
+    return [handoff_check.of_run(SCENARIOS["handoffs"].run(seed).handed) for seed in range(25)]
+
+
+def test_what_simulated_nodes_wrote_is_a_behaviour_of_the_specification_and_takes_every_action(traces):
+    taken = set()
+    for seed, trace in enumerate(traces):
+        actions, breach = follow(trace, is_complete=True)
+        assert breach is None, (seed, breach, trace[breach.position])
+        taken |= set(actions)
+    assert taken == {*handoff_check.ACTIONS, "Acknowledge"}
+
+
+def test_the_checker_knows_the_actions_of_the_specification_and_the_changes_of_the_code():
+    defined = set(re.findall(r"^(\w+)(?:\(.*?\))? +==", (SPEC / "Handoff.tla").read_text(), re.MULTILINE))
+    assert set(handoff_check.ACTIONS) - {"Stutter"} <= defined
+    assert {name for names in handoff_check.EXPLAINED.values() for name in names} == set(handoff_check.ACTIONS)
+    changes = (*handoff.Change.__args__, handoff_queue.Take, handoff_queue.Sweep)
+    assert set(handoff_check.EXPLAINED) == {one.__name__ for one in changes}
+    assert {str(state) for state in handoff.ENDED} == handoff_check.ENDS
+
+
+ONE, OTHER = "n1#1", "n2#1"
+LIFE = [
+    Step("h", "Offer", None, Work("pending")),
+    Step("h", "Acknowledge"),
+    Step("h", "Take", None, Work("accepted", ONE, 1, 1)),
+    Step("h", "Renew", (ONE, 1), Work("accepted", ONE, 1, 1)),
+    Step("h", "Sweep", None, Work("pending", "", 1, 1)),
+    Step("h", "Take", None, Work("pending", OTHER, 2, 1)),
+    Step("h", "Accept", None, Work("accepted", OTHER, 2, 2)),
+    Step("h", "Ask", (OTHER, 2), Work("input_required", OTHER, 2, 2)),
+    Step("h", "Answer", None, Work("accepted", OTHER, 2, 2)),
+    Step("h", "Complete", (OTHER, 2), Work("completed", "", 2, 2)),
+]
+
+
+def test_a_whole_life_is_followed():
+    actions, breach = follow(LIFE, is_complete=True)
+    assert breach is None
+    assert actions == [
+        "Offer", "Acknowledge", "Accept", "Stutter", "Redeliver", "Reserve", "Accept", "Ask", "Answer", "Complete",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("position", "put", "rule"),
+    [
+        (0, [], "NoLostHandoff"),  # acknowledged and never written
+        (4, [Step("h", "Sweep", None, Work("accepted", "", 1, 1))], "Redeliver"),  # taken from the dead and put nowhere
+        (4, [], "Accept"),  # taken from one who has it
+        (5, [Step("h", "Take", None, Work("pending", OTHER, 1, 1))], "Accept"),  # a number given twice
+        (9, [Step("h", "Complete", (ONE, 1), Work("completed", "", 2, 2))], "Complete"),  # by a former receiver
+        (9, [Step("h", "Complete", (OTHER, 2), Work("completed", OTHER, 2, 2))], "Complete"),  # ended, and still held
+        (9, [LIFE[9], Step("h", "Cancel", None, Work("cancelled", "", 2, 2))], "Cancel"),  # ended twice
+        (9, [], "EveryHandoffEnds"),
+    ],
+)
+def test_a_step_that_no_action_allows_is_named(position, put, rule):
+    _, breach = follow([*LIFE[:position], *put, *LIFE[position + 1 :]], is_complete=True)
+    assert breach is not None
+    assert breach.rule == rule
+
+
+def test_a_step_more_or_less_in_a_real_trace_never_goes_unnoticed(traces):
+    for trace in traces[:5]:
+        moving = [n for n, step in enumerate(trace) if step.change in {"Offer", "Complete", "Fail", "Reject", "Cancel"}]
+        for position in moving:
+            assert follow(trace[:position] + trace[position + 1 :], is_complete=True)[1] is not None
+            again = [*trace[: position + 1], trace[position], *trace[position + 1 :]]
+            assert follow(again)[1] is not None
