@@ -204,7 +204,7 @@ def test_a_store_that_cannot_be_used_is_exit_5(comity, app, place):
 def test_an_interrupted_call_is_cancelled_recorded_and_exit_130(comity, hanging):
     process = hanging("hung")
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert out == ""
     assert err.splitlines() == ["error: interrupted; the call was cancelled", "comity show hung"]

@@ -105,7 +105,7 @@ def test_a_question_of_the_receiver_is_answered_from_a_terminal(comity, made):
     ran = comity("handoff", "answer", made, "eu")
     while ran.code == 3 and worker.is_alive():  # it has not asked yet
         ran = comity("handoff", "answer", made, "eu")
-    worker.join(10)
+    worker.join(60)
     assert (ran.code, answers) == (0, ["eu"])
     assert comity("handoff", "show", made, "--json").document["result"] == {"cause": "eu"}
 

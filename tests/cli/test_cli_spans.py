@@ -193,13 +193,13 @@ def test_an_exporter_can_send_to_the_store(comity, place):
     try:
         line = process.stdout.readline()
         address = line.split("=")[1].split()[0].removeprefix("http://")
-        connection = http.client.HTTPConnection(address, timeout=5)
+        connection = http.client.HTTPConnection(address, timeout=60)
         body = encode_request([Span(trace_id="1" * 32, span_id="2" * 16, name="from elsewhere")])
         connection.request("POST", "/v1/traces", body, {"Content-Type": CONTENT_TYPE})
         assert connection.getresponse().status == 200
         connection.close()
         os.kill(process.pid, signal.SIGINT)
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
         assert process.returncode == 130
     finally:
         process.kill()

@@ -90,7 +90,7 @@ class KubeServer:
 
     def wait_for_watch(self, count: int) -> None:
         with self.changed:
-            assert self.changed.wait_for(lambda: self.watches >= count, timeout=10)
+            assert self.changed.wait_for(lambda: self.watches >= count, timeout=60)
 
 
 def prune(value, schema):

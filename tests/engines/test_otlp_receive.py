@@ -120,7 +120,7 @@ def test_a_store_that_cannot_write_asks_the_sender_to_come_back(store, server):
 
 
 def post(server, body, path=PATH, **headers):
-    connection = http.client.HTTPConnection(server.endpoint.removeprefix("http://"), timeout=5)
+    connection = http.client.HTTPConnection(server.endpoint.removeprefix("http://"), timeout=60)
     connection.request("POST", path, body, {"Content-Type": CONTENT_TYPE} | headers)
     answer = connection.getresponse()
     found = answer.status, answer.headers, answer.read()

@@ -56,7 +56,7 @@ async def ask(name, turn, prompt=ASK):
             pieces = [piece async for piece in model.stream(prompt)]
         finally:
             await model.aclose()
-        await asyncio.wait_for(server.all_closed(), 5)
+        await asyncio.wait_for(server.all_closed(), 60)
         return pieces[:-1], pieces[-1], server.requests
 
 
@@ -210,11 +210,11 @@ def test_cancelling_a_stalled_stream_closes_the_connection_and_leaves_no_task(na
 
             before = asyncio.all_tasks()
             consumer = asyncio.create_task(consume())
-            await asyncio.wait_for(has_begun.wait(), 5)
+            await asyncio.wait_for(has_begun.wait(), 60)
             consumer.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await consumer
-            await asyncio.wait_for(server.all_closed(), 5)  # by the cancellation alone: the model is not closed yet
+            await asyncio.wait_for(server.all_closed(), 60)  # by the cancellation alone: the model is not closed yet
             left = asyncio.all_tasks() - before
             await model.aclose()
             return pieces, left
@@ -244,7 +244,7 @@ def test_turning_away_from_a_stream_closes_the_connection(name):
                 async for piece in stream:
                     assert piece
                     break
-            await asyncio.wait_for(server.all_closed(), 5)
+            await asyncio.wait_for(server.all_closed(), 60)
             await model.aclose()
 
     asyncio.run(main())
@@ -259,7 +259,7 @@ def test_connections_are_kept_between_requests_and_let_go_by_aclose():
                 answers += [piece async for piece in model.stream(ASK) if isinstance(piece, Completion)]
             kept = server.connections_open
             await model.aclose()
-            await asyncio.wait_for(server.all_closed(), 5)
+            await asyncio.wait_for(server.all_closed(), 60)
             return [answer.text for answer in answers], kept
 
     assert asyncio.run(main()) == (["one", "two"], 1)

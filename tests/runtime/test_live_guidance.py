@@ -294,7 +294,7 @@ class Followed:
 
     async def write(self, text):
         self.path.write_text(text)
-        assert await asyncio.to_thread(self.taken.acquire, timeout=10)
+        assert await asyncio.to_thread(self.taken.acquire, timeout=60)
 
 
 def test_a_running_node_takes_up_what_people_change_and_keeps_the_last_good_when_it_is_broken(tmp_path, edited):
@@ -314,7 +314,7 @@ def test_a_running_node_takes_up_what_people_change_and_keeps_the_last_good_when
                 assert await refused(node)
                 assert why in node.guidance.failure
             source.path.unlink()
-            assert await asyncio.to_thread(source.taken.acquire, timeout=10)
+            assert await asyncio.to_thread(source.taken.acquire, timeout=60)
             assert await refused(node)
             assert "gone" in node.guidance.failure
             await source.write(document())
