@@ -99,11 +99,11 @@ def close_children_apart() -> list[Any]:
     return [mock.patch.object(Settlement, "settle", broken)]
 
 
-def without_fences() -> list[Any]:
-    """Let the store take what a former holder writes."""
+def without_terms(**left_out: Any) -> list[Any]:
+    """Let the store not look at some of the terms of an append."""
     breach = fencing.breach
     return [
-        mock.patch.object(journal, "breach", lambda terms, *reads: breach(msgspec.structs.replace(terms, fences=()), *reads))
+        mock.patch.object(journal, "breach", lambda terms, *reads: breach(msgspec.structs.replace(terms, **left_out), *reads))
     ]
 
 
@@ -172,7 +172,7 @@ DEFECTS = (
     Defect(
         "the store takes what a former holder writes",
         "SingleActivation",
-        without_fences,
+        lambda: without_terms(fences=()),
         seeds_max=600,
         scenario="nodes",
         known=213,
@@ -192,6 +192,14 @@ DEFECTS = (
         "BudgetConserved",
         lambda: [mock.patch.object(comity.runtime.path, "count_begun", return_value=0)],
         seeds_max=400,
+    ),
+    Defect(
+        "the store forgets what the earlier lives of a tree began",
+        "BudgetConserved",
+        lambda: without_terms(within=()),
+        seeds_max=600,
+        scenario="nodes",
+        known=487,
     ),
     Defect(
         "a settled call can be settled again",

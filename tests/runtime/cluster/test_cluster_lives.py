@@ -12,7 +12,7 @@ from comity import Agent, Context, Limits, Node, Reply, Status, Tool
 from comity.core import agent as agents
 from comity.core import wire
 from comity.core.fencing import Terms
-from comity.core.journal import Document, Record, Settled, StoredCall
+from comity.core.journal import Accepted, Document, Record, Settled, StoredCall
 from comity.engines.memory_cluster import SharedJournal
 from comity.errors import UnavailableError
 from comity.ports import Then
@@ -449,3 +449,34 @@ def test_nothing_is_refused_on_record_below_a_caller_that_has_ended() -> None:
         assert "refused" not in world.kinds("r.1")
 
     play(case, [front])
+
+
+def test_a_user_is_told_of_a_timeout_only_once_the_store_has_said_what_became_of_the_call() -> None:
+    agent = Agent("BACK")
+
+    @agent.capability("DO")
+    async def do() -> str:
+        return "done"
+
+    async def case(world: World, two: Node) -> None:
+        await two.call("BACK", "DO", user_id="u")  # from now on it holds the agent
+        journal = FlakyJournal(world.store, "n2")
+        world.network.fault = lambda *_: ()  # nothing arrives
+        async with with_journal(world, [agent], journal) as one:
+            asked = asyncio.ensure_future(one.call("BACK", "DO", user_id="u", request_id="r", timeout_ms=500))
+            await asyncio.sleep(0.3)
+            append = journal.append
+
+            def accepted_in_between(records: Sequence[Record], then: Then | None = None, terms: Terms | None = None) -> None:
+                if records and type(records[0]) is Accepted:
+                    world.store.append(records[:1])
+                    journal.unreadable = 2
+                append(records, then, terms)
+
+            journal.append = accepted_in_between  # type: ignore[method-assign]
+            reply = await asked
+            assert reply.status == "timeout"
+            assert world.kinds("r") == ["admitted", "settled"]
+            assert journal.unreadable == 0
+
+    play(case, [agent])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+from collections.abc import Callable
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Final
@@ -197,18 +198,17 @@ class Carrier:
             try:
                 stored = journal.call(request_id)
             except UnavailableError as unreadable:
-                if reads > 1 and journal.failure is None:  # it could be written, so it can be read again
-                    self._cluster.loop.call_later(READ_PAUSE_S, self._given_up, call, end, records, error, reads - 1)
-                else:
-                    self._cluster.path.settlement.deliver(call, unreadable)
+                self._look_again(call, unreadable, partial(self._given_up, call, end, records, error), reads)
                 return
             if stored is None:  # never accepted; should it arrive there still, it must find that it has ended
                 then = partial(self._never_begun, call, end, records)
                 callers = () if end.request.parent_id is None else (end.request.parent_id,)
                 journal.append(_unbegun(end, journal.node_id), then, Terms(unknown=request_id, open=callers))
                 return
-            if stored.settled_at is not None and stored.reply is not None:
-                self._learn(call, stored.reply)
+            if stored.settled_at is None or stored.reply is None:  # it was accepted in between
+                self._give_up(call, end, records)
+                return
+            self._learn(call, stored.reply)
             error = None
         self._cluster.path.settlement.deliver(call, error)
 
@@ -220,18 +220,27 @@ class Carrier:
             call.parent.calls_below += reply.usage.calls
             call.parent.use_tokens(reply.usage.prompt_tokens, reply.usage.completion_tokens)
 
-    def _never_begun(self, call: Call, end: Settled, records: list[Record], error: Exception | None) -> None:
+    def _never_begun(
+        self, call: Call, end: Settled, records: list[Record], error: Exception | None, reads: int = READS_MAX
+    ) -> None:
         if isinstance(error, CallChangedError):
-            if self._is_known(end.request.request_id):  # it was accepted in between
+            try:
+                is_known = self._cluster.journal.call(end.request.request_id) is not None
+            except UnavailableError as unreadable:
+                self._look_again(call, unreadable, partial(self._never_begun, call, end, records, error), reads)
+                return
+            if is_known:  # it was accepted in between
                 self._give_up(call, end, records)
                 return
             error = None  # its caller has ended, and nobody asks for it any more
         self._cluster.path.settlement.deliver(call, error)
 
-    def _is_known(self, request_id: str) -> bool:
-        with contextlib.suppress(UnavailableError):
-            return self._cluster.journal.call(request_id) is not None
-        return False
+    def _look_again(self, call: Call, unreadable: Exception, look: Callable[[int], None], reads: int) -> None:
+        """See a little later what the store says of a call: it could be written, so it can be read again."""
+        if reads > 1 and self._cluster.journal.failure is None:
+            self._cluster.loop.call_later(READ_PAUSE_S, look, reads - 1)
+        else:
+            self._cluster.path.settlement.deliver(call, unreadable)
 
     def withdraw(self, request_id: str) -> bool:
         """Tell the other node that nobody waits for a call any more; return whether it was sent at all."""
