@@ -1,0 +1,116 @@
+"""Every rule of a call holds for a handoff: inputs, bounds, isolation, personal data, repeats."""
+
+from __future__ import annotations
+
+import pytest
+from handoff_pair import FOUND, REPORT, code_of, declared, kinds, pair
+
+from comity.runtime.handoff.receiver import AsyncHandoffReceiver
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ({"capability_id": "dance"}, "ROUTING_UNKNOWN_CAPABILITY"),
+        ({"inputs": {"app": 3}}, "INPUT_VALIDATION_FAILED"),
+        ({"inputs": {"app": float("nan")}}, "INPUT_VALIDATION_FAILED"),
+        ({"to_agent": "no such name!"}, "ROUTING_UNKNOWN_AGENT"),
+        ({"to_agent": "orchestrator", "capability_id": "x"}, "ROUTING_CYCLE_DETECTED"),
+        ({"timeout_ms": 0}, "LIMIT_DEADLINE_PASSED"),
+        ({"timeout_ms": -1}, "INPUT_VALIDATION_FAILED"),
+        ({"priority": "urgent"}, "INPUT_VALIDATION_FAILED"),
+        ({"task": "x" * 200_000}, "ENVELOPE_TOO_LARGE"),
+    ],
+)
+async def test_what_a_rule_refuses_is_not_handed_off_and_leaves_one_row(make_node, given, code):
+    async with make_node([declared()]) as node:
+        manager, _ = pair(node)
+        asked = {"to_agent": "o11y", "capability_id": "investigate", "inputs": {"app": "checkout"}} | given
+        assert await code_of(manager.create_handoff(**asked)) == code
+        assert node.handoffs.queue.find() == []
+        assert [kind for _, kind in kinds(node)] == ["refused"]
+
+
+async def test_the_bound_on_what_may_wait_for_an_agent_holds(make_node):
+    async with make_node([declared()]) as node:
+        manager, receiver = pair(node)
+        ask = {"to_agent": "eyes", "capability_id": "investigate", "inputs": {"app": "a"}}
+        for _ in range(2):
+            await manager.create_handoff(**ask)
+        assert await code_of(manager.create_handoff(**ask)) == "AGENT_BUSY"
+        await receiver.take()
+        await manager.create_handoff(**ask)
+
+
+async def test_an_expectation_that_makes_no_sense_is_refused(make_node):
+    async with make_node() as node:
+        manager, _ = pair(node)
+        assert (
+            await code_of(manager.create_handoff("o11y", "x", expected_output={"colour": "red"})) == "INPUT_VALIDATION_FAILED"
+        )
+
+
+async def test_another_user_or_tenant_sees_nothing_and_changes_nothing(make_node):
+    async with make_node() as node:
+        manager, receiver = pair(node, user_id="ann")
+        made = await manager.create_handoff("o11y", "investigate")
+        for more in ({"user_id": "bob"}, {"user_id": "ann", "tenant_id": "acme"}):
+            other, _ = pair(node, **more)
+            for attempt in (other.get_handoff_status, other.await_result, other.cancel, other.get_result):
+                assert await code_of(attempt(made)) == "HANDOFF_UNKNOWN"
+            assert await other.list_handoffs() == []
+            assert await code_of(other.create_handoff("o11y", "investigate", handoff_id=made)) == "IDENTITY_REQUEST_ID_REUSED"
+        stranger = AsyncHandoffReceiver("o11y", node=node, tenant_id="acme")
+        assert await stranger.poll() == []
+        assert await code_of(stranger.accept(made)) == "HANDOFF_UNKNOWN"
+        (taken,) = await receiver.take()
+        await receiver.complete(taken.id, "secret", "trace-1")
+        assert await code_of(pair(node, user_id="bob")[0].get_result_from_trace("trace-1")) == "HANDOFF_UNKNOWN"
+
+
+async def test_a_handoff_that_names_no_session_has_one_of_its_own(make_node):
+    async with make_node() as node:
+        made = [await pair(node, user_id=user)[0].create_handoff("o11y", "investigate") for user in ("ann", "bob")]
+        assert [node.handoffs.queue.get(one).request.session_id for one in made] == made
+
+
+async def test_a_session_of_somebody_else_cannot_be_used(make_node):
+    async with make_node() as node:
+        node_session = pair(node, user_id="ann", session_id="s-1")[0]
+        await node_session.create_handoff("o11y", "investigate", "call ann@example.com")
+        assert await code_of(pair(node, user_id="bob", session_id="s-1")[0].create_handoff("o11y", "x")) == "IDENTITY_MISMATCH"
+
+
+@pytest.mark.parametrize("session_id", [None, "s-1"])
+async def test_personal_data_is_hidden_from_both_sides_and_shown_to_its_user(make_node, session_id):
+    async with make_node() as node:
+        manager, receiver = pair(node, session_id=session_id)
+        made = await manager.create_handoff(
+            "o11y", "investigate", "write to ann@example.com", {"to": "ann@example.com"}, session_id and REPORT
+        )
+        (taken,) = await receiver.take()
+        seen = f"{taken.task} {taken.inputs}"
+        assert "ann@" not in seen
+        assert "EMAIL_1" in seen
+        await receiver.progress(taken.id, {"asked": "bob@example.com"})
+        found = FOUND | {"also": "bob@example.com", "echo": taken.inputs["to"]}
+        await receiver.complete(taken.id, found, message="told bob@example.com")
+        stored = node.handoffs.queue.get(made)
+        assert "bob@" not in str(stored)
+        assert "ann@" not in str(stored)
+        ended = await manager.await_result(made)
+        assert (ended.result["also"], ended.result["echo"]) == ("bob@example.com", "ann@example.com")
+        assert ended.reply.message == "told bob@example.com"
+        assert ended.inputs == {"to": "ann@example.com"}
+        assert [one.data for one in ended.history if one.kind == "progress"] == [{"asked": "bob@example.com"}]
+        assert "example.com" not in str(node.audit.rows())
+
+
+async def test_a_repeated_id_hands_nothing_off_twice(make_node):
+    async with make_node() as node:
+        manager, receiver = pair(node)
+        first = await manager.create_handoff("o11y", "investigate", inputs={"n": 1}, handoff_id="mine")
+        assert await manager.create_handoff("o11y", "investigate", inputs={"n": 1}, handoff_id="mine") == first == "mine"
+        reused = manager.create_handoff("o11y", "investigate", inputs={"n": 2}, handoff_id="mine")
+        assert await code_of(reused) == "IDENTITY_REQUEST_ID_REUSED"
+        assert len(await receiver.take(5)) == 1

@@ -1,0 +1,199 @@
+"""Calls that are ended from outside: deadlines, cancellation, parents that are done, a node that closes."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from path_agents import chain_to, now
+
+from comity import Agent, Context, Reply, Status
+from comity.errors import UnavailableError
+
+
+def tasks_left() -> int:
+    return len(asyncio.all_tasks()) - 1  # this test itself
+
+
+async def test_a_deadline_ends_a_chain_of_three_on_time_with_every_task_cancelled(make_node):
+    ended: list[str] = []
+
+    async def leaf(ctx: Context):
+        ctx.progress({"pages_read": 3})
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append("leaf")
+
+    async with make_node(chain_to(leaf)) as node:
+        reply = await node.call("TOP", "GO", user_id="u", timeout_ms=1_000)
+        assert (reply.status, reply.error.code, reply.error.retryable) == (Status.TIMEOUT, "CALL_TIMEOUT", True)
+        assert 1.0 <= now() <= 1.1
+        await asyncio.sleep(0)
+        assert ended == ["leaf"]
+        assert tasks_left() == 0
+        rows = {(row.target, row.kind): row.status for row in node.audit.rows()}
+    assert [rows[agent, "settled"] for agent in ("TOP", "MIDDLE", "LEAF")] == ["timeout"] * 3
+
+
+async def test_a_timeout_keeps_the_partial_data_that_was_told(make_node):
+    async def leaf():
+        return 1
+
+    slow = Agent("SLOW")
+
+    @slow.capability("GO", timeout_ms=500)
+    async def go(ctx: Context):
+        for page in range(100):
+            ctx.progress({"pages": page})
+            await asyncio.sleep(0.2)
+
+    async with make_node([slow]) as node:
+        reply = await node.call("SLOW", "GO", user_id="u")
+    assert (reply.status, reply.data) == (Status.TIMEOUT, {"pages": 2})
+
+
+async def test_a_child_never_outlives_the_deadline_of_its_parent(make_node):
+    deadlines: list[int] = []
+
+    async def leaf(ctx: Context):
+        deadlines.append(ctx.limits.timeout_ms)
+        return 1
+
+    agents = chain_to(leaf)
+    agents[2].capabilities["GO"].timeout_ms = 200_000
+    async with make_node(agents) as node:
+        await node.call("TOP", "GO", user_id="u", timeout_ms=700)
+    assert deadlines == [700]
+
+
+async def test_a_timeout_is_clamped_to_the_maximum(make_node):
+    agent = Agent("A")
+
+    @agent.capability("LOOK")
+    async def look(ctx: Context):
+        return ctx.limits.timeout_ms_max
+
+    async with make_node([agent]) as node:
+        assert (await node.call("A", "LOOK", user_id="u", timeout_ms=10_000_000)).data == 300_000
+
+
+async def test_a_result_after_the_deadline_is_recorded_and_never_delivered(make_node):
+    stubborn = Agent("A")
+
+    @stubborn.capability("GO", timeout_ms=100)
+    async def go():
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            return "too late"
+
+    async with make_node([stubborn]) as node:
+        reply = await node.call("A", "GO", user_id="u", request_id="r1")
+        await asyncio.sleep(0)
+        again = await node.call("A", "GO", user_id="u", request_id="r1")
+        kinds = [(row.kind, row.status) for row in node.audit.rows()]
+    assert reply.status is again.status is Status.TIMEOUT
+    assert kinds == [("admitted", None), ("settled", "timeout"), ("late", "success")]
+
+
+async def test_cancel_from_the_root_reaches_the_leaf(make_node):
+    ended: list[str] = []
+    began = asyncio.Event()
+
+    async def leaf():
+        began.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append("leaf")
+
+    async with make_node(chain_to(leaf)) as node:
+        handle = node.start_call("TOP", "GO", user_id="u")
+        await began.wait()
+        assert handle.cancel()
+        reply = await handle.reply()
+        await asyncio.sleep(0)
+        assert (reply.status, reply.error.code) == (Status.CANCELLED, "CALL_CANCELLED")
+        assert ended == ["leaf"]
+        assert tasks_left() == 0
+        assert not handle.cancel()
+
+
+async def test_a_caller_that_stops_waiting_cancels_what_it_called(make_node):
+    ended: list[str] = []
+    boss, helper = Agent("BOSS"), Agent("HELP")
+
+    @helper.capability("SLOW")
+    async def slow():
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append("helper")
+
+    @boss.capability("IMPATIENT")
+    async def impatient(ctx: Context):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1):
+                await ctx.call("HELP", "SLOW")
+        return list(ended)
+
+    async with make_node([boss, helper]) as node:
+        reply = await node.call("BOSS", "IMPATIENT", user_id="u")
+        await asyncio.sleep(0)
+        assert reply.ok
+        assert ended == ["helper"]
+
+
+async def test_calls_left_behind_by_a_finished_parent_end_with_it(make_node):
+    ended: list[str] = []
+    boss, helper = Agent("BOSS"), Agent("HELP")
+
+    @helper.capability("SLOW")
+    async def slow():
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append("helper")
+
+    @boss.capability("FORGETFUL")
+    async def forgetful(ctx: Context):
+        left_behind.append(asyncio.ensure_future(ctx.call("HELP", "SLOW")))
+        await asyncio.sleep(1)
+        return "done"
+
+    left_behind: list[asyncio.Future[Reply]] = []
+    async with make_node([boss, helper]) as node:
+        assert (await node.call("BOSS", "FORGETFUL", user_id="u")).data == "done"
+        assert (await left_behind[0]).status is Status.CANCELLED
+        assert ended == ["helper"]
+
+
+async def test_a_task_that_outlives_its_call_can_call_nobody(make_node):
+    boss, helper = Agent("BOSS"), Agent("HELP")
+    contexts: list[Context] = []
+
+    @helper.capability("GO")
+    async def go():
+        raise AssertionError("never reached")
+
+    @boss.capability("LEAK")
+    async def leak(ctx: Context):
+        contexts.append(ctx)
+
+    async with make_node([boss, helper]) as node:
+        await node.call("BOSS", "LEAK", user_id="u")
+        assert (await contexts[0].call("HELP", "GO")).error.code == "CALL_CANCELLED"
+
+
+async def test_closing_a_node_ends_every_call_and_leaves_no_task(make_node):
+    async def leaf():
+        await asyncio.sleep(600)
+
+    async with make_node(chain_to(leaf)) as node:
+        handle = node.start_call("TOP", "GO", user_id="u")
+        await asyncio.sleep(1)
+    assert (await handle.reply()).status is Status.CANCELLED
+    assert tasks_left() == 0
+    with pytest.raises(UnavailableError, match="NODE_CLOSED"):
+        await node.call("TOP", "GO", user_id="u")
