@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any, Final
 
@@ -38,7 +38,6 @@ from comity.ports import Clock, Ids, Journal
 from comity.ports import Handoffs as Queue
 from comity.runtime.activation import Lane
 from comity.runtime.arrival import Draft, Identity, Reader
-from comity.runtime.call import Call
 from comity.runtime.handoff.content import Content
 from comity.runtime.handoff.directory import ANYBODY, Directory
 from comity.runtime.handoff.ear import Ear
@@ -86,7 +85,7 @@ class Handoffs:
         self._made: OrderedDict[str, Handoff] = OrderedDict()  # by this node, the newest; up to date once they have ended
         self._waiting: dict[str, tuple[int, int]] = {}  # in each lane: how many at most, and when that was counted
         self._lanes: dict[str, int] = {}  # to how many receivers each matters
-        self._coming: dict[str, int] = {}  # into each of those: how many this node offers just now
+        self._coming: dict[str, int] = {}  # into each lane: how many this node offers just now
         self._held: dict[str, tuple[Holder, int, Lost]] = {}  # handoff to holder, lease in ms, whom to tell that it is lost
         self._receivers = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -118,7 +117,7 @@ class Handoffs:
 
     # --- creating ---
 
-    async def create(
+    def create(
         self,
         draft: Draft,
         identity: Identity,
@@ -128,8 +127,8 @@ class Handoffs:
         request_id: str | None = None,
         attempts_max: int = ATTEMPTS_MAX,
         metadata: dict[str, Any] | None = None,
-    ) -> Handoff:
-        """Hand work off and return it once it is durable. Raises the error class that says who must act."""
+    ) -> Awaitable[Handoff]:
+        """Hand work off; it is there once it is durable. Waiting for it raises the error class that says who must act."""
         now_ns = self._clock.now_ns()
         now_ms = now_ns // 1_000_000
         new_id, trace_id = self._ids.new_request(now_ms)
@@ -137,47 +136,50 @@ class Handoffs:
         more = {"metadata": metadata} if metadata else {}
         chain = () if source is None else (source,)
         request = replace(arrival.request, source=source, chain=chain, expected_output=expected, **more)
+        waiter: asyncio.Future[Handoff] = self._loop.create_future()
         if request_id is not None and (known := self._known(request)) is not None:
-            return known
+            waiter.set_result(known)
+            return waiter
         lane, agent = lane_of(request.tenant_id, request.target), arrival.agent or ANYBODY
         waiting = self.count_waiting(lane, agent.pending_max, now_ms)
         queued = Lane(agent, request.target, self.journal, waiting, takes=True)
         opened = self._path.hand_off(replace(arrival, request=request), queued, now_ns)
         if isinstance(opened, Reply):
-            await self._path.recorded()
-            opened.unwrap()
-        assert isinstance(opened, Call)  # a refusal was raised
+            return self._refused(opened)
         request = opened.request  # as it may leave
         handoff = Handoff(
             request=request, lane=lane, made_by=self.node_id, attempts_max=attempts_max, result_trace_id=request.trace_id
         )
         self.remember(handoff)  # before anybody can end it
         step = Step(handoff_id=request.request_id, change=Offer(handoff, queued.note), now_ms=now_ms)
-        waiter: asyncio.Future[None] = self._loop.create_future()
-        self._offer(step, waiter, lane)
-        try:
-            await waiter
-            return checked(step.outcome)
-        except ComityError:
-            self._made.pop(request.request_id, None)
-            raise
-
-    def _offer(self, step: Step, waiter: asyncio.Future[None], lane: str) -> None:
-        """Put a handoff on its way into the queue. Who waits for one here may take it in the same transaction."""
-        if lane not in self._lanes:
-            self.journal.append((step,), partial(self._done, step, waiter))
-            return
         before = self._coming.get(lane, 0)
         self._coming[lane] = before + 1
         self.journal.append((step,), partial(self._offered, step, waiter, lane))
-        if not before and lane in self._coming:  # it is not there yet, and nobody has been told that something comes
-            self._ring((f"+{lane}",))
+        if not before and lane in self._coming and lane in self._lanes:
+            self._ring((f"+{lane}",))  # it is not there yet; who waits for it here may take it in the same transaction
+        return waiter
 
-    def _offered(self, step: Step, waiter: asyncio.Future[None], lane: str, error: Exception | None) -> None:
+    async def _refused(self, reply: Reply) -> Handoff:
+        await self._path.recorded()
+        reply.unwrap()
+        raise AssertionError("a refusal has no data")
+
+    def _offered(self, step: Step, waiter: asyncio.Future[Handoff], lane: str, error: Exception | None) -> None:
         self._coming[lane] -= 1
         if not self._coming[lane]:
             del self._coming[lane]
-        self._done(step, waiter, error)
+        if error is not None:
+            self._ring(tuple(self._ears))
+        elif (refusal := step.outcome.refusal) is not None:
+            error = refusal_error(refusal)
+        if error is not None:
+            self._made.pop(step.handoff_id, None)
+        if waiter.done():
+            return
+        if error is not None:
+            waiter.set_exception(error)
+        else:
+            waiter.set_result(checked(step.outcome))
 
     def is_coming(self, lane: str) -> bool:
         """Return whether something is on its way into a lane from this node."""
