@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 from path_agents import chain_to, now
 
-from comity import Agent, Context, Reply, Status
-from comity.errors import UnavailableError
+from comity import Agent, Context, Reply, Status, Tool
+from comity.errors import ComityError, UnavailableError
 
 
 def tasks_left() -> int:
@@ -184,6 +185,37 @@ async def test_a_task_that_outlives_its_call_can_call_nobody(make_node):
     async with make_node([boss, helper]) as node:
         await node.call("BOSS", "LEAK", user_id="u")
         assert (await contexts[0].call("HELP", "GO")).error.code == "CALL_CANCELLED"
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda ctx: ctx.call("NOBODY", "GO"),
+        lambda ctx: ctx.hand_off("OTHER", "NO SUCH"),
+        lambda ctx: ctx.use_tool("unknown"),
+        lambda ctx: ctx.use_tool("quick"),
+    ],
+    ids=["call", "handoff", "tool refused", "tool used"],
+)
+async def test_others_have_a_turn_whenever_an_agent_asks_for_something(make_node, ask):
+    stubborn, other = Agent("STUBBORN", tools_allowed=["quick"]), Agent("OTHER")
+    contexts: list[Context] = []
+    turns: list[str] = []
+
+    async def ask_once(ctx: Context, who: str) -> None:
+        asyncio.get_running_loop().call_soon(turns.append, who)
+        with contextlib.suppress(ComityError):
+            await ask(ctx)
+        assert turns[-1:] == [who], "asked in a loop, nobody else would ever run, nor would the deadline come"
+
+    @stubborn.capability("ASK")
+    async def ask_here(ctx: Context) -> None:
+        contexts.append(ctx)
+        await ask_once(ctx, "while it runs")
+
+    async with make_node([stubborn, other], tools=[Tool(name="quick", function=lambda: 1)]) as node:
+        assert (await node.call("STUBBORN", "ASK", user_id="u")).ok
+        await ask_once(contexts[0], "after its end")
 
 
 async def test_closing_a_node_ends_every_call_and_leaves_no_task(make_node):

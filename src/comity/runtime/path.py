@@ -49,7 +49,7 @@ from comity.runtime.sessions import Live, Sessions, SessionView
 from comity.runtime.settlement import Settlement, end_leftovers, interrupted
 from comity.runtime.snapshot import snapshot
 from comity.runtime.steps import Steps
-from comity.runtime.tasks import CLOSE_S, all_ended
+from comity.runtime.tasks import CLOSE_S, after_a_turn, all_ended
 from comity.runtime.tools import Paused, Toolbox
 from comity.runtime.watchdog import Watchdog
 
@@ -175,16 +175,16 @@ class CallPath:
         if parent.state is not RUNNING:
             # A task that outlived its call has no budget, no deadline and nobody to answer to.
             error = Error.of("CALL_CANCELLED", f"the call {above.request_id} has ended")
-            return Reply(status=Status.CANCELLED, error=error)
+            return await after_a_turn(Reply(status=Status.CANCELLED, error=error))
         now_ns = self.clock.now_ns()
         identity = Identity(above.user_id, above.tenant_id, above.session_id)
         arrival = self._reader.read(draft, identity, above, f"{above.request_id}.{number}", now_ns)
         if self.cluster is not None:
-            return await self.cluster.ask(arrival, parent)
+            return await after_a_turn(await self.cluster.ask(arrival, parent))
         # Only a call that an earlier life began can have made this one before.
         is_new = parent.top.leftovers is None
         opened = self.enter(arrival, parent, now_ns, None) if is_new else again(self, self._journal, parent, arrival, now_ns)
-        return opened if isinstance(opened, Reply) else await self.reply_of(opened)
+        return await (after_a_turn(opened) if isinstance(opened, Reply) else self.reply_of(opened))
 
     def count(self, parent: Call, usage: Usage) -> None:
         """Charge what a call used that an earlier life made: a tree has one budget for all its lives."""

@@ -1,10 +1,12 @@
-"""Waiting for tasks in an order that does not depend on hashes."""
+"""Tasks beside each other: waiting for many in an order that does not depend on hashes, and letting others have a turn."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 from typing import Final
+
+from comity.core.envelope import Reply
 
 CLOSE_S: Final = 5.0  # how long a node that closes waits for what it cancelled
 
@@ -27,3 +29,13 @@ async def all_ended(tasks: list[asyncio.Task[None]], *, within_s: float) -> None
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 await every
+
+
+async def after_a_turn(reply: Reply) -> Reply:
+    """Return a reply that was there at once after everybody else had a turn.
+
+    An agent that asks again whenever it is refused would otherwise hold the loop for ever: no other agent would run, and its
+    own deadline would never come.
+    """
+    await asyncio.sleep(0)
+    return reply

@@ -7,6 +7,7 @@ whole tree is put aside as it would be after a crash, and taken up when the answ
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Collection, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any
@@ -109,6 +110,7 @@ class Toolbox:
     async def _use(
         self, path: CallPath, call: Call, name: str, inputs: dict[str, Any], number: int, offered: Collection[str] | None
     ) -> Any:
+        await asyncio.sleep(0)  # an agent that uses tools in a loop must let others run, and its own deadline come
         _check_running(call)
         start_ns = self._clock.now_ns()
         request = self._request(call, name, inputs, path.recorder.new_span_id(), number)

@@ -38,6 +38,7 @@ def hand_off(path: CallPath, parent: Call, draft: Draft, expected: ExpectedOutpu
 
 
 async def _hand_off(path: CallPath, parent: Call, draft: Draft, expected: ExpectedOutput | None, number: int) -> Reply:
+    await asyncio.sleep(0)  # an agent that is refused and asks again must let others run, and its own deadline come
     if path.handoffs is None or path.cluster is not None:
         raise UnavailableError("this node cannot hand off inside a call; it shares its calls with others", code="NODE_CLOSED")
     desk, above = path.handoffs(), parent.request
