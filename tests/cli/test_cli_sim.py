@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
+
 
 def test_a_long_run_plays_one_node_and_several_and_names_what_it_never_reached(comity):
     ran = comity("sim", "--seeds", "10", "--complete")
@@ -24,3 +26,29 @@ def test_a_seed_of_the_long_run_is_the_seed_of_the_scenario_whose_turn_it_is(com
 
     assert digest("--seed", "2") == digest("--seed", "2", "--scenario", "nodes")
     assert digest("--seed", "3") == digest("--seed", "3", "--scenario", "mesh")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (("--seeds", "0"), "--seeds"),
+        (("--seed", "1", "--faults", "NodeCrsh:1"), "did you mean NodeCrash"),
+        (("--seed", "1", "--faults", "NodeCrash"), "such as NodeCrash:3"),
+        (("--faults", "NodeCrash:1"), "Name it with --seed"),
+        (("--scenario", "nothing"), "no scenario 'nothing'"),
+    ],
+)
+def test_what_cannot_be_played_is_wrong_usage(comity, wrong, told):
+    ran = comity("sim", *wrong)
+    assert ran.code == 2
+    assert told in ran.err
+
+
+def test_many_seeds_and_the_list_are_documents_too(comity):
+    told = json.loads(comity("sim", "--scenario", "mesh", "--seeds", "2", "--complete", "--json").out)
+    assert told["seeds"] == 2
+    assert told["calls"] >= 2 * told["calls_least"] >= 200
+    assert told["failures"] == []
+    assert any(one.startswith("fault ") for one in told["missing"])
+    assert all(count for name in ("faults", "marks", "transitions") for count in told[name].values())
+    assert "mesh" in json.loads(comity("sim", "--scenario", "list", "--json").out)["scenarios"]

@@ -83,6 +83,25 @@ def test_a_schedule_survives_being_written_down():
     assert parse_schedule("none") == parse_schedule("") == ()
 
 
-def test_a_probability_outside_its_bounds_is_refused():
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        Fault(kind=Kind.NODE_CRASH, probability=1.5)
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"kind": "NodeCrsh"}, "no fault 'NodeCrsh'; did you mean NodeCrash"),
+        ({"probability": 1.5}, "between 0 and 1"),
+        ({"count": 0}, "a count is at least 1"),
+        ({"from_ms": 10, "until_ms": 10}, "from_ms 10 is not before until_ms 10"),
+    ],
+)
+def test_a_fault_that_could_never_strike_is_refused(wrong, told):
+    with pytest.raises(ValueError, match=told):
+        Fault(**({"kind": Kind.NODE_CRASH} | wrong))
+
+
+def test_the_name_of_a_kind_does_for_the_kind():
+    assert hits(Fault(kind="NodeCrash", probability=1.0)) == hits(Fault(kind=Kind.NODE_CRASH, probability=1.0)) != []
+
+
+@pytest.mark.parametrize(("text", "told"), [("NodeCrsh:1", "did you mean NodeCrash"), ("NodeCrash", "such as NodeCrash:3")])
+def test_a_schedule_that_nobody_wrote_is_refused(text, told):
+    with pytest.raises(ValueError, match=told):
+        parse_schedule(text)

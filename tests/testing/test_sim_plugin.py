@@ -84,6 +84,49 @@ def test_a_seed_and_a_schedule_from_outside_replace_those_of_the_test(monkeypatc
     assert seen == [(77, [False, True, False])]
 
 
+async def holds(world: World) -> None:
+    world.strikes(Kind.AGENT_BUSY, "clerk")
+
+
+def blocks(world: World) -> None:
+    raise AssertionError("never reached")
+
+
+async def alone() -> None:
+    raise AssertionError("never reached")
+
+
+@pytest.mark.parametrize(
+    ("test", "settings", "told"),
+    [
+        (holds, {"seeds": 0}, "at least 1"),
+        (holds, {"seeds": ()}, "at least 1"),
+        (holds, {"faults": [Kind.NODE_CRASH]}, "a list of Fault"),
+        (holds, {"faults": Fault(kind=Kind.NODE_CRASH)}, "a list of Fault"),
+        (blocks, {}, "blocks must be an `async def`"),
+        (alone, {}, "whose first parameter is the World"),
+    ],
+)
+def test_what_would_test_nothing_is_refused_where_it_is_declared(test, settings, told):
+    with pytest.raises((TypeError, ValueError), match=told):
+        simulate(**settings)(test)
+
+
+def test_a_fault_bound_to_a_place_that_never_was_fails_the_test():
+    simulate(seeds=2, faults=[Fault(kind=Kind.AGENT_BUSY, where="cl*")])(holds)()
+    with pytest.raises(ValueError, match="could never strike at 'clark'; it could have struck at: clerk"):
+        simulate(seeds=2, faults=[Fault(kind=Kind.AGENT_BUSY, where="clark")])(holds)()
+
+
+def test_a_world_without_a_node_says_what_it_lacks():
+    @simulate(seeds=1)
+    async def test(world: World) -> None:
+        await world.call("A", "GO", user_id="u")
+
+    with pytest.raises(SimulationError, match="start a node first"):
+        test()
+
+
 def test_pytest_sees_the_other_parameters_as_fixtures(tmp_path):
     (tmp_path / "test_it.py").write_text(
         "import pytest\nfrom comity.testing import simulate\n"

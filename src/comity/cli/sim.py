@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from comity.cli.exits import Exit
+from comity.cli.calls import at_least_one
+from comity.cli.exits import CliError, Exit
 from comity.cli.output import Output
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scenario", metavar="NAME", default=IN_TURN, help=which)
     parser.add_argument("--seed", type=int, metavar="N", help="play this seed and show everything that happened")
     parser.add_argument("--faults", metavar="SCHEDULE", help="with --seed: only these firings, as a failure printed them")
-    parser.add_argument("--seeds", type=int, metavar="N", default=100, help="play so many seeds and report (100)")
+    parser.add_argument("--seeds", type=at_least_one, metavar="N", default=100, help="play so many seeds and report (100)")
     parser.add_argument("--first", type=int, metavar="N", default=0, help="the first of the seeds (0)")
     parser.add_argument(
         "--complete", action="store_true", help="fail if a fault, mark, refusal or transition was never reached"
@@ -33,16 +34,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, out: Output) -> Exit:
     """Play."""
-    from comity.cli.exits import CliError
     from comity.testing.scenarios import SCENARIOS
 
     if args.scenario == "list":
-        for name, play in SCENARIOS.items():
-            told = (play.scenario.__doc__ or "").strip().partition("\n")[0]
-            out.text(f"{name:<48} {told}")
+        told = {name: (play.scenario.__doc__ or "").strip().partition("\n")[0] for name, play in SCENARIOS.items()}
+        if out.is_json:
+            out.document({"scenarios": told})
+        else:
+            for name, line in told.items():
+                out.text(f"{name:<48} {line}")
         return Exit.OK
     if args.scenario != IN_TURN and args.scenario not in SCENARIOS:
         raise CliError(Exit.USAGE, f"no scenario {args.scenario!r}", hint="`comity sim --scenario list` lists them.")
+    if args.faults is not None and args.seed is None:
+        raise CliError(Exit.USAGE, "--faults is of one seed", hint="Name it with --seed, as the failure printed it.")
     return _one(args, out) if args.seed is not None else _many(args, out)
 
 
@@ -63,7 +68,10 @@ def _one(args: argparse.Namespace, out: Output) -> Exit:
     from comity.testing.faults import parse_schedule, schedule
     from comity.testing.scenarios import SCENARIOS
 
-    only = None if args.faults is None else parse_schedule(args.faults)
+    try:
+        only = None if args.faults is None else parse_schedule(args.faults)
+    except ValueError as error:
+        raise CliError(Exit.USAGE, f"--faults: {error}") from None
     outcome = SCENARIOS[_names(args, args.seed)[0]].run(args.seed, only=only)
     if out.is_json:
         out.document(
@@ -95,17 +103,27 @@ def _many(args: argparse.Namespace, out: Output) -> Exit:
     with out.busy(f"simulating {args.seeds:,} seeds"):
         report.run(range(args.first, args.first + args.seeds), lambda seed: _outcomes(args, seed))
     missing = _missing(args, report) if args.complete else []
-    for line in report.lines():
-        out.text(line)
+    failures = []
     for name, outcome in report.failed[:SEEDS_SHOWN]:
         play = SCENARIOS[name]
         smallest = shrink(outcome, lambda firings, seed=outcome.seed, play=play: play.run(seed, only=firings))  # type: ignore[misc]
-        out.text(f"\nseed {outcome.seed}: {outcome.failure}", style="bold red")
         command = f"comity sim --scenario {name} --seed {outcome.seed} --faults '{schedule(smallest.fired)}'"
-        out.text(f"see it again with the fewest faults: {command}", is_copied=True)
-    for one in missing:
-        out.text(f"never reached: {one}", style="bold red")
+        failures.append({"seed": outcome.seed, "failure": outcome.failure, "command": command})
+    if out.is_json:
+        out.document({**report.document(), "failures": failures, "missing": missing})
+    else:
+        _tell(report, failures, missing, out)
     return Exit.OK if not report.failed and not missing else Exit.NO_RESULT
+
+
+def _tell(report: Report, failures: list[dict[str, Any]], missing: list[str], out: Output) -> None:
+    for line in report.lines():
+        out.text(line)
+    for one in failures:
+        out.text(f"\nseed {one['seed']}: {one['failure']}", style="bold red")
+        out.text(f"see it again with the fewest faults: {one['command']}", is_copied=True)
+    for name in missing:
+        out.text(f"never reached: {name}", style="bold red")
 
 
 def _missing(args: argparse.Namespace, report: Report) -> list[str]:

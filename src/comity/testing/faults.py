@@ -13,7 +13,9 @@ from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
+from comity.core.registry import nearest
 from comity.testing.chance import stream
 
 
@@ -59,6 +61,18 @@ class Kind(StrEnum):
 
 
 BETWEEN_NODES: Final = frozenset(kind for kind in Kind if kind.startswith(("Message", "Partition")))
+EVERYWHERE: Final = "*"
+_PLACES_SHOWN: Final = 5
+
+
+def kind_of(name: str) -> Kind:
+    """Return the kind of this name."""
+    try:
+        return Kind(name)
+    except ValueError:
+        close = nearest(str(name), Kind)
+        hint = f"; did you mean {' or '.join(close)}?" if close else ""
+        raise ValueError(f"no fault {str(name)!r}{hint}") from None
 
 
 class Fault(Struct, frozen=True, kw_only=True):
@@ -66,7 +80,7 @@ class Fault(Struct, frozen=True, kw_only=True):
 
     kind: Kind
     probability: float = 0.02  # of each occasion
-    where: str = "*"  # a pattern: of an agent's address, a node's name, or `from>to` for messages
+    where: str = EVERYWHERE  # a pattern: of an agent's address, a node's or model's name, or `from>to` for messages
     count: int | None = None
     from_ms: float = 0.0
     until_ms: float = float("inf")
@@ -74,9 +88,14 @@ class Fault(Struct, frozen=True, kw_only=True):
     @classmethod
     def each(cls, *kinds: Kind | str, **more: Any) -> tuple[Fault, ...]:
         """Return a fault of each of these kinds, or of every kind if none is named; `more` goes to each."""
-        return tuple(cls(kind=Kind(kind), **more) for kind in kinds or Kind)
+        return tuple(cls(kind=kind_of(kind), **more) for kind in kinds or Kind)
 
     def __post_init__(self) -> None:
+        force_setattr(self, "kind", kind_of(self.kind))
+        if self.count is not None and self.count < 1:
+            raise ValueError(f"{self.kind}: a count is at least 1, not {self.count}")
+        if not self.from_ms < self.until_ms:
+            raise ValueError(f"{self.kind}: from_ms {self.from_ms:g} is not before until_ms {self.until_ms:g}")
         if not 0 <= self.probability <= 1:
             raise ValueError(f"{self.kind}: a probability lies between 0 and 1, not at {self.probability}")
 
@@ -95,8 +114,10 @@ def parse_schedule(text: str) -> tuple[Firing, ...]:
     """Read what `schedule` wrote."""
     firings = []
     for one in text.split(",") if text not in {"", "none"} else ():
-        kind, _, number = one.partition(":")
-        firings.append(Firing(Kind(kind), int(number)))
+        kind, _, number = one.strip().partition(":")
+        if not number.isdecimal():
+            raise ValueError(f"{one!r} is not a firing such as {Firing(Kind.NODE_CRASH, 3)}")
+        firings.append(Firing(kind_of(kind), int(number)))
     return tuple(firings)
 
 
@@ -117,6 +138,7 @@ class Faults:
     ) -> None:
         self.fired: list[Firing] = []
         self.is_healed = False
+        self.places: dict[Kind, set[str]] = {fault.kind: set() for fault in plan if fault.where != EVERYWHERE}
         self._seed = seed
         self._occasions: dict[Kind, int] = {}
         self._only = None if only is None else frozenset(only)
@@ -142,6 +164,8 @@ class Faults:
             return None
         number = self._occasions[kind] = self._occasions.get(kind, 0) + 1
         draw = self._chances[kind]()
+        if kind in self.places:
+            self.places[kind].add(where)
         if self._only is None and draw >= self._probable[kind]:  # as nearly always
             return None
         firing = Firing(kind, number)
@@ -170,3 +194,12 @@ class Faults:
         for firing in self.fired:
             found[firing.kind] = found.get(firing.kind, 0) + 1
         return found
+
+
+def check_places(plan: Iterable[Fault], places: dict[Kind, set[str]]) -> None:
+    """Raise if a fault was bound to a place that never was: a slip of the pen, and nothing would have been tested."""
+    for fault in plan:
+        if fault.where == EVERYWHERE or any(fnmatchcase(place, fault.where) for place in places[fault.kind]):
+            continue
+        there = ", ".join(sorted(places[fault.kind])[:_PLACES_SHOWN]) or "nowhere"
+        raise ValueError(f"{fault.kind} could never strike at {fault.where!r}; it could have struck at: {there}")

@@ -6,7 +6,7 @@ import gc
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
-from typing import Final
+from typing import Any, Final
 
 from comity.core import activation, breaker, call, handoff
 from comity.testing.faults import Kind
@@ -85,18 +85,29 @@ class Report:
         wanted = (step for step in TRANSITIONS if step[0] in machines and step not in UNREACHABLE)
         return found + [" ".join(step) for step in wanted if not self.transitions[step]]
 
+    def document(self) -> dict[str, Any]:
+        """Return the report for programs."""
+        counts = {"seeds": self.seeds, "calls": self.calls, "calls_least": self.calls_least or 0, "steps": self.steps}
+        return {**counts, "cpu_s": self.cpu_s, **self._tables()}
+
+    def _tables(self) -> dict[str, dict[str, int]]:
+        return {
+            "faults": {str(kind): count for kind, count in self.fired.items()},
+            "marks": dict(self.marks),
+            "refusals": dict(self.refusals),
+            "transitions": {" ".join(step): count for step, count in self.transitions.items()},
+        }
+
     def lines(self) -> list[str]:
         """Return the report for people."""
         rate = f"{self.calls / self.cpu_s:,.0f}" if self.cpu_s else "?"
         calls = f"{self.calls:,} calls, at least {self.calls_least or 0:,} in each"
         lines = [f"{self.seeds:,} seeds, {calls}; {self.steps:,} steps, {self.cpu_s:,.1f} s of one core: {rate} calls/s"]
-        lines += _table("faults", {str(kind): count for kind, count in self.fired.items()})
-        lines += _table("marks", self.marks)
-        lines += _table("refusals", self.refusals)
-        lines += _table("transitions", {" ".join(step): count for step, count in self.transitions.items()})
+        for title, found in self._tables().items():
+            lines += _table(title, found)
         return lines
 
 
-def _table(title: str, counts: dict[str, int] | Counter[str]) -> list[str]:
+def _table(title: str, counts: dict[str, int]) -> list[str]:
     rows = [f"  {count:>9,}  {name}" for name, count in sorted(counts.items(), key=lambda one: (-one[1], one[0]))]
     return ["", f"{title} ({len(counts)})", *rows]

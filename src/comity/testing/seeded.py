@@ -8,7 +8,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final
 
-from comity.testing.faults import Fault, Firing, parse_schedule, schedule
+from comity.testing.faults import Fault, Firing, Kind, check_places, parse_schedule, schedule
 from comity.testing.shrink import shrink
 from comity.testing.world import STEPS_MAX, Outcome, World
 
@@ -39,15 +39,26 @@ def simulate(
     async def test_nothing_is_lost(world): ...
     """
     numbers = range(seeds) if isinstance(seeds, int) else tuple(seeds)
+    if not numbers or not all(isinstance(number, int) for number in numbers):
+        raise ValueError(f"seeds is how many, at least 1, or the numbers themselves; not {seeds!r}")
+    if not isinstance(faults, Sequence) or not all(isinstance(fault, Fault) for fault in faults):
+        raise TypeError(f"faults is a list of Fault, as Fault.each(…) makes it; not {faults!r}")
 
     def decorate(test: Test) -> Callable[..., None]:
+        if not inspect.iscoroutinefunction(test) or not _own_parameters(test):
+            raise TypeError(f"{getattr(test, '__name__', test)} must be an `async def` whose first parameter is the World")
+        places: dict[Kind, set[str]] = {fault.kind: set() for fault in faults}
+
         @functools.wraps(test)
         def run(*arguments: Any, **fixtures: Any) -> None:
             __tracebackhide__ = True
 
             def play(seed: int, only: Iterable[Firing] | None) -> Outcome:
                 world = World(seed, faults=faults, only=only, is_swarm=is_swarm, steps_max=steps_max)
-                return world.run(lambda world: test(*arguments, world, **fixtures))
+                outcome = world.run(lambda world: test(*arguments, world, **fixtures))
+                for kind, seen in world.faults.places.items():
+                    places[kind] |= seen
+                return outcome
 
             asked, told = os.environ.get(SEED_VARIABLE), os.environ.get(FAULTS_VARIABLE)
             only = None if told is None else parse_schedule(told)
@@ -56,6 +67,8 @@ def simulate(
                 if not outcome.ok:
                     smallest = outcome if only is not None else shrink(outcome, functools.partial(play, seed))
                     raise SimulationError(explain(smallest, test)) from smallest.error
+            if asked is None and only is None:
+                check_places(faults, places)
 
         _hide_world(run, test)
         return run
@@ -91,8 +104,12 @@ def replay_command(outcome: Outcome, test: Test) -> str:
 def _hide_world(run: Callable[..., None], test: Test) -> None:
     """Let pytest see only the parameters that it must fill."""
     signature = inspect.signature(test)
-    parameters = list(signature.parameters.values())
-    is_method = bool(parameters) and parameters[0].name == "self"
-    kept = [*parameters[:1], *parameters[2:]] if is_method else parameters[1:]
+    world, *_ = _own_parameters(test)
+    kept = [parameter for parameter in signature.parameters.values() if parameter.name != world.name]
     run.__signature__ = signature.replace(parameters=kept, return_annotation=None)  # type: ignore[attr-defined]
     del run.__wrapped__  # type: ignore[attr-defined]
+
+
+def _own_parameters(test: Test) -> list[inspect.Parameter]:
+    """Return the parameters of a test but for `self`."""
+    return [parameter for name, parameter in inspect.signature(test).parameters.items() if name != "self"]
