@@ -18,6 +18,7 @@ def test_a_long_run_plays_one_node_and_several_and_names_what_it_never_reached(c
     assert re.search(r"\d+  lease takeover", ran.out)  # several
     assert re.search(r"\d+  handoff re-delivered", ran.out)
     assert "never reached: refusal TOOL_UNKNOWN" in ran.out  # each fiftieth seed provokes it
+    assert "Nothing that must hold was broken" in ran.out
 
 
 def test_a_seed_of_the_long_run_is_the_seed_of_the_scenario_whose_turn_it_is(comity):

@@ -292,9 +292,10 @@ async def test_tokens_spent_anywhere_in_the_tree_count_against_its_root(make_nod
 
 
 async def test_a_child_can_narrow_its_limits_and_never_raise_them(make_node):
-    boss, helper = Agent("BOSS"), Agent("HELP", limits=Limits(fan_out_max=2, calls_max=50))
+    boss, helper, plain = Agent("BOSS"), Agent("HELP", limits=Limits(fan_out_max=2, calls_max=50)), Agent("PLAIN")
     seen: list[Limits] = []
 
+    @plain.capability("LOOK")
     @helper.capability("LOOK")
     async def look(ctx: Context):
         seen.append(ctx.request.limits)
@@ -305,16 +306,18 @@ async def test_a_child_can_narrow_its_limits_and_never_raise_them(make_node):
         wider = Limits(depth_max=30, fan_out_max=1000, calls_max=100_000, tokens_max=10**9, timeout_ms_max=10**7)
         wide = await ctx.call("HELP", "LOOK", limits=wider)
         narrow = await ctx.call("HELP", "LOOK", limits=Limits(depth_max=1, calls_max=3))
-        return [wide.data, narrow.data]
+        plainly = await ctx.call("PLAIN", "LOOK", limits=wider)
+        return [wide.data, narrow.data, plainly.data]
 
-    mine = Limits(depth_max=3, calls_max=20, tokens_max=500)
-    async with make_node([boss, helper]) as node:
+    mine = Limits(depth_max=3, fan_out_max=5, calls_max=20, tokens_max=500, timeout_ms_max=40_000)
+    async with make_node([boss, helper, plain]) as node:
         reply = await node.call("BOSS", "PASS_ON", user_id="u", limits=mine)
 
-    assert all(mine.narrow(Limits()).allows(limits) for limits in seen)
+    bounds = ("depth_max", "fan_out_max", "calls_max", "tokens_max", "timeout_ms_max")
+    assert all(getattr(limits, bound) <= getattr(mine, bound) for limits in seen for bound in bounds)
     assert (seen[0].depth_max, seen[0].fan_out_max, seen[0].calls_max, seen[0].tokens_max) == (3, 2, 20, 500)
     assert (seen[1].depth_max, seen[1].calls_max) == (1, 3)
-    assert reply.data == [18, 2]  # 20 less the root and this call; 3 less this call
+    assert reply.data == [18, 2, 16]  # 20 less the root and this call; 3 less this call; 20 less the root and all three
 
 
 async def test_can_call_decides_whom_an_agent_may_call(make_node):

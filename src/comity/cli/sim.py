@@ -124,6 +124,8 @@ def _tell(report: Report, failures: list[dict[str, Any]], missing: list[str], ou
         out.text(f"see it again with the fewest faults: {one['command']}", is_copied=True)
     for name in missing:
         out.text(f"never reached: {name}", style="bold red")
+    if missing and not failures:
+        out.text("\nNothing that must hold was broken; what was never reached was not tested. More seeds reach more.")
 
 
 def _missing(args: argparse.Namespace, report: Report) -> list[str]:
