@@ -150,12 +150,12 @@ def test_a_process_can_be_cut_off_after_any_number_of_steps():
     assert run(work) == [0, 1, 2]
 
 
-def test_a_livelock_fails_instead_of_hanging():
+def test_a_livelock_fails_instead_of_hanging_and_names_who_goes_round():
     async def work(_):
         while True:
             await asyncio.sleep(0)
 
-    with pytest.raises(LivelockError):
+    with pytest.raises(LivelockError, match=rf"steps and no end; the last was of work, .*{__name__}\.py:\d+$"):
         run(work)
 
 

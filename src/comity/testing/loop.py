@@ -188,7 +188,7 @@ class SimLoop(asyncio.BaseEventLoop):
                 continue
             self.steps += 1
             if self.steps > self._steps_max:
-                raise LivelockError(f"{self._steps_max} steps and no end")
+                raise LivelockError(f"{self._steps_max} steps and no end{_where_it_stands(handle)}")
             handle._run()
         handle = None
 
@@ -266,3 +266,15 @@ def kill(life: Life) -> None:
 
 def _close(coroutine: Any) -> None:
     coroutine.close()
+
+
+def _where_it_stands(handle: asyncio.Handle) -> str:
+    """Return the place in a user's code that the task of this step waits at, for a message."""
+    task = getattr(handle._callback, "__self__", None)  # type: ignore[attr-defined]
+    awaited: Any = task.get_coro() if isinstance(task, SimTask) else None
+    found = ""
+    while (frame := getattr(awaited, "cr_frame", None)) is not None:
+        if not frame.f_globals.get("__name__", "").startswith(("comity.", "asyncio.")):
+            found = f"; the last was of {frame.f_code.co_name}, {frame.f_code.co_filename}:{frame.f_lineno}"
+        awaited = awaited.cr_await
+    return found
