@@ -30,9 +30,13 @@ def run(folder: Path) -> None:
     os.environ["COMITY_PROJECT"] = "checkout-service"
     specialist = subprocess.Popen([sys.executable, HERE / "specialist.py", folder])
     orchestrator = subprocess.Popen([sys.executable, HERE / "orchestrator.py", folder])
-    for process in (orchestrator, specialist):
-        if process.wait(timeout=90):
-            sys.exit(f"{process.args[1]} failed")
+    try:
+        for process in (orchestrator, specialist):
+            if process.wait(timeout=90):
+                sys.exit(f"{process.args[1]} failed")
+    finally:
+        for process in (orchestrator, specialist):
+            process.kill()  # if one failed, the other would wait for it; one that has ended is left alone
     places = ["--store", str(folder / "work.db"), "--guidance", str(folder / "project.yaml")]
     for audience in AUDIENCES:
         print(f"\n=== {audience}", flush=True)

@@ -1,5 +1,6 @@
 """What the index holds of a span, and how the tables are made."""
 
+import contextlib
 import sqlite3
 
 import pytest
@@ -55,3 +56,21 @@ def test_preparing_twice_changes_nothing_and_a_reader_cannot_write(tmp_path):
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
         reader.execute("DELETE FROM span_meta")
     reader.close()
+
+
+class _Contended(sqlite3.Connection):
+    """A file that another process is making at this moment: SQLite does not wait then, whatever its timeout."""
+
+    is_free = False
+
+    def execute(self, sql, *values):
+        if "journal_mode" in sql and not self.is_free:
+            self.is_free = True
+            raise sqlite3.OperationalError("database is locked")
+        return super().execute(sql, *values)
+
+
+def test_a_file_that_another_process_makes_at_the_same_moment_is_waited_for(tmp_path):
+    with contextlib.closing(sqlite3.connect(tmp_path / "spans.db", factory=_Contended, isolation_level=None)) as connection:
+        prepare(connection)
+        assert connection.execute("SELECT count(*) FROM span_meta").fetchone()[0] > 0

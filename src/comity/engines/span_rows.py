@@ -18,9 +18,9 @@ import msgspec
 
 from comity.core.span import INT64_MAX, INT64_MIN, Attributes, Event, Kind, Link, Span, SpanError, Status
 from comity.engines import span_compare
+from comity.engines.tables import BUSY_TIMEOUT_MS, patiently
 
 SCHEMA_VERSION: Final = 1
-BUSY_TIMEOUT_MS: Final = 10_000
 CACHE_KIB: Final = 65_536
 INDEXED_TEXT_CHARS: Final = 128
 
@@ -123,7 +123,7 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
 def prepare(connection: sqlite3.Connection) -> None:
     """Create the tables in a file that has none yet, or check that they are this program's."""
     for pragma in _PRAGMAS:
-        connection.execute(f"PRAGMA {pragma}")
+        patiently(lambda pragma=pragma: connection.execute(f"PRAGMA {pragma}"), BUSY_TIMEOUT_MS)  # type: ignore[misc]
     connection.execute("BEGIN IMMEDIATE")
     try:
         found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'span_meta'").fetchone()

@@ -126,16 +126,16 @@ def connect(path: Path, *, read_only: bool = False, busy_timeout_ms: int = BUSY_
     try:
         connection.execute(f"PRAGMA busy_timeout = {busy_timeout_ms}")
         if not read_only:
-            _patiently(lambda: _check_owner(connection), busy_timeout_ms)
+            patiently(lambda: _check_owner(connection), busy_timeout_ms)
             for pragma in PRAGMAS:
-                _patiently(lambda pragma=pragma: connection.execute(f"PRAGMA {pragma}"), busy_timeout_ms)  # type: ignore[misc]
+                patiently(lambda pragma=pragma: connection.execute(f"PRAGMA {pragma}"), busy_timeout_ms)  # type: ignore[misc]
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _patiently(step: Callable[[], object], patience_ms: int) -> None:
+def patiently(step: Callable[[], object], patience_ms: int) -> None:
     """Try a step again while another process makes the file: SQLite does not wait by itself when the mode changes."""
     give_up = time.monotonic() + patience_ms / 1000
     while True:
