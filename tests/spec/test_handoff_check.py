@@ -22,7 +22,7 @@ follow, Step, Work = handoff_check.follow, handoff_check.Step, handoff_check.Wor
 
 @pytest.fixture(scope="module")
 def traces():
-    return [handoff_check.of_run(SCENARIOS["handoffs"].run(seed).handed) for seed in range(25)]
+    return [handoff_check.of_run(SCENARIOS["handoffs"].run(seed).handed) for seed in range(14)]
 
 
 def test_what_simulated_nodes_wrote_is_a_behaviour_of_the_specification_and_takes_every_action(traces):

@@ -278,6 +278,7 @@ DEFECTS = (
         "EveryHandoffEnds",
         lambda: [mock.patch.object(handoff_queue, "_overdue", return_value=())],
         scenario="handoffs",
+        known=3,
     ),
 )
 

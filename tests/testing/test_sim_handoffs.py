@@ -20,7 +20,7 @@ from comity.testing.report import MACHINES
 from comity.testing.scenarios import SCENARIOS
 
 PLAY = SCENARIOS["handoffs"]
-SEEDS = range(40)
+SEEDS = range(20)
 
 
 @pytest.fixture(scope="module")
