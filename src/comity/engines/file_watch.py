@@ -72,16 +72,15 @@ class FileWatch:
                 ready = poller.poll(None if self._events is not None and not is_pending else POLL_S * 1000)
                 if any(descriptor == self._wake for descriptor, _ in ready):
                     return
-                is_gone = self._events is not None and _lost_a_folder(self._events)
-                now = self._look()
-                if is_pending or now != self._seen:
-                    self._seen = now
-                    is_pending = not self._tell()
-                if self._events is not None and (is_gone or not self._has_same_folder()):
+                if self._events is not None and (_lost_a_folder(self._events) or not self._has_same_folder()):
                     # The watch went with its folder; one made again under the name is another, even if it has the old number.
                     poller.unregister(self._events)
                     os.close(self._events)
                     self._events, self.is_push = None, False
+                now = self._look()  # after the above: who is told of a change can see how the next one will be noticed
+                if is_pending or now != self._seen:
+                    self._seen = now
+                    is_pending = not self._tell()
         finally:
             for descriptor in (self._wake, self._woken, self._events):
                 if descriptor is not None:
