@@ -9,6 +9,7 @@ disturb least.
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
@@ -33,6 +34,7 @@ def environment(name: str, requirement: str) -> str:
         venv.create(folder, with_pip=True, clear=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", requirement], check=True)
         (folder / ".ready").touch()
+        os.sync()  # what was installed is still being written, which would slow down a store that syncs
     return str(python)
 
 
