@@ -12,7 +12,7 @@ from comity import Node
 from comity.testing import VirtualClock, run_virtual
 
 # No deadline: a loaded machine is no defect. Tests that need more examples than this say so.
-settings.register_profile("suite", deadline=None, max_examples=30)
+settings.register_profile("suite", deadline=None, max_examples=20)
 settings.load_profile("suite")
 
 
