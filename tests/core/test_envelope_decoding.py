@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -42,6 +43,7 @@ from comity.errors import CODES, CallerError
 
 REQUEST = Request("r1", "ANL", "ANL_NPV", "u1", Limits(), 2_000, body=Raw(b'{"rate":0.1}'))
 REPLY = Reply.success({"npv": 1.5}, request_id="r1")
+FIELDS = {*Request.__struct_encode_fields__, *Reply.__struct_encode_fields__}
 
 
 def sent(envelope: Request | Reply, **changed: Any) -> bytes:
@@ -383,23 +385,33 @@ documents = st.recursive(
 )
 
 
-def survives(raw: bytes) -> None:
-    """Decoding gives an envelope or a CallerError with a stable code, and nothing else."""
+def flaws(raw: bytes) -> list[Any]:
+    """What one can hold against what came of the bytes: an envelope travels on as it is, an error says what is wrong where."""
+    found: list[Any] = []
     for decode in (decode_request, decode_reply):
         try:
             envelope = decode(raw)
         except CallerError as error:
-            if error.code not in CODES or not error.message:
-                pytest.fail(f"{error!r} says nothing")
-            msgspec.json.encode(error.facts.get("problems", ()))
+            found += [] if error.code in CODES else [error]
+            problems = error.facts.get("problems", ())
+            found += [problem for problem in problems if problem.path not in error.message or not is_place(problem.path, raw)]
         else:
-            assert decode(encode(envelope)) is not None
+            found += [] if decode(encode(envelope)) == envelope else [envelope]
+    return found
+
+
+def is_place(path: str, raw: bytes) -> bool:
+    """Whether a path begins at a field of an envelope, or at a key of what arrived."""
+    first = re.split(r"[.\[]", path, maxsplit=1)[0]
+    # Where the JSON breaks off after the number that is wrong, there is no telling under which key it was.
+    is_known = first in FIELDS | {"$", "?"} or path.startswith("[...]")
+    return is_known or f'"{first or path}'.encode() in raw
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=60) | st.text(max_size=60).map(lambda text: text.encode(errors="replace")))
 def test_no_bytes_whatsoever_make_a_decoder_raise_anything_else(raw):
-    survives(raw)
+    assert flaws(raw) == []
 
 
 FULL = [
@@ -445,7 +457,7 @@ def test_no_change_to_a_valid_envelope_makes_a_decoder_raise_anything_else(raw, 
     for place, length, piece in changes:
         at = place % (len(raw) + 1)
         raw = raw[:at] + piece + raw[at + length :]
-    survives(raw)
+    assert flaws(raw) == []
 
 
 @settings(max_examples=60, deadline=None)
@@ -455,4 +467,4 @@ def test_no_value_of_any_field_makes_a_decoder_raise_anything_else(envelope, dat
     changed = data.draw(
         st.dictionaries(st.sampled_from(names), documents | st.sampled_from(["0.8", "0.9", "error"]), max_size=3)
     )
-    survives(json.dumps(json.loads(encode(envelope)) | changed).encode())
+    assert flaws(json.dumps(json.loads(encode(envelope)) | changed).encode()) == []

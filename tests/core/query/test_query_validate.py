@@ -5,9 +5,12 @@ from comity.core.query.errors import Fault, QueryError
 
 
 def refusal(text):
-    with pytest.raises(QueryError) as caught:
-        validate(parse(text), text)
-    return caught.value
+    query = parse(text)
+    try:
+        validate(query, text)
+    except QueryError as error:
+        return error
+    return None
 
 
 @pytest.mark.parametrize(
@@ -35,7 +38,7 @@ def refusal(text):
     ],
 )
 def test_operands_of_one_type_make_sense(text):
-    validate(parse(text), text)
+    assert refusal(text) is None
 
 
 @pytest.mark.parametrize(
