@@ -43,9 +43,10 @@ def test_any_text_as_yaml_is_plain_data_or_a_declaration_error(tmp_path_factory,
     path.write_text(text, encoding="utf-8", newline="")
     try:
         value = read(path).value
-    except DeclarationError:
-        return
-    json.dumps(value, allow_nan=False)
+    except DeclarationError as error:
+        assert str(error).startswith(str(path))
+    else:
+        assert json.loads(json.dumps(value, allow_nan=False)) == value
 
 
 @pytest.mark.parametrize(
