@@ -125,6 +125,19 @@ def perform(shelf: Shelf, step: Step) -> Sequence[Record]:
     return outcome.records
 
 
+def perform_all(shelf: Shelf, records: Iterable[Record | Step]) -> tuple[list[Record], list[tuple[Handoff | None, Handoff]]]:
+    """Do the steps among the records; return the records with what the steps add in their place, and what was touched."""
+    written: list[Record] = []
+    touched: list[tuple[Handoff | None, Handoff]] = []
+    for record in records:
+        if isinstance(record, Step):
+            written += perform(shelf, record)
+            touched += record.touched
+        else:
+            written.append(record)
+    return written, touched
+
+
 def _change_all(shelf: Shelf, step: Step, changes: Iterable[tuple[Handoff, Change]]) -> list[Record]:
     outcomes: list[Outcome] = []
     touched: list[tuple[Handoff | None, Handoff]] = []

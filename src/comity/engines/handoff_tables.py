@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from comity.core.envelope import Reply, Request
 from comity.core.handoff import ENDED, Entry, Handoff, Question, State
-from comity.core.handoff_queue import Step, Want, perform
+from comity.core.handoff_queue import Step, Want, perform_all
 from comity.core.journal import HANDED_AT, Accepted, Settled, StoredCall, stored
 from comity.core.mailbox import TURNS
 from comity.engines import bulk
@@ -276,14 +276,7 @@ def perform_steps(
     """Do the steps among the records; return the records with what the steps add in their place, and who is to hear of it."""
     shelf = SqliteShelf(connection, gone, memory)
     shelf.prefetch(record.handoff_id for record in records if isinstance(record, Step) and record.handoff_id)
-    written: list[Any] = []
-    touched: list[tuple[Handoff | None, Handoff]] = []
-    for record in records:
-        if isinstance(record, Step):
-            written += perform(shelf, record)
-            touched += record.touched
-        else:
-            written.append(record)
+    written, touched = perform_all(shelf, records)
     shelf.close()
     for node_id in gone:
         shelf.listen(node_id, ())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from comity.core.handoff import Handoff, State
 from comity.core.handoff_holder import is_process, node_of
-from comity.core.handoff_queue import Step, perform
+from comity.core.handoff_queue import Step, perform_all
 from comity.core.journal import Record
 from comity.engines.bells import Heard, Rings, rings_of
 from comity.engines.handoffs import MemoryHandoffs, sweeps
@@ -43,15 +43,8 @@ class DiskHandoffs(MemoryHandoffs):
 
     def do(self, records: Sequence[Record | Step], gone: Collection[str]) -> tuple[list[Record], Rings]:
         """Do the steps among the records; return the records with what the steps add, and who is to hear of it."""
-        written: list[Record] = []
-        touched: list[tuple[Handoff | None, Handoff]] = []
         self._gone = gone
-        for record in records:
-            if isinstance(record, Step):
-                written += perform(self, record)
-                touched += record.touched
-            else:
-                written.append(record)
+        written, touched = perform_all(self, records)
         self._gone = ()
         for node_id in gone:
             self.listen(node_id, ())
