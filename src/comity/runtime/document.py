@@ -36,7 +36,15 @@ class Document(NamedTuple):
 def read(path: Path) -> Document:
     """Return the file's data. Raises `DeclarationError` if it cannot be read or is not what its name says."""
     text = _read_text(path)
-    value = _parse_json(text, path) if path.suffix.lower() == ".json" else _parse_yaml(text, path)
+    parse = _parse_json if path.suffix.lower() == ".json" else _parse_yaml
+    try:
+        value = parse(text, path)
+    except RecursionError:
+        raise _too_deep(path) from None
+    except DeclarationError:
+        raise
+    except ValueError:
+        raise DeclarationError(f"{path} holds a whole number with too many digits") from None
     _check_values(value, path)
     return Document(path, text, value)
 
@@ -97,12 +105,6 @@ def _parse_json(text: str, path: Path) -> Any:
         return json.loads(text, object_pairs_hook=unique, parse_constant=no_constant)
     except json.JSONDecodeError as error:
         raise DeclarationError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
-    except RecursionError:
-        raise _too_deep(path) from None
-    except DeclarationError:
-        raise
-    except ValueError:
-        raise _too_long(path) from None
 
 
 def _parse_yaml(text: str, path: Path) -> Any:
@@ -115,12 +117,6 @@ def _parse_yaml(text: str, path: Path) -> Any:
         raise DeclarationError(f"{place}: not YAML: {error.problem or error.context}") from None
     except yaml.YAMLError as error:  # characters YAML does not allow
         raise DeclarationError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
-    except RecursionError:
-        raise _too_deep(path) from None
-    except DeclarationError:
-        raise
-    except ValueError:
-        raise _too_long(path) from None
 
 
 def _check_events(text: str, path: Path) -> None:
@@ -147,10 +143,6 @@ def _check_values(document: Any, path: Path) -> None:
 
 def _too_deep(path: Path) -> DeclarationError:
     return DeclarationError(f"{path} is nested deeper than the {MANIFEST_NESTING_MAX} levels a registry file may have")
-
-
-def _too_long(path: Path) -> DeclarationError:
-    return DeclarationError(f"{path} holds a whole number with too many digits")
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # the C parser where it was built
