@@ -12,6 +12,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from json_parts import is_part
 
 from comity.core.limits import ITEMS_MAX, NESTING_MAX, REPLY_BYTES_MAX
 from comity.core.payload import Problem
@@ -131,17 +132,6 @@ PIECES = (
 )
 TOKENS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
 ANY_TEXT = st.text(st.characters(exclude_categories=())) | TOKENS
-
-
-def is_part(part: Any, whole: Any) -> bool:
-    """Whether nothing in `part` contradicts `whole`: numbers and literals equal, strings and arrays from the start."""
-    if isinstance(whole, dict):
-        return isinstance(part, dict) and all(key in whole and is_part(part[key], whole[key]) for key in part)
-    if isinstance(whole, list):
-        return isinstance(part, list) and len(part) <= len(whole) and all(map(is_part, part, whole))
-    if isinstance(whole, str):
-        return isinstance(part, str) and whole.startswith(part)
-    return type(part) is type(whole) and part == whole
 
 
 @settings(deadline=None, max_examples=100)

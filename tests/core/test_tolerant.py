@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from json_parts import is_part
 
 from comity.core.limits import NESTING_MAX
 from comity.core.reply.repair import Repair
@@ -63,17 +64,6 @@ def encodings(draw: st.DrawFn, values: st.SearchStrategy[Any]) -> tuple[Any, str
         separators=draw(st.sampled_from([None, (",", ":"), (" , ", " : ")])),
     )
     return value, text
-
-
-def is_part(part: Any, whole: Any) -> bool:
-    """Whether nothing in `part` contradicts `whole`: numbers and literals equal, strings and arrays from the start."""
-    if isinstance(whole, dict):
-        return isinstance(part, dict) and all(key in whole and is_part(part[key], whole[key]) for key in part)
-    if isinstance(whole, list):
-        return isinstance(part, list) and len(part) <= len(whole) and all(map(is_part, part, whole))
-    if isinstance(whole, str):
-        return isinstance(part, str) and whole.startswith(part)
-    return type(part) is type(whole) and part == whole
 
 
 def follow(value: Any, path: tuple[str | int, ...]) -> Any:
