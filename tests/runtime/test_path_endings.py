@@ -121,9 +121,9 @@ async def test_cancel_from_the_root_reaches_the_leaf(make_node):
         assert not handle.cancel()
 
 
-async def test_a_caller_that_stops_waiting_cancels_what_it_called(make_node):
-    ended: list[str] = []
-    boss, helper = Agent("BOSS"), Agent("HELP")
+def slow_helper(ended: list[str]) -> Agent:
+    """An agent that takes a minute, and tells when it was ended."""
+    helper = Agent("HELP")
 
     @helper.capability("SLOW")
     async def slow():
@@ -131,6 +131,13 @@ async def test_a_caller_that_stops_waiting_cancels_what_it_called(make_node):
             await asyncio.sleep(60)
         finally:
             ended.append("helper")
+
+    return helper
+
+
+async def test_a_caller_that_stops_waiting_cancels_what_it_called(make_node):
+    ended: list[str] = []
+    boss, helper = Agent("BOSS"), slow_helper(ended)
 
     @boss.capability("IMPATIENT")
     async def impatient(ctx: Context):
@@ -148,14 +155,7 @@ async def test_a_caller_that_stops_waiting_cancels_what_it_called(make_node):
 
 async def test_calls_left_behind_by_a_finished_parent_end_with_it(make_node):
     ended: list[str] = []
-    boss, helper = Agent("BOSS"), Agent("HELP")
-
-    @helper.capability("SLOW")
-    async def slow():
-        try:
-            await asyncio.sleep(60)
-        finally:
-            ended.append("helper")
+    boss, helper = Agent("BOSS"), slow_helper(ended)
 
     @boss.capability("FORGETFUL")
     async def forgetful(ctx: Context):
