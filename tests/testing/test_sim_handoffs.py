@@ -71,13 +71,19 @@ async def pair(world, **more):
     return boss, worker, manager, AsyncHandoffReceiver("o11y", ["look"], node=worker.node, **more)
 
 
+async def handed_to_one_who_waits(boss, worker, manager, receiver):
+    """Hand off a second after the receiver began to wait for work, and return what it took."""
+    taking = asyncio.ensure_future(worker.within(receiver.take()))
+    await asyncio.sleep(1)
+    await boss.within(manager.create_handoff("o11y", "look", handoff_id="h"))
+    (taken,) = await taking
+    return taken
+
+
 def test_one_process_hears_what_another_handed_off_and_the_other_its_result():
     async def scenario(world):
         boss, worker, manager, receiver = await pair(world)
-        taking = asyncio.ensure_future(worker.within(receiver.take()))
-        await asyncio.sleep(1)
-        await boss.within(manager.create_handoff("o11y", "look", handoff_id="h"))
-        (taken,) = await taking
+        taken = await handed_to_one_who_waits(boss, worker, manager, receiver)
         waiting = asyncio.ensure_future(boss.within(manager.await_result("h")))
         await worker.within(receiver.complete(taken.id, 7))
         assert (await waiting).result == 7
@@ -142,10 +148,7 @@ def test_who_does_not_hear_a_ring_looks_by_himself_after_a_while():
 
     async def scenario(world):
         boss, worker, manager, receiver = await pair(world)
-        taking = asyncio.ensure_future(worker.within(receiver.take()))
-        await asyncio.sleep(1)
-        await boss.within(manager.create_handoff("o11y", "look", handoff_id="h"))
-        (taken,) = await taking
+        taken = await handed_to_one_who_waits(boss, worker, manager, receiver)
         waited.append(world.loop.time() - 1)
         await worker.within(receiver.complete(taken.id))
 
