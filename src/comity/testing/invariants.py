@@ -359,8 +359,9 @@ def _standing(handoff: Handoff | None) -> str:
 
 
 Check = Callable[[Observed, Any], str]
+Checks = tuple[tuple[str, Check], ...]
 
-ON_ACCEPTED: Final[tuple[tuple[str, Check], ...]] = (
+ON_ACCEPTED: Final[Checks] = (
     ("AuditComplete", caller_is_written),
     ("IsolationHolds", isolation_holds),
     ("LimitsOnlyShrink", limits_only_shrink),
@@ -368,38 +369,38 @@ ON_ACCEPTED: Final[tuple[tuple[str, Check], ...]] = (
     ("NoCycle", no_cycle),
     ("BudgetConserved", budget_conserved),
 )
-ON_GIVEN_UP: Final[tuple[tuple[str, Check], ...]] = ON_ACCEPTED[:-1]  # on its way, so it was not begun and costs nothing
-ON_TOOL_ACCEPTED: Final[tuple[tuple[str, Check], ...]] = ON_ACCEPTED[:3]
-ON_REPEATED: Final[tuple[tuple[str, Check], ...]] = (("SettledOnce", accepted_once),)
-ON_ENDED: Final[tuple[tuple[str, Check], ...]] = (
+ON_GIVEN_UP: Final[Checks] = ON_ACCEPTED[:-1]  # on its way, so it was not begun and costs nothing
+ON_TOOL_ACCEPTED: Final[Checks] = ON_ACCEPTED[:3]
+ON_REPEATED: Final[Checks] = (("SettledOnce", accepted_once),)
+ON_ENDED: Final[Checks] = (
     ("AuditComplete", ended_was_written),
     ("SettledOnce", settled_once),
     ("NoLateSuccess", no_late_success),
     ("BudgetConserved", tokens_conserved),
 )
-ON_RESULT: Final[tuple[tuple[str, Check], ...]] = (("SingleActivation", written_by_holder),)
-ON_APPENDED: Final[tuple[tuple[str, Check], ...]] = (("AuditComplete", tree_ends_together),)
-ON_QUEUED: Final[tuple[tuple[str, Check], ...]] = (
+ON_RESULT: Final[Checks] = (("SingleActivation", written_by_holder),)
+ON_APPENDED: Final[Checks] = (("AuditComplete", tree_ends_together),)
+ON_QUEUED: Final[Checks] = (
     ("FanOutBounded", fan_out_bounded),
     ("BoundedPendingCalls", bounded_pending_calls),
     ("NoDeadlock", no_deadlock),
 )
-ON_STARTED: Final[tuple[tuple[str, Check], ...]] = (("SingleActivation", single_activation),)
-ON_USED: Final[tuple[tuple[str, Check], ...]] = (
+ON_STARTED: Final[Checks] = (("SingleActivation", single_activation),)
+ON_USED: Final[Checks] = (
     ("AuditPrecedesEffect", audit_precedes_effect),
     ("EffectAtMostOnce", effect_at_most_once),
 )
-ON_TOLD: Final[tuple[tuple[str, Check], ...]] = (("AuditComplete", reply_is_written), ("SettledOnce", told_once))
-ON_HANDED: Final[tuple[tuple[str, Check], ...]] = (
+ON_TOLD: Final[Checks] = (("AuditComplete", reply_is_written), ("SettledOnce", told_once))
+ON_HANDED: Final[Checks] = (
     ("NoLostHandoff", is_changed_from_where_it_stood),
     ("NoLostHandoff", stays_ended),
     ("NoLostHandoff", is_somewhere),
     ("NoLostHandoff", is_changed_by_its_holder),
     ("AuditComplete", ends_with_its_call),
 )
-ON_QUEUE_WRITTEN: Final[tuple[tuple[str, Check], ...]] = (("NoLostHandoff", all_are_kept),)
-ON_ACKNOWLEDGED: Final[tuple[tuple[str, Check], ...]] = (("NoLostHandoff", acknowledged_is_written),)
-ON_SHOWN: Final[tuple[tuple[str, Check], ...]] = (("NoLostHandoff", shown_is_written),)
+ON_QUEUE_WRITTEN: Final[Checks] = (("NoLostHandoff", all_are_kept),)
+ON_ACKNOWLEDGED: Final[Checks] = (("NoLostHandoff", acknowledged_is_written),)
+ON_SHOWN: Final[Checks] = (("NoLostHandoff", shown_is_written),)
 
 # What holds after every event, and what must come about once faults stop.
 INVARIANTS: Final = tuple(

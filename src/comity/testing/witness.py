@@ -15,7 +15,7 @@ from comity.core.journal import Accepted, Document, Late, Noted, Paused, Record,
 from comity.core.limits import TIMEOUT_MS_CEILING
 from comity.core.tool import Tool
 from comity.testing import invariants
-from comity.testing.invariants import Check, Ended, Handed, Told, Used, ViolationError
+from comity.testing.invariants import Checks, Ended, Handed, Told, Used, ViolationError
 from comity.testing.loop import Life
 from comity.testing.observed import Observed, Running, Written
 
@@ -292,7 +292,7 @@ class Witness:
     def _note(self, life: Life, what: str, about: str) -> None:
         self._world.trace.add(self._world.loop.time(), str(life), what, about)
 
-    def _ask(self, checks: Sequence[tuple[str, Check]], about: Any, request_id: str) -> None:
+    def _ask(self, checks: Checks, about: Any, request_id: str) -> None:
         observed = self.observed
         for name, check in checks:
             if why := check(observed, about):
