@@ -284,7 +284,8 @@ class Node:
         identity = Identity(user_id, tenant_id, session_id, parent_session_id)
         remote = None if traceparent is None else trace_context.read(traceparent, tracestate)
         if path.cluster is not None and (request_id is None or is_id(request_id)):
-            errand = path.cluster.start(draft, identity, request_id, _rights(tools), remote, log)
+            errand = path.cluster.errand(draft, identity, request_id, _rights(tools), remote, log)
+            path.cluster.start(errand)
             return CallHandle(path, errand, log, errand.arrival.request.request_id)
         opened = path.open_root(draft, identity, request_id, rights=_rights(tools), log=log, remote=remote)
         if isinstance(opened, Call):

@@ -157,7 +157,7 @@ class CallPath:
     ) -> Reply:
         """Call for a user and return the reply."""
         if self.cluster is not None and is_id(request_id or "new"):
-            return await self.cluster.call(draft, identity, request_id, rights, remote)
+            return await self.cluster.run(self.cluster.errand(draft, identity, request_id, rights, remote))
         opened = self.open_root(draft, identity, request_id, rights=rights, remote=remote)
         if isinstance(opened, Call):
             return await self.reply_of(opened)

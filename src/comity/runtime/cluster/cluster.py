@@ -115,38 +115,32 @@ class Cluster:
 
     # --- asking ---
 
-    def start(
+    def errand(
         self,
         draft: Draft,
         identity: Identity,
         request_id: str | None,
         rights: frozenset[str],
         remote: TraceContext | None,
-        log: EventLog,
+        log: EventLog | None = None,
     ) -> Errand:
-        """Begin a call by a user that a handle holds."""
-        errand = self._errand(draft, identity, request_id, rights, remote, log)
-        errand.task = self.loop.create_task(self._run(errand), name=errand.arrival.request.request_id)
-        return errand
+        """Return a call by a user, to be run; `log` is that of the handle which holds it."""
+        now_ns = self._clock.now_ns()
+        if request_id is None:
+            request_id = self.ids.new_request(now_ns // 1_000_000)[0]
+        return Errand(self.path.arrive(draft, identity, request_id, now_ns, remote), None, rights, remote, log)
 
-    async def call(
-        self,
-        draft: Draft,
-        identity: Identity,
-        request_id: str | None,
-        rights: frozenset[str],
-        remote: TraceContext | None,
-    ) -> Reply:
-        """Call for a user and return the reply."""
-        return await self._run(self._errand(draft, identity, request_id, rights, remote, None))
+    def start(self, errand: Errand) -> None:
+        """Run an errand in the background."""
+        errand.task = self.loop.create_task(self.run(errand), name=errand.arrival.request.request_id)
 
     async def ask(self, arrival: Arrival, parent: Call) -> Reply:
         """Call on behalf of a call under way and return the reply."""
-        return await self._run(Errand(arrival, parent))
+        return await self.run(Errand(arrival, parent))
 
     async def go_on(self, request: Request) -> Reply:
         """Go on with a call by a user that was put aside, wherever its agent is by now."""
-        return await self._run(Errand(self.arrival(request), None))
+        return await self.run(Errand(self.arrival(request), None))
 
     def arrival(self, request: Request) -> Arrival:
         """Return a request that was checked before, with what this node knows of its target."""
@@ -155,21 +149,7 @@ class Cluster:
         capability = None if agent is None else agent.capabilities.get(request.capability)
         return Arrival(request, bytes(request.body), agent, capability, (), "")
 
-    def _errand(
-        self,
-        draft: Draft,
-        identity: Identity,
-        request_id: str | None,
-        rights: frozenset[str],
-        remote: TraceContext | None,
-        log: EventLog | None,
-    ) -> Errand:
-        now_ns = self._clock.now_ns()
-        if request_id is None:
-            request_id = self.ids.new_request(now_ns // 1_000_000)[0]
-        return Errand(self.path.arrive(draft, identity, request_id, now_ns, remote), None, rights, remote, log)
-
-    async def _run(self, errand: Errand) -> Reply:
+    async def run(self, errand: Errand) -> Reply:
         """Ask wherever the agent is, and again where it went if it moves, until there is a reply."""
         request = errand.arrival.request
         self._errands[request.request_id] = errand
