@@ -65,6 +65,7 @@ def test_what_is_fetched_decides_what_can_be_found(query, ids):
         ("{ span.f > 2.9 || span.f < 1 }", [1]),
         ("{ span.f = 3 && span.f != nil }", [1, 3]),
         ("{ span.f + 0 = 3 }", [1, 3]),
+        ("{ span.f != 7.0 && span.f != 8.0 && span.a != 7 && span.a != 8 }", [1, 2]),
         ("{ span.f > 1ns }", []),
         ("{ span.f > 1ns && span.f != nil }", [1, 2, 3]),
     ],

@@ -1,7 +1,9 @@
+import sys
+
 import pytest
 from query_world import span
 
-from comity.core.query import QueryError, parse, search
+from comity.core.query import QueryError, parse, prefilter, search
 from comity.core.query.search import ServiceStats
 from comity.core.query.values import Duration
 from comity.core.span import Kind, Status
@@ -153,3 +155,32 @@ def test_a_metrics_function_is_left_out_of_a_search_and_what_it_would_measure_is
         '{ name = "b" } | avg_over_time(span.none)',
     ):
         assert search(query, [spans]) == search('{ name = "b" }', [spans])
+
+
+def calls_to_answer(query, attributes):
+    """How many function calls it takes to plan a search and to run it over one span."""
+    calls, before = 0, sys.getprofile()
+
+    def count(_frame, event, _argument):
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        prefilter(query)
+        assert search(query, [[span(1, attributes=attributes)]]).traces
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+@pytest.mark.parametrize("joint", [" && ", " || "])
+@pytest.mark.parametrize(
+    ("whole", "part"), [("{{ {} }}", ".a{n} = {n}"), ("{{ {} }}", "!(.a{n} != {n})"), ("{}", "{{ .a{n} = {n} }}")]
+)
+def test_the_work_for_a_query_grows_as_its_conditions_and_not_as_their_square(whole, part, joint):
+    def calls_for(count):
+        query = parse(whole.format(joint.join(part.format(n=n) for n in range(count))))
+        return calls_to_answer(query, {f"a{n}": n for n in range(count)})
+
+    assert calls_for(80) < 4.4 * calls_for(20)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from comity.core.query import ast
 from comity.core.query.normalize import normalize
@@ -63,6 +63,8 @@ class Exists:
     span: Condition
 
 
+_Chained = TypeVar("_Chained", ast.Expression, ast.Spanset, ast.Pipeline | ast.PipelineOperation)
+_CHAINS = ast.Binary | ast.SpansetOperation | ast.PipelineOperation
 Condition = Leaf | AllOf | AnyOf | Exists
 ANYTHING = AllOf(())
 
@@ -87,7 +89,7 @@ def _prefilter(root: ast.Pipeline | ast.PipelineOperation | ast.MetricsOperand) 
         case ast.Pipeline():
             return _of_pipeline(root, ())
         case ast.PipelineOperation():
-            return Prefilter(_joined(root.op, _prefilter(root.left).trace, _prefilter(root.right).trace), None)
+            return Prefilter(_joined(root.op, (_prefilter(side).trace for side in _operands(root))), None)
         case ast.MetricsQuery():
             if isinstance(root.aggregate, ast.Compare):
                 return Prefilter(_of_pipeline(root.pipeline, ()).trace, None)
@@ -113,7 +115,7 @@ def _of_pipeline(pipeline: ast.Pipeline, measured: tuple[ast.Field, ...]) -> Pre
                 expression = normalize(stage.expression)
                 if is_judged:
                     on_one_span.append(_necessary(expression))
-                is_local &= not any(map(_needs_whole_trace, _fields(expression)))
+                is_local &= not _needs_whole_trace(expression)
             case ast.SpansetOperation():
                 on_trace.append(_of_spanset(stage))
                 is_local = False
@@ -125,29 +127,41 @@ def _of_pipeline(pipeline: ast.Pipeline, measured: tuple[ast.Field, ...]) -> Pre
 
 def _of_spanset(node: ast.Spanset) -> Condition:
     if isinstance(node, ast.SpansetOperation):
-        return _joined(node.op, _of_spanset(node.left), _of_spanset(node.right))
+        return _joined(node.op, map(_of_spanset, _operands(node)))
     span = _necessary(normalize(node.expression))
     return ANYTHING if span == ANYTHING else Exists(span)
 
 
-def _joined(op: str, left: Condition, right: Condition) -> Condition:
+def _joined(op: str, parts: Iterable[Condition]) -> Condition:
     if op[0] == "!":
-        return right  # that nothing is related to it holds all the more if there is nothing else
-    return _any([left, right]) if op == "||" else _all([left, right])
+        return list(parts)[-1]  # that nothing is related to it holds all the more if there is nothing else
+    return _any(parts) if op == "||" else _all(parts)
 
 
 def _necessary(node: ast.Expression) -> Condition:
     """Return a condition that holds wherever the expression, in executable form, is true."""
     match node:
-        case ast.Binary("&&"):
-            return _all([_necessary(node.left), _necessary(node.right)])
-        case ast.Binary("||"):
-            return _any([_necessary(node.left), _necessary(node.right)])
+        case ast.Binary("&&" | "||"):
+            return _joined(node.op, map(_necessary, _operands(node)))
         case ast.Binary(op, ast.Attribute() | ast.IntrinsicField() as field, ast.Literal() as literal) if op in ast.COMPARISONS:
             return _comparison(op, field, literal.value)
         case ast.Attribute():
             return Leaf(node)
     return ANYTHING
+
+
+def _operands(chain: _Chained) -> list[_Chained]:
+    """Return what one operator joins, from left to right, however the chain was nested."""
+    assert isinstance(chain, _CHAINS)
+    found: list[_Chained] = []
+    todo: list[_Chained] = [chain]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, _CHAINS) and node.op == chain.op:
+            todo += (node.right, node.left)
+        else:
+            found.append(node)
+    return found
 
 
 def _comparison(op: str, field: ast.Field, value: Any) -> Condition:
@@ -199,16 +213,12 @@ def _any(parts: Iterable[Condition]) -> Condition:
     return kept[0] if len(kept) == 1 else AnyOf(kept)
 
 
-def _fields(node: ast.Expression) -> Iterable[ast.Field]:
+def _needs_whole_trace(node: ast.Expression) -> bool:
     match node:
-        case ast.Attribute() | ast.IntrinsicField():
-            yield node
+        case ast.IntrinsicField():
+            return node.intrinsic in _WHOLE_TRACE
         case ast.Unary():
-            yield from _fields(node.operand)
+            return _needs_whole_trace(node.operand)
         case ast.Binary():
-            yield from _fields(node.left)
-            yield from _fields(node.right)
-
-
-def _needs_whole_trace(field: ast.Field) -> bool:
-    return isinstance(field, ast.IntrinsicField) and field.intrinsic in _WHOLE_TRACE
+            return _needs_whole_trace(node.left) or _needs_whole_trace(node.right)
+    return False

@@ -7,11 +7,12 @@ Two forms exist: `value_of` for a field or computed value, and `holds` for a con
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from comity.core.query import ast
 from comity.core.query.ast import Intrinsic, Scope
-from comity.core.query.fetch import ABSENT, EXISTS, Condition, Request, conditions_of, is_apart
+from comity.core.query.fetch import ABSENT, EXISTS, Condition, Request, conditions_of, is_apart, key_of, place_of, placed
 from comity.core.query.operators import COMPARE, Test, apply, make_test, scalar_test
 from comity.core.query.trace import Trace
 from comity.core.query.values import NUMERIC, Duration, Type, Undefined, alone, type_of, wrap
@@ -124,13 +125,54 @@ def _on_either(name: str, own: Value, inherited: Value) -> Value:
     return lambda span, trace: own(span, trace) if name in span.attributes else inherited(span, trace)
 
 
+@dataclass(frozen=True, slots=True)
+class _Lookup:
+    """What lets the values of one place through: any of the tests. `number_types` are those of the constants in them."""
+
+    tests: tuple[Test, ...]
+    number_types: frozenset[type]
+
+
+_NOT_LOOKED_UP = _Lookup((), frozenset())
+
+
+def _lookup(conditions: Iterable[Condition]) -> _Lookup:
+    equal: dict[type, set[Any]] = {}
+    others: dict[tuple[str, type, ast.Literal], Any] = {}
+    is_exact = False
+    for condition in conditions:
+        assert condition.literal is not None
+        constant = condition.literal.value
+        if isinstance(condition.field, ast.IntrinsicField):
+            constant = _as_stored(condition.field.intrinsic, constant)
+        else:
+            is_exact = True
+        kind = _kind(constant)
+        if condition.op == "=":  # all of one type are one test, so that a value costs the same however many there are
+            equal.setdefault(kind, set()).update(constant if isinstance(constant, tuple) else (constant,))
+        else:
+            others[condition.op, kind, condition.literal] = constant
+    tests = [scalar_test("=", tuple(members), exact_type=is_exact) for members in equal.values()]
+    tests += [scalar_test(op, constant, exact_type=is_exact) for (op, _, _), constant in others.items()]
+    return _Lookup(tuple(tests), _NUMBERS & (equal.keys() | {kind for _, kind, _ in others}))
+
+
+def _kind(constant: Any) -> type:
+    return type(constant[0] if isinstance(constant, tuple) else constant)
+
+
 class Compiler:
     """Compiles the expressions of one query, knowing what the whole query fetches."""
 
-    __slots__ = ("request",)
+    __slots__ = ("_asked", "_lookups", "_requires_every_field", "request")
 
     def __init__(self, request: Request) -> None:
         self.request = request
+        self._requires_every_field = request.requires_every_field
+        self._asked = request.asked()
+        self._lookups = {
+            place: None if conditions is None else _lookup(conditions) for place, conditions in request.by_place().items()
+        }
 
     # values
 
@@ -153,21 +195,25 @@ class Compiler:
     def _read(self, field: ast.Field) -> Value:
         """Return the function that reads what the query has been handed of a field; see `fetch`."""
         if isinstance(field, ast.Attribute) and field.scope is Scope.NONE:
-            own, inherited = (ast.Attribute(scope, field.name) for scope in (Scope.SPAN, Scope.RESOURCE))
-            return _on_either(field.name, self._read(own), self._read(inherited))
-        conditions = self.request.lets_through(field)
-        if conditions is None:
+            return _on_either(field.name, *map(self._read, placed(field)))
+        lookup = self._lookup_of(field)
+        if lookup is None:
             return field_value(field)
-        tests = [_looked_up(condition) for condition in conditions]
+        tests = lookup.tests
         if (several := lists_of(field)) is not None:
             values = several
             return lambda span, trace: next((v for v in values(span, trace) if any(test(v) for test in tests)), None)
         read = _raw(field)
         return lambda span, trace: _handed_over(read(span, trace), tests)
 
+    def _lookup_of(self, field: ast.Field) -> _Lookup | None:
+        """Return what lets values of the field through, or None if every value is seen; an attribute has a scope here."""
+        return self._lookups[place_of(field)] if key_of(field) in self._asked else _NOT_LOOKED_UP
+
     def measured(self, field: ast.Field) -> Value:
         """Return the function that reads what a metrics function measures: what was handed over, if it was asked for."""
-        return self._read(field) if self.request.asks_value_of(field) else field_value(field)
+        is_asked_for = field not in self.request.selected and self._asked.get(key_of(field), set()) - {ABSENT}
+        return self._read(field) if is_asked_for else field_value(field)
 
     def label_of(self, field: ast.Field) -> Value:
         """Return the function that reads a label of a series; an intrinsic is read anew unless all fields were found."""
@@ -224,34 +270,31 @@ class Compiler:
         return either
 
     def _compared(self, op: str, field: ast.Field, literal: ast.Literal) -> Predicate:
-        if not self.request.asks_for(field):
+        if key_of(field) not in self._asked:
             return lambda _span, _trace: False
         if literal.value is None:
             return _existence(field, wanted=op == "!=")
         if isinstance(field, ast.IntrinsicField):
             return _tested(field, op, literal)
         if field.scope is Scope.NONE:
-            own, inherited = (
-                self._compared(op, ast.Attribute(scope, field.name), literal) for scope in (Scope.SPAN, Scope.RESOURCE)
-            )
-            name = field.name
-            return lambda span, trace: own(span, trace) if name in span.attributes else inherited(span, trace)
+            return _on_either(field.name, *(self._compared(op, one, literal) for one in placed(field)))
         test = self._judgement(op, field, literal)
         if (several := lists_of(field)) is not None:
             values = several
             return lambda span, trace: any(map(test, values(span, trace)))
-        read = field_value(field) if is_apart(field) and self.request.lets_through(field) is None else _raw(field)
+        read = field_value(field) if is_apart(field) and self._lookup_of(field) is None else _raw(field)
         return lambda span, trace: test(read(span, trace))
 
     def _judgement(self, op: str, field: ast.Attribute, literal: ast.Literal) -> Test:
         """Return the test of an attribute's value, of which the query is handed only what some condition lets through."""
         loose = make_test(op, literal.value, exact_type=False)
-        conditions = self.request.lets_through(field)
-        if conditions is None:
+        lookup = self._lookup_of(field)
+        if lookup is None:
             return loose
-        tests = [_looked_up(condition) for condition in conditions]
+        tests = lookup.tests
         exact = scalar_test(op, literal.value, exact_type=True)
-        if _number_types(literal) and any(_number_types(c.literal) - _number_types(literal) for c in conditions):
+        own = _kind(literal.value)
+        if own in _NUMBERS and lookup.number_types - {own}:
             return lambda value: loose(_handed_over(value, tests))
         # What satisfies this very condition was let through by it, so that only arrays need a closer look.
         return lambda value: loose(_handed_over(value, tests)) if type(value) is tuple else exact(value)
@@ -269,7 +312,7 @@ class Compiler:
                 return False
 
         guarded = passes if _may_be_undefined(node) else condition
-        if not self.request.requires_every_field:
+        if not self._requires_every_field:
             return guarded
         keys = {c.key for c in conditions_of(node)}
         # A conjunction about events is about one event, not about one event each.
@@ -282,7 +325,7 @@ class Compiler:
     def fetches(self) -> Predicate | None:
         """Return whether a span is fetched at all, or None if every span is."""
         groups = [self._found(conditions) for conditions in self.request.by_field().values()]
-        if self.request.requires_every_field:
+        if self._requires_every_field:
             return lambda span, trace: all(found(span, trace) for found in groups)
         if not self.request.requires_any_field:
             return None
@@ -295,29 +338,15 @@ class Compiler:
         if len(tests) < len(conditions):
             read = self._read(field)
             tests.append(lambda span, trace: read(span, trace) is not None)
-        enough = all if self.request.requires_every_field else any
+        enough = all if self._requires_every_field else any
         return lambda span, trace: enough(test(span, trace) for test in tests)
 
 
-def _looked_up(condition: Condition) -> Test:
-    assert condition.literal is not None
-    constant, is_exact = condition.literal.value, isinstance(condition.field, ast.Attribute)
-    if isinstance(condition.field, ast.IntrinsicField):
-        constant = _as_stored(condition.field.intrinsic, constant)
-    return scalar_test(condition.op, constant, exact_type=is_exact)
-
-
-def _handed_over(value: Any, tests: list[Test]) -> Any:
+def _handed_over(value: Any, tests: tuple[Test, ...]) -> Any:
     """Return what is seen of a value. An array of which one element is left cannot be told from that element."""
     if type(value) is not tuple:
-        return value if any(test(value) for test in tests) else None
+        return value if value is not None and any(test(value) for test in tests) else None
     return alone(tuple(element for element in value if any(test(element) for test in tests)))
-
-
-def _number_types(literal: ast.Literal | None) -> frozenset[type]:
-    value = None if literal is None else literal.value
-    first = value[0] if isinstance(value, tuple) else value
-    return frozenset({type(first)}) & _NUMBERS
 
 
 def _tested(field: ast.IntrinsicField, op: str, literal: ast.Literal) -> Predicate:

@@ -48,9 +48,10 @@ APART: dict[ast.Scope, frozenset[str]] = {
     ast.Scope.RESOURCE: frozenset({"k8s.cluster.name", "k8s.namespace.name", "k8s.pod.name", "k8s.container.name"}),
 }
 _ALWAYS_THERE = (ast.Scope.RESOURCE, "service.name")
-_EITHER = frozenset({ast.Scope.SPAN, ast.Scope.RESOURCE})  # where an attribute without a scope may be
 
 Key = tuple[str, str]
+Place = tuple[str, str | None]
+"""What is looked up together: a field that is alone by its key, the other attributes of a scope without a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,25 +115,26 @@ class Request:
             for c in self.conditions
         )
 
-    def asks_for(self, found: ast.Field) -> bool:
-        """Return whether any condition names the field."""
-        return any(_names(condition, found) for condition in self.conditions)
+    def asked(self) -> dict[Key, set[str]]:
+        """Return what is asked of each field; of one without a scope also under the scopes where it is looked up."""
+        found: dict[Key, set[str]] = {}
+        for condition in self.conditions:
+            for one in {condition.field, *placed(condition.field)}:
+                found.setdefault(key_of(one), set()).add(condition.op)
+        return found
 
-    def asks_value_of(self, found: ast.Field) -> bool:
-        """Return whether a condition other than its absence names the field, and nothing selects it."""
-        return found not in self.selected and any(_names(c, found) and c.op != ABSENT for c in self.conditions)
-
-    def lets_through(self, found: ast.Field) -> tuple[Condition, ...] | None:
-        """Return the conditions one of which a value must satisfy to be seen, or None if every value is.
-
-        An attribute has a scope here; one asked for without is looked up on the span and on its resource.
-        """
-        if not self.asks_for(found):
-            return ()
-        together = [condition for condition in self.conditions if _is_with(condition.field, found)]
-        if any(condition.op in (READ, EXISTS) for condition in together):
-            return None
-        return tuple(condition for condition in together if condition.op != ABSENT)
+    def by_place(self) -> dict[Place, tuple[Condition, ...] | None]:
+        """Return the conditions of each place one of which a value must satisfy to be seen, or None if every value is."""
+        found: dict[Place, list[Condition]] = {}
+        for condition in self.conditions:
+            for one in placed(condition.field):
+                found.setdefault(place_of(one), []).append(condition)
+        return {
+            place: None
+            if any(condition.op in (READ, EXISTS) for condition in together)
+            else tuple(condition for condition in together if condition.op != ABSENT)
+            for place, together in found.items()
+        }
 
 
 def key_of(found: ast.Field) -> Key:
@@ -147,25 +149,18 @@ def is_apart(found: ast.Attribute) -> bool:
     return found.name in APART.get(found.scope, ())
 
 
-def _names(condition: Condition, found: ast.Field) -> bool:
-    if isinstance(condition.field, ast.Attribute) and isinstance(found, ast.Attribute):
-        return condition.field.name == found.name and _is_in(condition.field, found.scope)
-    return condition.key == key_of(found)
+def placed(found: ast.Field) -> tuple[ast.Field, ...]:
+    """Return the field in the places where it is looked up: without a scope, on the span and on its resource."""
+    if isinstance(found, ast.Attribute) and found.scope is ast.Scope.NONE:
+        return ast.Attribute(ast.Scope.SPAN, found.name), ast.Attribute(ast.Scope.RESOURCE, found.name)
+    return (found,)
 
 
-def _is_in(asked: ast.Attribute, scope: ast.Scope) -> bool:
-    return asked.scope is scope or (asked.scope is ast.Scope.NONE and scope in _EITHER)
-
-
-def _is_with(asked: ast.Field, found: ast.Field) -> bool:
-    """Return whether the two are looked up together."""
-    if not isinstance(asked, ast.Attribute) or not isinstance(found, ast.Attribute):
-        return key_of(asked) == key_of(found)
-    if not _is_in(asked, found.scope):
-        return False
-    asked_there = ast.Attribute(found.scope, asked.name)
-    alone = any(is_apart(one) or key_of(one) == _ALWAYS_THERE for one in (asked_there, found))
-    return not alone or asked.name == found.name
+def place_of(found: ast.Field) -> Place:
+    """Return with what a field is looked up; an attribute has a scope here."""
+    key = key_of(found)
+    is_alone = isinstance(found, ast.IntrinsicField) or is_apart(found) or key == _ALWAYS_THERE
+    return key if is_alone else (key[0], None)
 
 
 def plan_fetch(root: ast.Pipeline | ast.PipelineOperation) -> Request:
@@ -212,23 +207,24 @@ def _collect_stages(stages: tuple[ast.Stage, ...], request: Request) -> None:
         request.selected.extend(condition.field for condition in shown.conditions)
 
 
-def conditions_of(node: ast.Expression) -> Iterator[Condition]:
-    """Yield the plain conditions of an expression in executable form."""
-    match node:
-        case ast.Attribute() | ast.IntrinsicField():
-            yield Condition(node)
-        case ast.Unary():
-            yield from conditions_of(node.operand)
-        case ast.Binary(op, ast.Attribute() | ast.IntrinsicField() as found, ast.Literal() as literal) | ast.Binary(
-            op, ast.Literal() as literal, ast.Attribute() | ast.IntrinsicField() as found
-        ) if op in ast.COMPARISONS:
-            if literal.value is None:
-                yield Condition(found, ABSENT if op == "=" else EXISTS)
-            else:
-                yield Condition(found, op, literal)
-        case ast.Binary():
-            yield from conditions_of(node.left)
-            yield from conditions_of(node.right)
+def conditions_of(expression: ast.Expression) -> Iterator[Condition]:
+    """Yield the plain conditions of an expression in executable form, from left to right."""
+    todo = [expression]
+    while todo:
+        match todo.pop():
+            case ast.Attribute() | ast.IntrinsicField() as found:
+                yield Condition(found)
+            case ast.Unary(_, operand):
+                todo.append(operand)
+            case ast.Binary(op, ast.Attribute() | ast.IntrinsicField() as found, ast.Literal() as literal) | ast.Binary(
+                op, ast.Literal() as literal, ast.Attribute() | ast.IntrinsicField() as found
+            ) if op in ast.COMPARISONS:
+                if literal.value is None:
+                    yield Condition(found, ABSENT if op == "=" else EXISTS)
+                else:
+                    yield Condition(found, op, literal)
+            case ast.Binary(_, left, right):
+                todo += (right, left)
 
 
 def _has_alternatives(node: ast.Expression) -> bool:

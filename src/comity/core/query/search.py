@@ -10,7 +10,7 @@ from msgspec import Struct
 from comity.core.query import ast
 from comity.core.query.errors import Fault, QueryError
 from comity.core.query.evaluate import Value, absence, field_value
-from comity.core.query.fetch import ABSENT
+from comity.core.query.fetch import ABSENT, placed
 from comity.core.query.parse import parse
 from comity.core.query.pipeline import CompiledPipeline, Spanset
 from comity.core.query.trace import Trace
@@ -153,10 +153,10 @@ class _Shown:
         request = pipeline.request
         reads: dict[str, tuple[ast.Field, Value]] = {}
         for condition in request.conditions:
-            for field in _placed(condition.field):
+            for field in placed(condition.field):
                 read = absence(field) if condition.op == ABSENT else pipeline.compiler.value_of(field)
                 reads.setdefault(str(field), (field, read))
-        reads |= {str(field): (field, field_value(field)) for one in request.selected for field in _placed(one)}
+        reads |= {str(field): (field, field_value(field)) for one in request.selected for field in placed(one)}
         self._name = next((read for field, read in reads.values() if _intrinsic(field) is ast.Intrinsic.NAME), None)
         self._fields = sorted(
             (
@@ -174,13 +174,6 @@ class _Shown:
             attributes=tuple(pair for pair in values if pair[1] is not None),
             shows_name=self._name is not None and self._name(span, trace) is not None,
         )
-
-
-def _placed(field: ast.Field) -> tuple[ast.Field, ...]:
-    """Return the field in the places where it is looked up, all of which are shown."""
-    if isinstance(field, ast.Attribute) and field.scope is ast.Scope.NONE:
-        return ast.Attribute(ast.Scope.SPAN, field.name), ast.Attribute(ast.Scope.RESOURCE, field.name)
-    return (field,)
 
 
 def _intrinsic(field: ast.Field) -> ast.Intrinsic | None:
