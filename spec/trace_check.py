@@ -84,7 +84,6 @@ class State:
     """The state of the specification, as far as records show it."""
 
     seats: Mapping[str, Seat]
-    grace_ms: int
     calls: dict[str, Call] = field(default_factory=dict)
     at: dict[str, dict[Call, None]] = field(default_factory=dict)  # open calls in this life, by target
     now_ms: int = 0
@@ -308,7 +307,7 @@ def _settle(state: State, record: Record) -> tuple[str, str] | None:
             return "LimitsOnlyShrink", why
     status, tokens = str(record["status"]), record.get("tokens") or 0
     if call.deadline_at is not None and not call.is_tool:
-        if status in ENDED_WELL and record["at_ms"] > call.deadline_at + state.grace_ms:
+        if status in ENDED_WELL and record["at_ms"] > call.deadline_at + GRACE_MS:
             return "NoLateSuccess", f"a success {record['at_ms'] - call.deadline_at} ms after its deadline"
         passed_on = any(one.status == "timeout" for one in call.below)
         if status == "timeout" and record["at_ms"] < call.deadline_at and not passed_on:
@@ -411,7 +410,6 @@ def check(
     records: Sequence[Record],
     *,
     seats: Mapping[str, Seat] | None = None,
-    grace_ms: int = GRACE_MS,
     skew_ms: int = 0,
     is_complete: bool = False,
 ) -> Breach | None:
@@ -421,7 +419,7 @@ def check(
     the clocks of several nodes may differ. `is_complete` says that nothing comes after the trace, so that every call must have
     ended.
     """
-    state = State(seats=seats or {}, grace_ms=grace_ms)
+    state = State(seats=seats or {})
     numbered = enumerate(records)
     for _, batch in groupby(numbered, key=lambda pair: pair[1].get("batch", pair[0])):
         ended: list[tuple[int, Call]] = []

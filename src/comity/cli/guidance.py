@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from comity.ports import GuidanceSource
 
 HELP = "show people's guidance to agents, check a path against it, ask and answer questions, change it"
-FOLDER = ".comity"
 EMPTY = "says nothing yet. `comity guidance set constraint ID RULE --scope 'src/**'` adds a rule, `guidance ask` a question."
 SEVERITIES = ("blocking", "warning", "advisory")
 PRIORITIES = ("critical", "high", "normal", "low")

@@ -19,7 +19,6 @@ PAUSED_MS: Final = 30 * 60 * 1000
 EXPIRED_MS: Final = 24 * 60 * 60 * 1000
 TURNS_MAX: Final = 1_000
 FACTS_MAX: Final = 1_000
-LAST_TURNS_DEFAULT: Final = 5
 SUMMARY_CHARS_MAX: Final = 2_000
 
 

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -35,12 +35,11 @@ class Lag(Struct, frozen=True):
 class Watchdog:
     """Watches one event loop."""
 
-    def __init__(self, calls: Mapping[str, Call], *, threshold_ms: int, on_lag: Callable[[Lag], None] | None = None) -> None:
+    def __init__(self, calls: Mapping[str, Call], *, threshold_ms: int) -> None:
         self.lags: deque[Lag] = deque(maxlen=LAGS_KEPT_MAX)
         self.is_parked = True
         self._calls = calls
         self._threshold_s = threshold_ms / 1000
-        self._on_lag = on_lag
         self._loop = asyncio.get_running_loop()
         self._beat = time.monotonic()
         self._awake = threading.Event()
@@ -101,5 +100,3 @@ class Watchdog:
             lag.capability,
             lag.blocked_ms,
         )
-        if self._on_lag is not None:
-            self._on_lag(lag)

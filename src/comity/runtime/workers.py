@@ -23,8 +23,6 @@ if TYPE_CHECKING:  # slow to import, and few nodes have work for another process
     from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnProcess
 
-_Job = tuple[Callable[..., Any], dict[str, Any]]
-
 
 class Worker:
     """One process and the pipe to it."""
@@ -67,8 +65,8 @@ class Worker:
 class Workers:
     """The worker processes of one node, at most one per core busy at a time."""
 
-    def __init__(self, most: int | None = None) -> None:
-        self._places = asyncio.Semaphore(most or os.cpu_count() or 1)
+    def __init__(self) -> None:
+        self._places = asyncio.Semaphore(os.cpu_count() or 1)
         self._idle: list[Worker] = []
 
     async def run(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:

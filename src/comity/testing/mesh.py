@@ -239,14 +239,14 @@ def _failure(chance: random.Random) -> str:
     return chance.choice((*transient, "TARGET_FAILED", "TARGET_FAILED", "TARGET_MISCONFIGURED"))
 
 
-async def mesh(world: World, nodes: int = 1, roots: int = ROOTS, *, is_clustered: bool = False) -> None:
+async def mesh(world: World, nodes: int = 1, *, is_clustered: bool = False) -> None:
     """Several users on several nodes, all at once."""
     made = agents(world)
     for _ in range(nodes):
         await world.node(made, tools=TOOLS, is_clustered=is_clustered)
     drawer, chance = Drawer(world), world.stream("users")
     spread_s = world.knob(0.0, 0.2, 2.0)
-    numbers = range(roots)
+    numbers = range(ROOTS)
     while numbers:
         await asyncio.gather(*(_user(world, drawer, number, spread_s * chance.random()) for number in numbers))
         few = world.witness.calls < CALLS_MIN
