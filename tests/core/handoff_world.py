@@ -61,8 +61,8 @@ def made(request_id: str = "h-1", lane: str = "default\x1fo11y", made_by: str = 
     return Handoff(request=asked, lane=lane, made_by=made_by, result_trace_id=asked.trace_id)
 
 
-def offered(request_id: str = "h-1", **more: Any) -> Handoff:
-    return done(None, Offer(made(request_id, **more)))
+def offered() -> Handoff:
+    return done(None, Offer(made()))
 
 
 def done(handoff: Handoff | None, *changes: Change, now_ms: int = NOW + 10) -> Handoff:

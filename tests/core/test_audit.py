@@ -18,9 +18,9 @@ entries = st.tuples(st.sampled_from([kind.value for kind in Kind]), st.integers(
 )
 
 
-def chained(some: list[bytes], *, first_id: int = 1, previous: str = GENESIS) -> list[Stored]:
-    rows = []
-    for row_id, entry in enumerate(some, first_id):
+def chained(some: list[bytes]) -> list[Stored]:
+    rows, previous = [], GENESIS
+    for row_id, entry in enumerate(some, 1):
         rows.append(seal(row_id, entry, previous))
         previous = rows[-1][3]
     return rows

@@ -13,9 +13,9 @@ KEY = b"k" * 32
 CLAIMS = Claims("ANL", "r.1", "ann", "default", "s", ("ORC",), 1_000)
 
 
-def refused(token, *, key=KEY, now_ms=0) -> str:
+def refused(token, *, now_ms=0) -> str:
     with pytest.raises(RefusedError) as caught:
-        verify(token, key, now_ms=now_ms)
+        verify(token, KEY, now_ms=now_ms)
     return caught.value.code
 
 

@@ -17,8 +17,8 @@ def scenario(name="base", npv=17_206.82, **more):
     return Assessed(name=name, npv=npv, **(fields | more))
 
 
-def text_of(*scenarios, rate=0.12, outlook=OUTLOOK, notes=(), request="Help me"):
-    return render("Case", request, rate, scenarios, outlook, notes)
+def text_of(*scenarios, rate=0.12, outlook=OUTLOOK, request="Help me"):
+    return render("Case", request, rate, scenarios, outlook, ())
 
 
 def test_the_seed_flows_are_shown_with_what_they_really_give():

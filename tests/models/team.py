@@ -43,5 +43,5 @@ def results(agent):
     return [one for one in prompts(agent)[-1].messages if isinstance(one, ToolResult)]
 
 
-def offered(agent, index=0):
-    return [tool.name for tool in prompts(agent)[index].tools]
+def offered(agent):
+    return [tool.name for tool in prompts(agent)[0].tools]

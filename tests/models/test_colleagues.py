@@ -13,8 +13,8 @@ from comity.models.colleagues import CallArguments
 from comity.testing import Answer, VirtualClock, run_virtual, tool_call
 
 
-def definition(agent, name="call_agent"):
-    return next(tool for tool in prompts(agent)[0].tools if tool.name == name)
+def definition(agent):
+    return next(tool for tool in prompts(agent)[0].tools if tool.name == "call_agent")
 
 
 def test_the_tool_is_the_seeds_and_lists_whom_and_for_what():
@@ -175,8 +175,8 @@ def test_a_callee_that_sends_the_work_back_again_is_not_asked_a_third_time():
 # --- passing control ---
 
 
-def pass_on(agent_id, message="yours"):
-    return tool_call("transfer_to_agent", agent_id=agent_id, message=message)
+def pass_on(agent_id):
+    return tool_call("transfer_to_agent", agent_id=agent_id, message="yours")
 
 
 def test_a_transfer_passes_control_and_the_others_answer_is_the_answer():

@@ -329,10 +329,10 @@ def test_partial_text_is_kept_without_personal_data_where_it_is_stored():
 # --- who watches ---
 
 
-def watched(agents, **more):
+def watched(agents):
     async def main():
         async with Node(agents, clock=VirtualClock(), lag_ms=None) as node:
-            handle = node.start_call(agents[0].id, "message", message="hello", user_id="u1", **more)
+            handle = node.start_call(agents[0].id, "message", message="hello", user_id="u1")
             seen = [event async for event in handle.events()]
             return seen, await handle.reply()
 

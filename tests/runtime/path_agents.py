@@ -11,17 +11,17 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def chain_to(leaf, capability: str = "GO") -> list[Agent]:
+def chain_to(leaf) -> list[Agent]:
     """TOP → MIDDLE → LEAF, where the leaf runs `leaf`."""
     top, middle, bottom = Agent("TOP"), Agent("MIDDLE"), Agent("LEAF")
 
-    @top.capability(capability)
+    @top.capability("GO")
     async def go_top(ctx: Context):
-        return (await ctx.call("MIDDLE", capability)).data
+        return (await ctx.call("MIDDLE", "GO")).data
 
-    @middle.capability(capability)
+    @middle.capability("GO")
     async def go_middle(ctx: Context):
-        return (await ctx.call("LEAF", capability)).data
+        return (await ctx.call("LEAF", "GO")).data
 
-    bottom.capability(capability)(leaf)
+    bottom.capability("GO")(leaf)
     return [top, middle, bottom]

@@ -106,12 +106,12 @@ async def test_fan_out_counts_calls_under_way_not_calls_made(make_node):
         assert (await node.call("BOSS", "ONE_BY_ONE", user_id="u")).data == 7
 
 
-def mutual(concurrency: int = 64) -> tuple[list[Agent], list[str]]:
+def mutual() -> tuple[list[Agent], list[str]]:
     """Two agents that each ask the other, for ever."""
     said: list[str] = []
     agents = []
     for me, other in (("A", "B"), ("B", "A")):
-        agent = Agent(me, concurrency=concurrency)
+        agent = Agent(me)
 
         @agent.capability("ASK")
         async def ask(ctx: Context, _me: str = me, _other: str = other):

@@ -9,8 +9,6 @@ import time
 from comity import Agent, Context, Node, Status
 from comity.errors import CallerError
 
-READY = b"x"
-
 
 def square(n: int) -> dict[str, int]:
     return {"square": n * n, "pid": os.getpid()}
@@ -31,9 +29,9 @@ def spin_for_ever(pipe: str) -> None:
         time.sleep(0)
 
 
-def agent_with(function, **more) -> Agent:
+def agent_with(function) -> Agent:
     agent = Agent("A")
-    agent.capability("GO", run_in="process", **more)(function)
+    agent.capability("GO", run_in="process")(function)
     return agent
 
 

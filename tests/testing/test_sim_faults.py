@@ -7,9 +7,9 @@ import pytest
 from comity.testing.faults import Fault, Faults, Firing, Kind, parse_schedule, schedule
 
 
-def hits(*plan, only=None, where="n1", times=1_000, seed=1, **more):
-    faults = Faults(seed, plan, only, **more)
-    return [number for number in range(1, times + 1) if faults.strikes(Kind.NODE_CRASH, where, number / 1000) is not None]
+def hits(*plan, only=None, where="n1"):
+    faults = Faults(1, plan, only)
+    return [number for number in range(1, 1_001) if faults.strikes(Kind.NODE_CRASH, where, number / 1000) is not None]
 
 
 def test_a_probability_is_about_kept():

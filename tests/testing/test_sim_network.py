@@ -11,8 +11,8 @@ from comity.testing import Fault, Kind, World
 from comity.testing.network import LEASES, SimLeases
 
 
-def deliveries(*faults, messages=50, cut=(), pause=False, kill=False):
-    """Send numbered messages from n1 to n2 and return those that arrived, in order."""
+def deliveries(*faults, cut=()):
+    """Send fifty numbered messages from n1 to n2 and return those that arrived, in order."""
     arrived = []
 
     async def scenario(world):
@@ -22,11 +22,9 @@ def deliveries(*faults, messages=50, cut=(), pause=False, kill=False):
             await end.open(str(lives[name]), lambda sender, message: arrived.append((sender, int(message))))
         if cut:
             world.network.cut(cut, 1_000)
-        for number in range(messages):
+        for number in range(50):
             ends["n1"].send("n2.1", b"%d" % number)
             await asyncio.sleep(0.01)
-        lives["n2"].is_paused = pause
-        lives["n2"].is_dead = kill
         await asyncio.sleep(20)
 
     outcome = World(1, faults=faults).run(scenario)

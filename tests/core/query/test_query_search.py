@@ -11,9 +11,9 @@ from comity.core.span import Kind, Status
 SECOND = 10**9
 
 
-def trace(number, *, start_s=0, spans=1, **fields):
+def trace(number, *, start_s=0, spans=1):
     return [
-        span(n, None if n == 1 else 1, trace_id=number, start_ns=start_s * SECOND, end_ns=(start_s + n) * SECOND, **fields)
+        span(n, None if n == 1 else 1, trace_id=number, start_ns=start_s * SECOND, end_ns=(start_s + n) * SECOND)
         for n in range(1, spans + 1)
     ]
 
