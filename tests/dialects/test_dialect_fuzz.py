@@ -81,23 +81,17 @@ def is_told_or_understood_for_good(kind, raw):
 
 
 @pytest.mark.parametrize("kind", DECODERS)
-def test_any_value_is_read_or_refused(kind):
-    @thorough
-    @given(JSON)
-    def check(value):
-        assert is_told_or_understood_for_good(kind, value)
-
-    check()
+@thorough
+@given(value=JSON)
+def test_any_value_is_read_or_refused(kind, value):
+    assert is_told_or_understood_for_good(kind, value)
 
 
 @pytest.mark.parametrize("kind", DECODERS)
-def test_any_text_and_any_bytes_are_read_or_refused(kind):
-    @thorough
-    @given(st.text(max_size=30) | st.binary(max_size=30))
-    def check(raw):
-        assert is_told_or_understood_for_good(kind, raw)
-
-    check()
+@thorough
+@given(raw=st.text(max_size=30) | st.binary(max_size=30))
+def test_any_text_and_any_bytes_are_read_or_refused(kind, raw):
+    assert is_told_or_understood_for_good(kind, raw)
 
 
 def places_in(value, path=()):
