@@ -51,6 +51,19 @@ class SimIds(SystemIds):
 
 
 @contextlib.contextmanager
+def replaced(*twins: tuple[object, str, Any]) -> Iterator[None]:
+    """Let twins stand where attributes of these names are, until the end."""
+    originals = [getattr(where, name) for where, name, _ in twins]
+    for where, name, twin in twins:
+        setattr(where, name, twin)
+    try:
+        yield
+    finally:
+        for (where, name, _), original in zip(twins, originals, strict=True):
+            setattr(where, name, original)
+
+
+@contextlib.contextmanager
 def sealed(seed: int, loop: SimLoop) -> Iterator[None]:
     """Give code that does not ask its ports the time and chance of the simulation all the same.
 
@@ -64,7 +77,7 @@ def sealed(seed: int, loop: SimLoop) -> Iterator[None]:
     def nanoseconds() -> int:
         return EPOCH_NS + round(loop.time() * 1e9)
 
-    replaced: tuple[tuple[Any, str, Any], ...] = (
+    twins = (
         (time, "time", seconds),
         (time, "monotonic", loop.time),
         (time, "perf_counter", loop.time),
@@ -78,14 +91,10 @@ def sealed(seed: int, loop: SimLoop) -> Iterator[None]:
     was_collecting = gc.isenabled()
     gc.disable()  # when it runs depends on everything allocated before, and it may run code
     random.seed(f"{seed}:random")
-    originals = [getattr(module, name) for module, name, _ in replaced]
-    for module, name, twin in replaced:
-        setattr(module, name, twin)
     try:
-        yield
+        with replaced(*twins):
+            yield
     finally:
-        for (module, name, _), original in zip(replaced, originals, strict=True):
-            setattr(module, name, original)
         random.setstate(state)
         if was_collecting:
             gc.enable()

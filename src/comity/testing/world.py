@@ -29,7 +29,7 @@ from comity.core.journal import Record
 from comity.errors import UnavailableError
 from comity.ports import Model
 from comity.runtime.cluster.cluster import SWEEP_MS
-from comity.testing.chance import EPOCH_NS, sealed, stream
+from comity.testing.chance import EPOCH_NS, replaced, sealed, stream
 from comity.testing.faults import Fault, Faults, Firing, Kind
 from comity.testing.faulty_model import FaultyModel
 from comity.testing.invariants import GRACE_MS, Handed, ViolationError
@@ -411,22 +411,15 @@ class World:
             return outcome
 
         log = logging.getLogger("comity")
-        replaced: tuple[tuple[Any, str, Any], ...] = (
+        twins = (
             (activation_module, "advance", advance),
             (Breaker, "_move", moved),
             (handoff, "_move", handed),
             (node_module, "key_for", lambda _: key),
             (log, "disabled", True),
         )
-        with sealed(self.seed, self.loop):
-            originals = [getattr(where, name) for where, name, _ in replaced]
-            for where, name, twin in replaced:
-                setattr(where, name, twin)
-            try:
-                yield
-            finally:
-                for (where, name, _), original in zip(replaced, originals, strict=True):
-                    setattr(where, name, original)
+        with sealed(self.seed, self.loop), replaced(*twins):
+            yield
 
     def _outcome(self, error: BaseException | None) -> Outcome:
         invariant = error.name if isinstance(error, ViolationError) else ""
