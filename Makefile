@@ -8,7 +8,7 @@ RUN := $(BIN)/python
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs format bench bench-spans tempo bench-peers kill handoffs sim sim-defects spec lock clean
+.PHONY: help demo test fuzz check docs format bench bench-spans tempo bench-peers kill handoffs sim sim-defects spec lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -25,6 +25,10 @@ demo: $(READY) ## run the main job: a business case by four agents, under every 
 
 test: $(READY) ## run the test suite
 	$(RUN) -m pytest -n 2 --dist worksteal
+
+EXAMPLES ?= 1000
+fuzz: $(READY) ## try EXAMPLES inputs at every property, where the suite tries 20
+	COMITY_EXAMPLES=$(EXAMPLES) $(RUN) -m pytest -n 2 --dist worksteal -m hypothesis
 
 check: $(READY) ## formatting, lint, types, layer rule, doc tests
 	$(BIN)/ruff format --check .

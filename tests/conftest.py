@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from comity import Node
 from comity.testing import VirtualClock, run_virtual
 
-# No deadline: a loaded machine is no defect. Tests that need more examples than this say so.
-settings.register_profile("suite", deadline=None, max_examples=20)
+# A loaded machine is no defect: no deadline, and no example takes too long to make. `make fuzz` tries many more of them.
+settings.register_profile(
+    "suite",
+    max_examples=int(os.environ.get("COMITY_EXAMPLES", "20")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 settings.load_profile("suite")
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from comity.core import admission
@@ -160,7 +160,6 @@ def test_what_breaks_two_rules_is_refused_by_the_earlier(earlier, later):
     assert refusal.code == BY_RULE[earlier][2]
 
 
-@settings(deadline=None)
 @given(st.sets(st.sampled_from(RULES), min_size=1))
 def test_of_any_broken_rules_the_first_one_refuses(broken):
     request: dict = {}
@@ -173,7 +172,6 @@ def test_of_any_broken_rules_the_first_one_refuses(broken):
     assert refusal.code == BY_RULE[min(broken, key=RULES.index)][2]
 
 
-@settings(deadline=None)
 @given(st.sets(st.sampled_from(RULES)))
 def test_deciding_twice_gives_the_same_and_changes_nothing(broken):
     request: dict = {}

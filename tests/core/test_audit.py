@@ -7,7 +7,7 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from comity.core.audit import ENTRY_FIELDS, GENESIS, Kind, Row, Stored, digest, pseudonym, row, seal, verify
@@ -37,7 +37,6 @@ ROWS = chained([full_entry(kind="admitted", request_id=f"r{number}") for number 
 # --- a chain nobody touched ---------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(chains)
 def test_an_untouched_chain_is_whole(rows):
     assert verify(rows, head=rows[-1][3]) == (True, len(rows), None, "")
@@ -48,7 +47,6 @@ def test_no_rows_are_a_whole_chain():
     assert verify([], head=GENESIS) == (True, 0, None, "")
 
 
-@settings(deadline=None)
 @given(chains, st.integers(0, 7))
 def test_the_end_of_a_chain_can_be_checked_alone(rows, dropped):
     kept, before = rows[dropped:], rows[:dropped]
@@ -67,7 +65,6 @@ def test_the_hash_covers_the_place_the_row_before_and_every_byte():
 # --- tampering ----------------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(chains, st.data())
 def test_an_edited_row_is_named(rows, data):
     at = data.draw(st.integers(0, len(rows) - 1))
@@ -81,7 +78,6 @@ def test_an_edited_row_is_named(rows, data):
     assert f"row {row_id} was changed" in verdict.reason
 
 
-@settings(deadline=None)
 @given(chains, st.data())
 def test_a_removed_row_is_named(rows, data):
     at = data.draw(st.integers(0, len(rows) - 1))
@@ -92,7 +88,6 @@ def test_a_removed_row_is_named(rows, data):
     assert ("cut off" if at == len(rows) else f"row {gone} is missing") in verdict.reason
 
 
-@settings(deadline=None)
 @given(chains, st.data())
 def test_a_cut_off_end_is_found_by_the_head(rows, data):
     kept = data.draw(st.integers(0, len(rows) - 1))
@@ -101,7 +96,6 @@ def test_a_cut_off_end_is_found_by_the_head(rows, data):
     assert f"rows after {kept} were cut off" in verdict.reason
 
 
-@settings(deadline=None)
 @given(chains, st.data())
 def test_rows_in_another_order_are_found_at_the_first_that_is_out_of_place(rows, data):
     order = data.draw(st.permutations(range(len(rows))))
@@ -111,7 +105,6 @@ def test_rows_in_another_order_are_found_at_the_first_that_is_out_of_place(rows,
     assert (verdict.ok, verdict.rows, verdict.row_id) == (False, first, first + 1)
 
 
-@settings(deadline=None)
 @given(chains, st.data())
 def test_contents_that_changed_places_are_found_at_the_first(rows, data):
     """What reordering means in a table that is read by id: each place keeps its id and gets another row's content."""
@@ -123,7 +116,6 @@ def test_contents_that_changed_places_are_found_at_the_first(rows, data):
     assert (verdict.ok, verdict.rows, verdict.row_id) == (False, one, mine[0])
 
 
-@settings(deadline=None)
 @given(chains, entries, st.data())
 def test_a_row_put_in_between_is_named(rows, entry, data):
     at = data.draw(st.integers(0, len(rows) - 1))
@@ -136,7 +128,6 @@ def test_a_row_put_in_between_is_named(rows, entry, data):
     assert f"row {row_id} stands twice" in verdict.reason
 
 
-@settings(deadline=None)
 @given(chains, entries)
 def test_a_row_added_after_the_recorded_end_is_named(rows, entry):
     last = rows[-1]
@@ -145,7 +136,6 @@ def test_a_row_added_after_the_recorded_end_is_named(rows, entry):
     assert "added" in verdict.reason
 
 
-@settings(deadline=None)
 @given(chains, entries, st.data())
 def test_a_row_replaced_and_sealed_anew_is_found_at_the_row_that_follows(rows, entry, data):
     assume(len(rows) > 1)
@@ -158,7 +148,6 @@ def test_a_row_replaced_and_sealed_anew_is_found_at_the_row_that_follows(rows, e
     assert f"row {row_id + 1} does not follow" in verdict.reason
 
 
-@settings(deadline=None)
 @given(chains, entries, st.data())
 def test_a_chain_sealed_anew_from_some_row_on_is_found_by_the_head(rows, entry, data):
     at = data.draw(st.integers(0, len(rows) - 1))
@@ -237,7 +226,6 @@ def test_an_opaque_user_id_stays_as_it_is(opaque):
     assert pseudonym(opaque) == opaque
 
 
-@settings(deadline=None)
 @given(st.text(min_size=1, max_size=200))
 def test_a_digest_is_short_and_tells_nothing_of_the_text(text):
     shown = digest(text)

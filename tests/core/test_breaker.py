@@ -6,7 +6,7 @@ from itertools import product
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from comity.core.breaker import TRANSITIONS, Breaker, Event, Policy, State
@@ -264,7 +264,6 @@ class World:
         return sum(probe and time == self.time for probe, time in self.under_way)
 
 
-@settings(max_examples=80, deadline=None)
 @given(policies, happenings)
 def test_probes_under_way_are_never_more_than_the_policy_allows(policy, sequence):
     world = World(policy)
@@ -275,7 +274,6 @@ def test_probes_under_way_are_never_more_than_the_policy_allows(policy, sequence
             assert world.probes_under_way <= policy.probes + world.late_ends
 
 
-@settings(max_examples=80, deadline=None)
 @given(policies, happenings)
 def test_it_is_never_stuck(policy, sequence):
     world = World(policy)
@@ -293,7 +291,6 @@ def test_it_is_never_stuck(policy, sequence):
     assert world.breaker.state is State.CLOSED
 
 
-@settings(max_examples=80, deadline=None)
 @given(policies, happenings)
 def test_an_open_breaker_lets_nothing_pass_before_its_time(policy, sequence):
     world = World(policy)

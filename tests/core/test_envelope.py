@@ -7,7 +7,7 @@ import math
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
@@ -140,7 +140,6 @@ replies = st.builds(
 )
 
 
-@settings(max_examples=30, deadline=None)
 @given(requests)
 def test_a_request_arrives_as_it_was_sent(request):
     arrived = decode_request(encode(request))
@@ -151,7 +150,6 @@ def test_a_request_arrives_as_it_was_sent(request):
     assert encode(arrived) == encode(request)
 
 
-@settings(max_examples=50, deadline=None)
 @given(replies)
 def test_a_reply_arrives_as_it_was_sent(reply):
     assert decode_reply(encode(reply)) == reply

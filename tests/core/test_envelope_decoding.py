@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
@@ -408,7 +408,6 @@ def is_place(path: str, raw: bytes) -> bool:
     return is_known or f'"{first or path}'.encode() in raw
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=60) | st.text(max_size=60).map(lambda text: text.encode(errors="replace")))
 def test_no_bytes_whatsoever_make_a_decoder_raise_anything_else(raw):
     assert flaws(raw) == []
@@ -449,7 +448,6 @@ PIECES = [
 ]
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(FULL), st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 6), st.sampled_from(PIECES)), max_size=3)
 )
@@ -460,7 +458,6 @@ def test_no_change_to_a_valid_envelope_makes_a_decoder_raise_anything_else(raw, 
     assert flaws(raw) == []
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.sampled_from([REQUEST, REPLY]), st.data())
 def test_no_value_of_any_field_makes_a_decoder_raise_anything_else(envelope, data):
     names = [*type(envelope).__struct_fields__, "inputs", "deadline_ms", "call_chain"]

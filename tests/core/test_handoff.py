@@ -22,7 +22,7 @@ from handoff_world import (
     offered,
     tried,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -295,7 +295,6 @@ def test_nothing_can_be_done_to_what_is_not_there():
     assert tried(None, Cancel("x")).refusal.code == "HANDOFF_UNKNOWN"
 
 
-@settings(max_examples=80)
 @given(st.lists(st.tuples(st.sampled_from(sorted(CHANGES)), st.integers(1, 3)), max_size=12))
 def test_no_sequence_of_changes_ends_a_call_twice_or_leaves_the_table(steps):
     """The fence of each change is guessed, so that some are right."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
@@ -189,7 +189,6 @@ def test_what_is_kept_reads_back_the_same(record):
     assert read.reply == kept.reply
 
 
-@settings(deadline=None)
 @given(st.binary(min_size=1, max_size=20))
 def test_the_same_request_has_the_same_fingerprint(body):
     assert fingerprint(request(body=Raw(body))) == fingerprint(request(body=Raw(body), request_id="other", deadline_at=1))

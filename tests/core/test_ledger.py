@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from comity.core.ledger import FIRST_SHARE, Account, Loan
@@ -39,7 +39,6 @@ def play(root: Account, sequence) -> list[Account]:
     return accounts
 
 
-@settings(deadline=None)
 @given(some_limits, steps)
 def test_no_account_makes_more_calls_than_it_and_everybody_above_it_had(limits, sequence):
     for account in play(Account(limits), sequence):
@@ -47,7 +46,6 @@ def test_no_account_makes_more_calls_than_it_and_everybody_above_it_had(limits, 
         assert account.calls_left() == min(one.limits.calls_max - one.calls_used for one in lineage(account)) >= 0
 
 
-@settings(deadline=None)
 @given(some_limits, steps)
 def test_what_is_spent_below_is_spent_above(limits, sequence):
     root = Account(limits)
@@ -60,7 +58,6 @@ def test_what_is_spent_below_is_spent_above(limits, sequence):
         assert account.tokens_used <= account.parent.tokens_used
 
 
-@settings(deadline=None)
 @given(some_limits, steps)
 def test_tokens_left_are_the_least_that_anybody_above_has_left_and_never_negative(limits, sequence):
     for account in play(Account(limits), sequence):
@@ -69,7 +66,6 @@ def test_tokens_left_are_the_least_that_anybody_above_has_left_and_never_negativ
         assert account.tokens_left() == expected
 
 
-@settings(deadline=None)
 @given(some_limits, steps, some_limits)
 def test_a_narrowed_account_never_has_more_left_than_its_caller_or_than_it_asked_for(limits, sequence, wanted):
     for account in play(Account(limits), sequence):

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from comity.core import limits
@@ -81,7 +81,6 @@ def test_limits_from_the_wire_are_checked_like_those_of_a_program():
         msgspec.json.decode(b'{"depth":2}', type=Limits)
 
 
-@settings(deadline=None)
 @given(some_limits, some_limits)
 def test_narrow_takes_the_smaller_of_every_field(one, other):
     both = one.narrow(other)
@@ -91,7 +90,6 @@ def test_narrow_takes_the_smaller_of_every_field(one, other):
     assert both.tokens_max == (min(tokens) if tokens else None)
 
 
-@settings(deadline=None)
 @given(some_limits, some_limits, some_limits)
 def test_the_order_of_narrowing_does_not_matter(one, other, third):
     assert one.narrow(other) == other.narrow(one)
@@ -99,7 +97,6 @@ def test_the_order_of_narrowing_does_not_matter(one, other, third):
     assert one.narrow(other).narrow(other) == one.narrow(other)
 
 
-@settings(deadline=None)
 @given(some_limits, some_limits)
 def test_narrowed_limits_are_allowed_by_both(one, other):
     both = one.narrow(other)
@@ -108,7 +105,6 @@ def test_narrowed_limits_are_allowed_by_both(one, other):
     assert one.allows(one)
 
 
-@settings(deadline=None)
 @given(some_limits, some_limits)
 def test_limits_allow_only_what_is_no_wider_in_any_field(one, other):
     def is_wider(field: str) -> bool:

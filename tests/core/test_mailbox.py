@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from comity.core.envelope import Priority
@@ -68,7 +68,6 @@ def bound(priority: Priority, ahead: int) -> int:
     return ROUND * (ahead // TURNS[priority] + 2) - 1
 
 
-@settings(deadline=None)
 @given(steps, priorities, st.data())
 def test_nobody_starves_while_others_keep_arriving(before, priority, data):
     mailbox: Mailbox[object] = Mailbox()
@@ -104,7 +103,6 @@ def test_the_next_call_of_a_priority_waits_for_fewer_than_two_rounds(priority):
     assert drain(mailbox).index("mine") < 2 * ROUND - 1
 
 
-@settings(deadline=None)
 @given(steps)
 def test_everything_offered_is_taken_once(sequence):
     mailbox: Mailbox[int] = Mailbox()
@@ -121,7 +119,6 @@ def test_everything_offered_is_taken_once(sequence):
     assert sorted(taken + drain(mailbox)) == offered
 
 
-@settings(deadline=None)
 @given(st.lists(priorities, min_size=1, max_size=30), st.data())
 def test_what_is_removed_is_never_taken(offered, data):
     mailbox: Mailbox[int] = Mailbox()

@@ -3,7 +3,7 @@
 import contextlib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest, ExportTraceServiceResponse
 from span_strategies import SPANS
@@ -12,7 +12,6 @@ from comity.core.otlp import decode_request, encode_partial, encode_request
 from comity.core.span import VALUE_NESTING_MAX, Span, SpanError
 
 
-@settings(max_examples=60)
 @given(st.lists(SPANS, max_size=4))
 def test_what_is_written_is_read_back_and_is_what_the_official_classes_write(spans):
     ours = encode_request(spans)
@@ -22,7 +21,6 @@ def test_what_is_written_is_read_back_and_is_what_the_official_classes_write(spa
     assert decode_request(official.SerializeToString()) == found
 
 
-@settings(max_examples=60)
 @given(st.lists(SPANS, min_size=1, max_size=2), st.data())
 def test_a_damaged_request_is_refused_or_read_and_nothing_else_is_raised(spans, data):
     body = bytearray(encode_request(spans))

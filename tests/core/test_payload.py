@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import pydantic
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from comity.core.limits import ITEMS_MAX, NAME_CHARS_MAX, NESTING_MAX, PROBLEMS_MAX
@@ -110,7 +110,6 @@ def same(one: Any, other: Any) -> bool:
 # --- what JSON can say --------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
 @given(json_values)
 @example([None, True, 0, -0.0, "", [], {}, "null", "NaN", "\\u0000", "\U0001f600", "\u2028", "a\tb\r\nc"])
 def test_everything_json_can_say_comes_back_the_same(value):
@@ -119,13 +118,11 @@ def test_everything_json_can_say_comes_back_the_same(value):
     assert same(json.loads(raw), value)
 
 
-@settings(deadline=None)
 @given(json_values)
 def test_what_was_packed_is_valid_for_whoever_gets_it(value):
     assert problems_of(packed(value)) == ()
 
 
-@settings(deadline=None)
 @given(json_values)
 def test_packing_copies(value):
     before = packed(value)
@@ -315,7 +312,6 @@ wild = st.recursive(
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(wild)
 def test_any_value_is_either_packed_or_refused_with_paths(value):
     try:
@@ -327,7 +323,6 @@ def test_any_value_is_either_packed_or_refused_with_paths(value):
         assert problems_of(raw) == ()
 
 
-@settings(deadline=None)
 @given(wild)
 def test_no_number_is_ever_lost(value):
     """What was written has a null for every None of the value, and for nothing else."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from comity.core.agent import Agent, DeclarationError
@@ -161,7 +161,6 @@ def test_of_ten_thousand_names_few_are_read_letter_by_letter():
     assert 0 < Name.read <= 100
 
 
-@settings(deadline=None)
 @given(st.text(max_size=300), st.lists(st.text(min_size=1, max_size=20), max_size=60))
 def test_whatever_is_asked_at_most_three_of_the_known_are_answered(name, known):
     found = nearest(name, known)
@@ -169,7 +168,6 @@ def test_whatever_is_asked_at_most_three_of_the_known_are_answered(name, known):
     assert len(found) <= 3
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=20), min_size=1, max_size=60), st.data())
 def test_a_name_that_is_known_is_nearest_to_itself_whatever_its_case(known, data):
     name = data.draw(st.sampled_from(known))

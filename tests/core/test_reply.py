@@ -10,7 +10,7 @@ import jsonschema_rs
 import msgspec
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from json_parts import is_part
 
@@ -134,7 +134,6 @@ TOKENS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
 ANY_TEXT = st.text(st.characters(exclude_categories=())) | TOKENS
 
 
-@settings(deadline=None, max_examples=100)
 @given(ANY_TEXT)
 def test_any_text_gives_a_reading_that_can_be_sent(text):
     reading = read(text)
@@ -142,14 +141,12 @@ def test_any_text_gives_a_reading_that_can_be_sent(text):
     assert reading.degraded or reading.status in Status
 
 
-@settings(deadline=None)
 @given(REPLIES, LAYOUTS)
 def test_a_clean_reply_is_read_as_it_is(reply, layout):
     expected = Reading(**(reply | {"status": Status(reply["status"])}))
     assert read(json.dumps(reply, **layout)) == expected
 
 
-@settings(deadline=None, max_examples=60)
 @given(REPLIES, LAYOUTS, PROSE, PROSE)
 def test_prose_around_a_reply_changes_nothing(reply, layout, before, after):
     reading = read(f"{before}\n{json.dumps(reply, **layout)}\n{after}")
@@ -157,7 +154,6 @@ def test_prose_around_a_reply_changes_nothing(reply, layout, before, after):
     assert reading.degraded is False
 
 
-@settings(deadline=None, max_examples=80)
 @given(REPLIES, LAYOUTS, PROSE, PROSE, st.sampled_from(["json", "", "JSON", "text"]))
 def test_a_fence_around_a_reply_changes_nothing(reply, layout, before, after, label):
     reading = read(f"{before}\n```{label}\n{json.dumps(reply, **layout)}\n```\n{after}")
@@ -165,7 +161,6 @@ def test_a_fence_around_a_reply_changes_nothing(reply, layout, before, after, la
     assert (reading.rung, reading.degraded) == (Rung.FENCED, False)
 
 
-@settings(deadline=None, max_examples=80)
 @given(REPLIES, LAYOUTS, PROSE, QUOTED)
 def test_a_think_block_before_a_reply_changes_nothing(reply, layout, thoughts, draft):
     reading = read(f"<think>{thoughts} {json.dumps(draft)}</think>\n{json.dumps(reply, **layout)}")
@@ -173,7 +168,6 @@ def test_a_think_block_before_a_reply_changes_nothing(reply, layout, thoughts, d
     assert reading.repairs == (Repair.THINK_BLOCK,)
 
 
-@settings(deadline=None, max_examples=60)
 @given(REPLIES, LAYOUTS, st.sampled_from(["", "Here: ", "```json\n", "<think>x</think>"]), st.data())
 def test_a_cut_reply_never_contradicts_the_whole(reply, layout, before, data):
     text = json.dumps(reply, **layout)
@@ -190,7 +184,6 @@ def test_a_cut_reply_never_contradicts_the_whole(reply, layout, before, data):
         assert reply["message"].startswith(reading.message)
 
 
-@settings(deadline=None)
 @given(REPLIES, st.sampled_from(["ok", "done", "successful", "error", "success!", "", "needs_input", "partial"]))
 def test_an_unknown_status_is_never_guessed(reply, word):
     reading = read(json.dumps(reply | {"status": word}))

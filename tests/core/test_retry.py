@@ -6,7 +6,7 @@ import math
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from comity.core.retry import Retry
@@ -45,7 +45,6 @@ def test_chance_takes_away_at_most_the_jitter():
     assert policy.pause_ms(1, left_ms=math.inf, chance=1) == 75
 
 
-@settings(deadline=None)
 @given(policies, st.integers(1, 100), chances, st.floats(-1e6, 1e6))
 def test_no_pause_reaches_the_deadline(policy, failures, chance, left_ms):
     pause = policy.pause_ms(failures, left_ms=left_ms, chance=chance)
@@ -59,7 +58,6 @@ def test_a_pause_that_ends_with_the_deadline_is_not_taken():
     assert policy.pause_ms(1, left_ms=0, chance=0) is None
 
 
-@settings(deadline=None)
 @given(policies, st.integers(1, 99), chances)
 def test_every_pause_lies_within_the_jitter_of_its_full_length(policy, failures, chance):
     pause = policy.pause_ms(failures, left_ms=math.inf, chance=chance)
@@ -71,7 +69,6 @@ def test_every_pause_lies_within_the_jitter_of_its_full_length(policy, failures,
     assert full * (1 - policy.jitter) <= pause <= full
 
 
-@settings(deadline=None)
 @given(policies, chances)
 def test_pauses_never_get_shorter(policy, chance):
     pauses = [policy.pause_ms(failures, left_ms=math.inf, chance=chance) for failures in range(1, policy.attempts)]

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 import pydantic
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
@@ -258,7 +258,6 @@ def test_a_number_that_is_not_finite_is_no_number(number):
     assert [problem.path for problem in checked.problems] == ["inputs.x"]
 
 
-@settings(deadline=None)
 @given(st.floats(allow_nan=False, allow_infinity=False), st.integers(-(2**63), 2**63 - 1), st.text(), st.booleans())
 def test_plain_values_come_through_unchanged(number, whole, text, flag):
     def function(number: float, whole: int, text: str, flag: bool): ...
@@ -344,7 +343,6 @@ def test_problems_are_told_up_to_a_number(make):
 OBJECT_OF_NUMBERS = {"type": "object", "properties": {"x": {"type": "array", "items": {"type": "number"}}}}
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.binary() | st.text().map(str.encode))
 def test_no_bytes_make_a_checker_of_types_raise(raw):
     checked = takes(list[int]).check(raw)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from json_parts import is_part
 
@@ -81,14 +81,12 @@ def changed_strings(part: Any, whole: Any, path: tuple[str | int, ...] = ()) -> 
     return [path] if isinstance(part, str) and part != whole else []
 
 
-@settings(deadline=None)
 @given(encodings(DOCUMENTS))
 def test_valid_json_is_read_as_it_is_without_repairs(case):
     value, text = case
     assert parse(text, budget=Budget(10**6)) == Parsed(value, len(text))
 
 
-@settings(deadline=None, max_examples=80)
 @given(encodings(DOCUMENTS), st.data())
 def test_a_cut_document_never_contradicts_the_whole_and_says_where_it_was_cut(case, data):
     value, text = case
@@ -101,7 +99,6 @@ def test_a_cut_document_never_contradicts_the_whole_and_says_where_it_was_cut(ca
     assert changed_strings(outcome.value, value) in ([], [outcome.cut])
 
 
-@settings(deadline=None)
 @given(
     st.integers() | st.floats(allow_nan=False, allow_infinity=False),
     st.sampled_from(["", "\n", " ", "```", "...", "…"]),
@@ -114,7 +111,6 @@ def test_a_number_at_the_end_of_the_text_is_dropped(number, end):
         assert outcome.value == {"a": 1}
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.text(ANY_CHARACTER) | TOKENS)
 def test_no_text_raises_and_every_outcome_lies_inside_it(text):
     for opening in ("", "{", "[", '{"a":', '["'):
@@ -123,7 +119,6 @@ def test_no_text_raises_and_every_outcome_lies_inside_it(text):
         assert 0 <= place <= len(opening + text)
 
 
-@settings(deadline=None, max_examples=80)
 @given(TOKENS)
 def test_what_is_read_can_be_written(text):
     outcome = parse("{" + text, budget=Budget(10**6))

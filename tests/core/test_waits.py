@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from comity.core.waits import loop_closed_by
@@ -251,7 +251,6 @@ def two_roots_crossed() -> World:
     return World([a, b], [left, right, queue(b, left)])
 
 
-@settings(max_examples=60, deadline=None)
 @given(worlds(), st.data())
 @example(two_roots_crossed(), None)
 def test_a_call_is_refused_exactly_if_by_definition_it_would_wait_for_ever(world, data):
@@ -273,7 +272,6 @@ def test_a_call_is_refused_exactly_if_by_definition_it_would_wait_for_ever(world
         assert loop[-1] == caller.seat.address or set(target.running) <= stuck_before
 
 
-@settings(deadline=None)
 @given(worlds(), st.data())
 def test_asking_changes_nothing(world, data):
     callers = [call for call in world.calls if not call.is_queued]

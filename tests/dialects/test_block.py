@@ -6,7 +6,7 @@ import json
 import time
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from comity.core.limits import ITEMS_MAX, NESTING_MAX, REQUEST_BYTES_MAX
@@ -134,7 +134,6 @@ PIECES = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=60, deadline=None)
 @given(PIECES, st.booleans())
 @example("a: \x85b: 1", True)
 def test_any_text_is_read_or_refused_by_a_caller_error(text, is_headed):
@@ -161,7 +160,6 @@ def loose(value):
     return value if isinstance(value, str) else json.dumps(value)
 
 
-@settings(max_examples=60, deadline=None)
 @given(VALUES)
 def test_what_is_written_loosely_is_read_back(value):
     assert fields_of(f"key: {loose(value)}\nnext: 1") == {"key": value, "next": 1}

@@ -6,7 +6,7 @@ import functools
 
 import pytest
 from dialect_vectors import document_of, names
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from comity.core.limits import CHAIN_MAX
@@ -32,9 +32,7 @@ JSON = (
     | st.dictionaries(st.sampled_from(["status", "id", "error", "x", ""]), VALUES, max_size=2)
 )
 
-thorough = settings(
-    max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
-)
+pytestmark = pytest.mark.hypothesis  # also where the property is inside the test
 
 
 def decoders():
@@ -81,14 +79,12 @@ def is_told_or_understood_for_good(kind, raw):
 
 
 @pytest.mark.parametrize("kind", DECODERS)
-@thorough
 @given(value=JSON)
 def test_any_value_is_read_or_refused(kind, value):
     assert is_told_or_understood_for_good(kind, value)
 
 
 @pytest.mark.parametrize("kind", DECODERS)
-@thorough
 @given(raw=st.text(max_size=30) | st.binary(max_size=30))
 def test_any_text_and_any_bytes_are_read_or_refused(kind, raw):
     assert is_told_or_understood_for_good(kind, raw)
@@ -129,7 +125,6 @@ def test_a_damaged_example_is_refused_or_understood_for_good(kind):
         )
     )
 
-    @thorough
     @given(damaged)
     def check(document):
         assert is_told_or_understood_for_good(kind, document)
@@ -146,7 +141,6 @@ def test_a_conversion_is_made_or_refused(source):
         lambda document, key, value: document | {key: value}, documents, st.sampled_from(["status", "error", "priority"]), JSON
     )
 
-    @thorough
     @given(damaged | JSON, st.sampled_from([*DIALECTS, "none"]))
     def check(value, target):
         found = outcome(convert, value, source, target)

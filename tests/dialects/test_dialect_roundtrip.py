@@ -11,7 +11,8 @@ from pydantic_core import to_json
 
 from comity.dialects import DIALECTS, call_agent
 
-EXAMPLES = 560
+pytestmark = pytest.mark.hypothesis  # the properties are inside the tests
+EXAMPLES = max(560, settings().max_examples)
 UNSAID = {"user_id": "u-1", "request_id": "r-1", "capability": "message"}
 
 often = settings(

@@ -6,7 +6,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from journal_contract import JournalContract, accepted, late, paused, play, refused, settled, written
 from simulated_journal import Unwatched
@@ -95,7 +95,6 @@ _RECORDS = st.builds(
 _APPENDS = st.lists(st.tuples(st.lists(_RECORDS, max_size=6), st.booleans()), max_size=12)
 
 
-@settings(max_examples=60, deadline=None)
 @given(_APPENDS)
 def test_no_sequence_of_records_tells_them_apart(appends) -> None:
     """Down to the hashes: the chain is a function of the records."""

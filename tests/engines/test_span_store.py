@@ -12,7 +12,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from span_world import MEASURED, SEARCHES, SECOND_NS, insight_span, span, worlds
 
@@ -82,7 +82,6 @@ BAGS = st.dictionaries(st.sampled_from(["insight.type", "project.id", "agent.id"
 
 
 @given(st.lists(st.tuples(BAGS, BAGS), min_size=1, max_size=5))
-@settings(deadline=None, max_examples=15)
 def test_any_attribute_value_is_read_back_as_it_was(bags):
     made = [
         span(number, attributes=attributes, resource=resource, scope_attributes=resource, events=(Event(name="", time_ns=0, attributes=attributes),))
@@ -177,7 +176,6 @@ INDEXES = st.sampled_from([{}, {"x": 20, "y": 21}, {"x": 20, "y": 20}])
 
 
 @given(worlds, st.lists(SEARCHES, min_size=1, max_size=6), st.integers(0, 30), st.integers(0, 30), st.booleans(), INDEXES)
-@settings(deadline=None, max_examples=60)
 def test_a_search_finds_what_the_engine_finds_in_memory(world, queries, start_s, length_s, has_range, indexed):
     bounds = {"start_ns": start_s * SECOND_NS, "end_ns": (start_s + length_s) * SECOND_NS} if has_range else {}
     with (
@@ -193,7 +191,6 @@ def test_a_search_finds_what_the_engine_finds_in_memory(world, queries, start_s,
 
 
 @given(worlds, st.lists(MEASURED, min_size=1, max_size=6), st.integers(0, 30), st.integers(0, 30), INDEXES)
-@settings(deadline=None, max_examples=60)
 def test_a_metric_is_what_the_engine_measures_in_memory(world, queries, start_s, length_s, indexed):
     bounds = {"start_ns": start_s * SECOND_NS, "end_ns": (start_s + length_s) * SECOND_NS, "step_ns": 7 * SECOND_NS}
     with (

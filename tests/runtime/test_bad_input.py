@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from comity import Agent, Background, Context, Node, Status
@@ -202,7 +202,6 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(target=json_values, capability=json_values, inputs=json_values, user=json_values, text=json_values, timeout=json_values)
 def test_no_input_whatsoever_makes_a_door_raise(target, capability, inputs, user, text, timeout):
     async def go():
@@ -219,7 +218,6 @@ def test_no_input_whatsoever_makes_a_door_raise(target, capability, inputs, user
         assert reply.ok or reply.error.code.isupper()
 
 
-@settings(max_examples=100, deadline=None)
 @given(value=json_values)
 def test_no_answer_whatsoever_makes_a_node_raise(value):
     wild = Agent("W")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from comity.core.agent import DeclarationError
@@ -29,7 +29,6 @@ def problem(tmp_path, text, name="r.yaml"):
     return str(caught.value)
 
 
-@settings(max_examples=60)
 @given(PLAIN)
 def test_json_comes_back_as_it_was_written(tmp_path_factory, value):
     path = tmp_path_factory.getbasetemp() / "any.json"
@@ -148,7 +147,6 @@ def test_lines_lead_to_the_place_or_to_the_last_step_there_is():
 CUBE = yaml.safe_dump([[[[n, n] for n in range(3)] for _ in range(3)] for _ in range(3)], default_flow_style=False)
 
 
-@settings(max_examples=40)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=4))
 def test_every_line_named_is_the_line_yaml_itself_reports(path):
     text = CUBE

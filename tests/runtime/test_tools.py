@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from comity import Agent, Context, Node, Status
@@ -40,7 +40,6 @@ async def test_a_tool_runs_for_an_agent_that_may_use_it(make_node):
     assert (reply.data, paid) == ("done", [5])
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     grants=st.lists(st.sets(st.sampled_from(["pay", "read", "*"])), min_size=1, max_size=4),
     user=st.none() | st.sets(st.sampled_from(["pay", "read"])),

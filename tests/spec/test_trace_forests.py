@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from spec_world import Seat, record, trace_check
 
@@ -102,13 +102,11 @@ def do_all(roots) -> list[dict]:
     return record(workers(), work, privacy=None)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(ROOTS)
 def test_whatever_agents_do_the_trace_is_a_behaviour_of_the_specification(roots):
     assert check(do_all(roots), seats=SEATS, is_complete=True) is None
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(ROOTS, st.data())
 def test_a_lost_or_repeated_record_never_goes_unnoticed(roots, data):
     trace = do_all(roots)

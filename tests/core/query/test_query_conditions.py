@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from query_world import MEASURED, SEARCHES, traces
 
@@ -115,7 +115,6 @@ def is_valid(query):
 
 
 @given(SEARCHES.filter(is_valid), st.lists(traces(), max_size=4))
-@settings(deadline=None, max_examples=60)
 def test_leaving_out_what_the_prefilter_leaves_out_never_changes_a_search(query, world):
     condition = prefilter(query).trace
     kept = [spans for spans in world if holds(condition, spans)]
@@ -123,7 +122,6 @@ def test_leaving_out_what_the_prefilter_leaves_out_never_changes_a_search(query,
 
 
 @given(MEASURED.filter(is_valid), st.lists(traces(), max_size=3))
-@settings(deadline=None, max_examples=60)
 def test_leaving_out_what_the_prefilter_leaves_out_never_changes_a_metric(query, world):
     found = prefilter(query)
     bounds = {"start_ns": 0, "end_ns": 40 * 10**9, "step_ns": 10 * 10**9}

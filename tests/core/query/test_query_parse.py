@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from query_world import QUERIES, found, span
 
@@ -182,7 +182,6 @@ def test_parentheses_nest_up_to_their_limit():
 
 
 @given(QUERIES)
-@settings(deadline=None, max_examples=80)
 def test_the_text_of_any_query_parses_to_the_same_query(query):
     assert parse(str(query)) == query
 
@@ -194,7 +193,6 @@ PIECES = """
 
 
 @given(st.one_of(st.lists(st.sampled_from(PIECES.split()), max_size=25).map(" ".join), st.text(max_size=60)))
-@settings(deadline=None, max_examples=100)
 def test_any_text_is_a_query_or_a_query_error(text):
     for run in (lambda: validate(parse(text), text), lambda: rewrite(text)):
         try:

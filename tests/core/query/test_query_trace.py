@@ -1,4 +1,4 @@
-from hypothesis import given, settings
+from hypothesis import given
 from query_world import span, traces
 
 from comity.core.query.trace import NOWHERE, Position, Trace
@@ -57,7 +57,6 @@ def test_an_expression_can_be_narrowed_to_one_event_or_link():
 
 
 @given(traces(spans_max=10))
-@settings(deadline=None)
 def test_the_numbers_of_positions_are_all_different_and_nest(spans):
     trace = Trace(spans)
     positions = [trace.position(s) for s in spans if trace.position(s) is not NOWHERE]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from comity.core.redaction.checksums import (
@@ -49,7 +49,6 @@ def test_every_country_of_the_table_has_its_registry_example_accepted():
     assert [iban for iban in REGISTRY_EXAMPLES if not is_iban(iban)] == []
 
 
-@settings(deadline=None)
 @given(st.sampled_from(REGISTRY_EXAMPLES), st.data())
 def test_an_iban_with_one_digit_changed_is_refused(iban, data):
     place = data.draw(st.sampled_from([index for index, char in enumerate(iban) if char.isdigit()]))
@@ -62,7 +61,6 @@ def test_an_iban_of_the_wrong_length_country_or_structure_is_refused(iban):
     assert not is_iban(iban)
 
 
-@settings(deadline=None)
 @given(st.from_regex(r"[0-9]{8,18}", fullmatch=True))
 def test_exactly_one_check_digit_satisfies_luhn(digits):
     assert [is_luhn(digits + last) for last in "0123456789"].count(True) == 1
@@ -98,7 +96,6 @@ BECH32 = [
 ]
 
 
-@settings(deadline=None)
 @given(st.sampled_from(BASE58), st.data())
 def test_a_base58_address_passes_and_any_one_wrong_letter_fails(address, data):
     assert is_base58check(address)
@@ -107,7 +104,6 @@ def test_a_base58_address_passes_and_any_one_wrong_letter_fails(address, data):
     assert not is_base58check(address[:place] + letter + address[place + 1 :])
 
 
-@settings(deadline=None)
 @given(st.sampled_from(BECH32), st.data())
 def test_a_bech32_address_passes_and_any_one_wrong_letter_fails(address, data):
     assert is_bech32(address)

@@ -7,7 +7,7 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from redaction_corpus import documents, new_vault, texts
 
@@ -24,17 +24,13 @@ from comity.core.redaction import (
     restore_value,
 )
 
-FAST = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
-
-@FAST
 @given(texts())
 def test_what_was_redacted_comes_back_exactly(text):
     vault = new_vault()
     assert restore_text(redact_text(text, vault).text, vault) == text
 
 
-@FAST
 @given(texts(), st.sampled_from([Action.TOKENISE, Action.MASK, Action.BLOCK]))
 def test_a_second_redaction_changes_nothing(text, action):
     vault, policy = new_vault(), Policy(default=action)
@@ -43,7 +39,6 @@ def test_a_second_redaction_changes_nothing(text, action):
     assert (twice.text, twice.found) == (once.text, ())
 
 
-@FAST
 @given(texts())
 def test_the_quick_test_calls_no_text_clean_in_which_something_is_found(text):
     if redact_text(text, new_vault()).found:
@@ -52,7 +47,6 @@ def test_the_quick_test_calls_no_text_clean_in_which_something_is_found(text):
         assert may_hold_personal_data(json.dumps([text]).encode())
 
 
-@FAST
 @given(texts(), texts())
 def test_two_vaults_never_restore_each_others_tokens(text, other):
     ours, theirs = new_vault("kqzmtwbf"), new_vault("yyyyyyyyyy")
@@ -62,7 +56,6 @@ def test_two_vaults_never_restore_each_others_tokens(text, other):
     assert restore_text(redacted, theirs) == redacted
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(documents())
 @example({"A4-5E-60-C2-7B-9F": "deadbeef0001"})
 def test_a_document_is_redacted_the_same_as_value_and_as_bytes_and_comes_back_exactly(document):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from redaction_corpus import PERSONAL_TEXTS, new_vault, plain, texts
 
@@ -41,7 +41,6 @@ def redacted(text, sizes, scanner=None):
 SIZES = st.lists(st.integers(1, 70), min_size=1, max_size=5)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(texts(12), SIZES)
 @example("call " + PROSE + "219-09-9999 " + PROSE + "jane@example.com", [1])
 @example("phones: " + ", ".join(f"416555{number:04}" for number in range(90)), [11])
@@ -60,7 +59,6 @@ def test_a_value_split_at_any_place_is_found(name, row):
         assert redacted(text, [size])[0] == expected
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(alphabet="0123456789-. ab@", max_size=2500), SIZES)
 def test_what_is_held_back_is_bounded(text, sizes):
     stream = StreamRedactor(new_vault())
@@ -116,7 +114,6 @@ class Names:
 
 
 @given(SIZES)
-@settings(max_examples=30, deadline=None)
 def test_an_outside_recogniser_may_find_values_made_of_prose(sizes):
     scanner = Scanner([*DETECTORS, Names()])
     text = PROSE + "jane of the long and winding name that no pattern would ever take for one lives here. " + PROSE
@@ -125,7 +122,6 @@ def test_an_outside_recogniser_may_find_values_made_of_prose(sizes):
     assert redacted(text, sizes, scanner)[0] == expected
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(texts(6), SIZES)
 def test_a_restored_stream_equals_the_restored_text(text, sizes):
     vault = new_vault()

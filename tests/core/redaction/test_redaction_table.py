@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from redaction_corpus import (
     BUSINESS_DOCUMENTS,
@@ -169,7 +169,6 @@ def test_twice_the_hostile_text_is_at_most_little_more_than_twice_the_work(unit)
     assert work(2000) <= 2.2 * work(1000) + 50
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(HOSTILE), min_size=1, max_size=4), st.integers(1, 60))
 def test_no_mixture_of_hostile_pieces_breaks_redaction(units, times):
     text = "".join(units) * times

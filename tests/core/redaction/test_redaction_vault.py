@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from redaction_corpus import PERSONAL_VALUES, new_vault
 
@@ -16,7 +16,6 @@ VALUES = st.one_of(st.sampled_from(PERSONAL_VALUES), st.integers(0, 10**12), st.
 ENTRIES = st.lists(st.tuples(st.sampled_from(sorted(TYPES)), VALUES), max_size=12)
 
 
-@settings(deadline=None)
 @given(ENTRIES)
 def test_the_same_value_gets_the_same_token_and_different_values_never_share_one(entries):
     vault = new_vault()
@@ -27,7 +26,6 @@ def test_the_same_value_gets_the_same_token_and_different_values_never_share_one
     assert all(type(vault.value(token)) is type(value) for (_, value), token in tokens.items())
 
 
-@settings(deadline=None)
 @given(ENTRIES, ENTRIES)
 def test_a_vault_read_back_from_plain_data_goes_on_as_if_it_had_never_been_stored(before, after):
     kept = new_vault()
@@ -78,7 +76,6 @@ def test_a_token_of_another_vault_is_unknown():
     assert ours.value(token) is None
 
 
-@settings(deadline=None)
 @given(st.sampled_from(sorted(TYPES)), st.integers(1, 999_999), st.from_regex("[a-z]{8,32}", fullmatch=True))
 def test_no_detector_looks_into_a_token(kind, number, tag):
     token = f"[[{kind}_{number}_{tag}]]"
