@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
 import os
 
@@ -20,6 +21,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("suite")
+
+
+def pytest_collection_finish() -> None:
+    """Keep what is there before the first test out of every garbage collection to come."""
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

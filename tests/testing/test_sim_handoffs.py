@@ -20,7 +20,7 @@ from comity.testing.report import MACHINES
 from comity.testing.scenarios import SCENARIOS
 
 PLAY = SCENARIOS["handoffs"]
-SEEDS = range(20)
+SEEDS = range(12)
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +48,11 @@ def test_nearly_every_way_a_handoff_can_go_is_gone(storm):
 def test_the_same_seeds_give_the_same_traces_with_another_hash_seed(storm):
     program = (
         "from comity.testing.scenarios import SCENARIOS\n"
-        "for seed in range(8): print(SCENARIOS['handoffs'].run(seed).trace.digest())"
+        "for seed in range(3): print(SCENARIOS['handoffs'].run(seed).trace.digest())"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "12345"}
     told = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True).stdout
-    assert told.split() == [one.trace.digest() for one in storm[:8]]
+    assert told.split() == [one.trace.digest() for one in storm[:3]]
 
 
 # --- the twin ---

@@ -58,7 +58,7 @@ def digests(name, seeds, hash_seed):
 
 @pytest.mark.parametrize("name", ["mesh", "nodes"])
 def test_the_same_seeds_give_the_same_traces_in_two_processes_with_two_hash_seeds_and_in_another_order(name):
-    seeds = list(SEEDS)[:6]
+    seeds = list(SEEDS)[:3]
     first, second = digests(name, seeds, "0"), digests(name, seeds[::-1], "12345")
     assert sorted(first.splitlines()) == sorted(second.splitlines())
     assert first.splitlines() == [f"{seed} {SCENARIOS[name].run(seed).trace.digest()}" for seed in seeds]
@@ -67,7 +67,7 @@ def test_the_same_seeds_give_the_same_traces_in_two_processes_with_two_hash_seed
 @pytest.mark.parametrize("name", ["mesh", "nodes"])
 def test_a_world_that_is_over_leaves_nothing_in_memory(name):
     play, worlds = SCENARIOS[name], []
-    for seed in range(8):
+    for seed in range(3):
         world = World(seed, faults=play.faults, is_swarm=True)
         worlds.append(weakref.ref(world))
         world.run(play.scenario)

@@ -52,6 +52,13 @@ PERSONAL_ROWS = [(name, row) for name, rows in TRUE_POSITIVES.items() for row in
 PERSONAL_TEXTS = [(name, row) for name, row in PERSONAL_ROWS if isinstance(row, str)]
 PERSONAL_DOCUMENTS = [(name, row) for name, row in PERSONAL_ROWS if not isinstance(row, str)]
 PERSONAL_VALUES = sorted({value for _, row in PERSONAL_ROWS for value in marked(row)})
+
+
+def of_detectors(rows: list[tuple[str, Any]]) -> list[tuple[str, list[Any]]]:
+    """Return the rows under the name of the detector they are for."""
+    return [(name, [row for other, row in rows if other == name]) for name in dict.fromkeys(name for name, _ in rows)]
+
+
 BUSINESS_TEXTS = [row for rows in FALSE_POSITIVES.values() for row in rows if isinstance(row, str)]
 BUSINESS_DOCUMENTS = [row for rows in FALSE_POSITIVES.values() for row in rows if not isinstance(row, str)]
 

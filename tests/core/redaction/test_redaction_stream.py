@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from redaction_corpus import PERSONAL_TEXTS, new_vault, plain, texts
+from redaction_corpus import PERSONAL_TEXTS, new_vault, of_detectors, plain, texts
 
 from comity.core.redaction import (
     DETECTORS,
@@ -51,12 +51,13 @@ def test_pieces_give_what_the_whole_gives(text, sizes):
     assert redacted(text, sizes) == (whole.text, list(whole.found))
 
 
-@pytest.mark.parametrize(("name", "row"), PERSONAL_TEXTS, ids=lambda value: str(value)[:50])
-def test_a_value_split_at_any_place_is_found(name, row):
-    text = f"{PROSE}{plain(row)} {PROSE}"
-    expected = redact_text(text, new_vault()).text
-    for size in (1, 7):
-        assert redacted(text, [size])[0] == expected
+@pytest.mark.parametrize(("name", "rows"), of_detectors(PERSONAL_TEXTS))
+def test_a_value_split_at_any_place_is_found(name, rows):
+    for row in rows:
+        text = f"{PROSE}{plain(row)} {PROSE}"
+        expected = redact_text(text, new_vault()).text
+        for size in (1, 7):
+            assert redacted(text, [size])[0] == expected
 
 
 @given(st.text(alphabet="0123456789-. ab@", max_size=2500), SIZES)
@@ -84,8 +85,8 @@ def test_the_last_words_wait_for_what_may_make_them_an_address():
 
 
 def test_a_value_just_let_go_ends_the_one_it_touches():
-    for count in range(30):
-        text = "x" * count + " 219-09-9999+41 44 668 18 00" * 40
+    for count in range(0, 28, 3):
+        text = "x" * count + " 219-09-9999+41 44 668 18 00" * 40  # longer than what is held back
         assert redacted(text, [1])[0] == redact_text(text, new_vault()).text
 
 
