@@ -141,7 +141,7 @@ def test_a_conversion_is_made_or_refused(source):
         lambda document, key, value: document | {key: value}, documents, st.sampled_from(["status", "error", "priority"]), JSON
     )
 
-    @given(damaged | JSON, st.sampled_from([*DIALECTS, "none"]))
+    @given(documents | damaged | JSON, st.sampled_from([*DIALECTS, "none"]))
     def check(value, target):
         found = outcome(convert, value, source, target)
         if isinstance(found, CallerError):
