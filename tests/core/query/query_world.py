@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 from hypothesis import strategies as st
@@ -123,60 +124,81 @@ QUERIES = st.builds(ast.Query, st.one_of(PIPELINES, METRICS), HINTS)
 
 
 # a small world in which queries often find something
+#
+# What a span or a condition can be is listed once, so that one choice stands for many: choosing is what costs the time.
 
-VALUES = st.sampled_from(["a", "b", 1, 2, 2.0, 2.5, True, False, ("a", "b"), (1, 2), ()])
+
+def one_of_many(things: list[Any]) -> st.SearchStrategy[Any]:
+    """One of a list that is too long to be shown, as `st.sampled_from` would show it."""
+
+    def thing(at: int) -> Any:
+        return things[at]
+
+    return st.integers(0, len(things) - 1).map(thing)
+
+
+_HELD = ["a", "b", 1, 2, 2.0, 2.5, True, False, ("a", "b"), (1, 2), ()]
+VALUES = st.sampled_from(_HELD)
 _NAMES = ["x", "y"]
-_BAGS = st.dictionaries(st.sampled_from(_NAMES), VALUES, max_size=2)
+_MISSING = object()
+_BAGS = [
+    {name: value for name, value in zip(_NAMES, pair, strict=True) if value is not _MISSING}
+    for pair in product([*[_MISSING] * 6, *_HELD], repeat=2)
+]
+_ATTRIBUTES = one_of_many(_BAGS)
+_PARENTS = [st.sampled_from([None, 99, *range(1, number)]) for number in range(13)]
+_TOLD = one_of_many(list(product("ab", [Kind.SERVER, Kind.CLIENT], Status, range(4))))
+_STARTS_S = st.integers(0, 30)
+_COUNTS = st.sampled_from(list(product(range(3), range(2))))
+_NAMED = one_of_many(list(product("ab", _BAGS)))
 
 
 @st.composite
 def traces(draw: st.DrawFn, spans_max: int = 6) -> list[Span]:
     """One trace: each span has an earlier one as parent, none, or one that never arrived."""
-    count = draw(st.integers(1, spans_max))
     made = []
-    for number in range(1, count + 1):
-        parent = draw(st.one_of(st.none(), st.integers(1, max(number - 1, 1)), st.just(99))) if number > 1 else None
-        start_ns = draw(st.integers(0, 30)) * 10**9
+    for number in range(1, draw(st.integers(1, spans_max)) + 1):
+        name, kind, status, duration_s = draw(_TOLD)
+        start_ns = draw(_STARTS_S) * 10**9
+        events, links = draw(_COUNTS)
         made.append(
             span(
                 number,
-                parent,
-                name=draw(st.sampled_from(["a", "b"])),
-                kind=draw(st.sampled_from([Kind.SERVER, Kind.CLIENT])),
-                status=draw(st.sampled_from(Status)),
+                draw(_PARENTS[number]) if number > 1 else None,
+                name=name,
+                kind=kind,
+                status=status,
                 start_ns=start_ns,
-                end_ns=start_ns + draw(st.integers(0, 3)) * 10**9,
-                attributes=draw(_BAGS),
-                resource=draw(_BAGS),
+                end_ns=start_ns + duration_s * 10**9,
+                attributes=draw(_ATTRIBUTES),
+                resource=draw(_ATTRIBUTES),
                 events=tuple(
-                    Event(name=draw(st.sampled_from(["a", "b"])), time_ns=start_ns, attributes=draw(_BAGS))
-                    for _ in range(draw(st.integers(0, 2)))
+                    Event(name=event, time_ns=start_ns, attributes=bag) for event, bag in (draw(_NAMED) for _ in range(events))
                 ),
                 links=tuple(
-                    Link(trace_id="0" * 31 + "1", span_id="0" * 15 + "1", attributes=draw(_BAGS))
-                    for _ in range(draw(st.integers(0, 1)))
+                    Link(trace_id="0" * 31 + "1", span_id="0" * 15 + "1", attributes=draw(_ATTRIBUTES)) for _ in range(links)
                 ),
             )
         )
     return made
 
 
-_SCOPED = st.builds(ast.Attribute, st.sampled_from(ast.Scope), st.sampled_from(_NAMES))
-_PLAIN = st.sampled_from(["a", "b", 1, 2, 2.5, True, None]).map(ast.Literal)
+def _compared(ops: list[str], fields: list[ast.Field], constants: list[Any]) -> st.SearchStrategy[ast.Expression]:
+    return one_of_many([ast.Binary(op, field, ast.Literal(one)) for op, field, one in product(ops, fields, constants)])
+
+
+_SCOPED = [ast.Attribute(scope, name) for scope, name in product(ast.Scope, _NAMES)]
+_FIELD = st.sampled_from(_SCOPED)
 _TESTS = st.one_of(
-    st.builds(ast.Binary, st.sampled_from(["=", "!="]), _SCOPED, _PLAIN),
-    st.builds(ast.Binary, st.sampled_from([">", "<="]), _SCOPED, st.sampled_from(["a", 1, 2.5]).map(ast.Literal)),
-    st.builds(ast.Binary, st.sampled_from(["=~", "!~"]), _SCOPED, st.sampled_from(["a|b", "a.*", "b"]).map(ast.Literal)),
-    st.builds(ast.Binary, st.sampled_from(["=", "!="]), st.just(ast.IntrinsicField("name")), st.just(ast.Literal("a"))),
-    st.builds(
-        ast.Binary, st.sampled_from(["=", "!="]), st.just(ast.IntrinsicField("status")), st.just(ast.Literal(Status.ERROR))
-    ),
-    st.builds(
-        ast.Binary, st.sampled_from([">", "<"]), st.just(ast.IntrinsicField("duration")), st.just(ast.Literal(Duration(10**9)))
-    ),
-    st.builds(ast.Binary, st.just("="), st.just(ast.IntrinsicField("rootName")), st.just(ast.Literal("a"))),
-    st.builds(ast.Binary, st.just("="), _SCOPED, _SCOPED),
-    _SCOPED,
+    _compared(["=", "!="], _SCOPED, ["a", "b", 1, 2, 2.5, True, None]),
+    _compared([">", "<="], _SCOPED, ["a", 1, 2.5]),
+    _compared(["=~", "!~"], _SCOPED, ["a|b", "a.*", "b"]),
+    _compared(["=", "!="], [ast.IntrinsicField("name")], ["a"]),
+    _compared(["=", "!="], [ast.IntrinsicField("status")], [Status.ERROR]),
+    _compared([">", "<"], [ast.IntrinsicField("duration")], [Duration(10**9)]),
+    _compared(["="], [ast.IntrinsicField("rootName")], ["a"]),
+    one_of_many([ast.Binary("=", left, right) for left, right in product(_SCOPED, repeat=2)]),
+    _FIELD,
     st.booleans().map(ast.Literal),
 )
 CONDITIONS = st.recursive(
@@ -194,10 +216,10 @@ _SMALL_SPANSETS = st.recursive(
 )
 _SMALL_STAGES = st.one_of(
     _SMALL_SPANSETS,
-    st.builds(ast.ScalarFilter, st.just(">"), st.just(ast.Aggregate("count", None)), st.integers(0, 2).map(ast.Literal)),
-    st.builds(ast.GroupBy, _SCOPED),
-    st.builds(ast.Coalesce),
-    st.builds(ast.Select, st.tuples(_SCOPED)),
+    st.sampled_from([ast.ScalarFilter(">", ast.Aggregate("count", None), ast.Literal(bound)) for bound in range(3)]),
+    st.sampled_from([ast.GroupBy(field) for field in _SCOPED]),
+    st.just(ast.Coalesce()),
+    st.sampled_from([ast.Select((field,)) for field in _SCOPED]),
 )
 SMALL_PIPELINES = st.builds(
     lambda first, rest: ast.Pipeline((first, *rest)), _SMALL_SPANSETS, st.lists(_SMALL_STAGES, max_size=2)
@@ -209,9 +231,9 @@ MEASURED = st.builds(
         ast.MetricsQuery,
         SMALL_PIPELINES,
         st.one_of(
-            st.builds(ast.MetricsAggregate, st.just("count_over_time"), by=st.lists(_SCOPED, max_size=2).map(tuple)),
-            st.builds(ast.MetricsAggregate, st.just("sum_over_time"), _SCOPED),
-            st.builds(ast.MetricsAggregate, st.just("rate"), by=st.just((ast.IntrinsicField("rootName"),))),
+            st.builds(ast.MetricsAggregate, st.just("count_over_time"), by=st.lists(_FIELD, max_size=2).map(tuple)),
+            st.sampled_from([ast.MetricsAggregate("sum_over_time", field) for field in _SCOPED]),
+            st.just(ast.MetricsAggregate("rate", by=(ast.IntrinsicField("rootName"),))),
         ),
     ),
 )

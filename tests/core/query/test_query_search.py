@@ -183,4 +183,4 @@ def test_the_work_for_a_query_grows_as_its_conditions_and_not_as_their_square(wh
         query = parse(whole.format(joint.join(part.format(n=n) for n in range(count))))
         return calls_to_answer(query, {f"a{n}": n for n in range(count)})
 
-    assert calls_for(80) < 4.4 * calls_for(20)
+    assert calls_for(40) < 4.4 * calls_for(10)

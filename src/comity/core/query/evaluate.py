@@ -325,11 +325,7 @@ class Compiler:
     def fetches(self) -> Predicate | None:
         """Return whether a span is fetched at all, or None if every span is."""
         groups = [self._found(conditions) for conditions in self.request.by_field().values()]
-        if self._requires_every_field:
-            return lambda span, trace: all(found(span, trace) for found in groups)
-        if not self.request.requires_any_field:
-            return None
-        return lambda span, trace: any(found(span, trace) for found in groups)
+        return self._enough(groups) if self._requires_every_field or self.request.requires_any_field else None
 
     def _found(self, conditions: list[Condition]) -> Predicate:
         """Return whether a field was found, given all conditions on it."""
@@ -338,6 +334,12 @@ class Compiler:
         if len(tests) < len(conditions):
             read = self._read(field)
             tests.append(lambda span, trace: read(span, trace) is not None)
+        return self._enough(tests)
+
+    def _enough(self, tests: list[Predicate]) -> Predicate:
+        """Return whether as many hold as the query requires: every one, or one of them."""
+        if len(tests) == 1:
+            return tests[0]
         enough = all if self._requires_every_field else any
         return lambda span, trace: enough(test(span, trace) for test in tests)
 

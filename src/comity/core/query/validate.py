@@ -5,8 +5,6 @@ Children are checked before their parent, so the error names the innermost part 
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
-
 from comity.core.query import ast
 from comity.core.query.cursor import DEPTH_MAX, NESTING_MAX
 from comity.core.query.errors import Fault, QueryError, place
@@ -42,7 +40,7 @@ def validate(query: ast.Query, text: str = "") -> None:
     if not text:
         # Not from the parser, which counts for itself: a tree made by hand may be too deep even to print.
         _refuse_deep(query)
-    _Checker(text or str(query)).root(query.root)
+    _Checker(query, text).root(query.root)
 
 
 def _refuse_deep(query: ast.Query) -> None:
@@ -51,20 +49,21 @@ def _refuse_deep(query: ast.Query) -> None:
         node, depth = todo.pop()
         if depth > _LEVELS_MAX:
             raise QueryError("the query is too deep", fault=Fault.INVALID, expected=f"at most {_LEVELS_MAX} levels")
-        if is_dataclass(node):
-            todo.extend((getattr(node, part.name), depth + 1) for part in fields(node))
-        elif isinstance(node, tuple):
+        if isinstance(node, tuple):
             todo.extend((part, depth) for part in node)
+        else:  # a node has the names of its parts here, and what is no node has none
+            todo.extend((getattr(node, name), depth + 1) for name in getattr(node, "__match_args__", ()))
 
 
 class _Checker:
-    __slots__ = ("text",)
+    __slots__ = ("query", "text")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, query: ast.Query, text: str) -> None:
+        self.query = query
         self.text = text
 
     def error(self, problem: str, at: int, expected: str = "", *, fault: Fault = Fault.INVALID) -> QueryError:
-        line, column = place(self.text, at)
+        line, column = place(self.text or str(self.query), at)
         return QueryError(problem, fault=fault, line=line, column=column, expected=expected)
 
     def unsupported(self, problem: str, at: int) -> QueryError:
