@@ -23,6 +23,8 @@ $(READY): requirements/dev.lock pyproject.toml
 demo: $(READY) ## run the main job: a business case by four agents, under every rule
 	$(BIN)/comity demo
 
+# In memory where there is one to write to: what a disk forgets is simulated, and `make kill` uses a real one.
+test: export PYTEST_DEBUG_TEMPROOT := $(wildcard /dev/shm)
 test: $(READY) ## run the test suite
 	$(RUN) -m pytest -n 2 --dist worksteal
 
