@@ -8,7 +8,7 @@ import pytest
 
 from comity import __version__
 from comity.cli.exits import MEANINGS, Exit
-from comity.cli.main import COMMANDS, build_parser, fold_json, leaves
+from comity.cli.main import COMMANDS, build_parser, fold_json, leaves, options
 
 
 def test_help_names_every_command_and_every_exit_code(comity):
@@ -186,6 +186,26 @@ def test_output_that_cannot_be_written_is_a_sentence_and_no_success(place, form)
 def test_a_number_that_makes_no_sense_is_refused_in_words(comity, arguments, told):
     ran = comity(*arguments)
     assert (ran.code, told in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("option", ["--store", "--app", "--guidance", "--project", "--tempo"])
+def test_an_option_that_is_given_empty_is_wrong_usage_at_every_command_that_takes_it(comity, option):
+    for leaf in leaves(build_parser()):
+        if option not in options(leaf):
+            continue
+        needed = ["x" for action in leaf._actions if not action.option_strings and action.nargs not in ("*", "?")]
+        ran = comity(*leaf.prog.split()[1:], *needed, option, "")
+        assert (ran.code, f"argument {option}: is empty" in ran.err) == (2, True), leaf.prog
+
+
+def test_an_environment_variable_that_is_empty_counts_as_not_set(comity, app, monkeypatch):
+    for name in ("COMITY_STORE", "COMITY_GUIDANCE", "COMITY_PROJECT"):
+        monkeypatch.setenv(name, "")
+    assert comity("guidance", "show", "--json").document["guidance"] == ".comity/default.yaml"
+    assert comity("call", "WORK", "GREET", "name=Ada").code == 0
+    assert comity("calls", "--json").document["store"] == "comity.db"
+    monkeypatch.setenv("COMITY_APP", "")
+    assert "no agents are configured" in comity("agents").err
 
 
 def test_output_that_is_closed_or_cannot_show_a_character_is_no_failure(place):

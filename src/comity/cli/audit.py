@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from comity.cli.calls import EMPTY, at_least_one, when
+from comity.cli.arguments import at_least_one
+from comity.cli.calls import EMPTY, when
 from comity.cli.exits import CliError, Exit
 from comity.cli.output import Output, clean
 from comity.cli.store import Store

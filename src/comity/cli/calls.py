@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from comity.cli import app
+from comity.cli.arguments import at_least_one
 from comity.cli.exits import Exit
 from comity.cli.output import Output, clean
 from comity.cli.store import Store
@@ -16,16 +17,6 @@ from comity.core.audit import Row
 
 HELP = "list the newest calls in the store"
 EMPTY = "has no calls yet. `comity demo` makes some, and so does `comity call AGENT CAPABILITY`."
-
-
-def at_least_one(text: str) -> int:
-    """Read a count for argparse."""
-    if not text.lstrip("-").isdecimal():
-        raise argparse.ArgumentTypeError(f"must be a whole number, not {text!r}")
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return value
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -8,6 +8,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
+from comity.cli.arguments import a_name
 from comity.cli.exits import CliError, Exit
 from comity.cli.output import Output, clean
 
@@ -76,12 +77,17 @@ def _add(verbs: Any, name: str, what: str) -> argparse.ArgumentParser:
 def add_project(parser: argparse.ArgumentParser) -> None:
     """Declare the options that say whose guidance is meant."""
     parser.add_argument(
-        "--project", metavar="ID", default="", help="the project (COMITY_PROJECT, else the only one in .comity, else default)"
+        "--project",
+        metavar="ID",
+        type=a_name,
+        default=None,
+        help="the project (COMITY_PROJECT, else the only one in .comity, else default)",
     )
     parser.add_argument(
         "--guidance",
         metavar="FILE",
-        default=os.environ.get("COMITY_GUIDANCE", ""),
+        type=a_name,
+        default=os.environ.get("COMITY_GUIDANCE") or None,
         help="the ProjectContext: a file, or k8s://NAMESPACE/NAME (COMITY_GUIDANCE, else .comity/PROJECT.yaml)",
     )
 
@@ -90,7 +96,7 @@ def open_source(args: argparse.Namespace) -> tuple[str, str, GuidanceSource]:
     """Return the project, where its guidance is, and the source of it."""
     from comity.engines.guidance import GuidanceFile, project_of, source_at
 
-    project = args.project or project_of(os.environ, args.guidance) or "default"
+    project = args.project or project_of(os.environ, args.guidance or "") or "default"
     if args.guidance:
         return project, args.guidance, source_at(args.guidance)
     file = GuidanceFile.of_project(project)

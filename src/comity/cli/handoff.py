@@ -14,8 +14,9 @@ import msgspec
 
 from comity import Node
 from comity.cli import app
+from comity.cli.arguments import at_least_one
 from comity.cli.call import read_inputs, read_value
-from comity.cli.calls import at_least_one, when
+from comity.cli.calls import when
 from comity.cli.exits import CliError, Exit
 from comity.cli.output import Output, clean
 from comity.cli.store import Store

@@ -6,7 +6,8 @@ import argparse
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from comity.cli.calls import at_least_one, when
+from comity.cli.arguments import a_name, at_least_one
+from comity.cli.calls import when
 from comity.cli.exits import Exit
 from comity.cli.output import Output, clean
 from comity.cli.spans import add_range, add_source, open_spans, place
@@ -21,7 +22,7 @@ STYLES = {"blocker": "bold red", "risk": "yellow", "decision": "green"}
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("--project", metavar="ID", default=None, help="only of this project")
+    parser.add_argument("--project", metavar="ID", type=a_name, default=None, help="only of this project")
     parser.add_argument("--type", metavar="TYPE", action="append", choices=TYPES, help=f"{' · '.join(TYPES)}; may be repeated")
     parser.add_argument("--agent", metavar="ID", default=None, help="only by this agent")
     parser.add_argument("--session", metavar="ID", default=None, help="only of this session")

@@ -31,6 +31,7 @@ from comity.cli import (
     trace,
     view,
 )
+from comity.cli.arguments import a_name
 from comity.cli.exits import MEANINGS, CliError, Exit
 from comity.cli.output import Output
 from comity.cli.store import DEFAULT as DEFAULT_STORE
@@ -217,13 +218,18 @@ def _add_globals(parser: argparse.ArgumentParser, *, is_top: bool) -> None:
         return value if is_top else argparse.SUPPRESS
 
     group = parser.add_argument_group("options of every command")
-    app, store = os.environ.get("COMITY_APP"), os.environ.get("COMITY_STORE")
+    app, store = os.environ.get("COMITY_APP") or None, os.environ.get("COMITY_STORE")
     group.add_argument(
-        "--app", metavar="APP", default=default(app), help="agents: module:attribute or a .yaml/.json file (COMITY_APP)"
+        "--app",
+        metavar="APP",
+        type=a_name,
+        default=default(app),
+        help="agents: module:attribute or a .yaml/.json file (COMITY_APP)",
     )
     group.add_argument(
         "--store",
         metavar="FILE",
+        type=a_name,
         default=default(store or DEFAULT_STORE),
         help=f"the store (COMITY_STORE, else ./{DEFAULT_STORE})",
     )

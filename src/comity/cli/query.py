@@ -6,7 +6,8 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from comity.cli.calls import at_least_one, when
+from comity.cli.arguments import at_least_one
+from comity.cli.calls import when
 from comity.cli.exits import CliError, Exit
 from comity.cli.output import Output, clean
 from comity.cli.spans import EMPTY, add_range, add_source, milliseconds, open_spans, place, plain

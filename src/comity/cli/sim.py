@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from comity.cli.calls import at_least_one
+from comity.cli.arguments import at_least_one
 from comity.cli.exits import CliError, Exit
 from comity.cli.output import Output
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from comity.cli.arguments import a_name
 from comity.cli.exits import CliError, Exit
 from comity.cli.output import Output
 
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
 
 def add_source(parser: argparse.ArgumentParser) -> None:
     """Declare the options that say which spans are meant."""
-    parser.add_argument("--tempo", metavar="URL", default="", help="ask a Grafana Tempo instead of the store")
+    parser.add_argument("--tempo", metavar="URL", type=a_name, default=None, help="ask a Grafana Tempo instead of the store")
     parser.add_argument("--tempo-tenant", metavar="ID", default="", help="the tenant at that Tempo")
 
 
