@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 
 from comity import Agent, Node
@@ -48,3 +49,20 @@ def test_with_no_call_under_way_the_watchdog_is_parked():
             return watchdog._timer.when() < asyncio.get_running_loop().time() or watchdog._timer.cancelled()
 
     assert asyncio.run(go())
+
+
+def test_a_node_that_closes_does_not_wait_for_the_watchdogs_next_look():
+    agent = Agent("A")
+
+    @agent.capability("GO")
+    async def go_on():
+        return 1
+
+    async def go():
+        async with Node([agent], lag_ms=4_000 * GIVE_UP_S) as node:
+            await node.call("A", "GO", user_id="u")
+
+    thread = threading.Thread(target=asyncio.run, args=(go(),), daemon=True)
+    thread.start()
+    thread.join(GIVE_UP_S)
+    assert not thread.is_alive()

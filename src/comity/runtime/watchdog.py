@@ -43,7 +43,7 @@ class Watchdog:
         self._loop = asyncio.get_running_loop()
         self._beat = time.monotonic()
         self._awake = threading.Event()
-        self._is_closed = False
+        self._closed = threading.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._thread: threading.Thread | None = None
 
@@ -58,7 +58,7 @@ class Watchdog:
 
     def close(self) -> None:
         """Stop watching for good."""
-        self._is_closed = True
+        self._closed.set()
         if self._timer is not None:
             self._timer.cancel()
         self._awake.set()
@@ -77,9 +77,8 @@ class Watchdog:
         reported = 0.0
         while True:
             self._awake.wait()
-            if self._is_closed:
+            if self._closed.wait(self._threshold_s / 2):  # and not a sleep: a node that closes waits for this thread
                 return
-            time.sleep(self._threshold_s / 2)
             beat = self._beat
             blocked_s = time.monotonic() - beat
             if blocked_s > self._threshold_s and beat != reported and not self.is_parked:
