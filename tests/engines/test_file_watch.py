@@ -64,7 +64,8 @@ def test_a_change_beside_the_file_is_not_told(watch, watched, told):
     assert told.empty()
 
 
-def test_a_folder_that_is_made_again_is_still_watched(watch, watched, told):
+def test_a_folder_that_is_made_again_is_still_watched(watch, watched, told, monkeypatch):
+    monkeypatch.setattr(file_watch, "POLL_S", 0.01)  # how it is watched from then on
     shutil.rmtree(watched.parent)
     assert told.get(timeout=WAIT_S) is None
     watched.parent.mkdir()
