@@ -12,7 +12,7 @@ from comity.core.query.trace import Trace
 from comity.core.query.values import Type, type_of
 from comity.core.span import Kind
 
-A, B = (Leaf(Attribute(Scope.SPAN, name), "=", (1,)) for name in "ab")
+A, B, C = (Leaf(Attribute(Scope.SPAN, name), "=", (1,)) for name in "abc")
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,8 @@ A, B = (Leaf(Attribute(Scope.SPAN, name), "=", (1,)) for name in "ab")
         ("{ span.a = 1 }", Exists(A), A),
         ("{ span.a = 1 && span.b = 1 }", Exists(AllOf((A, B))), AllOf((A, B))),
         ("{ span.a = 1 || span.b = 1 }", Exists(AnyOf((A, B))), AnyOf((A, B))),
+        ("{ span.a = 1 || (span.b = 1 || span.c = 1) }", Exists(AnyOf((A, B, C))), AnyOf((A, B, C))),
+        ("{ span.a = 1 && !(rootName = `x`) }", Exists(A), None),
         ("{ span.a = 1 || !(span.b = 1) }", ANYTHING, ANYTHING),
         ("{ span.a = 1 && !(span.b = 1) }", Exists(A), A),
         ("{ span.a = 1 } | { span.b = 1 }", Exists(AllOf((A, B))), AllOf((A, B))),
@@ -30,6 +32,8 @@ A, B = (Leaf(Attribute(Scope.SPAN, name), "=", (1,)) for name in "ab")
         ("{ span.a = 1 } | by(name)", Exists(A), None),
         ("{ span.a = 1 } && { span.b = 1 }", AllOf((Exists(A), Exists(B))), None),
         ("{ span.a = 1 } >> { span.b = 1 }", AllOf((Exists(A), Exists(B))), None),
+        ("{ span.a = 1 } !>> { span.b = 1 }", Exists(B), None),
+        ("{ span.a = 1 } && { span.b = 1 } && { span.c = 1 }", AllOf((Exists(A), Exists(B), Exists(C))), None),
         ("{ span.a = 1 } || { span.b = 1 }", AnyOf((Exists(A), Exists(B))), None),
         ("{ span.a = 1 } || {}", ANYTHING, None),
         ("{} >> { span.b = 1 }", Exists(B), None),

@@ -91,6 +91,7 @@ MANY = [
         ("{ span.n = 1.0 && resource.n > 0 }", []),
         ("{ span.who = `x` && !(span.by = `z`) }", [1]),
         ("{ span.who = `y` && !(span.by = `z`) }", []),
+        ("{ span.n = 1 && span.by = `x` && !(span.who = `z`) }", [1]),
         # a constant on the left is looked up as if it stood on the right
         ("{ 0 < span.n }", []),
         ("{ 0 < span.n && span.n < 9 }", [1]),
@@ -123,6 +124,12 @@ MANY = [
 )
 def test_what_is_seen_of_a_span_is_what_some_condition_let_through(query, ids):
     assert found(query, MANY) == ids
+
+
+def test_what_is_kept_apart_is_looked_up_alone():
+    spans = [span(1, attributes={"http.status_code": 200, "code": 200, "m": 2})]
+    assert found("{ span.code = 200.0 && span.m > 0 }", spans) == [1]
+    assert found("{ span.http.status_code = 200.0 && span.m > 0 }", spans) == []
 
 
 def test_what_is_grouped_by_is_what_was_seen():
