@@ -491,16 +491,17 @@ class JournalContract:
                 accepted("theirs", session_id="s-2"),
                 settled("says s-1", '"s-1"', session_id="s-2"),
                 Saved(Document.SESSION, "default\x1fs-1", 1, b"{}"),
+                Saved(Document.USE, "default\x1fs-1", 1, b""),
                 Saved(Document.VAULT, "default\x1fs-1", 1, b"{}"),
                 Saved(Document.VAULT, "other\x1fs-1", 1, b"{}"),
                 Saved(Document.STATE, "default\x1fs-1", 1, b"{}"),
                 Saved(Document.APPROVAL, "mine#1", 1, asked % b"s-1"),
                 Saved(Document.APPROVAL, "theirs#1", 1, asked % b"s-2"),
             )
-            assert journal.erase("default", "s-1") == 5
+            assert journal.erase("default", "s-1") == 6
             names = ("mine", "mine.1", "theirs", "says s-1")
             assert [name for name in names if journal.call(name) is not None] == ["theirs", "says s-1"]
-            assert journal.list_documents(Document.SESSION) == []
+            assert journal.list_documents(Document.SESSION) == journal.list_documents(Document.USE) == []
             assert [key for key, _ in journal.list_documents(Document.VAULT)] == ["other\x1fs-1"]
             assert [key for key, _ in journal.list_documents(Document.STATE)] == ["default\x1fs-1"]
             assert [key for key, _ in journal.list_documents(Document.APPROVAL)] == ["theirs#1"]

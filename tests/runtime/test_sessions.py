@@ -7,9 +7,13 @@ import asyncio
 import pytest
 
 from comity import Agent, Context, Node, Status
-from comity.core.session import EXPIRED_MS
+from comity.cli.store import Store
+from comity.core.journal import Document
+from comity.core.session import EXPIRED_MS, USE_NOTED_MS
+from comity.engines.memory import MemoryJournal
 from comity.errors import CallerError
 
+HOUR_MS = 3_600_000
 notes = Agent("notes")
 
 
@@ -119,6 +123,64 @@ async def test_an_expired_session_is_refused_until_somebody_resumes_it(make_node
         assert node.resume_session("s")
         back = await node.call("notes", "KNOWN", {"keys": []}, user_id="ann", session_id="s")
     assert back.data["facts"] == {"a": "b"}
+
+
+class SetClock:
+    """Shows the hour it is set to."""
+
+    hours = 0
+
+    def now_ns(self) -> int:
+        return self.hours * 3600 * 10**9
+
+
+def test_a_session_that_calls_only_read_stays_in_use_on_every_node_of_its_store(tmp_path):
+    store, clock = tmp_path / "s.db", SetClock()
+
+    def make():
+        return Node([notes], store=store, clock=clock, lag_ms=None)
+
+    async def read(node, at):
+        clock.hours = at
+        return await node.call("notes", "KNOWN", {"keys": []}, user_id="ann", session_id="s")
+
+    async def use():
+        async with make() as first:
+            clock.hours = 1
+            await first.call("notes", "LEARN", {"key": "a", "value": "b"}, user_id="ann", session_id="s")
+            for at in (24, 47, 70):
+                async with make() as node:
+                    assert (await read(node, at)).ok
+            with Store(store) as reader:
+                (listed,) = reader.sessions()
+            assert (listed.used_at, listed.facts["a"].value) == (70 * HOUR_MS, "b")
+            assert (await read(first, 93)).ok  # though it has not used it for four days
+            assert first.session("s").used_at == first.export_session("s")["used_at"] == 93 * HOUR_MS
+            return await read(first, 93 + EXPIRED_MS // HOUR_MS)
+
+    assert asyncio.run(use()).error.code == "SESSION_EXPIRED"
+
+
+async def test_a_use_is_noted_once_a_minute_and_of_sessions_the_store_has(make_node):
+    journal = MemoryJournal("n")
+    async with make_node([notes], journal=journal) as node:
+        noted = []
+        for session_id, wait_ms in [
+            ("t", USE_NOTED_MS),
+            ("s", 0),
+            ("s", 1),
+            ("s", USE_NOTED_MS),
+            ("s", 1),
+            ("t", USE_NOTED_MS),
+        ]:
+            capability = "LEARN" if session_id == "s" and not wait_ms else "KNOWN"
+            inputs = {"key": "a", "value": "b"} if capability == "LEARN" else {"keys": []}
+            await asyncio.sleep(wait_ms / 1000)
+            await node.call("notes", capability, inputs, user_id="ann", session_id=session_id)
+            stored = journal.load(Document.USE, "default\x1fs")
+            noted.append(0 if stored is None else stored[0] - node.session("s").created_at)
+        assert journal.load(Document.USE, "default\x1ft") is None
+    assert noted == [0, 0, 0, USE_NOTED_MS + 1, USE_NOTED_MS + 1, USE_NOTED_MS + 1]
 
 
 def test_a_session_survives_a_restart_and_is_gone_for_good_once_erased(tmp_path):

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comity import Agent, Context, Node, Status
+from comity.core.session import EXPIRED_MS
 from comity.core.tool import Risk, Tool
 from comity.errors import CallerError
 from comity.testing import VirtualClock, run_virtual
@@ -109,6 +110,15 @@ async def test_high_risk_pauses_the_whole_tree_and_goes_on_when_granted(make_nod
     assert (reply.status, reply.data) == (Status.SUCCESS, "paid")
     assert once_more.data == "paid"
     assert paid == ["r.1.1#1"]
+
+
+async def test_an_answer_that_comes_after_the_session_expired_still_lets_the_call_go_on(make_node):
+    paid: list[str] = []
+    async with make_node(chain([{"pay"}]), tools=[risky(paid)]) as node:
+        asked = await node.call("A0", "GO", user_id="ann", session_id="s", message="Pay, please")
+        await asyncio.sleep(EXPIRED_MS / 1000)
+        reply = await node.decide(asked.data["approval_id"], granted=True, by="boss")
+    assert (reply.status, len(paid)) == ("success", 1)
 
 
 async def test_a_denied_tool_is_a_refusal_the_agent_can_read(make_node):

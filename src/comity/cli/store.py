@@ -18,6 +18,7 @@ from comity.core.journal import Document, StoredCall
 from comity.core.session import Session
 from comity.engines import handoff_tables
 from comity.engines.sqlite import SCHEMA_VERSION, connect, read_call, read_rows, verify_chain
+from comity.runtime.sessions import Live, key_of
 from comity.runtime.tools import Approval
 
 if TYPE_CHECKING:
@@ -139,8 +140,12 @@ class Store:
     # --- documents ---
 
     def sessions(self) -> list[Session]:
-        """Return every session that is remembered."""
-        return [_decode_session(data) for data in self._documents(Document.SESSION)]
+        """Return every session that is remembered, with its last use."""
+        with self._reading():
+            query = "SELECT key, version FROM documents WHERE kind = ?"
+            noted = dict(self._connection.execute(query, (Document.USE.value,)).fetchall())
+        found = [_decode_session(data) for data in self._documents(Document.SESSION)]
+        return [Live(one, noted_at=noted.get(key_of(one.tenant_id, one.id), 0)).current for one in found]
 
     def approvals(self) -> list[Approval]:
         """Return every question a tool has asked, in order of asking."""

@@ -72,6 +72,7 @@ class Document(StrEnum):
 
     STATE = "state"  # of an agent, by address
     SESSION = "session"  # by tenant and id
+    USE = "use"  # of a session, by tenant and id: when it was last used, as the version
     VAULT = "vault"  # of a session, encrypted
     APPROVAL = "approval"  # by id
     FENCE = "fence"  # by address: its newest token, as the version

@@ -17,6 +17,7 @@ from comity.core.envelope import Background
 IDLE_MS: Final = 20 * 60 * 1000
 PAUSED_MS: Final = 30 * 60 * 1000
 EXPIRED_MS: Final = 24 * 60 * 60 * 1000
+USE_NOTED_MS: Final = 60 * 1000  # a use is noted in the store unless the last one noted is younger than this
 TURNS_MAX: Final = 1_000
 FACTS_MAX: Final = 1_000
 SUMMARY_CHARS_MAX: Final = 2_000

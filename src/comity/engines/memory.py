@@ -202,7 +202,7 @@ def _is_of_session(kind: Document, key: str, data: bytes, tenant_id: str, sessio
     match kind:
         case Document.STATE | Document.FENCE:
             return False
-        case Document.SESSION | Document.VAULT:
+        case Document.SESSION | Document.USE | Document.VAULT:
             return key == f"{tenant_id}\x1f{session_id}"
         case Document.APPROVAL:
             asked = msgspec.json.decode(data)

@@ -400,7 +400,7 @@ def erase_session(connection: sqlite3.Connection, tenant_id: str, session_id: st
     calls |= _calls_of_session(connection, tenant_id, session_id, after=last)
     handed_off = handoff_tables.erase(connection, tenant_id, session_id)  # what came back has a vault of its own
     names = [f"{tenant_id}\x1f{one}" for one in (session_id, *map(result_session, handed_off))]
-    documents = [(kind, name) for kind in ("session", "vault") for name in names]
+    documents = [(kind, name) for kind in ("session", "use", "vault") for name in names]
     for key, data in connection.execute("SELECT key, data FROM documents WHERE kind = 'approval'"):
         asked = msgspec.json.decode(data)
         if (asked["tenant_id"], asked["session_id"]) == (tenant_id, session_id):

@@ -360,7 +360,7 @@ class Node:
     def session(self, session_id: str, *, tenant_id: str = "default") -> Session | None:
         """Return a session as it is now."""
         live = self._running().sessions.find(tenant_id, session_id)
-        return None if live is None else live.session
+        return None if live is None else live.current
 
     def resume_session(self, session_id: str, *, tenant_id: str = "default") -> bool:
         """Wake a session that has expired; return whether there is one."""
@@ -374,7 +374,7 @@ class Node:
         live = self._running().sessions.find(tenant_id, session_id)
         if live is None:
             return None
-        plain = msgspec.to_builtins(live.session)
+        plain = msgspec.to_builtins(live.current)
         exported: dict[str, Any] = plain if live.vault is None else restore_value(plain, live.vault)
         return exported
 

@@ -388,7 +388,7 @@ class CallPath:
         """Give an accepted call its place."""
         request, parent = call.request, call.parent
         if call.live is not None and parent is None:
-            call.live.used_at = now_ms
+            self.sessions.use(call.live, now_ms)
             if request.message and request.parent_id is None and (call.way is None or call.way.fence is not None):
                 self.sessions.change(call.live, Say("user", request.message), based_on=call.live.session.version)
         self.settlement.deadlines.add(call)

@@ -95,6 +95,8 @@ async def take_up(path: CallPath, journal: Journal, root_id: str) -> Reply | Non
     # Waiting for a person does not use up the time the work was given.
     now_ms = path.now_ms()
     root = replace(root, deadline_at=now_ms + root.deadline_at - root.created_at, created_at=now_ms)
+    if (live := path.sessions.find(root.tenant_id, root.session_id)) is not None:
+        path.sessions.use(live, now_ms)  # the answer uses the session, however long it took
     if path.cluster is not None:  # whoever holds its agent finds its new deadline in the store
         await path.durable((Resumed(root, journal.node_id, now_ms),))
         return await path.cluster.go_on(root)

@@ -13,7 +13,7 @@ from comity.core.journal import Document, Saved
 from comity.core.limits import INPUTS_BYTES_MAX
 from comity.core.payload import pack, unpack
 from comity.core.redaction import Vault
-from comity.core.session import Change, Session, Turn
+from comity.core.session import EXPIRED_MS, USE_NOTED_MS, Change, Session, Turn
 from comity.engines.cipher import Cipher
 from comity.errors import CallerError
 from comity.ports import Clock, Ids, Journal
@@ -27,11 +27,12 @@ _decode = msgspec.json.Decoder(Session).decode
 class Live:
     """A session in memory, with its vault."""
 
-    __slots__ = ("session", "used_at", "vault", "vault_saved", "vault_version")
+    __slots__ = ("noted_at", "session", "used_at", "vault", "vault_saved", "vault_version")
 
-    def __init__(self, session: Session, vault: Vault | None = None, vault_version: int = 0) -> None:
+    def __init__(self, session: Session, vault: Vault | None = None, vault_version: int = 0, noted_at: int = 0) -> None:
         self.session = session
-        self.used_at = session.used_at  # runs ahead of the stored one, which is written with the next change
+        self.noted_at = noted_at  # the last use that is in the store beside the session
+        self.used_at = max(session.used_at, noted_at)
         self.vault = vault
         self.vault_version = vault_version
         self.vault_saved = 0 if vault is None else len(vault)
@@ -40,6 +41,16 @@ class Live:
     def key(self) -> str:
         """The name it is stored under."""
         return key_of(self.session.tenant_id, self.session.id)
+
+    @property
+    def current(self) -> Session:
+        """The session with its last use, also one that changed nothing in it."""
+        return msgspec.structs.replace(self.session, used_at=max(self.session.used_at, self.used_at))
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the store has it."""
+        return self.session.version > 0 or self.vault_version > 0
 
 
 def key_of(tenant_id: str, session_id: str) -> str:
@@ -62,7 +73,7 @@ class Sessions:
         key = key_of(tenant_id, session_id)
         live = self._live.get(key)
         if live is None and (stored := self._journal.load(Document.SESSION, key)) is not None:
-            live = self._remember(Live(_decode(stored[1]), *self._load_vault(key)))
+            live = self._remember(Live(_decode(stored[1]), *self._load_vault(key), self._noted_at(key)))
         return live
 
     def bind(self, request: Request, now_ms: int) -> Live | None:
@@ -71,6 +82,8 @@ class Sessions:
             return None
         live = self.find(request.tenant_id, request.session_id)
         if live is not None:
+            if now_ms - live.used_at >= EXPIRED_MS:  # here; another node may have used it since
+                live.used_at = max(live.used_at, self._noted_at(live.key))
             return live
         if request.parent_session_id:
             above = self.find(request.tenant_id, request.parent_session_id)
@@ -131,6 +144,13 @@ class Sessions:
         live.session = outcome
         self._journal.append((self.saved(live),))
 
+    def use(self, live: Live, now_ms: int) -> None:
+        """Note that a session is used: in the store now and then, apart from what it holds, which others may be changing."""
+        live.used_at = now_ms
+        if now_ms - live.noted_at >= USE_NOTED_MS and now_ms - live.session.used_at >= USE_NOTED_MS and live.is_stored:
+            live.noted_at = now_ms
+            self._journal.append((Saved(Document.USE, live.key, now_ms, b""),))
+
     def resume(self, live: Live) -> None:
         """Wake a session, however long it rested."""
         live.session = core.resume(live.session, self._clock.now_ns() // 1_000_000)
@@ -140,6 +160,10 @@ class Sessions:
     def forget(self, tenant_id: str, session_id: str) -> None:
         """Drop a session from memory; it has been erased."""
         self._live.pop(key_of(tenant_id, session_id), None)
+
+    def _noted_at(self, key: str) -> int:
+        stored = self._journal.load(Document.USE, key)
+        return 0 if stored is None else stored[0]
 
     def _load_vault(self, key: str) -> tuple[Vault | None, int]:
         stored = self._journal.load(Document.VAULT, key)
