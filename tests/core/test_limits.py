@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comity.core import limits
-from comity.core.limits import CALLS_CEILING, CHAIN_MAX, FAN_OUT_CEILING, TIMEOUT_MS_CEILING, Limits
+from comity.core.limits import CALLS_CEILING, CHAIN_MAX, FAN_OUT_CEILING, REFUSAL_PAUSE_MS_MAX, TIMEOUT_MS_CEILING, Limits
 
 CEILINGS: Final = {
     "depth_max": CHAIN_MAX,
@@ -132,3 +132,9 @@ def test_every_bound_is_a_positive_number_that_says_its_unit():
 def test_a_message_may_be_a_hundred_kibibytes_and_a_reply_one_mebibyte():
     assert (limits.MESSAGE_BYTES_MAX, limits.REPLY_BYTES_MAX, limits.NESTING_MAX) == (102_400, 1_048_576, 32)
     assert limits.REQUEST_BYTES_MAX >= limits.INPUTS_BYTES_MAX + limits.MESSAGE_BYTES_MAX
+
+
+def test_a_refusal_is_kept_back_from_who_asked_more_often_than_a_whole_tree_may_call():
+    limits = Limits(calls_max=5)
+    assert [limits.pause_ms(asked) for asked in (1, 5, 6, 7, 8)] == [0, 0, 2, 4, 8]
+    assert limits.pause_ms(15) == limits.pause_ms(10**9) == REFUSAL_PAUSE_MS_MAX

@@ -218,6 +218,20 @@ async def test_others_have_a_turn_whenever_an_agent_asks_for_something(make_node
         await ask_once(contexts[0], "after its end")
 
 
+async def test_who_asks_again_and_again_after_every_refusal_waits_longer_and_longer(make_node):
+    stubborn = Agent("STUBBORN")
+
+    @stubborn.capability("ASK")
+    async def ask_for_ever(ctx: Context) -> None:
+        while True:
+            await ctx.call("STUBBORN", "ASK")
+
+    async with make_node([stubborn]) as node:
+        assert (await node.call("STUBBORN", "ASK", user_id="u")).status is Status.TIMEOUT
+        refused = sum(row.kind == "refused" for row in node.audit.rows())
+    assert 100 < refused < 150  # the calls of a whole tree at once, then about one a second until the deadline
+
+
 async def test_closing_a_node_ends_every_call_and_leaves_no_task(make_node):
     async def leaf():
         await asyncio.sleep(600)

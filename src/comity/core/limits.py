@@ -49,6 +49,10 @@ MEMORY_AUDIT_ROWS_MAX: Final = 20_000
 SPANS_KEPT_MAX: Final = 10_000
 
 
+# How long the answer to somebody who will not take no for an answer is kept back, at most.
+REFUSAL_PAUSE_MS_MAX: Final = 1_000
+
+
 class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a call and everything below it may use.
 
@@ -95,3 +99,11 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def allows(self, other: Limits) -> bool:
         """Return whether `other` is no wider than this in any field: what `narrow` guarantees."""
         return self.narrow(other) == other
+
+    def pause_ms(self, asked: int) -> int:
+        """Return how long a refusal is kept back from a call that has asked so many times.
+
+        Who has asked more often than a whole tree may call goes round and round: each time it waits twice as long, so that a
+        loop that nothing but its deadline ends leaves tens of rows in the audit, and not hundreds of thousands.
+        """
+        return 0 if asked <= self.calls_max else min(1 << min(asked - self.calls_max, 10), REFUSAL_PAUSE_MS_MAX)

@@ -176,15 +176,15 @@ class CallPath:
             # A task that outlived its call has no budget, no deadline and nobody to answer to.
             error = Error.of("CALL_CANCELLED", f"the call {above.request_id} has ended")
             return await after_a_turn(Reply(status=Status.CANCELLED, error=error))
-        now_ns = self.clock.now_ns()
+        now_ns, pause_ms = self.clock.now_ns(), above.limits.pause_ms(number)
         identity = Identity(above.user_id, above.tenant_id, above.session_id)
         arrival = self._reader.read(draft, identity, above, f"{above.request_id}.{number}", now_ns)
         if self.cluster is not None:
-            return await after_a_turn(await self.cluster.ask(arrival, parent))
+            return await after_a_turn(await self.cluster.ask(arrival, parent), pause_ms)
         # Only a call that an earlier life began can have made this one before.
         is_new = parent.top.leftovers is None
         opened = self.enter(arrival, parent, now_ns, None) if is_new else again(self, self._journal, parent, arrival, now_ns)
-        return await (after_a_turn(opened) if isinstance(opened, Reply) else self.reply_of(opened))
+        return await (after_a_turn(opened, pause_ms) if isinstance(opened, Reply) else self.reply_of(opened))
 
     def count(self, parent: Call, usage: Usage) -> None:
         """Charge what a call used that an earlier life made: a tree has one budget for all its lives."""

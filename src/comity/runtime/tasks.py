@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import Final
 
-from comity.core.envelope import Reply
+from comity.core.envelope import Reply, Status
 
 CLOSE_S: Final = 5.0  # how long a node that closes waits for what it cancelled
 
@@ -31,11 +31,11 @@ async def all_ended(tasks: list[asyncio.Task[None]], *, within_s: float) -> None
                 await every
 
 
-async def after_a_turn(reply: Reply) -> Reply:
-    """Return a reply that was there at once after everybody else had a turn.
+async def after_a_turn(reply: Reply, pause_ms: int = 0) -> Reply:
+    """Return a reply that was there at once after everybody else had a turn, and a refusal after a pause.
 
     An agent that asks again whenever it is refused would otherwise hold the loop for ever: no other agent would run, and its
     own deadline would never come.
     """
-    await asyncio.sleep(0)
+    await asyncio.sleep(pause_ms / 1000 if reply.status is Status.REFUSED else 0)
     return reply
