@@ -230,8 +230,8 @@ class Journal(Protocol):
         """Return version and data of a document."""
         ...
 
-    def list_documents(self, kind: Document) -> list[tuple[str, bytes]]:
-        """Return every document of a kind with its key, in order of keys."""
+    def list_documents(self, kind: Document, limit: int | None = None) -> list[tuple[str, bytes]]:
+        """Return the documents of a kind with their keys, in order of keys, at most `limit`."""
         ...
 
     def erase(self, tenant_id: str, session_id: str) -> int:

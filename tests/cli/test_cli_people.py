@@ -87,10 +87,17 @@ def test_an_approval_three_levels_deep_is_granted_after_kill_9_and_the_tool_runs
     assert bank("audit", "verify", "--json")["ok"]
 
 
-def test_a_session_is_listed_shown_exported_and_erased(place, bank):
-    (place / "bank.py").write_text(BANK.replace('risk="high"', 'risk="low"').replace("await asyncio.Event().wait()", "pass"))
+@pytest.fixture
+def noted(place, bank):
+    """Have the bank note something in session s, and hide an address in it."""
+    quick = BANK.replace('risk="high"', 'risk="low"').replace("await asyncio.Event().wait()", "pass")
+    (place / "bank.py").write_text(quick.replace('user_id="ann"', 'user_id="ann", message="ask bob@example.com"'))
     subprocess.run([sys.executable, "bank.py"], cwd=place, check=True, capture_output=True)
+    return bank
 
+
+def test_a_session_is_listed_shown_exported_and_erased(place, noted):
+    bank = noted
     (line,) = bank("sessions", "list", "--json")["sessions"]
     assert (line["id"], line["user_id"], line["status"], line["facts"]) == ("s", "ann", "active", 1)
     assert "amount: 7" in bank("sessions", "show", "s")
@@ -129,3 +136,30 @@ def test_convert_shows_the_document_and_what_is_lost(place, bank):
     assert "no file" in bank("convert", "--from", "kdap", "--to", "sacp", "nothing.json", exits=4)
     (place / "request.json").write_text('{"source_agent": 1}')
     assert "target_agent" in bank("convert", "--from", "kdap", "--to", "sacp", "request.json", exits=2)
+
+
+def test_without_its_key_a_store_is_refused_and_reading_makes_nothing(place, noted):
+    (place / "moved").mkdir()
+    (place / "bank.db").rename(place / "moved" / "bank.db")
+    at = ("--store", "moved/bank.db")
+    assert "amount: 7" in noted("sessions", "show", "s", *at)  # shows tokens, which need no key
+    for command in (("sessions", "export", "s"), ("call", "A0", "GO", "amount=1", "--session", "fresh"), ("doctor",)):
+        told = noted(*command, *at, exits=5)
+        assert "bank.db.key is not there" in told
+        assert "COMITY_VAULT_KEY" in told
+    assert {path.suffix for path in (place / "moved").iterdir()} <= {".db", ".db-shm", ".db-wal"}
+    (place / "bank.db.key").rename(place / "moved" / "bank.db.key")
+    assert noted("sessions", "export", "s", "--json", *at)["original_request"] == "ask bob@example.com"
+    assert "it opens what the store hides" in noted("doctor", *at)
+
+
+def test_a_key_that_opens_nothing_is_refused_and_its_sessions_can_still_be_erased(place, noted):
+    (place / "bank.db.key").write_bytes(bytes(32))
+    for command in (("call", "A0", "GO", "amount=1", "--session", "fresh"), ("doctor",)):
+        told = noted(*command, exits=5)
+        assert "bank.db.key opens nothing" in told
+    told = noted("sessions", "export", "s", exits=5)
+    assert "session s of tenant default cannot be decrypted" in told
+    assert "\x1f" not in told
+    assert noted("sessions", "erase", "s", "--yes", "--json")["erased"] >= 2
+    assert noted("call", "A0", "GO", "amount=1", "--session", "fresh", "--json")["data"] == "paid"

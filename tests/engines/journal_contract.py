@@ -458,6 +458,7 @@ class JournalContract:
             assert journal.load(Document.STATE, "CART") is None
             assert journal.load(Document.VAULT, "CART/7") is None
             assert journal.list_documents(Document.STATE) == [("CART/7", b"2"), ("CART/8", b"other")]
+            assert journal.list_documents(Document.STATE, 1) == [("CART/7", b"2")]
             assert journal.list_documents(Document.VAULT) == []
             assert journal.rows() == []  # a document is no decision
 

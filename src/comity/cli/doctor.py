@@ -26,8 +26,9 @@ from comity.core.agent import Agent, DeclarationError
 from comity.core.registry import Registry
 from comity.core.schema import SchemaError
 from comity.engines.sqlite import connect
-from comity.errors import CallerError, TargetError
+from comity.errors import CallerError, TargetError, UnavailableError
 from comity.models.agent import Agent as ThinkingAgent
+from comity.runtime.vault_key import store_key
 
 HELP = "check Python, the store and the agents"
 
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
     """Run every check and show what was found."""
     with out.busy("checking"):
         store = Path(args.store)
-        checks = [*_machine(), *_disk(_directory(store)), _store(store), *_spans(args.store), *_app(args), *_guidance()]
+        checks = [*_machine(), *_disk(_directory(store)), *_store(store), *_spans(args.store), *_app(args), *_guidance()]
     code = max((check.code for check in checks), default=Exit.OK)
     if out.is_json:
         found = [{"name": check.name, "level": check.level, "detail": check.detail} for check in checks]
@@ -164,17 +165,28 @@ def _fsync(scratch: Path) -> Check:
 # --- the store and the agents -------------------------------------------------------------------------------------------
 
 
-def _store(path: Path) -> Check:
+def _store(path: Path) -> Iterator[Check]:
     try:
         with Store(path) as store:
             verdict = store.verify()
+            vaults = store.vaults()
     except CliError as error:
         if error.code is Exit.NOT_FOUND:
-            return Check("store", "ok", f"{path} does not exist yet; the first call makes it")
-        return Check("store", "failed", error.message, error.code)
-    if not verdict.ok:
-        return Check("store", "failed", f"the audit of {path} is damaged: {verdict.reason}", Exit.DAMAGED)
-    return Check("store", "ok", f"{path}: {verdict.rows:,} audit rows, chain whole")
+            yield Check("store", "ok", f"{path} does not exist yet; the first call makes it")
+        else:
+            yield Check("store", "failed", error.message, error.code)
+        return
+    if verdict.ok:
+        yield Check("store", "ok", f"{path}: {verdict.rows:,} audit rows, chain whole")
+    else:
+        yield Check("store", "failed", f"the audit of {path} is damaged: {verdict.reason}", Exit.DAMAGED)
+    if vaults:
+        try:
+            store_key(path, vaults)
+        except UnavailableError as error:
+            yield Check("key", "failed", error.message, Exit.DAMAGED)
+        else:
+            yield Check("key", "ok", "it opens what the store hides")
 
 
 def _spans(store: str) -> Iterator[Check]:

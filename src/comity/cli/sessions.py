@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,12 @@ from comity.cli.output import Output, clean
 from comity.cli.store import Store
 from comity.core import session as core
 from comity.core.session import Session
+from comity.engines.cipher import key_for
+from comity.engines.span_place import spans_path
+from comity.engines.span_store import SpanStore
+from comity.engines.system import SystemClock, SystemIds
+from comity.runtime.sessions import in_clear, key_of
+from comity.runtime.vault_key import open_vault, vault_cipher
 
 HELP = "list the sessions in the store; show, resume, export or erase one"
 EMPTY = "remembers no session yet. A call that names a session_id and notes something makes one."
@@ -44,12 +50,18 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
     """Run one verb."""
     if args.verb == "list":
         return _list(args, out)
-    with Store(Path(args.store)):
-        pass  # there is a store, and it is one of ours; nothing is made by looking
-    if args.verb == "erase" and not args.yes:
-        raise CliError(Exit.USAGE, "erasing cannot be undone", hint=f"`comity sessions erase {args.session_id} --yes` does it.")
-    work = {"show": _show, "resume": _resume, "export": _export, "erase": _erase}[args.verb]
-    return asyncio.run(_on_node(args, out, work))
+    with Store(Path(args.store)) as store:  # there is a store, and it is one of ours; nothing is made by looking
+        found = store.session(args.tenant, args.session_id)
+    if args.verb == "erase":
+        if not args.yes:
+            hint = f"`comity sessions erase {args.session_id} --yes` does it."
+            raise CliError(Exit.USAGE, "erasing cannot be undone", hint=hint)
+        return asyncio.run(_erase(args, out))
+    if found is None:
+        raise CliError(Exit.NOT_FOUND, f"no session {args.session_id!r}", hint="`comity sessions list` lists them.")
+    if args.verb == "show":
+        return _show(out, found[0])
+    return _export(args, out, *found) if args.verb == "export" else asyncio.run(_resume(args, out))
 
 
 def _list(args: argparse.Namespace, out: Output) -> Exit:
@@ -78,18 +90,7 @@ def _list(args: argparse.Namespace, out: Output) -> Exit:
     return Exit.OK
 
 
-async def _on_node(
-    args: argparse.Namespace, out: Output, work: Callable[[argparse.Namespace, Output, Node], Awaitable[Exit]]
-) -> Exit:
-    async with app.open_node(Node(), args.store) as node:
-        if node.session(args.session_id, tenant_id=args.tenant) is None and args.verb != "erase":
-            raise CliError(Exit.NOT_FOUND, f"no session {args.session_id!r}", hint="`comity sessions list` lists them.")
-        return await work(args, out, node)
-
-
-async def _show(args: argparse.Namespace, out: Output, node: Node) -> Exit:
-    session = node.session(args.session_id, tenant_id=args.tenant)
-    assert session is not None
+def _show(out: Output, session: Session) -> Exit:
     known = _content(session)
     if out.is_json:
         out.document(_line(session, _now_ms()) | known)
@@ -105,9 +106,10 @@ async def _show(args: argparse.Namespace, out: Output, node: Node) -> Exit:
     return Exit.OK
 
 
-async def _resume(args: argparse.Namespace, out: Output, node: Node) -> Exit:
-    node.resume_session(args.session_id, tenant_id=args.tenant)
-    session = node.session(args.session_id, tenant_id=args.tenant)
+async def _resume(args: argparse.Namespace, out: Output) -> Exit:
+    async with app.open_node(Node(), args.store) as node:
+        node.resume_session(args.session_id, tenant_id=args.tenant)
+        session = node.session(args.session_id, tenant_id=args.tenant)
     assert session is not None
     if out.is_json:
         out.document(_line(session, _now_ms()))
@@ -116,14 +118,27 @@ async def _resume(args: argparse.Namespace, out: Output, node: Node) -> Exit:
     return Exit.OK
 
 
-async def _export(args: argparse.Namespace, out: Output, node: Node) -> Exit:
-    out.document(node.export_session(args.session_id, tenant_id=args.tenant))
+def _export(args: argparse.Namespace, out: Output, session: Session, sealed: bytes | None) -> Exit:
+    key, vault = key_of(args.tenant, args.session_id), None
+    if sealed is not None:
+        vault = open_vault(vault_cipher(key_for(Path(args.store), may_make=False)), key, sealed)
+    out.document(in_clear(session, vault))
     return Exit.OK
 
 
-async def _erase(args: argparse.Namespace, out: Output, node: Node) -> Exit:
-    gone = await node.erase_session(args.session_id, tenant_id=args.tenant)
-    verdict = node.audit.verify()
+async def _erase(args: argparse.Namespace, out: Output) -> Exit:
+    """Erase without a node, which would need the key: what is hidden under a lost key can be erased too."""
+    path = spans_path(args.store)
+    with contextlib.ExitStack() as opened:
+        spans = opened.enter_context(SpanStore(path)) if path.is_file() else None
+        journal = app.Visit(Path(args.store), SystemIds().span_id())
+        journal.open()
+        try:
+            gone = journal.erase(args.tenant, args.session_id)
+            verdict = journal.verify()
+        finally:
+            await journal.close()
+        gone += 0 if spans is None else spans.erase(args.session_id, tenant_id=args.tenant)
     if out.is_json:
         out.document({"session_id": args.session_id, "erased": gone, "audit_ok": verdict.ok})
     elif gone:
@@ -162,6 +177,4 @@ def _content(session: Session) -> dict[str, Any]:
 
 
 def _now_ms() -> int:
-    from comity.engines.system import SystemClock
-
     return SystemClock().now_ns() // 1_000_000

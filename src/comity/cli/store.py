@@ -20,6 +20,7 @@ from comity.engines import handoff_tables
 from comity.engines.sqlite import SCHEMA_VERSION, connect, read_call, read_rows, verify_chain
 from comity.runtime.sessions import Live, key_of
 from comity.runtime.tools import Approval
+from comity.runtime.vault_key import TRIED_MAX
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -141,20 +142,34 @@ class Store:
 
     def sessions(self) -> list[Session]:
         """Return every session that is remembered, with its last use."""
+        return self._sessions("")
+
+    def session(self, tenant_id: str, session_id: str) -> tuple[Session, bytes | None] | None:
+        """Return a session, with its last use, and its vault, which is encrypted."""
+        key = key_of(tenant_id, session_id)
+        vaults = dict(self._documents(Document.VAULT, "AND key = ?", key))
+        return next(((one, vaults.get(key)) for one in self._sessions("AND key = ?", key)), None)
+
+    def vaults(self) -> list[tuple[str, bytes]]:
+        """Return the first vaults, as many as a key is tried on."""
+        return self._documents(Document.VAULT, "ORDER BY key LIMIT ?", TRIED_MAX)
+
+    def _sessions(self, rest: str, *values: object) -> list[Session]:
         with self._reading():
-            query = "SELECT key, version FROM documents WHERE kind = ?"
-            noted = dict(self._connection.execute(query, (Document.USE.value,)).fetchall())
-        found = [_decode_session(data) for data in self._documents(Document.SESSION)]
-        return [Live(one, noted_at=noted.get(key_of(one.tenant_id, one.id), 0)).current for one in found]
+            query = f"SELECT key, version FROM documents WHERE kind = ? {rest}"  # noqa: S608
+            noted = dict(self._connection.execute(query, (Document.USE.value, *values)).fetchall())
+        found = self._documents(Document.SESSION, rest, *values)
+        return [Live(_decode_session(data), noted_at=noted.get(key, 0)).current for key, data in found]
 
     def approvals(self) -> list[Approval]:
         """Return every question a tool has asked, in order of asking."""
-        return sorted((_decode_approval(data) for data in self._documents(Document.APPROVAL)), key=lambda one: one.asked_at)
+        return sorted((_decode_approval(data) for _, data in self._documents(Document.APPROVAL)), key=lambda one: one.asked_at)
 
-    def _documents(self, kind: Document) -> list[bytes]:
+    def _documents(self, kind: Document, rest: str = "", *values: object) -> list[tuple[str, bytes]]:
+        query = f"SELECT key, data FROM documents WHERE kind = ? {rest}"  # noqa: S608
         with self._reading():
-            found = self._connection.execute("SELECT data FROM documents WHERE kind = ?", (kind.value,)).fetchall()
-        return [bytes(data) for (data,) in found]
+            found = self._connection.execute(query, (kind.value, *values)).fetchall()
+        return [(str(key), bytes(data)) for key, data in found]
 
     # --- inside ---
 

@@ -32,14 +32,14 @@ class Cipher:
         sealed, tag = cipher.encrypt_and_digest(data)
         return bytes(nonce + tag + sealed)
 
-    def decrypt(self, sealed: bytes, name: str) -> bytes:
-        """Return the data. Raises `UnavailableError` if it was changed, moved, or encrypted under another key."""
+    def decrypt(self, sealed: bytes, name: str, what: str) -> bytes:
+        """Return the data. Raises `UnavailableError`, which says `what`, if it was changed, moved, or had another key."""
         nonce, tag = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES : _NONCE_BYTES + _TAG_BYTES]
         cipher = self._gcm(nonce, name)
         try:
             data: bytes = cipher.decrypt_and_verify(sealed[_NONCE_BYTES + _TAG_BYTES :], tag)
         except ValueError:
-            message = f"{name} cannot be decrypted: the key is another one, or the store was changed"
+            message = f"{what} cannot be decrypted: the key is another one, or the store was changed"
             raise UnavailableError(message, code="STORE_UNAVAILABLE") from None
         return data
 
@@ -56,8 +56,18 @@ def derived(key: bytes, purpose: str) -> bytes:
     return hmac.new(key, purpose.encode(), hashlib.sha256).digest()
 
 
-def key_for(store: Path | None) -> bytes:
-    """Return the key: from COMITY_VAULT_KEY (base64), else from the file beside the store, made if it is not there."""
+def key_place(store: Path | None) -> str:
+    """Say where the key of a store comes from."""
+    if os.environ.get("COMITY_VAULT_KEY"):
+        return "the key in COMITY_VAULT_KEY"
+    return "the new key of a node without a store" if store is None else f"the key file {_path(store)}"
+
+
+def key_for(store: Path | None, *, may_make: bool = True) -> bytes:
+    """Return the key: from COMITY_VAULT_KEY (base64), else from the file beside the store.
+
+    If that is not there it is made; where it may not be, since something was encrypted under it, `UnavailableError` says so.
+    """
     if given := os.environ.get("COMITY_VAULT_KEY"):
         try:
             key = base64.b64decode(given, validate=True)
@@ -68,14 +78,25 @@ def key_for(store: Path | None) -> bytes:
         return key
     if store is None:
         return os.urandom(KEY_BYTES)
-    path = store.with_name(f"{store.name}.key")
+    path = _path(store)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
+            if not may_make:
+                message = (
+                    f"the store {store} holds what was hidden under a key, and the key file {path} is not there: put it back"
+                )
+                raise UnavailableError(
+                    f"{message}, or name the key in COMITY_VAULT_KEY", code="STORE_UNAVAILABLE", retryable=False
+                )
+            path.parent.mkdir(parents=True, exist_ok=True)
             _make(path)
         return _read(path)
     except OSError as error:
         raise UnavailableError(f"cannot use the key file {path}: {error}", code="STORE_UNAVAILABLE") from error
+
+
+def _path(store: Path) -> Path:
+    return store.with_name(f"{store.name}.key")
 
 
 def _make(path: Path) -> None:

@@ -126,9 +126,9 @@ class MemoryJournal:
         """Return version and data of a document."""
         return self._documents.get((kind, key))
 
-    def list_documents(self, kind: Document) -> list[tuple[str, bytes]]:
-        """Return every document of a kind with its key, in order of keys."""
-        return sorted((key, data) for (one, key), (_, data) in self._documents.items() if one is kind)
+    def list_documents(self, kind: Document, limit: int | None = None) -> list[tuple[str, bytes]]:
+        """Return the documents of a kind with their keys, in order of keys, at most `limit`."""
+        return sorted((key, data) for (one, key), (_, data) in self._documents.items() if one is kind)[:limit]
 
     def erase(self, tenant_id: str, session_id: str) -> int:
         """Forget a session's documents, calls and replies."""

@@ -62,9 +62,9 @@ class SharedJournal:
         """Return version and data of a document."""
         return self._shared.load(kind, key)
 
-    def list_documents(self, kind: Document) -> list[tuple[str, bytes]]:
-        """Return every document of a kind with its key."""
-        return self._shared.list_documents(kind)
+    def list_documents(self, kind: Document, limit: int | None = None) -> list[tuple[str, bytes]]:
+        """Return the documents of a kind with their keys, in order of keys, at most `limit`."""
+        return self._shared.list_documents(kind, limit)
 
     def erase(self, tenant_id: str, session_id: str) -> int:
         """Forget a session's documents, calls and replies."""

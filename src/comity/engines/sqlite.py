@@ -309,13 +309,14 @@ class SqliteJournal:
                 newest = (saved.version, saved.data)
         return newest
 
-    def list_documents(self, kind: Document) -> list[tuple[str, bytes]]:
-        """Return every document of a kind with its key, in order of keys."""
+    def list_documents(self, kind: Document, limit: int | None = None) -> list[tuple[str, bytes]]:
+        """Return the documents of a kind with their keys, in order of keys, at most `limit`."""
+        query = "SELECT key FROM documents WHERE kind = ? ORDER BY key LIMIT ?"
         with self._reading() as connection:
-            written = connection.execute("SELECT key FROM documents WHERE kind = ?", (kind.value,)).fetchall()
+            written = connection.execute(query, (kind.value, -1 if limit is None else limit)).fetchall()
         keys = {key for (key,) in written}
         keys |= {key for unwritten in (self._in_writing, self._gathered) for one, key in unwritten if one is kind}
-        found = ((key, self.load(kind, key)) for key in sorted(keys))
+        found = ((key, self.load(kind, key)) for key in sorted(keys)[:limit])
         return [(key, newest[1]) for key, newest in found if newest is not None]
 
     def erase(self, tenant_id: str, session_id: str) -> int:

@@ -10,21 +10,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-import msgspec
-
 from comity.core import trace_context
 from comity.core.agent import Agent, DeclarationError
 from comity.core.envelope import Background, Priority, Reply, Request, is_id
 from comity.core.guardrail import Guardrail
+from comity.core.journal import Document
 from comity.core.limits import Limits
-from comity.core.redaction import restore_value
 from comity.core.registry import Registry
 from comity.core.session import Session
 from comity.core.telemetry import ExportStats, Settings, settings_from
 from comity.core.tool import EVERYTHING, Tool
 from comity.core.transparency import leak
 from comity.core.version import VERSION
-from comity.engines.cipher import Cipher, derived, key_for
+from comity.engines.cipher import derived
 from comity.engines.memory import MemoryJournal
 from comity.engines.sqlite import SqliteJournal
 from comity.engines.system import SystemClock, SystemIds
@@ -39,8 +37,9 @@ from comity.runtime.path import CallPath
 from comity.runtime.privacy import Privacy
 from comity.runtime.recorder import Recorder
 from comity.runtime.repetition import take_up
-from comity.runtime.sessions import Sessions
+from comity.runtime.sessions import Sessions, in_clear
 from comity.runtime.tools import Approval, Toolbox
+from comity.runtime.vault_key import TRIED_MAX, store_key, vault_cipher
 from comity.runtime.watchdog import Lag, Watchdog
 from comity.runtime.workers import Workers
 
@@ -131,6 +130,9 @@ class Node:
             self._journal = MemoryJournal(node_id) if self._store is None else SqliteJournal(self._store, node_id)
         try:
             self._journal.open()
+            # Before the spans: a store that is refused is left as it was.
+            sealed = self._journal.list_documents(Document.VAULT, TRIED_MAX)
+            key = store_key(None if self._store is None else Path(self._store), sealed)
             recorder = self._recorder()
         except BaseException:
             if self._guidance is not None:
@@ -138,7 +140,6 @@ class Node:
             await self._journal.close()
             raise
         self._workers = Workers()
-        key = key_for(None if self._store is None else Path(self._store))
         self._path = CallPath(
             self.registry,
             self._journal,
@@ -147,7 +148,7 @@ class Node:
             self.limits,
             asyncio.get_running_loop(),
             run_in_process=self._workers.run,
-            sessions=Sessions(self._journal, self._clock, self._ids, Cipher(derived(key, "vault"))),
+            sessions=Sessions(self._journal, self._clock, self._ids, vault_cipher(key)),
             identity_key=derived(key, "identity"),
             toolbox=Toolbox((*self._tools, *self._own_tools()), self._journal, self._clock),
             privacy=self._privacy,
@@ -372,11 +373,7 @@ class Node:
     def export_session(self, session_id: str, *, tenant_id: str = "default") -> dict[str, Any] | None:
         """Return what a session knows, with personal data in clear; the inputs and replies of its calls are not in it."""
         live = self._running().sessions.find(tenant_id, session_id)
-        if live is None:
-            return None
-        plain = msgspec.to_builtins(live.current)
-        exported: dict[str, Any] = plain if live.vault is None else restore_value(plain, live.vault)
-        return exported
+        return None if live is None else in_clear(live.current, live.vault)
 
     async def erase_session(self, session_id: str, *, tenant_id: str = "default") -> int:
         """Remove everything a person said or was told in a session; return how many records. The audit stays whole."""

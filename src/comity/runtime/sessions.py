@@ -12,11 +12,12 @@ from comity.core.envelope import Background, Request
 from comity.core.journal import Document, Saved
 from comity.core.limits import INPUTS_BYTES_MAX
 from comity.core.payload import pack, unpack
-from comity.core.redaction import Vault
+from comity.core.redaction import Vault, restore_value
 from comity.core.session import EXPIRED_MS, USE_NOTED_MS, Change, Session, Turn
 from comity.engines.cipher import Cipher
 from comity.errors import CallerError
 from comity.ports import Clock, Ids, Journal
+from comity.runtime.vault_key import open_vault, seal
 
 LIVE_MAX: Final = 10_000  # sessions kept in memory; older ones are read from the store again
 
@@ -56,6 +57,12 @@ class Live:
 def key_of(tenant_id: str, session_id: str) -> str:
     """Return the name a session is stored under."""
     return f"{tenant_id}\x1f{session_id}"
+
+
+def in_clear(session: Session, vault: Vault | None) -> dict[str, Any]:
+    """Return what a session knows as plain data, with what its vault hides put back."""
+    plain: dict[str, Any] = msgspec.to_builtins(session)
+    return plain if vault is None else dict(restore_value(plain, vault))
 
 
 class Sessions:
@@ -123,7 +130,7 @@ class Sessions:
             return ()
         live.vault_saved = len(live.vault)
         live.vault_version += 1
-        data = self._cipher.encrypt(_encode(live.vault.to_data()), f"vault {live.key}")
+        data = seal(self._cipher, live.key, _encode(live.vault.to_data()))
         return (Saved(Document.VAULT, live.key, live.vault_version, data), self.saved(live))
 
     def save_vault(self, live: Live) -> None:
@@ -169,7 +176,7 @@ class Sessions:
         stored = self._journal.load(Document.VAULT, key)
         if stored is None:
             return None, 0
-        return Vault.from_data(unpack(self._cipher.decrypt(stored[1], f"vault {key}"))), stored[0]
+        return open_vault(self._cipher, key, stored[1]), stored[0]
 
     def _remember(self, live: Live) -> Live:
         self._live[live.key] = live

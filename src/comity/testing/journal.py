@@ -286,13 +286,13 @@ class SimJournal:
                     newest = max(newest or (0, b""), (record.version, record.data), key=lambda one: one[0])
         return newest
 
-    def list_documents(self, kind: Document) -> list[tuple[str, bytes]]:
-        """Return every document of a kind with its key, in order of keys."""
+    def list_documents(self, kind: Document, limit: int | None = None) -> list[tuple[str, bytes]]:
+        """Return the documents of a kind with their keys, in order of keys, at most `limit`."""
         self.read("list_documents")
         keys = {key: None for key, _ in self._disk.list_documents(kind)}
         for one in (*self._in_writing, *self._gathered):
             keys |= {record.key: None for record in one.records if type(record) is Saved and record.kind is kind}
-        found = ((key, self.load(kind, key)) for key in sorted(keys))
+        found = ((key, self.load(kind, key)) for key in sorted(keys)[:limit])
         return [(key, newest[1]) for key, newest in found if newest is not None]
 
     def erase(self, tenant_id: str, session_id: str) -> int:

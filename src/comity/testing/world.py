@@ -415,7 +415,7 @@ class World:
             (activation_module, "advance", advance),
             (Breaker, "_move", moved),
             (handoff, "_move", handed),
-            (node_module, "key_for", lambda _: key),
+            (node_module, "store_key", lambda *_: key),
             (log, "disabled", True),
         )
         with sealed(self.seed, self.loop), replaced(*twins):

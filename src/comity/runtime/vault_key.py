@@ -1,0 +1,53 @@
+"""The key of a store: made where nothing is hidden yet, and tried on what is hidden before anything else is hidden under it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from comity.core.payload import unpack
+from comity.core.redaction import Vault
+from comity.engines.cipher import Cipher, derived, key_for, key_place
+from comity.errors import UnavailableError
+
+# A damaged vault must not close the whole store, so a key is refused only if it opens none of the first few.
+TRIED_MAX: Final = 8
+
+
+def store_key(store: Path | None, sealed: Sequence[tuple[str, bytes]]) -> bytes:
+    """Return the key of a store whose first vaults are `sealed`, each under its document's key; a new one only without any.
+
+    Raises `UnavailableError` where the key is missing, or is not the one these were hidden under.
+    """
+    key = key_for(store, may_make=not sealed)
+    cipher = vault_cipher(key)
+    if sealed and not any(_opens(cipher, *one) for one in sealed):
+        message = f"{key_place(store)} opens nothing of what the store hides: put the key back under which it was hidden"
+        raise UnavailableError(message, code="STORE_UNAVAILABLE", retryable=False)
+    return key
+
+
+def vault_cipher(key: bytes) -> Cipher:
+    """Return what encrypts and decrypts the vaults of a store with this key."""
+    return Cipher(derived(key, "vault"))
+
+
+def seal(cipher: Cipher, key: str, data: bytes) -> bytes:
+    """Encrypt the vault that is stored under a key."""
+    return cipher.encrypt(data, f"vault {key}")
+
+
+def open_vault(cipher: Cipher, key: str, sealed: bytes) -> Vault:
+    """Decrypt the vault that is stored under a key."""
+    tenant_id, _, session_id = key.partition("\x1f")
+    what = f"what is hidden in session {session_id} of tenant {tenant_id}"
+    return Vault.from_data(unpack(cipher.decrypt(sealed, f"vault {key}", what)))
+
+
+def _opens(cipher: Cipher, key: str, sealed: bytes) -> bool:
+    try:
+        open_vault(cipher, key, sealed)
+    except UnavailableError:
+        return False
+    return True
