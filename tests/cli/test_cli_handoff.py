@@ -163,3 +163,9 @@ def test_watching_shows_what_comes_and_takes_nothing(comity, made):
     assert process.wait(30) == 0
     process.stdout.close()
     assert {one["state"] for one in comity("handoff", "list", "--json").document["handoffs"]} == {"pending"}
+
+
+def test_watching_makes_no_store(comity, place):
+    ran = comity("handoff", "watch", "o11y", "--store", "absent/new.db")
+    assert (ran.code, "does not exist" in ran.err) == (4, True)
+    assert not (place / "absent").exists()

@@ -198,6 +198,35 @@ def test_an_option_that_is_given_empty_is_wrong_usage_at_every_command_that_take
         assert (ran.code, f"argument {option}: is empty" in ran.err) == (2, True), leaf.prog
 
 
+@pytest.mark.parametrize("what", ["folder", ".", "desk.py"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["guidance", "answer", "q", "because"],
+        ["trace", "last"],
+        ["query", "{}"],
+        ["insights"],
+        ["view"],
+        ["spans", "serve", "--port", "0"],
+        ["call", "WORK", "GREET", "name=Ada"],
+        ["demo"],
+        ["handoff", "create", "GREET", "--to", "WORK"],
+        ["handoff", "watch", "WORK"],
+        ["calls"],
+        ["doctor"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_not_a_store_is_taken_for_one_by_no_command(comity, app, place, command, what):
+    (place / "folder").mkdir()
+    (place / "desk.py").write_text("desk = 1\n", encoding="utf-8")
+    assert comity("guidance", "ask", "Why?", "--id", "q").code == 0
+    before = sorted(place.iterdir())
+    ran = comity(*command, "--store", what)
+    assert (ran.code, what in ran.out + ran.err) == (5, True)
+    assert sorted(one for one in place.iterdir() if one.name != "__pycache__") == before
+
+
 def test_an_environment_variable_that_is_empty_counts_as_not_set(comity, app, monkeypatch):
     for name in ("COMITY_STORE", "COMITY_GUIDANCE", "COMITY_PROJECT"):
         monkeypatch.setenv(name, "")

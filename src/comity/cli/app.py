@@ -9,7 +9,7 @@ from pathlib import Path
 
 from comity import Node
 from comity.cli.exits import CliError, Exit
-from comity.cli.store import DEFAULT
+from comity.cli.store import DEFAULT, is_file
 from comity.core.journal import StoredCall
 from comity.engines.sqlite import SqliteJournal
 from comity.engines.system import SystemIds
@@ -42,4 +42,5 @@ class Visit(SqliteJournal):
 
 def open_node(node: Node, store: str) -> Node:
     """Return the node on the store, to be used with `async with`."""
+    is_file(Path(store))  # a directory is told before anything is made beside it
     return node.elsewhere(store, Visit(Path(store), SystemIds().span_id()))

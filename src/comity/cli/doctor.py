@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
 import sqlite3
@@ -11,7 +12,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from importlib import metadata
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -21,7 +21,7 @@ from comity.cli import app
 from comity.cli.calls import when
 from comity.cli.exits import CliError, Exit
 from comity.cli.output import Output, clean
-from comity.cli.store import Store
+from comity.cli.store import Store, spans_beside
 from comity.core.agent import Agent, DeclarationError
 from comity.core.registry import Registry
 from comity.core.schema import SchemaError
@@ -139,7 +139,7 @@ def _try(name: str, check: Callable[[Path], Check], directory: Path) -> Check:
 
 def _wal(scratch: Path) -> Check:
     """Open a store-like file where the store is: some file systems cannot do what durability needs."""
-    with closing(connect(scratch / "check.db")) as connection:
+    with contextlib.closing(connect(scratch / "check.db")) as connection:
         (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
         (synchronous,) = connection.execute("PRAGMA synchronous").fetchone()
         connection.execute("CREATE TABLE one (value INTEGER)")
@@ -193,10 +193,11 @@ def _spans(store: str) -> Iterator[Check]:
     """Say how many spans are kept, which were lost, and what the environment asks of recording."""
     from comity.core.telemetry import settings_from
     from comity.engines.span_inbox import overview
-    from comity.engines.span_place import spans_path
 
-    path = spans_path(store)
-    if path.is_file():
+    path: Path | None = None
+    with contextlib.suppress(CliError):  # what is not a store has been told already
+        path = spans_beside(store)
+    if path is not None and path.is_file():
         try:
             kept, waiting, losses = overview(path)
         except sqlite3.Error as error:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from comity.cli.arguments import a_name
 from comity.cli.exits import CliError, Exit
 from comity.cli.output import Output, clean
+from comity.cli.store import spans_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -230,7 +231,6 @@ def _asked(args: argparse.Namespace) -> tuple[Callable[[Guidance], Guidance], st
 
 def _answer(args: argparse.Namespace, project: str, source: GuidanceSource, out: Output) -> Exit:
     from comity.engines.guidance import GuidanceResponder
-    from comity.engines.span_place import spans_path
     from comity.engines.span_store import SpanStore
 
     evidence = []
@@ -241,7 +241,7 @@ def _answer(args: argparse.Namespace, project: str, source: GuidanceSource, out:
         evidence.append({"type": kind, "ref": ref})
     if args.question_id not in {one.id for one in _read(source)[0].questions}:  # before anything is made
         raise CliError(Exit.NOT_FOUND, f"there is no question {args.question_id!r}", hint="`comity guidance show` lists them.")
-    with SpanStore(spans_path(args.store)) as store:
+    with SpanStore(spans_beside(args.store)) as store:
         responder = GuidanceResponder(store, project_id=project, agent_id=args.agent or getpass.getuser(), source=source)
         insight = responder.answer_question(args.question_id, answer=args.answer, confidence=args.confidence, evidence=evidence)
     if out.is_json:

@@ -19,7 +19,7 @@ from comity.cli.call import read_inputs, read_value
 from comity.cli.calls import when
 from comity.cli.exits import CliError, Exit
 from comity.cli.output import Output, clean
-from comity.cli.store import Store
+from comity.cli.store import Store, is_file
 from comity.core.envelope import Priority
 from comity.core.handoff import DEAD, ENDED, Handoff, State
 from comity.errors import ComityError, RefusedError
@@ -117,8 +117,13 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
         return _list(args, out)
     if args.verb == "show":
         return _show(args, out)
-    if args.verb not in {"create", "watch"}:
-        _found(args)  # a store that is not there is not made
+    if args.verb == "create":
+        is_file(Path(args.store))  # it is made where there is none
+    elif args.verb == "watch":
+        with Store(Path(args.store)):
+            pass  # a store that is not there is not made
+    else:
+        _found(args)
     verbs: dict[str, Callable[[argparse.Namespace, Output], Awaitable[Exit]]] = {
         "create": _create,
         "watch": _watch,

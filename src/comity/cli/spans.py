@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from comity.cli.arguments import a_name
 from comity.cli.exits import CliError, Exit
 from comity.cli.output import Output
+from comity.cli.store import spans_beside
 
 if TYPE_CHECKING:
     from comity.ports import SpanSource
@@ -30,10 +31,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, out: Output) -> Exit:
     """Listen."""
     from comity.engines.otlp_receive import SpanServer
-    from comity.engines.span_place import spans_path
     from comity.engines.span_store import SpanStore
 
-    path = spans_path(args.store)
+    path = spans_beside(args.store)
     with SpanStore(path) as store:
         try:
             server = SpanServer(store, port=args.port)
@@ -68,10 +68,9 @@ def open_spans(args: argparse.Namespace) -> Iterator[SpanSource]:
 
         yield TempoStore(args.tempo, tenant=args.tempo_tenant)
         return
-    from comity.engines.span_place import spans_path
     from comity.engines.span_store import SpanStore
 
-    path = spans_path(args.store)
+    path = spans_beside(args.store)
     if not path.is_file():
         hint = "`comity demo` and `comity call` make one; --store or COMITY_STORE names another."
         raise CliError(Exit.NOT_FOUND, f"the store {args.store} has no spans: {path} does not exist", hint=hint)

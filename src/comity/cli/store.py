@@ -17,6 +17,7 @@ from comity.core.handoff import Handoff, State
 from comity.core.journal import Document, StoredCall
 from comity.core.session import Session
 from comity.engines import handoff_tables
+from comity.engines.span_place import spans_path
 from comity.engines.sqlite import SCHEMA_VERSION, connect, read_call, read_rows, verify_chain
 from comity.runtime.sessions import Live, key_of
 from comity.runtime.tools import Approval
@@ -40,15 +41,9 @@ class Store:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._connection: sqlite3.Connection
-        try:
-            kind = path.stat().st_mode
-        except FileNotFoundError:
+        if not is_file(path):
             hint = "`comity demo` and `comity call` make one; --store or COMITY_STORE names another."
-            raise CliError(Exit.NOT_FOUND, f"the store {path} does not exist", hint=hint) from None
-        except OSError as error:
-            raise self._damaged(f"unable to open it: {error.strerror}") from None
-        if not stat.S_ISREG(kind):
-            raise CliError(Exit.DAMAGED, f"{path} is not a file, so it is no store", hint=_NAME_IT)
+            raise CliError(Exit.NOT_FOUND, f"the store {path} does not exist", hint=hint)
         with self._reading():
             self._connection = _open(path)
         try:
@@ -88,7 +83,7 @@ class Store:
             with self._reading():
                 return verify_chain(self._connection)
         except TypeError:  # a head or a row of the wrong kind: nothing that was ever written
-            raise self._damaged("its audit cannot be read") from None
+            raise _damaged(self.path, "its audit cannot be read") from None
 
     # --- calls ---
 
@@ -193,23 +188,42 @@ class Store:
         except sqlite3.OperationalError as error:
             if "locked" in str(error) or "busy" in str(error):
                 raise CliError(Exit.DAMAGED, f"the store {self.path} is locked by another program; try again") from error
-            raise self._damaged(str(error)) from error
+            raise _damaged(self.path, str(error)) from error
         except (sqlite3.Error, msgspec.MsgspecError, ValueError) as error:
-            raise self._damaged(str(error)) from error
+            raise _damaged(self.path, str(error)) from error
 
-    def _damaged(self, why: str) -> CliError:
-        if "not a database" in why:
-            return CliError(
-                Exit.DAMAGED,
-                f"{self.path} is not a Comity store: {why}",
-                hint=_NAME_IT,
-            )
-        hint = "`comity audit verify` names the first damaged row."
-        if "disk image" in why:
-            hint = "The file itself is damaged; use its backup."
-        elif "unable to open" in why or "readonly" in why:
-            hint = "Check the permissions of the file and its directory."
-        return CliError(Exit.DAMAGED, f"the store {self.path} cannot be read: {why}", hint=hint)
+
+def is_file(path: Path) -> bool:
+    """Return whether there is a file at the path of a store. Anything else that stands there is an error."""
+    try:
+        kind = path.stat().st_mode
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise _damaged(path, f"unable to open it: {error.strerror}") from None
+    if not stat.S_ISREG(kind):
+        raise CliError(Exit.DAMAGED, f"{path} is not a file, so it is no store", hint=_NAME_IT)
+    return True
+
+
+def spans_beside(store: str) -> Path:
+    """Return where the spans of a store are, or would be made. What is not a store has none."""
+    path = Path(store)
+    if is_file(path) and path.stat().st_size:  # a node that has just begun makes an empty file first
+        with Store(path):
+            pass
+    return spans_path(path)
+
+
+def _damaged(path: Path, why: str) -> CliError:
+    if "not a database" in why:
+        return CliError(Exit.DAMAGED, f"{path} is not a Comity store: {why}", hint=_NAME_IT)
+    hint = "`comity audit verify` names the first damaged row."
+    if "disk image" in why:
+        hint = "The file itself is damaged; use its backup."
+    elif "unable to open" in why or "readonly" in why:
+        hint = "Check the permissions of the file and its directory."
+    return CliError(Exit.DAMAGED, f"the store {path} cannot be read: {why}", hint=hint)
 
 
 def _open(path: Path) -> sqlite3.Connection:
