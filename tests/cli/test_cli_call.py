@@ -201,11 +201,12 @@ def test_a_store_that_cannot_be_used_is_exit_5(comity, app, place):
     assert (place / "text.db").read_text(encoding="utf-8") == "no store" * 1000
 
 
-def test_an_interrupted_call_is_cancelled_recorded_and_exit_130(comity, hanging):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_call_that_is_interrupted_or_told_to_end_is_cancelled_and_recorded(comity, hanging, number, code):
     process = hanging("hung")
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == code
     assert out == ""
     assert err.splitlines() == ["error: interrupted; the call was cancelled", "comity show hung"]
     (call,) = comity("show", "hung", "--json").document["calls"]

@@ -18,6 +18,7 @@ class Exit(IntEnum):
     NOT_FOUND = 4
     DAMAGED = 5
     INTERRUPTED = 130
+    TERMINATED = 143
 
 
 MEANINGS: Final[dict[Exit, str]] = {
@@ -28,6 +29,7 @@ MEANINGS: Final[dict[Exit, str]] = {
     Exit.NOT_FOUND: "what was named is not there: an agent, a capability, a call, a store or the like",
     Exit.DAMAGED: "the store cannot be used, or the audit is damaged",
     Exit.INTERRUPTED: "interrupted",
+    Exit.TERMINATED: "told to end, by SIGTERM",
 }
 
 

@@ -32,6 +32,7 @@ from comity.cli import (
     view,
 )
 from comity.cli.arguments import a_name
+from comity.cli.ending import Ending
 from comity.cli.exits import MEANINGS, CliError, Exit
 from comity.cli.output import Output
 from comity.cli.store import DEFAULT as DEFAULT_STORE
@@ -92,28 +93,37 @@ def main(argv: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):  # a character the terminal cannot show is no reason to fail
             stream.reconfigure(errors="backslashreplace")
     out = Output(is_json="--json" in arguments, has_color="--no-color" not in arguments)
+    with Ending() as ending:
+        return int(_code_of(arguments, out, ending))
+
+
+def _code_of(arguments: list[str], out: Output, ending: Ending) -> Exit:
+    """Run one command; say what went wrong, and return how it ended."""
     try:
-        return int(_run(arguments, out))
+        code = _run(arguments, out)
+        return ending.code if code is Exit.INTERRUPTED else code
     except CliError as error:
+        if error.code is Exit.INTERRUPTED:
+            error.code = ending.code
         out.error(error)
-        return int(error.code)
+        return error.code
     except DeclarationError as error:
         hint = ""
         if error.__cause__ is not None:  # the user's own code raised
             log.warning("the agents cannot be loaded", exc_info=error.__cause__)
             hint = "" if "--verbose" in arguments else "--verbose shows the traceback."
         out.error(CliError(Exit.USAGE, str(error), hint=hint, problems=getattr(error, "problems", ())))
-        return int(Exit.USAGE)
+        return Exit.USAGE
     except ComityError as error:
         code = Exit.USAGE if isinstance(error, CallerError) else Exit.NO_RESULT
         code = Exit.DAMAGED if error.code == "STORE_UNAVAILABLE" else code
         out.error(CliError(code, error.message, hint="`comity doctor` checks the store." if code is Exit.DAMAGED else ""))
-        return int(code)
+        return code
     except KeyboardInterrupt:
-        out.error(CliError(Exit.INTERRUPTED, "interrupted"))
-        return int(Exit.INTERRUPTED)
+        out.error(CliError(ending.code, "interrupted"))
+        return ending.code
     except OSError as error:
-        return int(_end_on(error, out))
+        return _end_on(error, out)
 
 
 def _end_on(error: OSError, out: Output) -> Exit:
