@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -152,20 +153,25 @@ def test_watching_shows_what_comes_and_takes_nothing(comity, made):
         "o11y",
         "--capability",
         "investigate",
-        "--limit",
-        "2",
         "--json",
     ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert json.loads(process.stdout.readline())["id"] == made
     comity("handoff", "create", "investigate", "--id", "anybody's")
     assert json.loads(process.stdout.readline())["id"] == "anybody's"
-    assert process.wait(30) == 0
-    process.stdout.close()
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=30) == ("", "")  # that is how it ends: no error, and no document more
+    assert process.returncode == 130
     assert {one["state"] for one in comity("handoff", "list", "--json").document["handoffs"]} == {"pending"}
+
+
+def test_watching_ends_after_so_many(comity, made):
+    ran = comity("handoff", "watch", "o11y", "--limit", "1", "--json")
+    assert (ran.code, ran.document["id"], ran.out.count("\n")) == (0, made, 1)
 
 
 def test_watching_makes_no_store(comity, place):
     ran = comity("handoff", "watch", "o11y", "--store", "absent/new.db")
     assert (ran.code, "does not exist" in ran.err) == (4, True)
     assert not (place / "absent").exists()
+    assert comity("handoff", "watch", "o11y", "--json").out.count("\n") == 1, "an error stands on one line too"

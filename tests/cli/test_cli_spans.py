@@ -199,7 +199,7 @@ def test_an_exporter_can_send_to_the_store(comity, place):
         assert connection.getresponse().status == 200
         connection.close()
         os.kill(process.pid, signal.SIGINT)
-        process.communicate(timeout=60)
+        assert process.communicate(timeout=60) == ("", "")
         assert process.returncode == 130
     finally:
         process.kill()

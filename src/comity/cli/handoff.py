@@ -120,6 +120,7 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
     if args.verb == "create":
         is_file(Path(args.store))  # it is made where there is none
     elif args.verb == "watch":
+        out.is_by_line = True
         with Store(Path(args.store)):
             pass  # a store that is not there is not made
     else:
@@ -136,6 +137,10 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
     }
     try:
         return asyncio.run(_awaited(verbs[args.verb](args, out)))
+    except KeyboardInterrupt:
+        if args.verb != "watch":  # it has no other end
+            raise
+        return Exit.INTERRUPTED
     except ComityError as error:
         raise _told(error) from None
 
@@ -200,7 +205,7 @@ async def _watch(args: argparse.Namespace, out: Output) -> Exit:
     async with _node(args) as node:
         async for handoff in AsyncHandoffReceiver(args.agent, args.capability, node=node).peek_handoffs():
             if out.is_json:
-                out.line(document(handoff))
+                out.document(document(handoff))
             else:
                 out.text(_line(handoff))
             seen += 1

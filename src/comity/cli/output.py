@@ -24,6 +24,8 @@ class Output:
 
     def __init__(self, *, is_json: bool, has_color: bool) -> None:
         self.is_json = is_json
+        self.is_by_line = False  # whether this command writes many documents, each on a line of its own
+        self._has_told = False  # whether the one document is written
         self._stdout = sys.stdout  # not to be looked up later: what agents print is sent elsewhere meanwhile
         self._has_color = has_color and not os.environ.get("NO_COLOR")
         self._out: Console | None = None
@@ -44,14 +46,14 @@ class Output:
         return self._err
 
     def document(self, value: Any) -> None:
-        """Write the one JSON document of this command."""
+        """Write the one JSON document of this command; or one of many, at once."""
+        if self.is_by_line:
+            self._stdout.write(json.dumps(value) + "\n")
+            self._stdout.flush()
+            return
         is_utf8 = (self._stdout.encoding or "").lower().replace("-", "") == "utf8"
         self._stdout.write(json.dumps(value, indent=2, ensure_ascii=not is_utf8) + "\n")
-
-    def line(self, value: Any) -> None:
-        """Write one JSON document of many, on a line of its own, at once."""
-        self._stdout.write(json.dumps(value) + "\n")
-        self._stdout.flush()
+        self._has_told = True
 
     def text(self, *parts: Any, style: str = "", is_copied: bool = False) -> None:
         """Write lines for people, broken between words on a terminal; what is to be copied is not broken."""
@@ -59,8 +61,8 @@ class Output:
         self.out.print(*shown, style=style, soft_wrap=is_copied or not self.out.is_terminal)
 
     def error(self, error: CliError) -> None:
-        """Say why the command failed and what to do next."""
-        if self.is_json:
+        """Say why the command failed and what to do next; beside the document, if there is one already."""
+        if self.is_json and not self._has_told:
             problems = [{"path": problem.path, "message": problem.message} for problem in error.problems]
             told = {"message": error.message, "hint": error.hint or None, "problems": problems}
             self.document({"error": told, "exit_code": int(error.code)})

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from comity.cli.arguments import a_name
@@ -39,14 +39,14 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
             server = SpanServer(store, port=args.port)
         except (OSError, OverflowError) as error:
             raise CliError(Exit.USAGE, f"cannot listen on port {args.port}: {error}", hint="--port names another.") from None
-        with server:
+        with contextlib.suppress(KeyboardInterrupt), server:
             if out.is_json:
                 out.document({"endpoint": server.endpoint, "spans": str(path)})
             else:
                 out.text(f"OTEL_EXPORTER_OTLP_ENDPOINT={server.endpoint} sends here; spans go to {path}.", is_copied=True)
             out.out.file.flush()
             threading.Event().wait()
-    return Exit.OK
+    return Exit.INTERRUPTED
 
 
 def add_source(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +60,7 @@ def add_range(parser: argparse.ArgumentParser, default: str, shown: str) -> None
     parser.add_argument("--range", metavar="TIME", default=default, help=f"how far back, such as 2h, 24h or 7d ({shown})")
 
 
-@contextmanager
+@contextlib.contextmanager
 def open_spans(args: argparse.Namespace) -> Iterator[SpanSource]:
     """Open the spans beside the store, or the Tempo that --tempo names."""
     if args.tempo:
