@@ -26,7 +26,7 @@ DEFAULT = Policy()
 def opened(policy: Policy = DEFAULT, *, now_ms: int = 0) -> Breaker:
     breaker = Breaker(policy)
     for _ in range(policy.failures_max):
-        breaker.failed(now_ms, probe=False)
+        breaker.failed(now_ms, probe=0)
     assert breaker.state is State.OPEN
     return breaker
 
@@ -68,33 +68,33 @@ def test_the_defaults_are_five_failures_thirty_seconds_and_two_probes():
 def test_it_opens_at_exactly_failures_max_consecutive_failures(failures_max):
     breaker = Breaker(Policy(failures_max=failures_max))
     for _ in range(failures_max - 1):
-        breaker.failed(0, probe=False)
+        breaker.failed(0, probe=0)
         assert breaker.state is State.CLOSED
-    breaker.failed(0, probe=False)
+    breaker.failed(0, probe=0)
     assert breaker.state is State.OPEN
 
 
 def test_a_success_in_between_begins_the_count_anew():
     breaker = Breaker(Policy(failures_max=3))
     for _ in range(4):
-        breaker.failed(0, probe=False)
-        breaker.failed(0, probe=False)
-        breaker.succeeded(probe=False)
+        breaker.failed(0, probe=0)
+        breaker.failed(0, probe=0)
+        breaker.succeeded(probe=0)
     assert breaker.state is State.CLOSED
 
 
 def test_an_end_that_says_nothing_neither_counts_nor_resets():
     breaker = Breaker(Policy(failures_max=2))
-    breaker.failed(0, probe=False)
-    breaker.released(probe=False)
+    breaker.failed(0, probe=0)
+    breaker.released(probe=0)
     assert breaker.state is State.CLOSED
-    breaker.failed(0, probe=False)
+    breaker.failed(0, probe=0)
     assert breaker.state is State.OPEN
 
 
 def test_a_misconfiguration_opens_it_at_once():
     breaker = Breaker(DEFAULT)
-    breaker.failed(7, probe=False, trips=True)
+    breaker.failed(7, probe=0, trips=True)
     assert breaker.state is State.OPEN
     assert breaker.retry_after_ms(7) == DEFAULT.open_ms
 
@@ -115,16 +115,16 @@ def test_asking_alone_changes_nothing():
 
 def test_late_ends_of_earlier_calls_do_not_touch_an_open_breaker():
     breaker = opened()
-    breaker.succeeded(probe=False)
-    breaker.failed(10_000, probe=False)
-    breaker.released(probe=False)
+    breaker.succeeded(probe=0)
+    breaker.failed(10_000, probe=0)
+    breaker.released(probe=0)
     assert breaker.state is State.OPEN
     assert breaker.retry_after_ms(0) == DEFAULT.open_ms
 
 
 def test_tripping_an_open_breaker_begins_its_time_anew():
     breaker = opened()
-    breaker.failed(10_000, probe=False, trips=True)
+    breaker.failed(10_000, probe=0, trips=True)
     assert breaker.retry_after_ms(10_000) == DEFAULT.open_ms
 
 
@@ -145,27 +145,27 @@ def test_exactly_as_many_probes_as_the_policy_says_may_pass(probes):
 
 def test_as_many_successes_as_probes_close_it():
     breaker = half_open()
-    breaker.succeeded(probe=True)
+    breaker.succeeded(probe=1)
     assert breaker.state is State.HALF_OPEN
     assert breaker.enter(DEFAULT.open_ms)
     assert breaker.retry_after_ms(DEFAULT.open_ms) is not None, "one has passed and one is under way: no third"
-    breaker.succeeded(probe=True)
+    breaker.succeeded(probe=1)
     assert breaker.state is State.CLOSED
     assert not breaker.enter(DEFAULT.open_ms)
 
 
 def test_a_closed_again_breaker_counts_from_zero():
     breaker = half_open(Policy(failures_max=2, probes=1))
-    breaker.succeeded(probe=True)
-    breaker.failed(0, probe=False)
+    breaker.succeeded(probe=1)
+    breaker.failed(0, probe=0)
     assert breaker.state is State.CLOSED
-    breaker.failed(0, probe=False)
+    breaker.failed(0, probe=0)
     assert breaker.state is State.OPEN
 
 
 def test_one_failed_probe_opens_it_again_for_the_whole_time():
     breaker = half_open()
-    breaker.failed(40_000, probe=True)
+    breaker.failed(40_000, probe=1)
     assert breaker.state is State.OPEN
     assert breaker.retry_after_ms(40_000) == DEFAULT.open_ms
 
@@ -173,12 +173,12 @@ def test_one_failed_probe_opens_it_again_for_the_whole_time():
 def test_a_probe_that_says_nothing_gives_its_place_back():
     breaker = half_open(Policy(probes=1))
     assert breaker.retry_after_ms(DEFAULT.open_ms) is not None
-    breaker.released(probe=True)
+    breaker.released(probe=1)
     assert breaker.state is State.HALF_OPEN
     assert breaker.retry_after_ms(DEFAULT.open_ms) is None
 
 
-@pytest.mark.parametrize("probe", [True, False])
+@pytest.mark.parametrize("probe", [1, 0])
 def test_a_misconfiguration_found_while_half_open_opens_it(probe):
     breaker = half_open()
     breaker.failed(40_000, probe=probe, trips=True)
@@ -187,10 +187,10 @@ def test_a_misconfiguration_found_while_half_open_opens_it(probe):
 
 def test_calls_from_before_it_opened_decide_nothing():
     breaker = half_open()
-    breaker.succeeded(probe=False)
-    breaker.succeeded(probe=False)
-    breaker.failed(40_000, probe=False)
-    breaker.released(probe=False)
+    breaker.succeeded(probe=0)
+    breaker.succeeded(probe=0)
+    breaker.failed(40_000, probe=0)
+    breaker.released(probe=0)
     assert breaker.state is State.HALF_OPEN
     assert breaker.retry_after_ms(40_000) is None
     assert breaker.enter(40_000)
@@ -199,11 +199,23 @@ def test_calls_from_before_it_opened_decide_nothing():
 
 def test_successes_of_an_earlier_time_do_not_count_for_the_next():
     breaker = half_open()
-    breaker.succeeded(probe=True)
+    breaker.succeeded(probe=1)
     assert breaker.enter(DEFAULT.open_ms)
-    breaker.failed(DEFAULT.open_ms, probe=True)
-    assert breaker.enter(2 * DEFAULT.open_ms)
-    breaker.succeeded(probe=True)
+    breaker.failed(DEFAULT.open_ms, probe=1)
+    assert breaker.enter(2 * DEFAULT.open_ms) == 2
+    breaker.succeeded(probe=2)
+    assert breaker.state is State.HALF_OPEN
+
+
+def test_a_probe_of_an_earlier_time_says_nothing_about_the_next():
+    breaker = half_open()
+    assert breaker.enter(DEFAULT.open_ms) == 1
+    breaker.failed(DEFAULT.open_ms, probe=1)
+    assert [breaker.enter(2 * DEFAULT.open_ms) for _ in range(DEFAULT.probes)] == [2] * DEFAULT.probes
+    for ended in (breaker.succeeded, breaker.released):
+        ended(probe=1)
+        assert breaker.retry_after_ms(2 * DEFAULT.open_ms) is not None, "its place was not one of these"
+    breaker.failed(2 * DEFAULT.open_ms, probe=1)
     assert breaker.state is State.HALF_OPEN
 
 
@@ -225,9 +237,8 @@ class World:
         self.policy = policy
         self.breaker = Breaker(policy)
         self.now_ms = 0
-        self.under_way: list[tuple[bool, int]] = []  # whether it is a probe, and of which half-open time
+        self.under_way: list[int] = []  # of which half-open time each is a probe, 0 for none
         self.time = 0  # half-open times so far
-        self.late_ends = 0  # probes of earlier times that ended during this one
 
     def play(self, what: str, argument: int) -> None:
         if what == "wait":
@@ -242,15 +253,11 @@ class World:
             return
         was = self.breaker.state
         probe = self.breaker.enter(self.now_ms)
-        assert probe == (self.breaker.state is State.HALF_OPEN)
-        if was is State.OPEN:
-            self.time += 1
-            self.late_ends = 0
-        self.under_way.append((probe, self.time))
+        self.time += was is State.OPEN
+        assert probe == (self.time if self.breaker.state is State.HALF_OPEN else 0)
+        self.under_way.append(probe)
 
-    def end(self, what: str, call: tuple[bool, int]) -> None:
-        probe, time = call
-        self.late_ends += probe and time < self.time
+    def end(self, what: str, probe: int) -> None:
         match what:
             case "succeed":
                 self.breaker.succeeded(probe=probe)
@@ -261,7 +268,7 @@ class World:
 
     @property
     def probes_under_way(self) -> int:
-        return sum(probe and time == self.time for probe, time in self.under_way)
+        return self.under_way.count(self.time)
 
 
 @given(policies, happenings)
@@ -270,8 +277,7 @@ def test_probes_under_way_are_never_more_than_the_policy_allows(policy, sequence
     for what, argument in sequence:
         world.play(what, argument)
         if world.breaker.state is State.HALF_OPEN:
-            # A probe of an earlier time cannot be told from one of this time, and frees a place when it ends.
-            assert world.probes_under_way <= policy.probes + world.late_ends
+            assert world.probes_under_way <= policy.probes
 
 
 @given(policies, happenings)

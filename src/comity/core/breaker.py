@@ -56,13 +56,14 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Breaker:
     """One breaker. Time comes in with every verb."""
 
-    __slots__ = ("_failures", "_passed", "_policy", "_probing", "_reopens_at", "state")
+    __slots__ = ("_failures", "_passed", "_policy", "_probing", "_reopens_at", "_time", "state")
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self.state = State.CLOSED
         self._failures = 0  # consecutive, while closed
         self._reopens_at = 0
+        self._time = 0  # how often it was half-open
         self._probing = 0  # probes under way, while half-open
         self._passed = 0  # probes that succeeded, while half-open
 
@@ -78,27 +79,32 @@ class Breaker:
                 # Places for probes are taken; one of them will end and decide.
                 return None if self._probing + self._passed < self._policy.probes else 1_000
 
-    def enter(self, now_ms: int) -> bool:
-        """Take note that a call passes; return whether it is a probe. Call only after `retry_after_ms` gave None."""
+    def enter(self, now_ms: int) -> int:
+        """Take note that a call passes; return for which half-open time it is a probe, 0 for none.
+
+        Call only after `retry_after_ms` gave None. What is returned comes back with how the call ended: a probe of an earlier
+        half-open time says nothing about this one.
+        """
         if self.state is State.OPEN and now_ms >= self._reopens_at:
             self._move(Event.COOLED_DOWN)
+            self._time += 1
         if self.state is not State.HALF_OPEN:
-            return False
+            return 0
         self._probing += 1
-        return True
+        return self._time
 
-    def succeeded(self, *, probe: bool) -> None:
+    def succeeded(self, *, probe: int) -> None:
         """The call gave a result."""
         if self.state is State.CLOSED:
             self._failures = 0
-        elif probe and self.state is State.HALF_OPEN:
-            self._probing = max(self._probing - 1, 0)  # a probe of an earlier half-open time may end now
+        elif self._is_waited_for(probe):
+            self._probing -= 1
             self._passed += 1
             if self._passed >= self._policy.probes:
                 self._move(Event.PROBES_PASSED)
                 self._failures = 0
 
-    def failed(self, now_ms: int, *, probe: bool, trips: bool = False) -> None:
+    def failed(self, now_ms: int, *, probe: int, trips: bool = False) -> None:
         """The call failed; `trips` means that trying again is pointless until someone repairs it."""
         if trips:
             self._open(Event.TRIPPED, now_ms)
@@ -106,13 +112,16 @@ class Breaker:
             self._failures += 1
             if self._failures >= self._policy.failures_max:
                 self._open(Event.THRESHOLD_REACHED, now_ms)
-        elif probe and self.state is State.HALF_OPEN:
+        elif self._is_waited_for(probe):
             self._open(Event.PROBE_FAILED, now_ms)
 
-    def released(self, *, probe: bool) -> None:
+    def released(self, *, probe: int) -> None:
         """The call ended without saying anything about the capability's health."""
-        if probe and self.state is State.HALF_OPEN:
-            self._probing = max(self._probing - 1, 0)
+        if self._is_waited_for(probe):
+            self._probing -= 1
+
+    def _is_waited_for(self, probe: int) -> bool:
+        return self.state is State.HALF_OPEN and probe == self._time
 
     def _open(self, event: Event, now_ms: int) -> None:
         self._move(event)

@@ -80,7 +80,7 @@ class Call(Struct, eq=False, gc=False):
     primary_code: str = ""  # why the first implementation failed, where another answered instead
     is_delivered: bool = False  # the reply may leave: it is durable where the node promises that
     is_detached: bool = False  # nobody needs to wait for it: a handle holds it, or it was resumed
-    is_probe: bool = False  # its outcome decides whether a half-open breaker closes
+    probe: int = 0  # of which half-open time of the breaker: its outcome decides whether that closes
     skips_primary: bool = False  # the breaker is open and another implementation stands in
     uses_state: bool = False  # it looked at the agent's state, which is saved when it settles
     prompt_tokens: int = 0

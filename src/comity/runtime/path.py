@@ -298,7 +298,7 @@ class CallPath:
         if has_fallback or (way is not None and way.fence is None):  # the breaker of one that is sent is another node's
             call.skips_primary = True
         elif breaker is not None:
-            call.is_probe = breaker.enter(now_ms)
+            call.probe = breaker.enter(now_ms)
         self._accept(call, now_ms, leftovers, note, is_named=is_named)
         return call
 

@@ -198,9 +198,9 @@ class Settlement:
                 call.seat.mailbox.remove(call, call.request.priority)
             elif call.task is not None and call.task is not asyncio.current_task():
                 call.task.cancel()
-            if call.is_probe:  # it says nothing about its capability, and when it goes on it enters anew
-                self.breakers[call.agent.id, call.capability.code].released(probe=True)
-                call.is_probe = False
+            if call.probe:  # it says nothing about its capability, and when it goes on it enters anew
+                self.breakers[call.agent.id, call.capability.code].released(probe=call.probe)
+                call.probe = 0
             call.state = PAUSED
             call.children = None
             self.deadlines.discard(call)
@@ -257,14 +257,14 @@ class Settlement:
         effect = breaker_effect(code) if code else None
         if effect is None:
             if breaker is not None:
-                breaker.succeeded(probe=call.is_probe)
+                breaker.succeeded(probe=call.probe)
         elif effect is Effect.IGNORES:
             if breaker is not None:
-                breaker.released(probe=call.is_probe)
+                breaker.released(probe=call.probe)
         else:
             if breaker is None:
                 breaker = self.breakers[key] = Breaker(call.capability.breaker)
-            breaker.failed(now_ms, probe=call.is_probe, trips=effect is Effect.TRIPS)
+            breaker.failed(now_ms, probe=call.probe, trips=effect is Effect.TRIPS)
 
     def deliver(self, call: Call, error: Exception | None) -> None:
         """Hand the reply to whoever waits. For a root this comes after the journal has made it durable."""
