@@ -85,6 +85,8 @@ def test_any_document_is_an_object_or_an_error_of_usage(text):
         (["a=1"], "{}", "not both"),
         ([], "[1]", "must be a JSON object"),
         ([], "{", "not JSON"),
+        ([], '{"a": {"b": 1, "b": 2}}', r"a\.b: stands twice"),
+        (['a={"b": 1, "b": 2}'], None, "b: stands twice"),
     ],
 )
 def test_inputs_that_cannot_be_read_are_exit_2(pairs, document, told):

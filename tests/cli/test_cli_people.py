@@ -133,6 +133,8 @@ def test_convert_shows_the_document_and_what_is_lost(place, bank):
     assert "capability_code" in {one["path"] for one in told["lost"]}
     assert "lost" in bank("convert", "--from", "kdap", "--to", "delegation", "request.json")
     assert "no dialect" in bank("convert", "--from", "klingon", "--to", "kdap", "request.json", exits=2)
+    (place / "twice.json").write_text('{"source_agent": "A", "source_agent": "B"}')
+    assert "source_agent: stands twice" in bank("convert", "--from", "kdap", "--to", "sacp", "twice.json", exits=2)
     assert "no file" in bank("convert", "--from", "kdap", "--to", "sacp", "nothing.json", exits=4)
     (place / "request.json").write_text('{"source_agent": 1}')
     assert "target_agent" in bank("convert", "--from", "kdap", "--to", "sacp", "request.json", exits=2)

@@ -465,3 +465,17 @@ def test_no_value_of_any_field_makes_a_decoder_raise_anything_else(envelope, dat
         st.dictionaries(st.sampled_from(names), documents | st.sampled_from(["0.8", "0.9", "error"]), max_size=3)
     )
     assert flaws(json.dumps(json.loads(encode(envelope)) | changed).encode()) == []
+
+
+@pytest.mark.parametrize(
+    ("decode", "envelope", "path"),
+    [
+        (decode_request, {"inputs": {"a": 1}, "metadata": {"m": 1}}, "inputs.a"),
+        (decode_reply, {"data": {"a": 1}}, "data.a"),
+    ],
+)
+def test_a_key_that_stands_twice_is_refused_by_its_path(decode, envelope, path):
+    plain = json.loads(encode(REQUEST if decode is decode_request else Reply.success({}))) | envelope
+    decode(json.dumps(plain).encode())
+    twice = json.dumps(plain).replace('"a": 1', '"a": 1, "a": 1000').encode()
+    assert paths(twice, decode) == [path]

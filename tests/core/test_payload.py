@@ -21,7 +21,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from comity.core.limits import ITEMS_MAX, NAME_CHARS_MAX, NESTING_MAX, PROBLEMS_MAX
-from comity.core.payload import PayloadError, Problem, check, pack, step, text_problem, unpack, walk
+from comity.core.payload import PayloadError, Problem, check, check_keys, pack, step, text_problem, unpack, walk
 
 BYTES_MAX = 1_000_000
 CONTROLS = [chr(code) for code in (*range(0x20), 0x7F) if chr(code) not in "\t\n\r"]
@@ -466,3 +466,34 @@ def test_a_key_that_cannot_be_shown_shows_as_a_question_mark(key, shown):
 def test_a_key_is_shown_up_to_a_length():
     assert step("in", "k" * NAME_CHARS_MAX) == "in." + "k" * NAME_CHARS_MAX
     assert step("in", "k" * (NAME_CHARS_MAX + 1)) == "in.?"
+
+
+# --- keys that stand twice ---
+
+
+@given(st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_a_document_that_was_written_from_data_has_no_key_twice(value):
+    check_keys(msgspec.json.encode(value), path="")
+
+
+@pytest.mark.parametrize(
+    ("raw", "paths"),
+    [
+        ('{"a":1,"a":1}', ["a"]),
+        ('{"a":1,"\\u0061":2}', ["a"]),
+        ('[{"b":{"c":1,"d":2,"c":3}},{"e":0,"e":0}]', ["[1].e", "[0].b.c"]),
+        ('{"a":{"x":1},"b":{"x":1}}', []),
+    ],
+)
+def test_a_key_that_stands_twice_in_one_object_is_refused_by_its_path(raw, paths):
+    if not paths:
+        check_keys(raw, path="")
+        return
+    with pytest.raises(PayloadError) as caught:
+        check_keys(raw, path="")
+    assert [problem.path for problem in caught.value.problems] == paths
+
+
+def test_looking_for_keys_in_what_is_nested_too_deep_is_a_typed_error_too():
+    with pytest.raises(PayloadError, match="nested too deep"):
+        check_keys("[" * 100_000 + "]" * 100_000, path="")

@@ -89,3 +89,10 @@ def test_whole_numbers_are_written_short():
 def test_unstated_confidence_is_what_the_envelope_assumes():
     partial = Reply.partial(None, warnings=["w"])
     assert {reply.status: reply.confidence for reply in (Reply.success(), partial)} == UNSTATED_CONFIDENCE
+
+
+@pytest.mark.parametrize("document", ['{"a":{"b":1,"b":2}}', b'{"a":{"b":1,"b":2}}'])
+def test_a_key_that_stands_twice_is_refused_by_its_path(document):
+    with pytest.raises(CallerError, match=r"a\.b: stands twice") as caught:
+        load(document)
+    assert caught.value.code == "ENVELOPE_MALFORMED"

@@ -97,6 +97,10 @@ def test_a_key_that_stands_twice_is_refused(tmp_path, name):
     assert "'a' stands twice" in problem(tmp_path, '{"a": 1, "a": 2}', name)
 
 
+def test_a_key_that_stands_twice_deep_in_a_json_file_is_named_by_its_path(tmp_path):
+    assert "'a[1].b' stands twice" in problem(tmp_path, '{"a": [0, {"b": 1, "b": 2}]}', "r.json")
+
+
 def test_a_key_that_is_not_text_is_refused(tmp_path):
     assert ":2: not YAML: the key '1' is not text; put it in quotes" in problem(tmp_path, "b: 1\n1: 2")
 

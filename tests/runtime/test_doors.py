@@ -157,3 +157,11 @@ async def test_a_document_that_cannot_be_read_is_a_typed_error_with_its_path(mak
         with pytest.raises(CallerError) as caught:
             await node.receive({**KDAP, "timeout": 5}, dialect="kdap", user_id="ann")
     assert caught.value.facts["problems"][0].path == "timeout"
+
+
+async def test_a_document_with_an_input_twice_runs_nothing(make_node):
+    twice = b'{"target_agent":"ANL","capability_code":"ANL_NPV","inputs_json":{"discount_rate":1,"discount_rate":1000}}'
+    async with make_node(team()) as node:
+        with pytest.raises(CallerError, match=r"inputs_json\.discount_rate: stands twice"):
+            await node.receive(twice, dialect="kdap", user_id="ann")
+        assert node.audit.rows() == []

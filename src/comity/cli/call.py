@@ -17,6 +17,7 @@ from comity.cli.live import follow
 from comity.cli.output import Output
 from comity.cli.reply import document, exit_of, show
 from comity.core.limits import INPUTS_BYTES_MAX
+from comity.core.payload import PayloadError, check_keys
 
 HELP = "call a capability of an agent"
 
@@ -105,9 +106,11 @@ def read_inputs(pairs: list[str], document: str | None) -> dict[str, Any]:
 def read_value(text: str) -> Any:
     """Return what a word on the command line says: JSON, or else a text."""
     try:
-        return msgspec.json.decode(text)
+        value = msgspec.json.decode(text)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return text
+    _check_keys(text)
+    return value
 
 
 def _read_document(text: str) -> dict[str, Any]:
@@ -125,4 +128,12 @@ def _read_document(text: str) -> dict[str, Any]:
         raise CliError(Exit.USAGE, f"the inputs are not JSON: {error}") from None
     if not isinstance(value, dict):
         raise CliError(Exit.USAGE, "the inputs must be a JSON object with named fields")
+    _check_keys(raw)
     return value
+
+
+def _check_keys(raw: bytes | str) -> None:
+    try:
+        check_keys(raw, path="")
+    except PayloadError as error:
+        raise CliError(Exit.USAGE, f"the inputs mean nothing for certain: {error}", problems=error.problems) from None

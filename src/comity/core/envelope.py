@@ -28,7 +28,7 @@ from comity.core.limits import (
     WARNINGS_MAX,
     Limits,
 )
-from comity.core.payload import PayloadError, Problem, check, out_of_range, pack, step, text_problem, unpack
+from comity.core.payload import PayloadError, Problem, check, check_keys, out_of_range, pack, step, text_problem, unpack
 from comity.errors import CODES, CallerError, family
 
 VERSION: Final = "1.0"
@@ -336,7 +336,7 @@ _NAMED_FIELD = re.compile(r"Object (?:missing required|contains unknown) field `
 
 
 def decode_request(raw: bytes) -> Request:
-    """Return the request in `raw`, or raise `CallerError` naming the path of what is wrong."""
+    """Return the request in `raw`, which came from outside, or raise `CallerError` naming the path of what is wrong."""
     request = _decode(raw, _decode_request, REQUEST_BYTES_MAX)
     problems = request_problems(request)
     try:
@@ -348,20 +348,22 @@ def decode_request(raw: bytes) -> Request:
         raise CallerError(_sentence(problems), code="ENVELOPE_MALFORMED", problems=problems)
     try:
         check(bytes(request.body), path="inputs", bytes_max=INPUTS_BYTES_MAX)
+        check_keys(raw, path="")
     except PayloadError as error:
         raise CallerError(str(error), code=error.code, problems=error.problems) from None
     return request
 
 
-def decode_reply(raw: bytes) -> Reply:
-    """Return the reply in `raw`, or raise `CallerError` naming the path of what is wrong."""
-    # A reply's data may reach REPLY_BYTES_MAX; the envelope around it is small.
-    reply = _decode(raw, _decode_reply, 2 * REPLY_BYTES_MAX)
+def decode_reply(raw: bytes, *, is_ours: bool = False) -> Reply:
+    """Return the reply in `raw`, or raise `CallerError` naming the path of what is wrong; `is_ours` if this node wrote it."""
+    reply = _decode(raw, _decode_reply, 2 * REPLY_BYTES_MAX)  # its data may reach REPLY_BYTES_MAX; what is around it is small
     problems = reply_problems(reply)
     if problems:
         raise CallerError(_sentence(problems), code="ENVELOPE_MALFORMED", problems=problems)
     try:
         pack(reply.data, path="data", bytes_max=REPLY_BYTES_MAX)
+        if not is_ours:
+            check_keys(raw, path="")
     except PayloadError as error:
         raise CallerError(str(error), code=error.code, problems=error.problems) from None
     return reply

@@ -103,6 +103,50 @@ def unpack(raw: bytes | msgspec.Raw) -> Any:
     return _decode(raw)
 
 
+def check_keys(raw: bytes | str, *, path: str) -> None:
+    """Raise `PayloadError` if a key stands twice in one object of `raw`, which is JSON that has been read before.
+
+    Parsers differ in which of the two they take, so a document from outside that has both means nothing for certain. The
+    decoder cannot tell; a second reading with another parser can. What Comity itself wrote needs none.
+    """
+    text = raw if isinstance(raw, str) else raw.decode()
+    try:
+        json.loads(text, object_pairs_hook=_count_keys, parse_int=str, parse_float=str)
+    except RecursionError:
+        raise PayloadError("ENVELOPE_MALFORMED", (Problem(path or "$", "is nested too deep"),)) from None
+    except _RepeatedKeyError:
+        raise PayloadError("ENVELOPE_MALFORMED", tuple(islice(repeated_keys(text, path), PROBLEMS_MAX))) from None
+
+
+def repeated_keys(text: str, path: str) -> Iterator[Problem]:
+    """Yield the path of every key that stands twice in one object of a JSON text."""
+    stack = [(path, json.loads(text, object_pairs_hook=_Members, parse_int=str, parse_float=str))]
+    while stack:
+        here, item = stack.pop()
+        if isinstance(item, _Members):
+            seen: set[str] = set()
+            for key, inner in item:
+                if key in seen:
+                    yield Problem(step(here, key), "stands twice")
+                seen.add(key)
+                stack.append((step(here, key), inner))
+        elif isinstance(item, list):
+            stack.extend((f"{here}[{index}]", inner) for index, inner in enumerate(item))
+
+
+class _Members(list[tuple[str, Any]]):
+    """The members of an object as they stand in its text."""
+
+
+class _RepeatedKeyError(Exception):
+    """A key stands twice in one object."""
+
+
+def _count_keys(members: list[tuple[str, Any]]) -> None:
+    if len(members) > 1 and len(dict(members)) < len(members):
+        raise _RepeatedKeyError
+
+
 def out_of_range(raw: bytes, path: str) -> tuple[Problem, ...]:
     """Name the numbers of a document that are too large to be read; the decoder does not say under which keys they stand."""
     try:

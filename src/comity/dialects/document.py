@@ -10,7 +10,7 @@ from msgspec import Meta, Raw
 
 from comity.core.envelope import Reply, Request, Status, reply_problems, request_problems
 from comity.core.limits import INPUTS_BYTES_MAX, REPLY_BYTES_MAX, REQUEST_BYTES_MAX, TIMEOUT_MS_CEILING
-from comity.core.payload import PayloadError, Problem, check, pack, unpack
+from comity.core.payload import PayloadError, Problem, check, check_keys, pack, unpack
 from comity.errors import CallerError
 
 # The capability that a message asks for where its dialect has no word for one.
@@ -27,18 +27,22 @@ Names = Mapping[str, str]
 
 
 def load(document: Any, *, bytes_max: int = REQUEST_BYTES_MAX) -> dict[str, Any]:
-    """Return the JSON object in bytes, text or plain data, as fresh plain data; raise `CallerError` if there is none."""
+    """Return the JSON object in bytes, text or plain data, as fresh plain data; raise `CallerError` if there is none.
+
+    Bytes and text in which a key stands twice in one object are refused.
+    """
     try:
+        is_text = isinstance(document, (str, bytes, bytearray, memoryview))
         if isinstance(document, str):
             raw = document.encode()
-        elif isinstance(document, (bytes, bytearray, memoryview)):
-            raw = bytes(document)
         else:
-            raw = pack(document, path="$", bytes_max=bytes_max)
+            raw = bytes(document) if is_text else pack(document, path="$", bytes_max=bytes_max)
         if len(raw) > bytes_max:
             raise _too_large(raw, bytes_max)
         plain = unpack(raw)
         check(raw, path="$", bytes_max=bytes_max)
+        if is_text:  # bounded by now, in size and nesting
+            check_keys(raw, path="")
     except PayloadError as error:
         raise _refused(error) from None
     except UnicodeError:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 import yaml
 
 from comity.core.agent import DeclarationError
+from comity.core.payload import repeated_keys
 
 # A registry file on disk: room for ten thousand agents.
 MANIFEST_BYTES_MAX: Final = 8 * 1024 * 1024
@@ -94,8 +95,7 @@ def _parse_json(text: str, path: Path) -> Any:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            names = [name for name, _ in pairs]
-            raise DeclarationError(f"{path}: {next(n for n in names if names.count(n) > 1)!r} stands twice in one object")
+            raise DeclarationError(f"{path}: {next(repeated_keys(text, '')).path!r} stands twice in one object")
         return found
 
     def no_constant(name: str) -> Any:

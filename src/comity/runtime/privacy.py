@@ -200,7 +200,7 @@ def conceal(path: CallPath, call: Call, body: bytes, privacy: Privacy) -> str | 
 
 def reveal(reply: Reply, vault: Vault) -> Reply:
     """Return a reply with the vault's values back in their places, nested data included: for the session's user only."""
-    return decode_reply(restore_json(encode(reply), vault))
+    return decode_reply(restore_json(encode(reply), vault), is_ours=True)
 
 
 def _note(found: list[Finding], granted: frozenset[str]) -> str:
