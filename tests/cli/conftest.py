@@ -86,7 +86,8 @@ def place(tmp_path, monkeypatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    monkeypatch.delitem(sys.modules, "app", raising=False)
+    for module in ("app", "odd", "unfit"):  # what earlier tests wrote under these names
+        monkeypatch.delitem(sys.modules, module, raising=False)
     (tmp_path / "app.py").write_text(APP, encoding="utf-8")
     return tmp_path
 

@@ -108,5 +108,26 @@ def test_an_app_that_cannot_be_loaded_is_exit_2_and_the_other_checks_still_run(c
     assert checks(ran)["durable writes"][0][0] == "ok"
 
 
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ("odd.capability('CASE', doing='CASE is looking…')(len)\n", "ODD CASE: users would be told 'CASE is looking…'"),
+        (
+            "one, two = Tool(name='T', function=len), Tool(name='T', function=max)\nodd = Node([odd], tools=[one, two])\n",
+            "named T",
+        ),
+        ("odd = Node([odd], guidance='broken.yaml')\n", "no node of unfit:odd can start: guidance has problems"),
+    ],
+    ids=["what users are told", "tools", "guidance"],
+)
+def test_a_node_that_could_not_start_is_not_fit_to_work(comity, place, more, told):
+    (place / "unfit.py").write_text(f"from comity import Agent, Node, Tool\nodd = Agent('ODD')\n{more}", encoding="utf-8")
+    (place / "broken.yaml").write_text("spec: 5", encoding="utf-8")
+    sys.modules.pop("unfit", None)
+    ran = comity("doctor", "--app", "unfit:odd", "--json")
+    assert ran.code == comity("call", "ODD", "CASE", "--app", "unfit:odd").code == 2
+    assert any(level == "failed" and told in detail for level, detail in checks(ran)["agents"])
+
+
 def test_a_name_in_can_call_that_leads_nowhere_is_a_warning(comity, app):
     assert ("warning", "BOSS may call GONE, which app:make does not have") in checks(comity("doctor", "--json"))["agents"]

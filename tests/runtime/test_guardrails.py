@@ -91,7 +91,7 @@ async def test_a_user_is_told_about_the_work_in_the_capabilities_own_words(make_
     assert told == ["Weighing the options…", "Analysing the financial implications…"]
 
 
-@pytest.mark.parametrize("text", ["Routing to ANL agent…", "anl is working", "ANL_NPV invoked", "Asking tag-ai."])
+@pytest.mark.parametrize("text", ["Routing to ANL agent…", "anl_npv is running", "ANL_NPV invoked", "Asking tag-ai."])
 async def test_words_for_users_that_name_agents_or_capabilities_are_refused_at_the_start(make_node, text):
     agent, other = Agent("ANL"), Agent("tag-ai")
 

@@ -285,6 +285,11 @@ def test_all_problems_are_named_at_once_in_the_order_of_the_file(tmp_path):
         ("agents: [{id: A}, {id: B, aliases: [A]}]", "agents[1]", "'A' is taken by agent A; ids and aliases are unique"),
         ("agents: [{id: A, capabilities: {}}]", "agents[0].capabilities", "must be a list, not a mapping"),
         (
+            "agents: [{id: A, capabilities: [{code: C, doing: 'B asks', implementations: [{function: 'json:loads'}]}]}, {id: B}]",
+            "agents[0].capabilities[0].doing",
+            "users would be told 'B asks', which names B; describe the work instead",
+        ),
+        (
             "agents: [{id: A, capabilities: [{code: C, implementations: []}]}]",
             "agents[0].capabilities[0]",
             "C needs at least one implementation",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import os
 import shutil
@@ -16,7 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from comity import __version__
+from comity import Node, __version__
 from comity.cli import app
 from comity.cli.calls import when
 from comity.cli.exits import CliError, Exit
@@ -26,7 +27,7 @@ from comity.core.agent import Agent, DeclarationError
 from comity.core.registry import Registry
 from comity.core.schema import SchemaError
 from comity.engines.sqlite import connect
-from comity.errors import CallerError, TargetError, UnavailableError
+from comity.errors import CallerError, ComityError, TargetError, UnavailableError
 from comity.models.agent import Agent as ThinkingAgent
 from comity.runtime.vault_key import store_key
 
@@ -225,10 +226,15 @@ def _app(args: argparse.Namespace) -> Iterator[Check]:
         yield Check("agents", "warning", f"none are configured. {app.NO_APP}")
         return
     try:
-        agents = list(app.load(args).registry)
+        node = app.load(args)
+        asyncio.run(_opened(node))
     except DeclarationError as error:
         yield Check("agents", "failed", str(error), Exit.USAGE)
         return
+    except ComityError as error:
+        code = Exit.DAMAGED if error.code == "STORE_UNAVAILABLE" else Exit.USAGE
+        yield Check("agents", "failed", f"no node of {args.app} can start: {error.message}", code)
+    agents = list(node.registry)
     broken = list(_broken(agents))
     count = sum(len(agent.capabilities) for agent in agents)
     detail = f"{args.app}: {len(agents)} agents, {count} capabilities"
@@ -239,6 +245,12 @@ def _app(args: argparse.Namespace) -> Iterator[Check]:
         unknown = sorted(name for name in agent.can_call or () if name != "*" and registry.resolve(name) is None)
         if unknown:
             yield Check("agents", "warning", f"{agent.id} may call {', '.join(unknown)}, which {args.app} does not have")
+
+
+async def _opened(node: Node) -> None:
+    """Start the node in memory and end it: what every call here would fail of, fails this."""
+    async with node.elsewhere(None):
+        pass
 
 
 def _broken(agents: list[Agent]) -> Iterator[Check]:
@@ -261,7 +273,6 @@ def _broken(agents: list[Agent]) -> Iterator[Check]:
 def _guidance() -> Iterator[Check]:
     """Check the guidance that is there; a node would not start on what is broken."""
     from comity.engines.guidance import FOLDER_DEFAULT, source_at
-    from comity.errors import ComityError
 
     named = os.environ.get("COMITY_GUIDANCE")
     for place in [named] if named else sorted(map(str, Path(FOLDER_DEFAULT).glob("*.yaml"))):

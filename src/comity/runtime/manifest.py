@@ -29,6 +29,7 @@ from comity.core.registry import Registry, nearest
 from comity.core.retry import Retry
 from comity.core.schema import JsonSchema, join
 from comity.core.thinking import Thinking
+from comity.core.transparency import leaks
 from comity.runtime.document import SUFFIXES, Lines, Steps, read
 from comity.runtime.node import Node
 
@@ -184,6 +185,13 @@ def load_node(reference: str, make: MakeAgent = Agent) -> Node:
         raise DeclarationError(
             f"{reference!r} names no agents: write package.module:attribute, or the path of a .yaml or .json registry file"
         )
+    node = _node(reference)
+    if found := [str(one) for one in leaks(node.registry)]:  # a registry file says so too, with the line
+        raise DeclarationError("\n".join(found))
+    return node
+
+
+def _node(reference: str) -> Node:
     found = import_object(reference)
     if callable(found):
         found = _call(found, reference)
@@ -244,6 +252,7 @@ def _agents(document: Any, flaws: list[Flaw], make: MakeAgent) -> list[Agent]:
         return []
     flaws.extend(Flaw((name,), f"unknown field{_did_you_mean(name, ['agents'])}") for name in document if name != "agents")
     registry = Registry()
+    places: dict[str, int] = {}
     for index, value in enumerate(document["agents"]):
         steps: Steps = ("agents", index)
         agent = _agent(value, steps, flaws, make)
@@ -253,6 +262,12 @@ def _agents(document: Any, flaws: list[Flaw], make: MakeAgent) -> list[Agent]:
             registry.add(agent)
         except DeclarationError as error:
             flaws.append(Flaw(steps, str(error)))
+        else:
+            places[agent.id] = index
+    for leak in leaks(registry):
+        at = places[leak.agent]
+        codes = [one.get("code") if isinstance(one, dict) else None for one in document["agents"][at]["capabilities"]]
+        flaws.append(Flaw(("agents", at, "capabilities", codes.index(leak.capability), "doing"), leak.told))
     return list(registry)
 
 

@@ -20,7 +20,7 @@ from comity.core.registry import Registry
 from comity.core.session import Session
 from comity.core.telemetry import ExportStats, Settings, settings_from
 from comity.core.tool import EVERYTHING, Tool
-from comity.core.transparency import leak
+from comity.core.transparency import leaks
 from comity.core.version import VERSION
 from comity.engines.cipher import derived
 from comity.engines.memory import MemoryJournal
@@ -119,7 +119,8 @@ class Node:
         """Open the store, take up what an earlier life left open, and begin to accept calls."""
         if self._path is not None:
             raise RuntimeError("the node is running already")
-        self._check_texts()
+        if found := [str(one) for one in leaks(self.registry)]:
+            raise DeclarationError("\n".join(found))
         for agent in self.registry:
             if agent.on_open is not None:
                 await asyncio.to_thread(agent.on_open)
@@ -196,8 +197,8 @@ class Node:
         await self._journal.close()
         self._path = None
 
-    def elsewhere(self, store: str | Path, journal: Journal | None = None) -> Node:
-        """Return a node with the same agents, tools and rules on another store."""
+    def elsewhere(self, store: str | Path | None, journal: Journal | None = None) -> Node:
+        """Return a node with the same agents, tools and rules on another store, or in memory."""
         return Node(
             self.registry,
             store=store,
@@ -431,14 +432,6 @@ class Node:
         return [] if watchdog is None else list(watchdog.lags)
 
     # --- inside ---
-
-    def _check_texts(self) -> None:
-        """See that nothing a user is told names an agent or a capability."""
-        names = [name for agent in self.registry for name in (agent.id, *agent.aliases, *agent.capabilities)]
-        for agent in self.registry:
-            for capability in agent.capabilities.values():
-                if capability.doing and (name := leak(capability.doing, names)) is not None:
-                    raise DeclarationError(f"{capability.code}: what users are told names {name}; describe the work instead")
 
     def _recorder(self) -> Recorder:
         settings = self._telemetry or settings_from(os.environ, version=VERSION)
