@@ -250,3 +250,16 @@ def test_a_write_that_fails_leaves_the_old_document_and_no_litter(folder, store,
 
 def fails(_):
     raise OSError("no disk")
+
+
+def test_a_change_through_a_link_is_a_change_of_the_file_and_keeps_its_permissions(folder):
+    real = folder / f"{PROJECT}.yaml"
+    real.chmod(0o664)
+    link = folder / "linked" / "mine.yaml"
+    link.parent.mkdir()
+    link.symlink_to(real)
+    GuidanceFile(link).change(lambda guidance: put(guidance, Constraint(id="new", rule="r", severity=Severity.WARNING)))
+    assert link.is_symlink()
+    assert "new" in {one.id for one in GuidanceFile(real).read()[1].constraints}
+    assert real.stat().st_mode & 0o777 == 0o664
+    assert not link.with_suffix(".lock").exists(), "who changes the file by its own name would not wait for this lock"

@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import os
 import re
+import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -96,40 +97,17 @@ class GuidanceFile:
         A file with problems is left alone, for what could not be read would be lost.
         """
         try:
-            with self._locked():
+            place = Path(os.path.realpath(self.path))  # a link stays a link, and who comes by another name waits too
+            with _locked(place):
                 document, before, problems = self.read()
                 if problems:
                     raise CallerError(f"{self.path} has problems: {'; '.join(f'{p.path} {p.message}' for p in problems)}")
                 after, changed = changed_document(document, before, how)
                 if changed is not None:
-                    self._replace(changed)
+                    _replace(place, changed)
                 return after
         except OSError as error:
             raise UnavailableError(f"cannot write {self.path}: {error}", code="STORE_UNAVAILABLE") from error
-
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.with_suffix(".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-
-    def _replace(self, document: dict[str, Any]) -> None:
-        text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=self.path.parent, suffix=".new", delete=False) as new:
-            try:
-                new.write(text)
-                new.flush()
-                os.fsync(new.fileno())
-                Path(new.name).replace(self.path)
-            except BaseException:
-                Path(new.name).unlink(missing_ok=True)
-                raise
-        folder = os.open(self.path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def source_at(location: str | Path) -> GuidanceSource:
@@ -139,6 +117,34 @@ def source_at(location: str | Path) -> GuidanceSource:
 
         return KubernetesGuidance.at(location)
     return GuidanceFile(location)
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _replace(path: Path, document: dict[str, Any]) -> None:
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, suffix=".new", delete=False) as new:
+        try:
+            new.write(text)
+            new.flush()
+            with contextlib.suppress(FileNotFoundError):  # a new file is its maker's alone
+                os.fchmod(new.fileno(), stat.S_IMODE(path.stat().st_mode))
+            os.fsync(new.fileno())
+            Path(new.name).replace(path)
+        except BaseException:
+            Path(new.name).unlink(missing_ok=True)
+            raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def changed_document(
