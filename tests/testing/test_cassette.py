@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
@@ -73,3 +74,53 @@ def test_a_file_that_is_no_cassette_is_refused(tmp_path, text):
         (tmp_path / "c.json").write_text(text)
     with pytest.raises(CassetteError):
         Cassette(tmp_path / "c.json")
+
+
+def test_a_directory_is_no_cassette(tmp_path):
+    for record in (None, ScriptedModel([])):
+        with pytest.raises(CassetteError, match="is a directory"):
+            Cassette(tmp_path, record=record)
+
+
+# --- personal data ---
+
+
+def answer(prompt):
+    """Repeat what was said, in small pieces, as a model that is told a token does."""
+    return Answer(text=json.dumps({"status": "success", "message": f"wrote to {prompt.messages[-1].text}"}), piece_chars=3)
+
+
+@pytest.mark.parametrize("privacy", ["default", None])
+def test_what_was_recorded_with_personal_data_is_played_back_and_the_data_is_not_in_the_file(tmp_path, privacy):
+    path = tmp_path / "c.json"
+
+    async def talk(model, message):
+        async with Node([Agent("a", model=model, can_call=[])], lag_ms=None, privacy=privacy) as node:
+            return await node.call("a", "message", message=message, user_id="u1")
+
+    recorded = run_virtual(talk(Cassette(path, record=ScriptedModel(answer)), "jane@example.com, jo@example.com"))
+    assert "jane@example.com, jo@example.com" in recorded.message
+    text = path.read_text()
+    assert "example.com" not in text
+    assert "[[EMAIL_1]], [[EMAIL_2]]" in text
+    for said in ("jane@example.com, jo@example.com", "ann@example.org, bob@example.org"):
+        with Cassette(path) as model:
+            assert run_virtual(talk(model, said)).message == recorded.message.replace("jane@example.com, jo@example.com", said)
+
+
+def test_the_same_value_has_one_name_and_what_the_model_brought_up_stays_as_it_was(tmp_path):
+    path = tmp_path / "c.json"
+    said = "from [[EMAIL_7_aaaabbbb]] to [[EMAIL_3_aaaabbbb]] and [[EMAIL_7_aaaabbbb]]"
+    step = Answer(text="ask [[EMAIL_3_aaaabbbb]] or help@example.net", calls=(tool_call("send", to="[[EMAIL_7_aaaabbbb]]"),))
+    ask(Cassette(path, record=ScriptedModel([step])), said)
+    (take,) = json.loads(path.read_text())["takes"]
+    assert take["prompt"]["messages"][0]["text"] == "from [[EMAIL_1]] to [[EMAIL_2]] and [[EMAIL_1]]"
+    (played,) = ask(Cassette(path), said.replace("EMAIL_7_aaaabbbb", "EMAIL_1_ccccdddd").replace("aaaabbbb", "ccccdddd"))
+    assert played.text == "ask [[EMAIL_3_ccccdddd]] or help@example.net"
+    assert played.calls[0].arguments == '{"to": "[[EMAIL_1_ccccdddd]]"}'
+
+
+def test_a_miss_does_not_show_personal_data(tmp_path):
+    ask(Cassette(tmp_path / "c.json", record=ScriptedModel(["x"])), "one")
+    with pytest.raises(CassetteError, match=r"ends with 'two \[\[EMAIL_1\]\]'"):
+        ask(Cassette(tmp_path / "c.json"), "two jane@example.com")
