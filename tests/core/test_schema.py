@@ -360,6 +360,15 @@ def returns(kind: Any) -> Checker | None:
     return from_return(function)
 
 
+@pytest.mark.parametrize("raised", [KeyError("gone"), SystemExit(1)])
+def test_a_validator_that_fails_in_any_way_is_a_schema_error_that_says_how(raised):
+    def fail(value: int) -> int:
+        raise raised
+
+    with pytest.raises(SchemaError, match=f"n: its validator failed with {type(raised).__name__}"):
+        PythonType(Annotated[int, pydantic.AfterValidator(fail)], path="n").check(b"1")
+
+
 @pytest.mark.parametrize("kind", [Any, None, dict, object, Reply])
 def test_an_annotation_that_says_nothing_checks_nothing(kind):
     assert returns(kind) is None

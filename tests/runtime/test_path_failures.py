@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 
 import pytest
 from path_agents import now
 
-from comity import Agent, Context, Retry, Status
+from comity import Agent, Context, Retry, Status, Tool
 from comity.core import breaker
+from comity.core.guardrail import Allow, Guardrail
 from comity.errors import UnavailableError
+from comity.testing import run_virtual
 
 
 async def test_a_crash_in_one_agent_is_an_error_to_its_caller_and_nothing_to_others(make_node, caplog):
@@ -30,6 +33,79 @@ async def test_a_crash_in_one_agent_is_an_error_to_its_caller_and_nothing_to_oth
     assert "KeyError" in broken.error.message
     assert whole.data == "fine"
     assert "Traceback" in caplog.text
+
+
+class Odd(BaseException):
+    """Neither an error nor the end of anything."""
+
+
+def leave(*_seen, **_inputs):
+    sys.exit(0)
+
+
+def be_odd(*_seen, **_inputs):
+    raise Odd("odd")
+
+
+@pytest.mark.parametrize(("act", "says"), [(leave, "SystemExit: its code called sys.exit(0)"), (be_odd, "Odd: odd")])
+@pytest.mark.parametrize(
+    ("where", "code"),
+    [
+        ("async", "TARGET_CRASHED"),
+        ("plain", "TARGET_CRASHED"),
+        ("fallback", "TARGET_CRASHED"),
+        ("on_activate", "TARGET_CRASHED"),
+        ("tool", "TARGET_FAILED"),
+        ("inbound", "GUARDRAIL_STOPPED"),
+        ("outbound", "GUARDRAIL_STOPPED"),
+    ],
+)
+async def test_code_that_leaves_the_program_ends_its_own_call_and_nothing_else(make_node, where, code, act, says):
+    bad, good = Agent("BAD", tools_allowed=["act"], on_activate=act if where == "on_activate" else None), Agent("GOOD")
+
+    @bad.capability("GO")
+    async def go(ctx: Context):
+        if where == "fallback":
+            raise ConnectionError
+        return await ctx.use_tool("act") if where == "tool" else act()
+
+    @bad.capability("PLAIN")
+    def plain():
+        return act()
+
+    if where == "fallback":
+        bad.fallback("GO")(plain)
+
+    @good.capability("GO")
+    async def fine():
+        await asyncio.sleep(1)
+        return "fine"
+
+    rails = [Guardrail(name="rail", **{where: _for_bad(act)})] if where.endswith("bound") else []
+    async with make_node([bad, good], tools=[Tool(name="act", function=act)], guardrails=rails) as node:
+        wrong = node.call("BAD", "PLAIN" if where == "plain" else "GO", user_id="u")
+        broken, whole = await asyncio.gather(wrong, node.call("GOOD", "GO", user_id="u"))
+    assert (broken.error.code, whole.data) == (code, "fine")
+    assert says in broken.error.message
+
+
+def _for_bad(act):
+    return lambda request, *reply: act() if request.target == "BAD" else Allow()
+
+
+def test_an_interrupted_program_is_not_kept_alive_by_an_agent(make_node):
+    agent = Agent("A")
+
+    @agent.capability("GO")
+    async def go():
+        raise KeyboardInterrupt
+
+    async def program():
+        async with make_node([agent]) as node:
+            await node.call("A", "GO", user_id="u")
+
+    with pytest.raises(KeyboardInterrupt):
+        run_virtual(program())
 
 
 async def test_one_failure_in_a_gather_does_not_stop_the_others(make_node):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import time
 
 from comity import Agent, Context, Node, Status
@@ -19,6 +20,8 @@ def fail(kind: str) -> None:
         raise CallerError("no such year", code="DATA_MISSING_REQUIRED_INPUT")
     if kind == "die":
         os._exit(3)
+    if kind == "leave":
+        sys.exit(3)
     raise ValueError("broken")
 
 
@@ -48,9 +51,13 @@ def test_a_process_function_answers_from_another_process_which_is_kept_for_the_n
 def test_failures_in_a_process_are_typed_and_a_dead_process_is_replaced():
     async def go():
         async with Node([agent_with(fail)]) as node:
-            return [(await node.call("A", "GO", {"kind": kind}, user_id="u")).error.code for kind in ("caller", "die", "crash")]
+            kinds = ("caller", "die", "crash", "leave")
+            return [(await node.call("A", "GO", {"kind": kind}, user_id="u")).error for kind in kinds]
 
-    assert asyncio.run(go()) == ["DATA_MISSING_REQUIRED_INPUT", "TARGET_TEMPORARY_FAILURE", "TARGET_CRASHED"]
+    errors = asyncio.run(go())
+    codes = ["DATA_MISSING_REQUIRED_INPUT", "TARGET_TEMPORARY_FAILURE", "TARGET_CRASHED", "TARGET_CRASHED"]
+    assert [error.code for error in errors] == codes
+    assert "sys.exit(3)" in errors[3].message
 
 
 def test_cancelling_a_call_kills_its_process(tmp_path):

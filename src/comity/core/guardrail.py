@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from comity.core.envelope import Error, Reply, Request, Status
+from comity.core.failure import ENDINGS, told
 
 
 class Allow(Struct, frozen=True):
@@ -60,7 +61,13 @@ def admit(request: Request, guardrails: Sequence[Guardrail]) -> Request | Error:
     for guardrail in guardrails:
         if guardrail.inbound is None:
             continue
-        match guardrail.inbound(request):
+        try:
+            verdict = guardrail.inbound(request)
+        except ENDINGS:
+            raise
+        except BaseException as raised:  # noqa: BLE001  foreign code can fail in any way; nothing may pass because of it
+            verdict = Stop(f"it failed with {told(raised)}")
+        match verdict:
             case Allow():  # first, since most do
                 continue
             case Rewrite(message):
@@ -77,7 +84,13 @@ def release(request: Request, reply: Reply, guardrails: Sequence[Guardrail]) -> 
     for guardrail in guardrails:
         if guardrail.outbound is None:
             continue
-        match guardrail.outbound(request, reply):
+        try:
+            verdict = guardrail.outbound(request, reply)
+        except ENDINGS:
+            raise
+        except BaseException as raised:  # noqa: BLE001  as on the way in
+            verdict = Stop(f"it failed with {told(raised)}")
+        match verdict:
             case Allow():
                 continue
             case Rewrite(message):

@@ -16,6 +16,7 @@ from msgspec import Struct
 from pydantic_core import ValidationError
 from typing_extensions import TypedDict
 
+from comity.core.failure import ENDINGS, told
 from comity.core.limits import PROBLEMS_MAX
 from comity.core.payload import Problem, unpack
 
@@ -97,6 +98,10 @@ class PythonType:
         except ValidationError as error:
             details = error.errors(include_url=False, include_input=False)[:PROBLEMS_MAX]
             return Checked(None, tuple(Problem(join(self._path, d["loc"]), _message(d)) for d in details))
+        except ENDINGS:
+            raise
+        except BaseException as raised:  # a validator of the user's own can fail in any way
+            raise SchemaError(f"{self._path}: its validator failed with {told(raised)}") from raised
 
     def json_schema(self) -> dict[str, Any]:
         """Return the JSON Schema pydantic derives from the type."""

@@ -15,6 +15,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from comity.core.failure import ENDINGS
+
 FIELD: Final = "$."
 EVERYTHING: Final = ("**",)
 TOUCHED_MAX: Final = 256  # more than this is everything
@@ -39,7 +41,9 @@ class Touching(Struct, frozen=True):
         if self.function is not None:
             try:
                 found += _flat(self.function(given))
-            except Exception:  # noqa: BLE001  a user's function can fail in any way; nothing may pass because of it
+            except ENDINGS:
+                raise
+            except BaseException:  # noqa: BLE001  a user's function can fail in any way; nothing may pass because of it
                 return EVERYTHING
         return tuple(dict.fromkeys(found)) if len(found) <= TOUCHED_MAX else EVERYTHING
 

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from comity.core.activation import ACTIVE, INACTIVE, Event, State, advance
 from comity.core.agent import Agent, Hook
+from comity.core.failure import told
 from comity.core.journal import Document, Saved
 from comity.core.limits import STATE_BYTES_MAX
 from comity.core.mailbox import Mailbox
 from comity.core.payload import pack, unpack
 from comity.ports import Clock, Journal
+from comity.runtime.tasks import PASSES
 
 if TYPE_CHECKING:
     from comity.runtime.call import Call, Way
@@ -228,11 +230,13 @@ class Activations:
     async def _ready(self, seat: Activation) -> None:
         try:
             await _run_hook(seat.agent.on_activate, seat)
-        except Exception as raised:  # the task boundary
+        except PASSES:
+            raise
+        except BaseException as raised:  # the task boundary
             log.exception("%s could not be activated", seat.address)
             seat.advance(Event.FAIL)
             while (call := seat.mailbox.take()) is not None:
-                self._fail(call, f"{seat.address} could not be activated: {type(raised).__name__}: {raised}")
+                self._fail(call, f"{seat.address} could not be activated: {told(raised)}")
             return
         seat.advance(Event.READY)
         self._start_waiting(seat)
@@ -240,7 +244,9 @@ class Activations:
     async def _deactivate(self, seat: Activation) -> None:
         try:
             await _run_hook(seat.agent.on_deactivate, seat)
-        except Exception:  # the task boundary
+        except PASSES:
+            raise
+        except BaseException:  # the task boundary
             log.exception("%s failed while being put away", seat.address)
         self._gone(seat)
 

@@ -12,10 +12,13 @@ import msgspec
 
 from comity.core.agent import PROCESS, Implementation
 from comity.core.envelope import SUCCESS, Error, Reply, Status, Usage, reply_problems
+from comity.core.failure import told
 from comity.core.limits import REPLY_BYTES_MAX
 from comity.core.payload import PayloadError, pack, unpack
 from comity.errors import CallerError, ComityError, RefusedError, family
 from comity.ports import Clock, Ids
+from comity.runtime.tasks import PASSES
+from comity.runtime.tools import Paused
 
 if TYPE_CHECKING:
     from comity.runtime.call import Call
@@ -66,7 +69,9 @@ class Execution:
                 try:
                     reply = read_result(call, await self._invoke(call, ctx, implementation), self._clock.now_ns(), self._hide)
                     return reply if index == 0 else _degraded(reply, call, implementation)
-                except Exception as raised:  # noqa: BLE001  the task boundary: an agent's failure is a value to its caller
+                except (*PASSES, Paused):
+                    raise
+                except BaseException as raised:  # noqa: BLE001  the task boundary: an agent's failure is a value to its caller
                     error = _classify(raised, call)
                 failures += 1
                 pause_ms = self._pause_ms(call, implementation, error, failures)
@@ -157,7 +162,7 @@ def _read_data(call: Call, value: Any, hide: Hide | None, *, is_result: bool) ->
     return unpack(raw if hide is None else hide.data(call, raw))
 
 
-def _classify(raised: Exception, call: Call) -> Error:
+def _classify(raised: BaseException, call: Call) -> Error:
     """Return what an exception of an agent's code means to its caller."""
     where = f"{call.request.target} {call.request.capability}"
     if isinstance(raised, ComityError):
@@ -172,9 +177,9 @@ def _classify(raised: Exception, call: Call) -> Error:
     if isinstance(raised, PayloadError):
         return Error.of(raised.code, f"{where} answered badly: {raised}", problems=raised.problems)
     if isinstance(raised, (TimeoutError, ConnectionError)):
-        return Error.of("TARGET_TEMPORARY_FAILURE", f"{where}: {type(raised).__name__}: {raised}")
+        return Error.of("TARGET_TEMPORARY_FAILURE", f"{where}: {told(raised)}")
     log.error("%s raised (request %s)", where, call.request.request_id, exc_info=raised)
-    return Error.of("TARGET_CRASHED", f"{where} raised {type(raised).__name__}: {raised}")
+    return Error.of("TARGET_CRASHED", f"{where} raised {told(raised)}")
 
 
 def _degraded(reply: Reply, call: Call, implementation: Implementation) -> Reply:

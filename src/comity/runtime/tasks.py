@@ -7,7 +7,10 @@ import contextlib
 from typing import Final
 
 from comity.core.envelope import Reply, Status
+from comity.core.failure import ENDINGS
 
+# What unwinds foreign code without being its failure.
+PASSES: Final = (asyncio.CancelledError, *ENDINGS)
 CLOSE_S: Final = 5.0  # how long a node that closes waits for what it cancelled
 
 

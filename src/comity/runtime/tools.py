@@ -22,6 +22,7 @@ from comity.core.admission import Refused as Refusal
 from comity.core.agent import DeclarationError
 from comity.core.call import PAUSED, State
 from comity.core.envelope import Error, Reply, Request, Status
+from comity.core.failure import told
 from comity.core.journal import PAUSED_AT, Accepted, Document, Late, Saved, Settled
 from comity.core.limits import INPUTS_BYTES_MAX, REPLY_BYTES_MAX
 from comity.core.payload import PayloadError, pack, unpack
@@ -33,6 +34,7 @@ from comity.core.tool import Risk, Tool
 from comity.errors import CallerError, RefusedError, TargetError
 from comity.ports import Clock, Journal
 from comity.runtime.steps import step_request
+from comity.runtime.tasks import PASSES
 
 if TYPE_CHECKING:
     from comity.core.guidance import Finding
@@ -241,11 +243,11 @@ class Toolbox:
                 result = await result
             raw = pack(result, path="data", bytes_max=REPLY_BYTES_MAX)
             data = unpack(raw if path.answers is None else path.answers.data(call, raw))
-        except Exception as raised:  # noqa: BLE001  a tool's failure is a value to the agent that used it
-            code = getattr(raised, "code", "TARGET_FAILED")
-            error = Error.of(
-                code if isinstance(raised, (CallerError, TargetError)) else "TARGET_FAILED", f"{tool.name}: {raised}"
-            )
+        except PASSES:
+            raise
+        except BaseException as raised:  # noqa: BLE001  a tool's failure is a value to the agent that used it
+            code = raised.code if isinstance(raised, (CallerError, TargetError)) else "TARGET_FAILED"
+            error = Error.of(code, f"{tool.name}: {raised if isinstance(raised, Exception) else told(raised)}")
             error = error if path.answers is None else path.answers.error(call, error)
             return Reply(status=Status.ERROR, error=error, request_id=request.request_id, source=request.target)
         return Reply.success(data, request_id=request.request_id, source=request.target)

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from comity.core.failure import told
 from comity.core.limits import REPLY_BYTES_MAX
 from comity.core.payload import PayloadError, pack, unpack
 from comity.errors import ComityError, TargetError, UnavailableError
@@ -131,8 +132,8 @@ def _outcome(function: Callable[..., Any], arguments: dict[str, Any]) -> tuple[s
         return "error", error.code, error.message
     except PayloadError as error:
         return "error", "OUTPUT_VALIDATION_FAILED", str(error)
-    except Exception as error:  # noqa: BLE001  the process boundary: it becomes a value to the parent
-        return "crash", "TARGET_CRASHED", f"{type(error).__name__}: {error}"
+    except BaseException as error:  # noqa: BLE001  the process boundary: it becomes a value to the parent
+        return "crash", "TARGET_CRASHED", told(error)
 
 
 def _end_with_parent() -> None:

@@ -43,8 +43,11 @@ class Life:
 LIFE: ContextVar[Life | None] = ContextVar("comity_life", default=None)
 
 
-class Killed(BaseException):
-    """Unwinds a step of a process that was cut off in the middle of it. What the unwinding does reaches nobody."""
+class Killed(GeneratorExit):
+    """Unwinds a step of a process that was cut off in the middle of it. What the unwinding does reaches nobody.
+
+    As when a coroutine is thrown away: nothing on its way takes it for a failure of the agent that was running.
+    """
 
 
 class LivelockError(AssertionError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 
 import pytest
 from handoff_pair import code_of, kinds, pair
@@ -74,6 +75,8 @@ def work(handoff):
     number = handoff.inputs["n"]
     if number == 1:
         raise ValueError("one is bad")
+    if number == 5:
+        sys.exit(2)
     return {"n": number} if number != 2 else {"n": object}
 
 
@@ -91,16 +94,17 @@ async def test_serving_turns_what_is_returned_and_raised_into_ends(make_node, wa
     async with make_node() as node:
         manager, receiver = pair(node)
         serving = asyncio.ensure_future(receiver.serve(way, concurrency=2))
-        made = [await manager.create_handoff("o11y", "investigate", inputs={"n": number}) for number in range(5)]
+        made = [await manager.create_handoff("o11y", "investigate", inputs={"n": number}) for number in range(6)]
         ended = [await manager.await_result(one) for one in made]
-        assert [one.result for one in ended] == [{"n": 0}, None, None, {"n": 3}, {"n": 4}]
+        assert [one.result for one in ended] == [{"n": 0}, None, None, {"n": 3}, {"n": 4}, None]
         assert (ended[1].reply.error.code, ended[1].reason) == ("TARGET_CRASHED", "ValueError: one is bad")
         assert ended[2].reply.error.code == "OUTPUT_VALIDATION_FAILED"
+        assert (ended[5].reply.error.code, ended[5].reason) == ("TARGET_CRASHED", "SystemExit: its code called sys.exit(2)")
         assert not receiver._held
         serving.cancel()
 
 
-class Stop(BaseException):
+class Stop(KeyboardInterrupt):
     """Ends a program."""
 
 

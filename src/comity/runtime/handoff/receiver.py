@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from comity.core.envelope import Reply
+from comity.core.failure import told
 from comity.core.handoff import (
     LEASE_MS,
     Accept,
@@ -36,6 +37,7 @@ from comity.errors import CallerError, ComityError, RefusedError
 from comity.runtime.handoff.handoffs import Handoffs, lane_of
 from comity.runtime.handoff.host import HandoffHost
 from comity.runtime.node import Node
+from comity.runtime.tasks import PASSES
 
 log = logging.getLogger("comity")
 
@@ -296,7 +298,9 @@ class AsyncHandoffReceiver(HandoffHost):
                     else:
                         reply, saved = desk.content.answer(handoff.request, result)
                         done.append(desk.step(Complete(_by(handoff), reply, "", saved), handoff.request.request_id))
-                except Exception as error:  # noqa: BLE001  the task boundary
+                except PASSES:
+                    raise
+                except BaseException as error:  # noqa: BLE001  the task boundary
                     self._spawn(handoff, partial(_raised, error))
                 rest.popleft()
         finally:
@@ -309,11 +313,13 @@ class AsyncHandoffReceiver(HandoffHost):
         try:
             try:
                 await self.complete(handoff_id, await doing())
-            except Exception as error:  # the task boundary
+            except PASSES:
+                raise
+            except BaseException as error:  # the task boundary
                 if handoff_id not in self._held:
                     raise
                 code = error.code if isinstance(error, ComityError) else "TARGET_CRASHED"
-                await self.fail(handoff_id, f"{type(error).__name__}: {error}", code=code)
+                await self.fail(handoff_id, told(error), code=code)
         except ComityError as error:  # it ended, or was lost, while it was being done
             log.info("%s: %s", handoff_id, error)
 
@@ -340,7 +346,7 @@ class AsyncHandoffReceiver(HandoffHost):
             raise
 
 
-async def _raised(error: Exception) -> Any:
+async def _raised(error: BaseException) -> Any:
     raise error
 
 
