@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
 import sys
 
 import pytest
+
+from comity import AsyncHandoffManager, AsyncHandoffReceiver
 
 BANK = """
 import sys
@@ -83,6 +86,8 @@ def test_an_approval_three_levels_deep_is_granted_after_kill_9_and_the_tool_runs
     assert (place / "paid.txt").read_text() == "r.1.1#1 7\n"
     assert "Nothing waits" in bank("approvals", "list")
     assert "granted by boss" in bank("approvals", "list", "--all")
+    (approval,) = bank("sessions", "export", "s", "--json")["approvals"]
+    assert (approval["tool"], approval["decided_by"]) == ("pay", "boss")
     assert "no approval" in bank("approvals", "deny", "nothing", exits=4)
     assert bank("audit", "verify", "--json")["ok"]
 
@@ -103,12 +108,33 @@ def test_a_session_is_listed_shown_exported_and_erased(place, noted):
     assert "amount: 7" in bank("sessions", "show", "s")
     exported = bank("sessions", "export", "s", "--json")
     assert exported["facts"]["amount"]["value"] == 7
+    assert [(one["target"], one["capability"], one["reply"]["data"]) for one in exported["calls"]] == [
+        ("A0", "GO", "paid"),
+        ("A1", "GO", "paid"),
+        ("A2", "GO", "paid"),
+        ("tool:pay", "pay", "paid"),
+    ]
     assert "cannot be undone" in bank("sessions", "erase", "s", exits=2)
     assert bank("sessions", "erase", "s", "--yes", "--json")["audit_ok"]
     assert "no session" in bank("sessions", "show", "s", exits=4)
     assert "remembers no session" in bank("sessions", "list")
     assert "nothing of session" in bank("sessions", "erase", "s", "--yes", exits=4)
     assert b"ann@example.com" not in (place / "bank.db").read_bytes()
+
+
+def test_what_was_handed_off_in_a_session_is_exported_in_clear_and_nobody_elses(noted):
+    async def hand_off():
+        async with AsyncHandoffReceiver("zed", store="bank.db") as receiver:
+            for session_id in ("s", "other"):
+                async with AsyncHandoffManager(store="bank.db", user_id="ann", session_id=session_id) as manager:
+                    await manager.create_handoff("zed", "FIX", inputs={"for": "eve@example.com"})
+                (taken,) = await receiver.take()
+                await receiver.complete(taken.id, {"told": "bob@example.com"})
+
+    asyncio.run(hand_off())
+    (handed_off,) = noted("sessions", "export", "s", "--json")["handoffs"]
+    assert (handed_off["target"], handed_off["capability"], handed_off["state"]) == ("zed", "FIX", "completed")
+    assert (handed_off["inputs"], handed_off["reply"]["data"]) == ({"for": "eve@example.com"}, {"told": "bob@example.com"})
 
 
 def test_looking_at_sessions_makes_no_store(place, bank):

@@ -10,13 +10,17 @@ from typing import Any
 
 import msgspec
 
-from comity import Node
+from comity import Node, Reply, Request
 from comity.cli import app
 from comity.cli.calls import when
 from comity.cli.exits import CliError, Exit
 from comity.cli.output import Output, clean
+from comity.cli.reply import document
 from comity.cli.store import Store
 from comity.core import session as core
+from comity.core.handoff_holder import result_session
+from comity.core.journal import StoredCall
+from comity.core.redaction import Vault, restore_value
 from comity.core.session import Session
 from comity.engines.cipher import key_for
 from comity.engines.span_place import spans_path
@@ -119,11 +123,42 @@ async def _resume(args: argparse.Namespace, out: Output) -> Exit:
 
 
 def _export(args: argparse.Namespace, out: Output, session: Session, sealed: bytes | None) -> Exit:
-    key, vault = key_of(args.tenant, args.session_id), None
-    if sealed is not None:
-        vault = open_vault(vault_cipher(key_for(Path(args.store), may_make=False)), key, sealed)
-    out.document(in_clear(session, vault))
+    path, of_whom = Path(args.store), (args.tenant, args.session_id)
+    vault = _opened(path, key_of(*of_whom), sealed)
+    with Store(path) as store, out.busy("reading the store"):
+        calls = [_call(one, one.request, one.reply) for one in store.calls_of(*of_whom)]
+        handed_off = []
+        for one in store.handoffs_of(*of_whom):
+            key = key_of(args.tenant, result_session(one.id))  # what came back has a vault of its own
+            plain = _call(one.request, one.request, one.reply) | {"state": str(one.state)}
+            handed_off.append(_restored(plain, _opened(path, key, store.vault(key))))
+        approvals = [msgspec.to_builtins(one) for one in store.approvals() if (one.tenant_id, one.session_id) == of_whom]
+    more = {"calls": calls, "handoffs": handed_off, "approvals": approvals}
+    out.document(in_clear(session, vault) | _restored(more, vault))
     return Exit.OK
+
+
+def _opened(store: Path, key: str, sealed: bytes | None) -> Vault | None:
+    return None if sealed is None else open_vault(vault_cipher(key_for(store, may_make=False)), key, sealed)
+
+
+def _restored(plain: dict[str, Any], vault: Vault | None) -> dict[str, Any]:
+    return plain if vault is None else dict(restore_value(plain, vault))
+
+
+def _call(what: StoredCall | Request, request: Request | None, reply: Reply | None) -> dict[str, Any]:
+    """Return what is kept of a call: the inputs until it has ended, for a handoff longer; the reply from then on."""
+    return {
+        "request_id": what.request_id,
+        "parent_id": what.parent_id,
+        "target": what.target,
+        "capability": what.capability,
+        "objective": what.objective,
+        "created_at": what.created_at,
+        "inputs": None if request is None else request.inputs,
+        "message": None if request is None else request.message,
+        "reply": None if reply is None else document(reply),
+    }
 
 
 async def _erase(args: argparse.Namespace, out: Output) -> Exit:

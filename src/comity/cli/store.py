@@ -19,6 +19,7 @@ from comity.core.session import Session
 from comity.engines import handoff_tables
 from comity.engines.span_place import spans_path
 from comity.engines.sqlite import SCHEMA_VERSION, connect, read_call, read_rows, verify_chain
+from comity.engines.tables import calls_of_session
 from comity.runtime.sessions import Live, key_of
 from comity.runtime.tools import Approval
 from comity.runtime.vault_key import TRIED_MAX
@@ -107,6 +108,11 @@ class Store:
         with self._reading():
             return read_call(self._connection, request_id)
 
+    def calls_of(self, tenant_id: str, session_id: str) -> list[StoredCall]:
+        """Return the calls of a session, those that were handed off aside."""
+        with self._reading():
+            return calls_of_session(self._connection, tenant_id, session_id)
+
     def root_of(self, request_id: str) -> str | None:
         """Return the id of the root of the tree a call belongs to; None if the store does not know the call."""
         call = self.call(request_id)
@@ -129,6 +135,10 @@ class Store:
         """Return a handoff."""
         return next(iter(self._handoffs("WHERE id = ?", handoff_id)), None)
 
+    def handoffs_of(self, tenant_id: str, session_id: str) -> list[Handoff]:
+        """Return the handoffs of a session."""
+        return self._handoffs("WHERE tenant_id = ? AND session_id = ? ORDER BY seq", tenant_id, session_id)
+
     def _handoffs(self, rest: str, *values: object) -> list[Handoff]:
         with self._reading():
             return handoff_tables.read(self._connection, rest, values) if handoff_tables.exists(self._connection) else []
@@ -142,8 +152,11 @@ class Store:
     def session(self, tenant_id: str, session_id: str) -> tuple[Session, bytes | None] | None:
         """Return a session, with its last use, and its vault, which is encrypted."""
         key = key_of(tenant_id, session_id)
-        vaults = dict(self._documents(Document.VAULT, "AND key = ?", key))
-        return next(((one, vaults.get(key)) for one in self._sessions("AND key = ?", key)), None)
+        return next(((one, self.vault(key)) for one in self._sessions("AND key = ?", key)), None)
+
+    def vault(self, key: str) -> bytes | None:
+        """Return a vault, which is encrypted."""
+        return next((data for _, data in self._documents(Document.VAULT, "AND key = ?", key)), None)
 
     def vaults(self) -> list[tuple[str, bytes]]:
         """Return the first vaults, as many as a key is tried on."""

@@ -395,9 +395,10 @@ def erase_session(connection: sqlite3.Connection, tenant_id: str, session_id: st
     """Remove what a store knows of a session, also from the log, and return how many records that were."""
     # In a long store looking takes long, and nobody must wait for it. What came meanwhile is looked at when all others wait.
     (last,) = connection.execute("SELECT coalesce(max(rowid), 0) FROM calls").fetchone()
-    calls = _calls_of_session(connection, tenant_id, session_id, after=0)
+    found = calls_of_session(connection, tenant_id, session_id)
     connection.execute("BEGIN IMMEDIATE")
-    calls |= _calls_of_session(connection, tenant_id, session_id, after=last)
+    found += calls_of_session(connection, tenant_id, session_id, after=last)
+    calls = {call.request_id for call in found}
     handed_off = handoff_tables.erase(connection, tenant_id, session_id)  # what came back has a vault of its own
     names = [f"{tenant_id}\x1f{one}" for one in (session_id, *map(result_session, handed_off))]
     documents = [(kind, name) for kind in ("session", "use", "vault") for name in names]
@@ -417,10 +418,11 @@ def erase_session(connection: sqlite3.Connection, tenant_id: str, session_id: st
     return gone
 
 
-def _calls_of_session(connection: sqlite3.Connection, tenant_id: str, session_id: str, *, after: int) -> set[str]:
-    query = "SELECT request_id, body FROM calls WHERE rowid > ? AND instr(body, ?)"
-    found = ((request_id, _decode(body)) for request_id, body in connection.execute(query, (after, _encode(session_id))))
-    return {request_id for request_id, call in found if (call.tenant_id, call.session_id) == (tenant_id, session_id)}
+def calls_of_session(connection: sqlite3.Connection, tenant_id: str, session_id: str, *, after: int = 0) -> list[StoredCall]:
+    """Return the calls of a session in the order they came, those that were handed off aside."""
+    query = "SELECT open_at, body FROM calls WHERE rowid > ? AND instr(body, ?) ORDER BY rowid"
+    found = (revive(*one) for one in connection.execute(query, (after, _encode(session_id))))
+    return [call for call in found if (call.tenant_id, call.session_id) == (tenant_id, session_id)]
 
 
 # --- the audit ---
