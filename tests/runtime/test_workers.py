@@ -48,7 +48,7 @@ def test_a_process_function_answers_from_another_process_which_is_kept_for_the_n
     assert first["pid"] == second["pid"] != os.getpid()
 
 
-def test_failures_in_a_process_are_typed_and_a_dead_process_is_replaced():
+def test_failures_in_a_process_are_typed_and_a_dead_process_is_replaced(caplog):
     async def go():
         async with Node([agent_with(fail)]) as node:
             kinds = ("caller", "die", "crash", "leave")
@@ -58,6 +58,7 @@ def test_failures_in_a_process_are_typed_and_a_dead_process_is_replaced():
     codes = ["DATA_MISSING_REQUIRED_INPUT", "TARGET_TEMPORARY_FAILURE", "TARGET_CRASHED", "TARGET_CRASHED"]
     assert [error.code for error in errors] == codes
     assert "sys.exit(3)" in errors[3].message
+    assert [line.count("in fail\n") for line in caplog.messages] == [1, 1]  # the traceback of each crash, and of nothing else
 
 
 def test_cancelling_a_call_kills_its_process(tmp_path):

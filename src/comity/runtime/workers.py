@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import pickle
 import signal
 import threading
+import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,8 @@ from comity.errors import ComityError, TargetError, UnavailableError
 if TYPE_CHECKING:  # slow to import, and few nodes have work for another process
     from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnProcess
+
+log = logging.getLogger("comity")
 
 
 class Worker:
@@ -106,9 +110,10 @@ def _wake(arrived: asyncio.Future[None]) -> None:
         arrived.set_result(None)
 
 
-def _rebuilt(kind: str, code: str, message: str) -> ComityError:
+def _rebuilt(kind: str, code: str, message: str, trace: str = "") -> ComityError:
     if kind == "error":
         return ComityError(message, code=code)
+    log.error("a function in a worker process raised\n%s", trace)
     return TargetError(message, code="TARGET_CRASHED")
 
 
@@ -133,7 +138,7 @@ def _outcome(function: Callable[..., Any], arguments: dict[str, Any]) -> tuple[s
     except PayloadError as error:
         return "error", "OUTPUT_VALIDATION_FAILED", str(error)
     except BaseException as error:  # noqa: BLE001  the process boundary: it becomes a value to the parent
-        return "crash", "TARGET_CRASHED", told(error)
+        return "crash", "TARGET_CRASHED", told(error), traceback.format_exc()
 
 
 def _end_with_parent() -> None:

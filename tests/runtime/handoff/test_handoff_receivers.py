@@ -90,7 +90,7 @@ def work_promised(handoff):
 
 
 @pytest.mark.parametrize("way", [work, work_async, work_promised])
-async def test_serving_turns_what_is_returned_and_raised_into_ends(make_node, way):
+async def test_serving_turns_what_is_returned_and_raised_into_ends(make_node, way, caplog):
     async with make_node() as node:
         manager, receiver = pair(node)
         serving = asyncio.ensure_future(receiver.serve(way, concurrency=2))
@@ -100,6 +100,8 @@ async def test_serving_turns_what_is_returned_and_raised_into_ends(make_node, wa
         assert (ended[1].reply.error.code, ended[1].reason) == ("TARGET_CRASHED", "ValueError: one is bad")
         assert ended[2].reply.error.code == "OUTPUT_VALIDATION_FAILED"
         assert (ended[5].reply.error.code, ended[5].reason) == ("TARGET_CRASHED", "SystemExit: its code called sys.exit(2)")
+        logged = [(str(one.exc_info[1]), made.index(one.args[1])) for one in caplog.records if one.levelname == "ERROR"]
+        assert logged == [("one is bad", 1), ("2", 5)]  # what does not fit is told, and no traceback of anybody's
         assert not receiver._held
         serving.cancel()
 

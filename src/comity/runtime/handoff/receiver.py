@@ -318,7 +318,11 @@ class AsyncHandoffReceiver(HandoffHost):
             except BaseException as error:  # the task boundary
                 if handoff_id not in self._held:
                     raise
-                code = error.code if isinstance(error, ComityError) else "TARGET_CRASHED"
+                if isinstance(error, ComityError):
+                    code = error.code
+                else:
+                    code = "TARGET_CRASHED"
+                    log.exception("%s raised (handoff %s)", self.agent_id, handoff_id)
                 await self.fail(handoff_id, told(error), code=code)
         except ComityError as error:  # it ended, or was lost, while it was being done
             log.info("%s: %s", handoff_id, error)
