@@ -123,6 +123,9 @@ def test_what_cannot_be_done_says_why_and_what_to_do(comity, made):
     ended = comity("handoff", "fail", made, "too late")
     assert (ended.code, "has ended: completed" in ended.err) == (3, True)
     assert comity("handoff", "create", "x", "broken").code == 2
+    for empty in (["", "--to", "zed"], ["x", "--to", ""], ["x", "--id", ""]):
+        assert "is empty" in (ran := comity("handoff", "create", *empty)).err
+        assert ran.code == 2
     assert comity("handoff", "create", "x", "--to", "bad name!").code == 4
     assert comity("handoff", "list", "--state", "lost").code == 2
 

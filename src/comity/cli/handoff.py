@@ -14,7 +14,7 @@ import msgspec
 
 from comity import Node
 from comity.cli import app
-from comity.cli.arguments import at_least_one
+from comity.cli.arguments import a_name, at_least_one
 from comity.cli.call import read_inputs, read_value
 from comity.cli.calls import when
 from comity.cli.exits import CliError, Exit
@@ -53,9 +53,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     create = _verb(verbs, "create", "hand work off, to an agent or to any that has the capability")
-    create.add_argument("capability", metavar="CAPABILITY")
+    create.add_argument("capability", metavar="CAPABILITY", type=a_name)
     _add_inputs(create, "inputs")
-    create.add_argument("--to", metavar="AGENT", help="whom it is for; else any receiver with the capability")
+    create.add_argument("--to", metavar="AGENT", type=a_name, help="whom it is for; else any receiver with the capability")
     create.add_argument("--task", metavar="TEXT", default="", help="what is to be done, in words")
     create.add_argument("--from", metavar="AGENT", dest="source", help="the agent that hands it off")
     create.add_argument("--priority", choices=[str(one) for one in Priority], default="normal")
@@ -64,7 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     create.add_argument("--expect-type", metavar="TYPE", default="", help="the type the result must have")
     create.add_argument(
-        "--id", metavar="ID", dest="handoff_id", help="an id of your own: the same again hands nothing off twice"
+        "--id", metavar="ID", dest="handoff_id", type=a_name, help="an id of your own: the same again hands nothing off twice"
     )
     create.add_argument("--wait", action="store_true", help="wait for its end and show the result")
     listing = _verb(verbs, "list", "handoffs, newest first")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from handoff_pair import FOUND, REPORT, code_of, declared, kinds, pair
 
+from comity.errors import CallerError
 from comity.runtime.handoff.receiver import AsyncHandoffReceiver
 
 
@@ -29,6 +30,18 @@ async def test_what_a_rule_refuses_is_not_handed_off_and_leaves_one_row(make_nod
         assert await code_of(manager.create_handoff(**asked)) == code
         assert node.handoffs.queue.find() == []
         assert [kind for _, kind in kinds(node)] == ["refused"]
+
+
+@pytest.mark.parametrize("field", ["to_agent", "capability_id", "handoff_id"])
+async def test_an_empty_name_is_refused_and_nothing_takes_its_place(make_node, field):
+    async with make_node() as node:
+        manager, _ = pair(node)
+        with pytest.raises(CallerError, match=f"{field} must not be empty") as refused:
+            await manager.create_handoff(**{"to_agent": "o11y", "capability_id": "x", field: ""})
+        assert [problem.path for problem in refused.value.facts["problems"]] == [field]
+        with pytest.raises(CallerError, match="capability_id must not be empty"):
+            await manager.create_handoff("o11y")
+        assert node.handoffs.queue.find() == []
 
 
 async def test_the_bound_on_what_may_wait_for_an_agent_holds(make_node):

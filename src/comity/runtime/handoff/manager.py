@@ -23,7 +23,7 @@ from comity.core.handoff import (
     State,
 )
 from comity.core.limits import INPUTS_BYTES_MAX, Limits
-from comity.core.payload import PayloadError, pack, unpack
+from comity.core.payload import PayloadError, Problem, pack, unpack
 from comity.engines.bells import EVERY
 from comity.errors import CallerError, RefusedError
 from comity.runtime.arrival import Draft, Identity
@@ -90,11 +90,14 @@ class AsyncHandoffManager(HandoffHost):
 
         Raises the error class of a refusal. A repeated `handoff_id` hands nothing off twice.
         """
-        capability = capability_id or to_agent or ""
+        if "" in (to_agent, capability_id, handoff_id):  # never what stands in its place: most are variables that were not set
+            raise _empty({"to_agent": to_agent, "capability_id": capability_id, "handoff_id": handoff_id})
         if inputs is not None and type(inputs) is not dict and isinstance(inputs, Mapping):
             inputs = dict(inputs)
         word = "normal" if priority == "medium" else priority  # what the origin's storage calls it
-        draft = Draft(to_agent or capability, capability, inputs, objective, task, timeout_ms, word, context, limits, "none")
+        draft = Draft(
+            to_agent or capability_id, capability_id, inputs, objective, task, timeout_ms, word, context, limits, "none"
+        )
         desk = self._desk
         if desk is None or desk.is_closed:
             desk = await self.desk()
@@ -250,6 +253,11 @@ class AsyncHandoffManager(HandoffHost):
     def _is_mine(self, handoff: Handoff) -> bool:
         request = handoff.request
         return request.user_id == self.user_id and request.tenant_id == self.tenant_id
+
+
+def _empty(names: Mapping[str, str | None]) -> CallerError:
+    problems = tuple(Problem(name, "must not be empty") for name, value in names.items() if value == "")
+    return CallerError("; ".join(f"{one.path} {one.message}" for one in problems), problems=problems)
 
 
 def _expected(given: Mapping[str, Any] | ExpectedOutput) -> ExpectedOutput:
