@@ -197,3 +197,15 @@ def test_who_can_be_reached_is_permitted_active_able_and_not_waiting(can_call, f
     registry = Registry([*agents, Agent("empty")])
     assert [one.id for one in registry.reachable(agents[0], {"a", "w"}, 10)] == found
     assert len(registry.reachable(agents[0], {"a", "w"}, 1)) == min(len(found), 1)
+
+
+@pytest.mark.parametrize("agents", ["x", Agent("X"), {"X": Agent("X")}, 5, None])
+def test_what_is_no_list_of_agents_is_named(agents):
+    with pytest.raises(DeclarationError, match="agents must be a list of agents, not "):
+        Registry(agents)
+
+
+def test_what_is_no_agent_is_named_and_shown_short():
+    with pytest.raises(DeclarationError, match=r"must be an Agent, not 'xxx.*… \(str\)") as caught:
+        Registry([Agent("X"), "x" * 1000])
+    assert len(str(caught.value)) < 120

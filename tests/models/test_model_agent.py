@@ -26,6 +26,7 @@ MODEL = ScriptedModel([])
         ({"model": MODEL, "response_format": "xml"}, "json_standard"),
         ({"model": MODEL, "output_type": dict, "use_standard_protocol": False}, "switched off"),
         ({"model": MODEL, "output_type": dict, "response_format": "text"}, "switched off"),
+        ({"model": 5}, "model must be a name such as openai:gpt-4o, or a Model, not 5"),
         ({"tools": ["ledger", "ledger"]}, "two tools"),
         ({"tools": ["no spaces"]}, "tool's name"),
         ({"tools": "ledger"}, "list of names"),

@@ -160,3 +160,10 @@ def test_every_line_named_is_the_line_yaml_itself_reports(path):
             return
         node = node.value[step]
     assert Lines(text).of(tuple(path)) == node.start_mark.line + 1
+
+
+@pytest.mark.parametrize(("text", "place"), [('{"a": [{"b": "x\\ud800"}]}', "a[0].b"), ('{"a": {"\\ud800": 1}}', "a.?")])
+def test_half_of_a_surrogate_pair_is_refused_by_its_place(tmp_path, text, place):
+    assert f"{place} holds a surrogate" in problem(tmp_path, text, "r.json")
+    assert "not YAML" in problem(tmp_path, text, "r.yaml")
+    assert read_text(tmp_path, '{"a": "\\ud83d\\ude00"}', "r.json") == {"a": "😀"}

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comity import Agent, Context, Node, Status
+from comity.core.agent import DeclarationError
 from comity.core.session import EXPIRED_MS
 from comity.core.tool import Risk, Tool
 from comity.errors import CallerError
@@ -226,3 +227,9 @@ async def test_bad_input_to_a_tool_is_the_agents_error(make_node, inputs):
 
     async with make_node([agent], tools=[Tool(name="pay", function=lambda amount: None)]) as node:
         assert (await node.call("A", "GO", user_id="ann")).error.code == "INPUT_VALIDATION_FAILED"
+
+
+@pytest.mark.parametrize("tools", [[1], [print], 5, "pay"])
+def test_what_is_no_tool_is_refused_when_the_node_is_made(tools):
+    with pytest.raises(DeclarationError, match=r"tools must be a list of tools; .* is none: make it with Tool"):
+        Node(tools=tools)

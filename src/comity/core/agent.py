@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 
 from comity.core import breaker, touch
+from comity.core.declaration import DeclarationError as DeclarationError  # noqa: PLC0414  where its readers look for it
 from comity.core.limits import NAME_CHARS_MAX, TIMEOUT_MS_CEILING, Limits
 from comity.core.retry import Retry
 from comity.core.schema import Checker, JsonSchema, SchemaError, from_return, from_signature
@@ -43,10 +44,6 @@ class RunIn(StrEnum):
 
 
 PROCESS: Final = RunIn.PROCESS
-
-
-class DeclarationError(ValueError):
-    """An agent, capability or registry file is declared wrongly."""
 
 
 class Implementation(Struct, frozen=True, kw_only=True):

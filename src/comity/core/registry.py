@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import difflib
 import heapq
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
 from comity.core.agent import Agent, Capability, DeclarationError, Status
+from comity.core.declaration import shown
 from comity.core.envelope import is_id
 from comity.core.limits import NAME_CHARS_MAX
 
@@ -35,11 +36,15 @@ class Registry:
         self._agents: dict[str, Agent] = {}
         self._names: dict[str, Agent] = {}  # ids and aliases
         self._addresses: dict[str, Address] = {}  # names without a key, ready made
+        if isinstance(agents, str | Agent | Mapping) or not isinstance(agents, Iterable):
+            raise DeclarationError(f"agents must be a list of agents, not {shown(agents)}")
         for agent in agents:
             self.add(agent)
 
     def add(self, agent: Agent) -> None:
         """Register an agent; its id and aliases must be free, and aliases differ from every id."""
+        if not isinstance(agent, Agent):
+            raise DeclarationError(f"an agent must be an Agent, not {shown(agent)}")
         for name in (agent.id, *agent.aliases):
             if name in self._names:
                 raise DeclarationError(f"{name!r} is taken by agent {self._names[name].id}; ids and aliases are unique")

@@ -14,6 +14,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from comity.core import touch
+from comity.core.declaration import DeclarationError, shown
 from comity.core.schema import Checker, SchemaError, from_signature
 from comity.core.touch import Touches
 
@@ -56,7 +57,12 @@ class Tool(Struct, frozen=True, kw_only=True):
         return checker
 
     def __post_init__(self) -> None:
-        Risk(self.risk)  # a word that is no risk must not pass for a low one
+        if not isinstance(self.name, str) or not self.name:
+            raise DeclarationError(f"the name of a tool must be text that is not empty, not {shown(self.name)}")
+        if not callable(self.function):
+            raise DeclarationError(f"the function of tool {self.name} must be callable, not {shown(self.function)}")
+        if self.risk not in list(Risk):  # a word that is no risk must not pass for a low one
+            raise DeclarationError(f"the risk of tool {self.name} must be one of {', '.join(Risk)}, not {shown(self.risk)}")
         touch.declare(self.touches, self.function)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from comity.core import agent as core
 from comity.core.agent import DeclarationError, Hook, Status
+from comity.core.declaration import shown
 from comity.core.envelope import Reply
 from comity.core.limits import Limits
 from comity.core.tool import Tool
@@ -126,6 +127,8 @@ class Agent(core.Agent):
         from comity.core.thinking import Thinking  # noqa: PLC0415
         from comity.models.mind import Mind, uses_protocol  # noqa: PLC0415
 
+        if not isinstance(model, str) and not callable(getattr(model, "stream", None)):
+            raise DeclarationError(f"{self.id}: model must be a name such as openai:gpt-4o, or a Model, not {shown(model)}")
         for what, texts in (("success_criteria", success_criteria), ("failure_criteria", failure_criteria)):
             if isinstance(texts, str):
                 raise DeclarationError(f"{self.id}: {what} must be a list of sentences, not the text {texts!r}")

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 import yaml
 
 from comity.core.agent import DeclarationError
-from comity.core.payload import repeated_keys
+from comity.core.payload import repeated_keys, walk
 
 # A registry file on disk: room for ten thousand agents.
 MANIFEST_BYTES_MAX: Final = 8 * 1024 * 1024
@@ -47,6 +47,8 @@ def read(path: Path) -> Document:
     except ValueError:
         raise DeclarationError(f"{path} holds a whole number with too many digits") from None
     _check_values(value, path)
+    if "\\" in text:
+        _check_texts(value, path)
     return Document(path, text, value)
 
 
@@ -139,6 +141,23 @@ def _check_values(document: Any, path: Path) -> None:
             return
         level = [value for values in inner for value in values]
     raise _too_deep(path)
+
+
+def _check_texts(document: Any, path: Path) -> None:
+    """Refuse half of a surrogate pair, which an escape can say and nobody can write again."""
+    try:
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        where = next(place for place, item, _ in walk(document, "") if isinstance(item, str) and not _is_utf8(item))
+        raise DeclarationError(f"{path}: {where} holds a surrogate that is not valid UTF-8") from None
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _too_deep(path: Path) -> DeclarationError:

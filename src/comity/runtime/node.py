@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from comity.core import trace_context
 from comity.core.agent import Agent, DeclarationError
+from comity.core.declaration import shown
 from comity.core.envelope import Background, Priority, Reply, Request, is_id
 from comity.core.guardrail import Guardrail
 from comity.core.journal import Document
@@ -93,7 +94,7 @@ class Node:
         self._store = store
         self._journal: Journal | None = journal
         self._lag_ms = lag_ms
-        self._tools = tuple(tools)
+        self._tools = _checked_tools(tools)
         self._guardrails = tuple(guardrails)
         self._privacy = Privacy() if privacy == "default" else privacy
         self._telemetry = telemetry
@@ -478,6 +479,15 @@ async def _live(given: str | Path | Guidance | GuidanceSource) -> LiveGuidance:
 
     # Reading may wait for a disk or a network; fixed guidance waits for nothing.
     return LiveGuidance.of(given) if isinstance(given, Guidance) else await asyncio.to_thread(LiveGuidance.of, given)
+
+
+def _checked_tools(tools: Iterable[Tool]) -> tuple[Tool, ...]:
+    found = tuple(tools) if isinstance(tools, Iterable) else (tools,)
+    for tool in found:
+        if not isinstance(tool, Tool):
+            hint = "make it with Tool(name=…, function=…) or Tool.of(function)"
+            raise DeclarationError(f"tools must be a list of tools; {shown(tool)} is none: {hint}")
+    return found
 
 
 def _rights(tools: Collection[str] | None) -> frozenset[str]:
