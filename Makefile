@@ -87,4 +87,5 @@ lock: $(READY) ## pin every dependency again
 		--python-version 3.11 --group spec --output-file requirements/spec.lock
 
 clean: ## remove everything that make made
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-peers .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage business-case.md comity.db comity.db.* comity.db-*
+	find src tests scripts bench examples -name __pycache__ -type d -exec rm -rf {} +

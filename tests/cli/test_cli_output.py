@@ -1,9 +1,12 @@
 """One document on stdout, whatever happens."""
 
 import json
+import sys
+
+import pytest
 
 from comity.cli.exits import CliError, Exit
-from comity.cli.output import Output
+from comity.cli.output import Output, program, runnable
 
 
 def test_an_error_after_the_document_is_told_beside_it(capsys):
@@ -13,3 +16,22 @@ def test_an_error_after_the_document_is_told_beside_it(capsys):
     told = capsys.readouterr()
     assert json.loads(told.out) == {"endpoint": "here"}
     assert told.err == "error: the disk is full\n"
+
+
+@pytest.mark.parametrize(
+    ("started", "shown"),
+    [
+        (".venv/bin/comity", ".venv/bin/comity"),
+        ("my tools/comity", "'my tools/comity'"),
+        ("/lib/comity/__main__.py", f"{sys.executable} -m comity"),
+        ("/usr/bin/pytest", "comity"),
+    ],
+)
+def test_a_command_in_a_hint_is_written_as_the_shell_can_run_it(tmp_path, monkeypatch, started, shown):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", [started])
+    hint = "`comity agents --app comity.demo:agents` lists them.\ncomity show last"
+    assert runnable(hint) == f"`{shown} agents --app comity.demo:agents` lists them.\n{shown} show last"
+    (tmp_path / "comity").write_text("#!/bin/sh\n", encoding="utf-8")
+    (tmp_path / "comity").chmod(0o755)
+    assert program(started) == "comity"

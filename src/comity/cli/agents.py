@@ -37,7 +37,7 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
         out.text(f"{args.app} has no agents.")
     else:
         _show_all(agents, out)
-        out.text("\n`comity agents AGENT` shows what one takes and gives.", style="dim")
+        out.hint("\n`comity agents AGENT` shows what one takes and gives.")
     return Exit.OK
 
 
@@ -158,7 +158,7 @@ def _show_one(agent: Agent, out: Output) -> None:
         pairs = " ".join(shlex.quote(f"{name}={_text(value)}") for name, value in given.items())
         if mind is not None and capability.code == MESSAGE:
             pairs = f"--message '…' {pairs}"
-        out.text(f"  comity call {agent.id} {capability.code} {pairs}".rstrip(), style="dim", is_copied=True)
+        out.hint(f"  comity call {agent.id} {capability.code} {pairs}".rstrip(), is_copied=True)
 
 
 def kind_of(field: Any, root: dict[str, Any]) -> str:

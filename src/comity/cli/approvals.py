@@ -74,5 +74,5 @@ def _list(approvals: list[Approval], args: argparse.Namespace, out: Output) -> E
             out.text(clean(f"{one.id}  {answer}  asked {when(one.asked_at)} by {one.target} for user {one.user_id}"))
             out.text(clean(f"  {one.tool} {msgspec.json.encode(one.inputs).decode()}"))
         option = app.store_option(args.store)
-        out.text(f"\n`comity approvals grant APPROVAL_ID --app …{option}` allows one and goes on with its call.", style="dim")
+        out.hint(f"\n`comity approvals grant APPROVAL_ID --app …{option}` allows one and goes on with its call.")
     return Exit.OK

@@ -40,7 +40,7 @@ def _list(store: Store, args: argparse.Namespace, out: Output) -> Exit:
     if out.is_json:
         out.document({"store": str(store.path), "rows": [row._asdict() for row in rows]})
     elif not rows:
-        out.text(f"The store {store.path} {EMPTY}")
+        out.hint(f"The store {store.path} {EMPTY}", style="")
     else:
         _show(rows, out)
     return Exit.OK

@@ -56,11 +56,11 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
         return code
     show(reply, out)
     if code is Exit.NOT_FOUND:
-        out.text("`comity agents` lists the agents, `comity agents AGENT` what one can do.")
+        out.hint("`comity agents` lists the agents, `comity agents AGENT` what one can do.", style="")
     elif code is Exit.USAGE:
-        out.text(f"`comity agents {args.agent}` shows what {args.capability} takes.")
+        out.hint(f"`comity agents {args.agent}` shows what {args.capability} takes.", style="")
     else:
-        out.text(f"\ncomity show {shlex.quote(reply.request_id)}{app.store_option(args.store)}", style="dim", is_copied=True)
+        out.hint(f"\ncomity show {shlex.quote(reply.request_id)}{app.store_option(args.store)}", is_copied=True)
     return code
 
 

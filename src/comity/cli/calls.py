@@ -31,11 +31,11 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
     if out.is_json:
         out.document({"store": str(store.path), "calls": [_document(row) for row in rows]})
     elif not rows:
-        out.text(f"The store {store.path} {EMPTY}")
+        out.hint(f"The store {store.path} {EMPTY}", style="")
     else:
         _show(rows, out)
         option = app.store_option(args.store)
-        out.text(f"\n`comity show REQUEST_ID{option}` draws one; `comity show last{option}` the newest.", style="dim")
+        out.hint(f"\n`comity show REQUEST_ID{option}` draws one; `comity show last{option}` the newest.")
     return Exit.OK
 
 

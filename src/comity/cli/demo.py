@@ -134,7 +134,7 @@ def _show_next(acts: Acts, args: argparse.Namespace, seconds: float, out: Output
         (f"comity audit verify{store}", "that no row was changed, removed or reordered"),
         ("comity agents --app comity.demo:agents", "who these agents are; try `comity call`"),
     ):
-        out.text(f"  {command}  # {what}", is_copied=True)
+        out.hint(f"  {command}  # {what}", style="", is_copied=True)
 
 
 def _document(acts: Acts, args: argparse.Namespace, seconds: float) -> dict[str, Any]:

@@ -139,7 +139,7 @@ def _show(project: str, where: str, source: GuidanceSource, out: Output) -> Exit
         told = [{"path": problem.path, "message": problem.message} for problem in problems]
         out.document({"project": project, "guidance": where, "agentGuidance": document, "problems": told})
     elif guidance == Guidance() and not problems:
-        out.text(f"The guidance of {project} in {where} {EMPTY}")
+        out.hint(f"The guidance of {project} in {where} {EMPTY}", style="")
     else:
         out.text(f"Guidance of {project} ({where})", style="bold")
         for title, lines in _parts(guidance):

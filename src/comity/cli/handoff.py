@@ -222,7 +222,7 @@ async def _accept(args: argparse.Namespace, out: Output) -> Exit:
         out.text(clean(handoff.task))
         out.text(json.dumps(handoff.inputs, indent=2, ensure_ascii=False), is_copied=True)
         option = app.store_option(args.store)
-        out.text(f"\n`comity handoff complete {clean(handoff.id)} key=value{option}` ends it.", style="dim")
+        out.hint(f"\n`comity handoff complete {clean(handoff.id)} key=value{option}` ends it.")
     else:
         out.document(document(handoff))
     return Exit.OK
@@ -301,7 +301,7 @@ def _list(args: argparse.Namespace, out: Output) -> Exit:
     if out.is_json:
         out.document({"store": args.store, "handoffs": [document(one) for one in handoffs]})
     elif not handoffs:
-        out.text(f"The store {args.store} {EMPTY}")
+        out.hint(f"The store {args.store} {EMPTY}", style="")
     else:
         from rich.table import Table
         from rich.text import Text
@@ -394,7 +394,7 @@ def _tell(handoff: Handoff, args: argparse.Namespace, out: Output) -> None:
     out.text(_line(handoff))
     if handoff.result is not None:
         out.text(json.dumps(handoff.result, indent=2, ensure_ascii=False), is_copied=True)
-    out.text(f"\ncomity handoff show {handoff.id}{app.store_option(args.store)}", style="dim", is_copied=True)
+    out.hint(f"\ncomity handoff show {handoff.id}{app.store_option(args.store)}", is_copied=True)
 
 
 def _line(handoff: Handoff) -> Any:

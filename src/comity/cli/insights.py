@@ -96,4 +96,4 @@ def _show(found: list[Insight], out: Output) -> None:
         kind = Text(str(one.type), STYLES.get(one.type, ""))
         table.add_row(when(one.created_at), kind, f"{one.confidence:.2f}", clean(one.agent_id), summary, clean(one.id))
     out.text(table)
-    out.text("\n`comity trace ID` with the trace id of --json draws where one was found.", style="dim")
+    out.hint("\n`comity trace ID` with the trace id of --json draws where one was found.")

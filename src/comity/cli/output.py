@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from comity.cli.exits import CliError
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
 
 # The width of what goes to a file or another program.
 PIPE_CHARS: Final = 200
+_COMMAND: Final = re.compile(r"(?<![\w./-])comity (?=[a-z])")
 
 
 class Output:
@@ -60,18 +65,23 @@ class Output:
         shown = (clean(part) if isinstance(part, str) else part for part in parts)
         self.out.print(*shown, style=style, soft_wrap=is_copied or not self.out.is_terminal)
 
+    def hint(self, text: str, *, style: str = "dim", is_copied: bool = False) -> None:
+        """Write what one may do next, with commands as they can be given here."""
+        self.text(runnable(text), style=style, is_copied=is_copied)
+
     def error(self, error: CliError) -> None:
         """Say why the command failed and what to do next; beside the document, if there is one already."""
+        hint = runnable(error.hint)
         if self.is_json and not self._has_told:
             problems = [{"path": problem.path, "message": problem.message} for problem in error.problems]
-            told = {"message": error.message, "hint": error.hint or None, "problems": problems}
+            told = {"message": error.message, "hint": hint or None, "problems": problems}
             self.document({"error": told, "exit_code": int(error.code)})
             return
         from rich.text import Text
 
         self.err.print(Text("error: ", "bold red") + Text(clean(error.message)), soft_wrap=not self.err.is_terminal)
-        if error.hint:
-            self.err.print(clean(error.hint), soft_wrap=not self.err.is_terminal)
+        if hint:
+            self.err.print(clean(hint), soft_wrap=not self.err.is_terminal)
 
     @contextmanager
     def busy(self, what: str) -> Iterator[None]:
@@ -94,6 +104,21 @@ class Output:
         if not console.is_terminal:
             console.width = PIPE_CHARS  # a file has no edge that tables must keep to
         return console
+
+
+def runnable(text: str) -> str:
+    """Return a text with `comity` in its commands written as this shell can run it."""
+    return _COMMAND.sub(lambda _: f"{program(sys.argv[0])} ", text)
+
+
+def program(started: str) -> str:
+    """Return how to start this program again, where it was started as `started`."""
+    if shutil.which("comity"):
+        return "comity"
+    name = Path(started).name
+    if name == "__main__.py":
+        return f"{shlex.quote(sys.executable)} -m comity"
+    return shlex.quote(started) if name == "comity" else "comity"
 
 
 def clean(text: str) -> str:

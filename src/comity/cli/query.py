@@ -78,7 +78,7 @@ def _ask(args: argparse.Namespace, rewritten: Rewritten, source: SpanSource, out
     if out.is_json:
         out.document(head | {"traces": [_trace_document(trace) for trace in result.traces]})
     elif not result.traces:
-        out.text(_nothing(args, source))
+        out.hint(_nothing(args, source), style="")
     elif args.tree:
         _show_trees(source, result, out)
     else:
@@ -149,7 +149,7 @@ def _show_table(result: SearchResult, out: Output) -> None:
     out.text(table)
     matched = sum(spanset.matched for trace in result.traces for spanset in trace.spansets)
     counts = f"{len(result.traces)} trace{'s' if len(result.traces) > 1 else ''}, {matched} matching spans"
-    out.text(f"\n{counts}, {len(found)} shown. `comity trace ID` draws a trace.", style="dim")
+    out.hint(f"\n{counts}, {len(found)} shown. `comity trace ID` draws a trace.")
 
 
 def _show_trees(source: SpanSource, result: SearchResult, out: Output) -> None:

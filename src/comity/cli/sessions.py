@@ -75,7 +75,7 @@ def _list(args: argparse.Namespace, out: Output) -> Exit:
     if out.is_json:
         out.document({"store": str(store.path), "sessions": [_line(one, now_ms) for one in sessions]})
     elif not sessions:
-        out.text(f"The store {store.path} {EMPTY}")
+        out.hint(f"The store {store.path} {EMPTY}", style="")
     else:
         from rich.table import Table
 
