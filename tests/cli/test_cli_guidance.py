@@ -135,7 +135,8 @@ def test_the_environment_names_the_project_and_the_file(comity, place, monkeypat
     monkeypatch.delenv("COMITY_PROJECT")
     assert comity("guidance", "show", "--json").document["project"] == "checkout"
     monkeypatch.setenv("COMITY_GUIDANCE", "other.yaml")
-    assert comity("guidance", "show", "--json").document["guidance"] == "other.yaml"
+    ran = comity("guidance", "show", "--json")
+    assert (ran.code, ran.document["error"]["message"]) == (4, "there is no guidance in other.yaml")
 
 
 def test_the_doctor_looks_at_the_guidance_that_is_there(guided, place):

@@ -78,8 +78,8 @@ def test_only_its_user_withdraws_a_handoff(comity, made):
 
 
 def test_an_id_of_another_handoff_is_bad_input_and_no_second_handoff(comity, made):
-    reused = comity("handoff", "create", "something_else", "--id", made)
-    assert (reused.code, "IDENTITY_REQUEST_ID_REUSED" in reused.err) == (2, True)
+    reused = comity("handoff", "create", "something_else", "--id", made, "--json")
+    assert (reused.code, reused.document["error"]["code"]) == (2, "IDENTITY_REQUEST_ID_REUSED")
 
 
 def test_what_is_turned_down_ends_with_the_reason(comity, made):
@@ -178,3 +178,10 @@ def test_watching_makes_no_store(comity, place):
     assert (ran.code, "does not exist" in ran.err) == (4, True)
     assert not (place / "absent").exists()
     assert comity("handoff", "watch", "o11y", "--json").out.count("\n") == 1, "an error stands on one line too"
+
+
+def test_a_receiver_the_application_does_not_have_is_answered_with_the_one_that_was_meant(comity, app):
+    ran = comity("handoff", "create", "GREET", "--to", "WORKK", "--id", "h-9")
+    assert ran.code == 0
+    assert "app:make has no agent 'WORKK'; if WORK was meant, `comity handoff cancel h-9` withdraws this." in ran.out
+    assert "was meant" not in comity("handoff", "create", "GREET", "name=Ada", "--to", "hands").out

@@ -246,3 +246,28 @@ def test_output_that_is_closed_or_cannot_show_a_character_is_no_failure(place):
     assert b"na\\xefve \\u2192 [b]" in ran.stdout
     closed = subprocess.run(["/bin/sh", "-c", '"$@" >&-', "sh", *command, "--json"], capture_output=True, check=False)
     assert (closed.returncode, closed.stderr) == (0, b"")
+
+
+def test_errors_as_json_carry_the_code_of_the_error_table_where_there_is_one(comity, place):
+    assert comity("guidance", "show", "--project", "../x", "--json").document["error"]["code"] == "INPUT_VALIDATION_FAILED"
+    (place / "folder").mkdir()
+    ran = comity("guidance", "show", "--guidance", "folder", "--json")
+    assert (ran.code, ran.document["error"]["code"]) == (5, "STORE_UNAVAILABLE")
+    assert comity("no-such-command", "--json").document["error"]["code"] is None
+
+
+def test_a_hint_is_about_what_was_wrong(comity, app, place):
+    assert "shows what GREET takes" in comity("call", "WORK", "GREET").out
+    for wrong in (["--timeout-ms", "-5"], ["--user", ""], ["--request-id", ""]):
+        ran = comity("call", "WORK", "GREET", "name=Ada", *wrong)
+        assert (ran.code, "shows what GREET takes" in ran.out) == (2, False)
+    (place / "folder").mkdir()
+    told = comity("guidance", "show", "--guidance", "folder").err
+    assert told == "error: cannot read folder: Is a directory\n--guidance or COMITY_GUIDANCE names other guidance.\n"
+    (place / "mine.md").write_text("my own", encoding="utf-8")
+    demo = comity("demo", "--out", "mine.md")
+    assert demo.err.endswith("mine.md exists and is not a document of this demo; name another file\n")
+
+
+def test_a_name_that_cannot_be_shown_is_quoted_once(comity, app):
+    assert "no agent 'WORK/\\x1b[31m'" in comity("call", "WORK/\x1b[31m", "GREET").out

@@ -58,7 +58,8 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
     if code is Exit.NOT_FOUND:
         out.hint("`comity agents` lists the agents, `comity agents AGENT` what one can do.", style="")
     elif code is Exit.USAGE:
-        out.hint(f"`comity agents {args.agent}` shows what {args.capability} takes.", style="")
+        if reply.error is not None and any(one.path.startswith("inputs") for one in reply.error.problems):
+            out.hint(f"`comity agents {args.agent}` shows what {args.capability} takes.", style="")
     else:
         out.hint(f"\ncomity show {shlex.quote(reply.request_id)}{app.store_option(args.store)}", is_copied=True)
     return code

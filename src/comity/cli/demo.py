@@ -46,8 +46,10 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
         out.document(_document(acts, args, seconds))
         return exit_of(acts.case)
     if not acts.case.ok:
-        assert acts.case.error is not None
-        raise CliError(exit_of(acts.case), acts.case.error.message, hint=acts.case.error.advice)
+        error = acts.case.error
+        assert error is not None
+        hint = "" if error.code == "INPUT_VALIDATION_FAILED" else error.advice  # its message says what to correct
+        raise CliError(exit_of(acts.case), error.message, hint=hint, error_code=error.code)
     _show_next(acts, args, seconds, out)
     return Exit.OK
 

@@ -34,11 +34,17 @@ MEANINGS: Final[dict[Exit, str]] = {
 
 
 class CliError(Exception):
-    """A command cannot go on: why, what to do next, and the exit code. Shown without a traceback."""
+    """A command cannot go on: why, what to do next, and the exit code. Shown without a traceback.
 
-    def __init__(self, code: Exit, message: str, *, hint: str = "", problems: tuple[Problem, ...] = ()) -> None:
+    `error_code` is that of the library's error table, where the reason is one of those.
+    """
+
+    def __init__(
+        self, code: Exit, message: str, *, hint: str = "", problems: tuple[Problem, ...] = (), error_code: str = ""
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.hint = hint
         self.problems = problems
+        self.error_code = error_code

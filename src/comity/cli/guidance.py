@@ -107,11 +107,12 @@ def open_source(args: argparse.Namespace) -> tuple[str, str, GuidanceSource]:
 def run(args: argparse.Namespace, out: Output) -> Exit:
     """Run one verb."""
     project, where, source = open_source(args)
-    if args.verb == "show":
-        return _show(project, where, source, out)
-    if args.verb == "check":
+    if args.verb in ("show", "check"):
         is_named = bool(args.guidance or args.project or os.environ.get("COMITY_PROJECT"))
-        return _check(args.paths, where, source, out, is_named=is_named)
+        if is_named and not source.read()[0]:  # a gate that was told which rules to hold must not pass for want of them
+            hint = "--guidance or --project names another; `comity guidance set` and `comity guidance ask` make it."
+            raise CliError(Exit.NOT_FOUND, f"there is no guidance in {where}", hint=hint)
+        return _show(project, where, source, out) if args.verb == "show" else _check(args.paths, where, source, out)
     if args.verb == "answer":
         return _answer(args, project, source, out)
     how, told = _asked(args) if args.verb == "ask" else _set(args)
@@ -184,12 +185,10 @@ def _because(why: str) -> str:
     return f" ({why})" if why else ""
 
 
-def _check(paths: list[str], where: str, source: GuidanceSource, out: Output, *, is_named: bool) -> Exit:
+def _check(paths: list[str], where: str, source: GuidanceSource, out: Output) -> Exit:
     from comity.core.guidance import findings
 
     document, guidance, problems = source.read()
-    if not document and is_named:  # a gate that was told which rules to hold must not pass for want of them
-        raise CliError(Exit.NOT_FOUND, f"there is no guidance in {where}", hint="--guidance or --project names another.")
     if problems:
         raise CliError(Exit.USAGE, f"{where} has problems", hint="`comity guidance show` names them.", problems=problems)
     found = findings(guidance, paths)

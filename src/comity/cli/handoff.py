@@ -162,7 +162,9 @@ def _told(error: ComityError) -> CliError:
     if error.code == "HANDOFF_LEASE_LOST":
         hint = "`comity handoff accept HANDOFF_ID` takes one that is free."
     problems = error.facts.get("problems", ())
-    return CliError(code, f"{error.code}: {error.message}", hint=hint, problems=problems if isinstance(problems, tuple) else ())
+    if not isinstance(problems, tuple):
+        problems = ()
+    return CliError(code, error.message, hint=hint, problems=problems, error_code=error.code)
 
 
 @contextlib.asynccontextmanager
@@ -195,7 +197,12 @@ async def _create(args: argparse.Namespace, out: Output) -> Exit:
             handoff_id=args.handoff_id,
         )
         handoff = await (manager.await_result if args.wait else manager.get_handoff_status)(handoff_id)
-    return _ended(handoff, args, out)
+        meant = [] if args.to is None or node.registry.resolve(args.to) else node.registry.nearest_agents(args.to)
+    code = _ended(handoff, args, out)
+    if meant and not out.is_json:  # it may well be for an agent elsewhere
+        wrong = f"{args.app} has no agent '{args.to}'; if {' or '.join(meant)} was meant,"
+        out.hint(f"{wrong} `comity handoff cancel {handoff.id}{app.store_option(args.store)}` withdraws this.", style="yellow")
+    return code
 
 
 async def _watch(args: argparse.Namespace, out: Output) -> Exit:

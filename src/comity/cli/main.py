@@ -117,7 +117,10 @@ def _code_of(arguments: list[str], out: Output, ending: Ending) -> Exit:
     except ComityError as error:
         code = Exit.USAGE if isinstance(error, CallerError) else Exit.NO_RESULT
         code = Exit.DAMAGED if error.code == "STORE_UNAVAILABLE" else code
-        out.error(CliError(code, error.message, hint="`comity doctor` checks the store." if code is Exit.DAMAGED else ""))
+        hint = "`comity doctor` checks the store." if code is Exit.DAMAGED else ""
+        if "guidance" in error.facts:
+            hint = "--guidance or COMITY_GUIDANCE names other guidance."
+        out.error(CliError(code, error.message, hint=hint, error_code=error.code))
         return code
     except KeyboardInterrupt:
         out.error(CliError(ending.code, "interrupted"))

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from comity.cli.exits import CliError
+from comity.cli.exits import CliError, Exit
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -74,12 +74,16 @@ class Output:
         hint = runnable(error.hint)
         if self.is_json and not self._has_told:
             problems = [{"path": problem.path, "message": problem.message} for problem in error.problems]
-            told = {"message": error.message, "hint": hint or None, "problems": problems}
+            code = error.error_code or None
+            told = {"code": code, "message": error.message, "hint": hint or None, "problems": problems}
             self.document({"error": told, "exit_code": int(error.code)})
             return
         from rich.text import Text
 
-        self.err.print(Text("error: ", "bold red") + Text(clean(error.message)), soft_wrap=not self.err.is_terminal)
+        # Why a rule refused is looked up by its code; wrong usage and a bad store are told in words.
+        is_told = error.error_code and error.code not in {Exit.USAGE, Exit.DAMAGED}
+        message = f"{error.error_code}: {error.message}" if is_told else error.message
+        self.err.print(Text("error: ", "bold red") + Text(clean(message)), soft_wrap=not self.err.is_terminal)
         if hint:
             self.err.print(clean(hint), soft_wrap=not self.err.is_terminal)
 

@@ -93,12 +93,12 @@ def known(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noq
     """The agent and its capability exist and take calls."""
     agent, capability = world.agent, world.capability
     if agent is None:
-        return Refused("ROUTING_UNKNOWN_AGENT", f"no agent {call.target!r}{_did_you_mean(world.nearest)}")
+        return Refused("ROUTING_UNKNOWN_AGENT", f"no agent '{call.target}'{_did_you_mean(world.nearest)}")
     if agent.status is not ACTIVE:
         code = "ROUTING_AGENT_RETIRED" if agent.status is Status.RETIRED else "ROUTING_AGENT_IN_MAINTENANCE"
         return Refused(code, f"agent {agent.id} is {agent.status}")
     if capability is None:
-        what = f"agent {agent.id} has no capability {call.capability!r}"
+        what = f"agent {agent.id} has no capability '{call.capability}'"
         return Refused("ROUTING_UNKNOWN_CAPABILITY", what + _did_you_mean(world.nearest))
     if not capability.active:
         return Refused("ROUTING_CAPABILITY_INACTIVE", f"capability {capability.code} of {agent.id} is switched off")

@@ -221,7 +221,7 @@ class Agent:
             if isinstance(names, str):  # would be taken letter by letter
                 raise DeclarationError(f"{id}: {what} must be a list of names, not the text {names!r}")
         for name in (id, *aliases):
-            _check_name(name, "agent id or alias")
+            _check_name(name, "an agent id or alias")
         for what, number, least in (("concurrency", concurrency, 1), ("pending_max", pending_max, 0), ("idle_ms", idle_ms, 1)):
             if type(number) is not int or number < least:
                 raise DeclarationError(f"{id}: {what} must be a whole number of at least {least}, not {number!r}")
@@ -268,7 +268,7 @@ class Agent:
         run_in: RunIn | str = RunIn.LOOP,
     ) -> Callable[[Function], Function]:
         """Declare a capability whose first implementation is the decorated function, which stays as it is."""
-        _check_name(code, f"capability code of {self.id}")
+        _check_name(code, f"a capability code of {self.id}")
         if code in self.capabilities:
             raise DeclarationError(f"{self.id} declares {code} twice; add a second implementation with fallback()")
         capability = Capability(
@@ -356,7 +356,7 @@ def _tools(agent_id: str, given: Collection[Tool | Callable[..., Any] | str]) ->
 def _check_name(name: Any, what: str) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         allowed = f"letters, digits, '.', '_' and '-', at most {NAME_CHARS_MAX}, beginning with a letter or digit"
-        raise DeclarationError(f"{name!r} cannot be an {what}: use {allowed}")
+        raise DeclarationError(f"{name!r} cannot be {what}: use {allowed}")
 
 
 def _check_schema(schema: Any, what: str) -> None:

@@ -68,7 +68,7 @@ class GuidanceFile:
             if seen is None or seen[0] != now:
                 self._seen = seen = now, self._load(now[2])
         except OSError as error:
-            raise UnavailableError(f"cannot read {self.path}: {error}", code="STORE_UNAVAILABLE") from error
+            raise self._unavailable("read", error) from error
         return seen[1]
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
@@ -77,7 +77,11 @@ class GuidanceFile:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             return FileWatch(self.path, changed).close
         except OSError as error:
-            raise UnavailableError(f"cannot watch {self.path}: {error}", code="STORE_UNAVAILABLE") from error
+            raise self._unavailable("watch", error) from error
+
+    def _unavailable(self, verb: str, error: OSError) -> UnavailableError:
+        why = error.strerror or error
+        return UnavailableError(f"cannot {verb} {self.path}: {why}", code="STORE_UNAVAILABLE", guidance=str(self.path))
 
     def _load(self, size_bytes: int) -> Read:
         if size_bytes > DOCUMENT_BYTES_MAX:
@@ -107,7 +111,7 @@ class GuidanceFile:
                     _replace(place, changed)
                 return after
         except OSError as error:
-            raise UnavailableError(f"cannot write {self.path}: {error}", code="STORE_UNAVAILABLE") from error
+            raise self._unavailable("write", error) from error
 
 
 def source_at(location: str | Path) -> GuidanceSource:

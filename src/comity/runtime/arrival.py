@@ -240,4 +240,4 @@ def _name(value: Any) -> str:
     """Return a name as it may be recorded; one that cannot be recorded as it is has been noted as a problem or is unknown."""
     if type(value) is str and value.isprintable() and len(value) <= ID_CHARS_MAX:
         return value
-    return ascii(value)[:ID_CHARS_MAX] if isinstance(value, str) else f"({type(value).__name__})"
+    return ascii(value)[1:-1][:ID_CHARS_MAX] if isinstance(value, str) else f"({type(value).__name__})"
