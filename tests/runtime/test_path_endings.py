@@ -218,13 +218,19 @@ async def test_others_have_a_turn_whenever_an_agent_asks_for_something(make_node
         await ask_once(contexts[0], "after its end")
 
 
-async def test_who_asks_again_and_again_after_every_refusal_waits_longer_and_longer(make_node):
+@pytest.mark.parametrize(
+    "ask",
+    [lambda ctx: ctx.call("NOBODY", "GO"), lambda ctx: ctx.hand_off("STUBBORN", "ASK"), lambda ctx: ctx.use_tool("unknown")],
+    ids=["call", "handoff", "tool"],
+)
+async def test_who_asks_again_and_again_after_every_refusal_waits_longer_and_longer(make_node, ask):
     stubborn = Agent("STUBBORN")
 
     @stubborn.capability("ASK")
     async def ask_for_ever(ctx: Context) -> None:
         while True:
-            await ctx.call("STUBBORN", "ASK")
+            with contextlib.suppress(ComityError):
+                await ask(ctx)
 
     async with make_node([stubborn]) as node:
         assert (await node.call("STUBBORN", "ASK", user_id="u")).status is Status.TIMEOUT

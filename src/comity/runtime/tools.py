@@ -34,7 +34,7 @@ from comity.core.tool import Risk, Tool
 from comity.errors import CallerError, RefusedError, TargetError
 from comity.ports import Clock, Journal
 from comity.runtime.steps import step_request
-from comity.runtime.tasks import PASSES
+from comity.runtime.tasks import PASSES, after_a_turn
 
 if TYPE_CHECKING:
     from comity.core.guidance import Finding
@@ -122,7 +122,7 @@ class Toolbox:
             findings = path.guidance.findings(touching, inputs)
             refusal = admission.forbidden(findings)
         if refusal is not None:
-            reply = path.refuse(request, refusal)
+            reply = await after_a_turn(path.refuse(request, refusal), call.request.limits.pause_ms(number))
             return reply.unwrap()
         tool = self._tools[name]
         known = self._journal.call(request.request_id) if call.is_again else None

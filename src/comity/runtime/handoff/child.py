@@ -25,6 +25,7 @@ from comity.runtime.call import Call
 from comity.runtime.handoff.directory import ANYBODY
 from comity.runtime.handoff.handoffs import Handoffs, checked, lane_of
 from comity.runtime.privacy import reveal
+from comity.runtime.tasks import after_a_turn
 
 if TYPE_CHECKING:
     from comity.runtime.context import Context
@@ -54,7 +55,7 @@ async def _hand_off(path: CallPath, parent: Call, draft: Draft, expected: Expect
         waiting = desk.count_waiting(lane_name, agent.pending_max, desk.now_ms)
         lane = Lane(agent, request.target, desk.journal, waiting, takes=False)
         opened = path.hand_off(replace(arrival, request=request, capability=capability), lane, now_ns, parent)
-    return opened if isinstance(opened, Reply) else await path.reply_of(opened)
+    return await (after_a_turn(opened, above.limits.pause_ms(number)) if isinstance(opened, Reply) else path.reply_of(opened))
 
 
 def _awaited(declared: Capability, desk: Handoffs) -> Capability:
