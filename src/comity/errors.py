@@ -136,6 +136,9 @@ CODES: dict[str, Meaning] = {
     "TOOL_OUTCOME_UNKNOWN": Meaning(
         RefusedError, False, _IGNORES, "Find out whether it happened; it will not be tried a second time."
     ),
+    "APPROVAL_ANSWERED": Meaning(
+        RefusedError, False, _IGNORES, "The first answer stands; the same answer again shows what came of it."
+    ),
     "APPROVAL_DENIED": Meaning(RefusedError, False, _IGNORES, "Do without; a person said no."),
     "PRIVACY_BLOCKED": Meaning(CallerError, False, _IGNORES, "Leave out the personal data that policy blocks."),
     "GUARDRAIL_STOPPED": Meaning(RefusedError, False, _IGNORES, "Say it in a way the guardrail allows."),

@@ -82,7 +82,11 @@ def test_an_approval_three_levels_deep_is_granted_after_kill_9_and_the_tool_runs
     reply = bank("approvals", "grant", asked["id"], "--by", "boss", "--json")
     assert (reply["status"], reply["data"]) == ("success", "paid")
     assert (place / "paid.txt").read_text() == "r.1.1#1 7\n"
-    assert bank("approvals", "grant", asked["id"], "--json")["data"] == "paid"
+    again = bank("approvals", "grant", asked["id"], "--json")
+    assert again["data"] == "paid"
+    assert "was granted by boss" in again["warnings"][0]
+    assert "r.1.1#1 was granted by boss at" in (told := bank("approvals", "deny", asked["id"], exits=3))
+    assert "this answer changed nothing" in told
     assert (place / "paid.txt").read_text() == "r.1.1#1 7\n"
     assert "Nothing waits" in bank("approvals", "list")
     assert "granted by boss" in bank("approvals", "list", "--all")

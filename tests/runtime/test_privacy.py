@@ -12,6 +12,7 @@ from pydantic import Field
 
 from comity import Agent, Background, Context, Node, Reply, Status, Tool
 from comity.core.redaction import Action, Policy
+from comity.core.tool import Risk
 from comity.errors import UnavailableError
 from comity.runtime.privacy import Privacy
 
@@ -195,6 +196,26 @@ def test_a_store_opened_with_another_key_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("COMITY_VAULT_KEY", base64.b64encode(b"k" * 32).decode())
     with pytest.raises(UnavailableError, match="COMITY_VAULT_KEY opens nothing"):
         asyncio.run(life())
+
+
+@pytest.mark.parametrize("is_paused", [False, True])
+def test_who_asks_again_is_shown_what_they_were_shown_first_and_nobody_else(tmp_path, is_paused):
+    agent = Agent("A", tools_allowed=["write"])
+
+    @agent.capability("GO")
+    async def go(ctx: Context, mail: str):
+        return await ctx.use_tool("write", mail=mail)
+
+    tool = Tool(name="write", function=lambda mail: f"written to {mail}", risk=Risk.HIGH if is_paused else Risk.LOW)
+
+    async def life(user_id, **more):
+        async with Node([agent], tools=[tool], store=tmp_path / "s.db") as node:
+            reply = await node.call("A", "GO", {"mail": EMAIL}, user_id=user_id, request_id="r", **more)
+            return reply if not is_paused or user_id != "ann" else await node.decide("r#1", granted=True, by="boss")
+
+    shown = [asyncio.run(life("ann", **more)).data for more in ({"session_id": "s"}, {"session_id": "s"}, {})]
+    assert shown == [f"written to {EMAIL}"] * 3
+    assert asyncio.run(life("bob")).error.code == "IDENTITY_REQUEST_ID_REUSED"
 
 
 async def test_progress_reaches_the_user_with_their_own_data(make_node):

@@ -12,7 +12,7 @@ from comity import Agent, Context, Node, Status
 from comity.core.agent import DeclarationError
 from comity.core.session import EXPIRED_MS
 from comity.core.tool import Risk, Tool
-from comity.errors import CallerError
+from comity.errors import CallerError, RefusedError
 from comity.testing import VirtualClock, run_virtual
 from death import die
 
@@ -127,10 +127,53 @@ async def test_a_denied_tool_is_a_refusal_the_agent_can_read(make_node):
     async with make_node(chain([{"pay"}]), tools=[risky(paid)]) as node:
         asked = await node.call("A0", "GO", user_id="ann", request_id="r")
         reply = await node.decide(asked.data["approval_id"], granted=False, by="boss")
-        changed_mind = await node.decide(asked.data["approval_id"], granted=True, by="boss")
     assert reply.error.code == "APPROVAL_DENIED"
-    assert changed_mind.error.code == "APPROVAL_DENIED"  # the first answer stands
     assert paid == []
+
+
+async def test_the_first_answer_stands_and_every_later_one_is_told_so(make_node):
+    paid: list[str] = []
+    async with make_node(chain([{"pay"}]), tools=[risky(paid)]) as node:
+        asked = await node.call("A0", "GO", user_id="ann", request_id="r")
+        first = await node.decide("r#1", granted=True, by="boss")
+        (answer,) = node.approvals()
+        await asyncio.sleep(60)
+        with pytest.raises(RefusedError, match=r"r#1 was granted by boss at 20.+Z; this answer changed nothing") as refused:
+            await node.decide("r#1", granted=False, by="bob")
+        again = await node.decide("r#1", granted=True, by="bob")
+        assert node.approvals() == [answer]
+    assert (asked.data["approval_id"], first.data, first.warnings) == ("r#1", "paid", ())
+    assert refused.value.code == "APPROVAL_ANSWERED"
+    assert (again.data, again.warnings) == ("paid", (refused.value.message,))
+    assert len(paid) == 1
+
+
+async def test_two_who_answer_at_once_get_one_reply_if_they_agree_and_one_of_them_is_told_if_not(make_node):
+    async with make_node(chain([{"pay"}]), tools=[risky([])]) as node:
+        await node.call("A0", "GO", user_id="ann", request_id="r")
+        answers = (node.decide("r#1", granted=granted, by=str(granted)) for granted in (True, False, True))
+        first, other, same = await asyncio.gather(*answers, return_exceptions=True)
+    assert (first.data, first.warnings, same.data, len(same.warnings)) == ("paid", (), "paid", 1)
+    assert other.code == "APPROVAL_ANSWERED"
+
+
+def test_an_answer_that_another_process_overtook_is_told_so(tmp_path):
+    store = tmp_path / "s.db"
+
+    async def go():
+        agents, tools = chain([{"pay"}]), [risky([])]
+        async with Node(agents, store=store, tools=tools) as one, Node(agents, store=store, tools=tools) as two:
+            await one.call("A0", "GO", user_id="ann", request_id="r")
+            return await asyncio.gather(
+                one.decide("r#1", granted=True, by="ann"),
+                two.decide("r#1", granted=False, by="bob"),
+                return_exceptions=True,
+            )
+
+    yes, no = asyncio.run(go())
+    told, standing = (no, yes) if isinstance(no, Exception) else (yes, no)
+    assert told.code == "APPROVAL_ANSWERED"
+    assert standing.status in {Status.SUCCESS, Status.ERROR}
 
 
 async def test_a_question_nobody_asked_cannot_be_answered(make_node):

@@ -15,7 +15,7 @@ from comity.cli.exits import CliError, Exit
 from comity.cli.output import Output, clean
 from comity.cli.reply import document, exit_of, show
 from comity.cli.store import Store
-from comity.errors import CallerError
+from comity.errors import CallerError, RefusedError
 from comity.runtime.tools import Approval
 
 HELP = "list what waits for a person's approval; grant or deny it"
@@ -52,6 +52,8 @@ async def _decide(args: argparse.Namespace, out: Output) -> Exit:
     async with app.open_node(app.load(args), args.store) as node:
         try:
             reply = await node.decide(args.approval_id, granted=args.verb == "grant", by=args.by or getpass.getuser())
+        except RefusedError as error:
+            raise CliError(Exit.REFUSED, error.message, hint="`comity approvals list --all` shows every answer.") from None
         except CallerError as error:
             raise CliError(Exit.USAGE, f"{error.message}; the answer was not noted", hint=NOT_HERE) from None
     if reply is None:

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from msgspec.structs import replace
+
 from comity.core import trace_context
 from comity.core.agent import Agent, DeclarationError
 from comity.core.declaration import shown
@@ -343,7 +345,8 @@ class Node:
     async def decide(self, approval_id: str, *, granted: bool, by: str) -> Reply | None:
         """Answer a question and go on with the call that asked it; return its reply, or None if there is no such question.
 
-        Raises `CallerError`, and notes no answer, where this node lacks the agent or the tool to go on with.
+        Raises `CallerError`, and notes no answer, where this node lacks the agent or the tool to go on with, and `RefusedError`
+        APPROVAL_ANSWERED if the other answer was given before. The reply to the same answer again has a warning that says so.
         """
         path = self._running()
         approval = path.toolbox.approval(approval_id)
@@ -351,14 +354,12 @@ class Node:
             return None
         if path.cluster is None:  # in a cluster it goes on where its agent is
             path.toolbox.check_goes_on(approval, self.registry)
-        path.toolbox.decide(approval, granted=granted, by=by)
-        await path.durable()
+        repeated = await path.toolbox.decide(path, approval, granted=granted, by=by)
         assert self._journal is not None
         reply = await take_up(path, self._journal, approval.root_id)
-        if reply is not None:
-            return reply
-        stored = self._journal.call(approval.root_id)
-        return None if stored is None else stored.reply
+        if reply is None and (stored := self._journal.call(approval.root_id)) is not None and stored.reply is not None:
+            reply = path.settlement.shown(stored.reply, stored)
+        return replace(reply, warnings=(*reply.warnings, repeated)) if reply is not None and repeated else reply
 
     def session(self, session_id: str, *, tenant_id: str = "default") -> Session | None:
         """Return a session as it is now."""

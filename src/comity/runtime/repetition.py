@@ -87,7 +87,9 @@ def reused(request: Request) -> Refused:
 
 
 async def take_up(path: CallPath, journal: Journal, root_id: str) -> Reply | None:
-    """Go on with a paused tree whose question is answered; return its reply, None if there is none or another was first."""
+    """Go on with a paused tree whose question is answered; return its reply, None if there is none or it runs elsewhere."""
+    if (running := path.calls.get(root_id)) is not None:  # it went on just now, with the same answer
+        return await path.reply_of(running)
     requests = {call.request_id: call.request for call in journal.take_paused(root_id) if call.request is not None}
     root = requests.pop(root_id, None)
     if root is None:

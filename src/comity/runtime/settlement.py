@@ -19,7 +19,7 @@ from comity.core.call import ADMITTED, CANCEL, EXPIRE, FINISH, PAUSED, QUEUED, R
 from comity.core.envelope import Error, Reply, Request, Status
 from comity.core.fencing import is_below
 from comity.core.guardrail import Guardrail
-from comity.core.journal import Late, Record, Settled
+from comity.core.journal import Late, Record, Settled, StoredCall
 from comity.core.journal import Paused as PausedRecord
 from comity.core.limits import WARNINGS_MAX
 from comity.core.payload import PayloadError
@@ -287,9 +287,10 @@ class Settlement:
             call.log.add(events.Kind.SETTLED, self._clock.now_ns() // 1_000_000, call.request, _outline(call.reply))
             call.log.close()
 
-    def shown(self, reply: Reply, request: Request) -> Reply:
+    def shown(self, reply: Reply, request: Request | StoredCall) -> Reply:
         """Return a reply as the session's user may see it: personal data back in its place, no thoughts."""
-        live = self._sessions.find(request.tenant_id, request.session_id)
+        # Who asks again for a reply need not name the session the first time was in.
+        live = self._sessions.find(request.tenant_id, reply.session_id or request.session_id)
         if live is not None and live.vault is not None and live.session.user_id == request.user_id and len(live.vault):
             reply = reveal(reply, live.vault)
         return replace(reply, thought="") if reply.thought else reply

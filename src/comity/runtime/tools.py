@@ -177,13 +177,21 @@ class Toolbox:
         if approval.tool not in self._tools:
             raise CallerError(f"this node has no tool {approval.tool!r}, which the waiting call needs", code="TOOL_UNKNOWN")
 
-    def decide(self, approval: Approval, *, granted: bool, by: str) -> Approval:
-        """Note a person's answer; the first one stands."""
-        if approval.granted is not None:
-            return approval
-        decided = replace(approval, granted=granted, decided_by=by, decided_at=self._now_ms())
-        self._journal.append((Saved(Document.APPROVAL, approval.id, 2, _encode(decided)),))
-        return decided
+    async def decide(self, path: CallPath, approval: Approval, *, granted: bool, by: str) -> str:
+        """Note a person's answer, and return what to say of one that is not the first. Raises if it is not the same."""
+        if approval.granted is None:
+            mine = replace(approval, granted=granted, decided_by=by, decided_at=self._now_ms())
+            await path.durable((Saved(Document.APPROVAL, approval.id, 2, _encode(mine)),))
+            approval = self.approval(approval.id) or mine  # somebody may have been first, here or in another process
+            if approval == mine:
+                return ""
+        from comity.core.insight import time_text  # noqa: PLC0415  most answers are the first
+
+        what = f"{approval.id} was {'granted' if approval.granted else 'denied'} by {approval.decided_by}"
+        what = f"{what} at {time_text(approval.decided_at or 0)}; this answer changed nothing"
+        if approval.granted is not granted:
+            raise RefusedError(what, code="APPROVAL_ANSWERED", approval=approval)
+        return what
 
     def _request(self, call: Call, name: str, inputs: dict[str, Any], span_id: str, number: int) -> Request:
         try:
