@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-RUNNABLE = [ROOT / "README.md", *(ROOT / "docs" / name for name in ("guide.md", "handoffs.md", "models.md"))]
+RUNNABLE = [ROOT / "README.md", *(ROOT / "docs" / name for name in ("guide.md", "handoffs.md", "models.md", "tracing.md"))]
 
 
 @pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.name)

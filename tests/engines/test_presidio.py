@@ -37,5 +37,5 @@ def test_what_presidio_finds_is_hidden_and_restored():
 def test_without_the_extra_the_error_says_what_to_install():
     if importlib.util.find_spec("presidio_analyzer") is not None:
         pytest.skip("Presidio is installed here")
-    with pytest.raises(ModuleNotFoundError, match=r"pip install comity\[pii\]"):
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "\.\[pii\]"'):
         scanner(["PERSON"])

@@ -325,7 +325,7 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pydantic_ai", None)
     monkeypatch.delitem(sys.modules, "comity.models.adapter", raising=False)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with pytest.raises(TargetError, match=r"pip install comity\[llm\]") as caught:
+    with pytest.raises(TargetError, match=r'pip install "\.\[llm\]"') as caught:
         resolve("openai:gpt-4o")
     assert caught.value.code == "MODEL_MISCONFIGURED"
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from path_agents import chain_to
+from pydantic import Base64Bytes
 
 from comity import Agent, Background, Context, Limits, Reply, Status
 
@@ -246,3 +248,42 @@ async def test_limits_left_shrink_as_they_are_used(make_node):
 
     async with make_node([agent, helper], limits=Limits(tokens_max=100)) as node:
         assert (await node.call("A", "LOOK", user_id="u")).data == [1, 2_000, 30]
+
+
+@pytest.mark.parametrize("wrong", [("X", "GO", {}), ["X"], None])
+async def test_gather_says_what_it_takes_and_calls_nobody(make_node, wrong):
+    lead, other = Agent("LEAD"), Agent("X")
+    told = []
+
+    @lead.capability("GO")
+    async def lead_go(ctx: Context):
+        try:
+            await ctx.gather(ctx.call("X", "GO"), wrong)
+        except TypeError as error:
+            told.append(str(error))
+
+    @other.capability("GO")
+    async def other_go():
+        return 1
+
+    async with make_node([lead, other]) as node:
+        await node.call("LEAD", "GO", user_id="u")
+        assert "X" not in {row.target for row in node.audit.rows()}
+    (message,) = told
+    assert message.startswith("ctx.gather takes calls, as in ctx.gather(ctx.call(…), ctx.call(…))")
+    assert message.endswith(f"argument 2 is a {type(wrong).__name__}")
+
+
+@pytest.mark.parametrize(("hint", "seen"), [(str, "aGVsbG8="), (bytes, b"aGVsbG8="), (Base64Bytes, b"hello")])
+async def test_bytes_travel_as_base64_text(make_node, hint, seen):
+    agent = Agent("X")
+    got = []
+
+    async def go(value):
+        got.append(value)
+
+    go.__annotations__["value"] = hint
+    agent.capability("GO")(go)
+    async with make_node([agent]) as node:
+        await node.call("X", "GO", {"value": b"hello"}, user_id="u")
+    assert got == [seen]

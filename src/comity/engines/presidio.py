@@ -1,4 +1,4 @@
-"""Presidio's recognisers as detectors: `pip install comity[pii]`. They know names of people and national ids ours do not.
+"""Presidio's recognisers as detectors: the extra `pii`. They know names of people and national ids ours do not.
 
 They have no cheap test that says "nothing here", so with one of them every text is analysed, at tens of texts a second.
 """
@@ -46,7 +46,7 @@ def scanner(entities: Collection[str], *, analyzer: Any = None) -> Scanner:
         try:
             from presidio_analyzer import AnalyzerEngine  # noqa: PLC0415  an extra
         except ModuleNotFoundError:
-            raise ModuleNotFoundError("Presidio is not installed; pip install comity[pii]") from None
+            raise ModuleNotFoundError('Presidio is not installed; in a clone of Comity, pip install ".[pii]"') from None
         analyzer = AnalyzerEngine()
     theirs: list[Detector] = [PresidioDetector(analyzer, entity) for entity in entities]
     return Scanner([*DETECTORS, *theirs])

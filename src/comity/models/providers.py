@@ -15,7 +15,7 @@ from comity.core.model import Fault, model_error
 if TYPE_CHECKING:
     from comity.models.adapter import ProviderModel
 
-INSTALL = "pip install comity[llm]"
+INSTALL = 'in a clone of Comity, pip install ".[llm]"'
 KEY_VARIABLES = {
     "anthropic": ("ANTHROPIC_API_KEY",),
     "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),

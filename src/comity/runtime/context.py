@@ -118,7 +118,19 @@ class Context(Struct, eq=False, gc=False):
         return hand_off(self._path, self._call, draft, expected_output)
 
     async def gather(self, *calls: Awaitable[Reply]) -> list[Reply]:
-        """Make calls in parallel and return their replies in order; one that fails does not stop the others."""
+        """Make calls in parallel and return their replies in order; one that fails does not stop the others.
+
+        Each is what `ctx.call(…)` or `ctx.hand_off(…)` returns, not awaited. Anything else is a `TypeError`; nobody is called.
+        """
+        for place, one in enumerate(calls, 1):
+            if not hasattr(one, "__await__"):
+                for made in calls:
+                    if isinstance(made, Coroutine):
+                        made.close()  # nobody will await it, which Python would complain of besides
+                what = f"argument {place} is a {type(one).__name__}"
+                raise TypeError(
+                    f"ctx.gather takes calls, as in ctx.gather(ctx.call(…), ctx.call(…)) or ctx.gather(*calls); {what}"
+                )
         return list(await asyncio.gather(*calls))
 
     @property
