@@ -32,7 +32,7 @@ class Live:
 
     def __init__(self, session: Session, vault: Vault | None = None, vault_version: int = 0, noted_at: int = 0) -> None:
         self.session = session
-        self.noted_at = noted_at  # the last use that is in the store beside the session
+        self.noted_at = noted_at  # when its use was last noted, or need not be
         self.used_at = max(session.used_at, noted_at)
         self.vault = vault
         self.vault_version = vault_version
@@ -154,9 +154,10 @@ class Sessions:
     def use(self, live: Live, now_ms: int) -> None:
         """Note that a session is used: in the store now and then, apart from what it holds, which others may be changing."""
         live.used_at = now_ms
-        if now_ms - live.noted_at >= USE_NOTED_MS and now_ms - live.session.used_at >= USE_NOTED_MS and live.is_stored:
+        if now_ms - live.noted_at >= USE_NOTED_MS:
             live.noted_at = now_ms
-            self._journal.append((Saved(Document.USE, live.key, now_ms, b""),))
+            if live.is_stored and now_ms - live.session.used_at >= USE_NOTED_MS:
+                self._journal.append((Saved(Document.USE, live.key, now_ms, b""),))
 
     def resume(self, live: Live) -> None:
         """Wake a session, however long it rested."""
