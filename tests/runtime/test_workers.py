@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
 import time
+
+import pytest
 
 from comity import Agent, Context, Node, Status
 from comity.errors import CallerError
@@ -97,3 +100,47 @@ def test_a_function_that_cannot_be_sent_to_a_process_says_so():
     assert local_error.code == context_error.code == "TARGET_MISCONFIGURED"
     assert "top of a module" in local_error.message
     assert "ctx" in context_error.message
+
+
+PROGRAM = """
+import asyncio
+from comity import Agent, Node, SyncNode
+
+agent = Agent("A")
+{declares}
+
+def run_sync():
+    with SyncNode([agent]) as node:
+        print(node.call("A", "GO", user_id="u").error)
+
+async def run():
+    async with Node([agent]) as node:
+        print((await node.call("A", "GO", user_id="u")).error)
+
+print("a run", flush=True)
+{runs}
+"""
+DECLARES = """
+@agent.capability("GO", run_in="process")
+def one() -> int:
+    return 1
+"""
+GUARD = 'if __name__ == "__main__":'
+
+
+@pytest.mark.parametrize(
+    ("declares", "runs", "says"),
+    [
+        (DECLARES, "asyncio.run(run())", GUARD),
+        (DECLARES, "run_sync()", GUARD),
+        (DECLARES, f"{GUARD} run_sync()", ""),
+        (f"{GUARD}{DECLARES.replace(chr(10), chr(10) + '    ')}", f"{GUARD} asyncio.run(run())", "cannot import the function"),
+    ],
+)
+def test_a_program_that_a_worker_process_cannot_import_says_what_to_do_and_makes_no_call_there(tmp_path, declares, runs, says):
+    (tmp_path / "program.py").write_text(PROGRAM.format(declares=declares, runs=runs))
+    ran = subprocess.run([sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    *begun, error = ran.stdout.splitlines()
+    assert begun == ["a run"] * 2  # the second time it is imported, and nothing is printed after that
+    assert says in error
+    assert ("TARGET_MISCONFIGURED" in error) is bool(says)

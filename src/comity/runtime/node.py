@@ -44,7 +44,7 @@ from comity.runtime.sessions import Sessions, in_clear
 from comity.runtime.tools import Approval, Toolbox
 from comity.runtime.vault_key import TRIED_MAX, store_key, vault_cipher
 from comity.runtime.watchdog import Lag, Watchdog
-from comity.runtime.workers import Workers
+from comity.runtime.workers import Workers, check_guarded
 
 if TYPE_CHECKING:
     from comity.core.guidance import Guidance
@@ -122,6 +122,7 @@ class Node:
         """Open the store, take up what an earlier life left open, and begin to accept calls."""
         if self._path is not None:
             raise RuntimeError("the node is running already")
+        check_guarded()
         if found := [str(one) for one in leaks(self.registry)]:
             raise DeclarationError("\n".join(found))
         for agent in self.registry:

@@ -15,6 +15,7 @@ from comity.core.envelope import Reply
 from comity.core.limits import Limits
 from comity.runtime.audit import Audit
 from comity.runtime.node import Node
+from comity.runtime.workers import check_guarded
 
 Result = TypeVar("Result")
 
@@ -23,6 +24,7 @@ class LoopThread:
     """An event loop in a thread of its own, for code that cannot wait in one."""
 
     def __init__(self) -> None:
+        check_guarded()  # here: what leaves a program in another thread leaves nobody but that thread
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="comity-node", daemon=True)
         self._thread.start()

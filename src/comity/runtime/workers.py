@@ -12,10 +12,11 @@ import logging
 import os
 import pickle
 import signal
+import sys
 import threading
 import traceback
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from comity.core.failure import told
 from comity.core.limits import REPLY_BYTES_MAX
@@ -27,6 +28,13 @@ if TYPE_CHECKING:  # slow to import, and few nodes have work for another process
     from multiprocessing.context import SpawnProcess
 
 log = logging.getLogger("comity")
+
+UNGUARDED: Final = (
+    "a worker process imports the program's main module, and this one starts a node when it is imported: "
+    'put what it runs under `if __name__ == "__main__":`'
+)
+_UNGUARDED_EXIT: Final = 87  # of a process; no other meaning of it is known
+_JOIN_S: Final = 1.0  # for a process that has closed its pipe to be gone
 
 
 class Worker:
@@ -42,23 +50,35 @@ class Worker:
         self._process.start()
         theirs.close()
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can take another job."""
+        return self._process.is_alive()
+
     async def run(self, job: bytes) -> Any:
         """Send a job and wait for its outcome."""
         loop = asyncio.get_running_loop()
         arrived: asyncio.Future[None] = loop.create_future()
-        self._pipe.send_bytes(job)
-        loop.add_reader(self._pipe.fileno(), _wake, arrived)
         try:
-            await arrived
-        finally:
-            loop.remove_reader(self._pipe.fileno())
-        try:
+            self._pipe.send_bytes(job)
+            loop.add_reader(self._pipe.fileno(), _wake, arrived)
+            try:
+                await arrived
+            finally:
+                loop.remove_reader(self._pipe.fileno())
             kind, *rest = pickle.loads(self._pipe.recv_bytes())  # noqa: S301  our own child wrote it
         except (EOFError, ConnectionError):
-            raise UnavailableError("the worker process died", code="TARGET_TEMPORARY_FAILURE") from None
+            raise await self._died() from None
         if kind == "result":
             return unpack(rest[0])
         raise _rebuilt(kind, *rest)
+
+    async def _died(self) -> ComityError:
+        await asyncio.to_thread(self._process.join, _JOIN_S)
+        if self._process.exitcode == _UNGUARDED_EXIT:
+            return TargetError(UNGUARDED, code="TARGET_MISCONFIGURED")
+        what = f"the worker process died (exit code {self._process.exitcode})"
+        return UnavailableError(what, code="TARGET_TEMPORARY_FAILURE")
 
     def kill(self) -> None:
         """End the process at once."""
@@ -86,11 +106,11 @@ class Workers:
             worker = self._idle.pop() if self._idle else await asyncio.to_thread(Worker)
             try:
                 result = await worker.run(job)
-            except ComityError as error:
-                if error.code == "TARGET_TEMPORARY_FAILURE":
-                    worker.kill()
-                else:
+            except ComityError:
+                if worker.is_alive:
                     self._idle.append(worker)
+                else:
+                    worker.kill()
                 raise
             except BaseException:
                 worker.kill()
@@ -103,6 +123,14 @@ class Workers:
         for worker in self._idle:
             worker.kill()
         self._idle.clear()
+
+
+def check_guarded() -> None:
+    """End a worker process that runs the whole program a second time instead of importing it. Its parent is told why."""
+    process = sys.modules.get("multiprocessing.process")
+    if process is not None and getattr(process.current_process(), "_inheriting", False):  # as multiprocessing itself finds out
+        sys.stderr.write(f"{UNGUARDED}\n")
+        raise SystemExit(_UNGUARDED_EXIT)
 
 
 def _wake(arrived: asyncio.Future[None]) -> None:
@@ -123,11 +151,14 @@ def _serve(pipe: Connection) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with contextlib.suppress(EOFError, ConnectionError):
         while True:
-            function, arguments = pickle.loads(pipe.recv_bytes())  # noqa: S301  our own parent wrote it
-            pipe.send_bytes(pickle.dumps(_outcome(function, arguments)))
+            pipe.send_bytes(pickle.dumps(_outcome(pipe.recv_bytes())))
 
 
-def _outcome(function: Callable[..., Any], arguments: dict[str, Any]) -> tuple[str, ...] | tuple[str, bytes]:
+def _outcome(job: bytes) -> tuple[str, ...] | tuple[str, bytes]:
+    try:
+        function, arguments = pickle.loads(job)  # noqa: S301  our own parent wrote it
+    except Exception as error:  # noqa: BLE001  whatever importing the function's module raises
+        return "error", "TARGET_MISCONFIGURED", f"a worker process cannot import the function: {told(error)}"
     try:
         result = function(**arguments)
         if asyncio.iscoroutine(result):
