@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
-from collections.abc import Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import Future
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from comity.core.agent import Agent
-from comity.core.envelope import Reply
-from comity.core.limits import Limits
+from comity.errors import UnavailableError
 from comity.runtime.audit import Audit
 from comity.runtime.node import Node
 from comity.runtime.workers import check_guarded
 
 Result = TypeVar("Result")
+Given = ParamSpec("Given")
 
 
 class LoopThread:
@@ -44,36 +44,80 @@ class LoopThread:
         self._loop.close()
 
 
+def _awaited(
+    method: Callable[Concatenate[Node, Given], Coroutine[Any, Any, Result]],
+) -> Callable[Concatenate[SyncNode, Given], Result]:
+    """Return the node's method as one that waits for what it gives."""
+
+    @functools.wraps(method)
+    def twin(self: SyncNode, /, *given: Given.args, **more: Given.kwargs) -> Result:
+        return self.run(lambda node: method(node, *given, **more))
+
+    return twin
+
+
+def _asked(method: Callable[Concatenate[Node, Given], Result]) -> Callable[Concatenate[SyncNode, Given], Result]:
+    """Return the node's method that waits for nothing."""
+
+    @functools.wraps(method)
+    async def there(node: Node, /, *given: Given.args, **more: Given.kwargs) -> Result:
+        return method(node, *given, **more)
+
+    return _awaited(there)
+
+
 class SyncNode:
-    """A node whose event loop runs in a thread of its own.
+    """A node whose event loop runs in a thread of its own; takes what `Node` takes.
 
     with SyncNode(agents=[analyst]) as node:
         reply = node.call("ANL", "ANL_NPV", {...}, user_id="u1")
     """
 
-    def __init__(self, agents: Iterable[Agent] = (), *, store: str | Path | None = None, limits: Limits | None = None) -> None:
-        self._node = Node(agents, store=store, limits=limits)
+    def __init__(self, agents: Iterable[Agent] = (), **more: Any) -> None:
+        self._node = Node(agents, **more)
+        self._thread: LoopThread | None = None
 
     def __enter__(self) -> Self:
         self._thread = LoopThread()
         try:
-            self._thread.run(self._node.start())
+            self.run(Node.start)
         except BaseException:
-            self._thread.stop()
+            self._stop()
             raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         try:
-            self._thread.run(self._node.close())
+            self.run(Node.close)
         finally:
-            self._thread.stop()
+            self._stop()
 
-    def call(self, target: str, capability: str, inputs: dict[str, Any] | None = None, *, user_id: str, **more: Any) -> Reply:
-        """Call an agent for a user and wait for the reply; takes what `Node.call` takes."""
-        return self._thread.run(self._node.call(target, capability, inputs, user_id=user_id, **more))
+    def run(self, work: Callable[[Node], Awaitable[Result]]) -> Result:
+        """Do something with the node in its own thread and wait for it: `node.run(lambda node: node.flush_spans())`."""
+        if self._thread is None:
+            raise UnavailableError("the node is not running; use `with SyncNode(...)`", code="NODE_CLOSED")
+
+        async def there() -> Result:
+            return await work(self._node)
+
+        return self._thread.run(there())
+
+    call = _awaited(Node.call)
+    receive = _awaited(Node.receive)
+    add = _asked(Node.add)
+    approvals = _asked(Node.approvals)
+    decide = _awaited(Node.decide)
+    session = _asked(Node.session)
+    resume_session = _asked(Node.resume_session)
+    export_session = _asked(Node.export_session)
+    erase_session = _awaited(Node.erase_session)
 
     @property
     def audit(self) -> Audit:
         """The audit trail."""
         return self._node.audit
+
+    def _stop(self) -> None:
+        if self._thread is not None:
+            self._thread.stop()
+            self._thread = None
