@@ -9,6 +9,7 @@ from typing import Any
 
 from comity.cli import app
 from comity.cli.exits import CliError, Exit
+from comity.cli.listing import Listing
 from comity.cli.output import Output, clean
 from comity.core.agent import Agent, Capability, DeclarationError
 from comity.core.registry import Registry
@@ -117,18 +118,15 @@ def _schemas(capability: Capability) -> dict[str, Any] | str:
 
 
 def _show_all(agents: list[Agent], out: Output) -> None:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="dim")
     minds = [_mind(agent) for agent in agents]
-    for title in ("agent", "status", "description", "capabilities", *(["model"] if any(minds) else [])):
-        table.add_column(title, overflow="fold")
+    models = ["model"] if any(minds) else []
+    table = Listing("agent", "status", "description", "capabilities", *models, whole={"status"})
     for agent, mind in zip(agents, minds, strict=True):
         names = agent.id if not agent.aliases else f"{agent.id} ({', '.join(agent.aliases)})"
         codes = ", ".join(one.code if one.active else f"{one.code} (off)" for one in agent.capabilities.values())
-        model = [] if mind is None else [clean(mind.model_name)]
-        table.add_row(names, str(agent.status), clean(agent.description), codes or "none", *model)
-    out.text(table)
+        model = ["" if mind is None else mind.model_name for _ in models]
+        table.add(names, str(agent.status), agent.description, codes or "none", *model)
+    table.show(out)
 
 
 def _show_one(agent: Agent, out: Output) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from comity.cli.arguments import at_least_one
 from comity.cli.calls import EMPTY, when
 from comity.cli.exits import CliError, Exit
+from comity.cli.listing import Listing
 from comity.cli.output import Output, clean
 from comity.cli.store import Store
 from comity.cli.tree import STYLES
@@ -64,16 +65,13 @@ def _show_damage(store: Store, verdict: Verdict, out: Output) -> None:
 
 
 def _show(rows: list[Row], out: Output) -> None:
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("row", "when", "kind", "request id", "call"):
-        table.add_column(title, overflow="fold", no_wrap=title != "call", justify="right" if title == "row" else "left")
+    table = Listing("row", "when", "kind", "request id", "call", whole={"row", "when", "kind", "request id"}, right={"row"})
     for row in rows:
         call = Text(clean(f"{row.origin or 'user'} → {row.target} {row.capability}"))
         # A refused row says so in its kind; the other outcomes are worth a word.
         words = (row.error_code,) if row.kind == "refused" else (row.status, row.error_code)
         call.append("".join(f" {clean(word)}" for word in words if word), STYLES.get(row.status or "", ""))
-        table.add_row(str(row.id), when(row.created_at), row.kind, clean(row.request_id), call)
-    out.text(table)
+        table.add(str(row.id), when(row.created_at), row.kind, row.request_id, call)
+    table.show(out)

@@ -10,6 +10,7 @@ from typing import Any
 from comity.cli import app
 from comity.cli.arguments import at_least_one
 from comity.cli.exits import Exit
+from comity.cli.listing import Listing
 from comity.cli.output import Output, clean
 from comity.cli.store import Store
 from comity.cli.tree import STYLES
@@ -65,22 +66,19 @@ def _started_at(row: Row) -> int:
 
 
 def _show(rows: list[Row], out: Output) -> None:
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("when", "request id", "status", "ms", "call"):
-        table.add_column(title, overflow="fold", no_wrap=title != "call", justify="right" if title == "ms" else "left")
+    table = Listing("when", "request id", "status", "ms", "call", whole={"when", "request id", "status", "ms"}, right={"ms"})
     for row in rows:
         status = row.status or "open"
         call = Text(clean(f"{row.target} {row.capability}"))
         if row.error_code is not None:
             call.append(f" {clean(row.error_code)}", "red")
-        table.add_row(
+        table.add(
             when(_started_at(row)),
-            clean(row.request_id),
+            row.request_id,
             Text(status, STYLES.get(status, "")),
             "" if row.duration_ms is None or row.kind == "refused" else f"{row.duration_ms:,.1f}",
             call,
         )
-    out.text(table)
+    table.show(out)

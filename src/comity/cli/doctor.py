@@ -75,6 +75,8 @@ def _show(checks: list[Check], out: Output) -> None:
 
     styles = {"ok": "green", "warning": "yellow", "failed": "bold red"}
     table = Table(box=None, pad_edge=False, show_header=False)
+    for title in ("level", "name", "detail"):
+        table.add_column(title, overflow="fold")
     for check in checks:
         table.add_row(Text(check.level, styles[check.level]), check.name, Text(clean(check.detail)))
     out.text(table)

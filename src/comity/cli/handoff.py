@@ -18,6 +18,7 @@ from comity.cli.arguments import a_name, at_least_one
 from comity.cli.call import read_inputs, read_value
 from comity.cli.calls import when
 from comity.cli.exits import CliError, Exit
+from comity.cli.listing import Listing
 from comity.cli.output import Output, clean
 from comity.cli.store import Store, is_file
 from comity.core.envelope import Priority
@@ -310,19 +311,15 @@ def _list(args: argparse.Namespace, out: Output) -> Exit:
     elif not handoffs:
         out.hint(f"The store {args.store} {EMPTY}", style="")
     else:
-        from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=None, pad_edge=False, header_style="dim")
-        for title in ("when", "handoff", "state", "priority", "to", "what, or why it ended"):
-            table.add_column(title, overflow="fold", no_wrap=title in {"when", "handoff", "state"})
+        titles = ("when", "handoff", "state", "priority", "to", "what, or why it ended")
+        table = Listing(*titles, whole={"when", "handoff", "state"})
         for one in handoffs:
             what = one.reason or f"{one.capability_id} {one.task}"
             state = Text(str(one.state), STYLES[one.state])
-            table.add_row(
-                when(one.request.created_at), clean(one.id), state, str(one.request.priority), clean(one.to_agent), clean(what)
-            )
-        out.text(table)
+            table.add(when(one.request.created_at), one.id, state, str(one.request.priority), one.to_agent, what)
+        table.show(out)
     return Exit.OK
 
 

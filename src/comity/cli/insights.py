@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from comity.cli.arguments import a_name, at_least_one
 from comity.cli.calls import when
 from comity.cli.exits import Exit
+from comity.cli.listing import Listing
 from comity.cli.output import Output, clean
 from comity.cli.spans import add_range, add_source, open_spans, place
 
@@ -82,18 +83,14 @@ def document(insight: Insight) -> dict[str, Any]:
 
 
 def _show(found: list[Insight], out: Output) -> None:
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("when", "type", "sure", "agent", "summary", "id"):
-        is_fixed = title in ("when", "id")
-        table.add_column(title, overflow="fold", justify="right" if title == "sure" else "left", no_wrap=is_fixed)
+    table = Listing("when", "type", "sure", "agent", "summary", "id", whole={"when", "type", "id"}, right={"sure"})
     for one in found:
         summary = Text(clean(one.summary))
         for evidence in one.evidence:
             summary.append(f"\n{clean(evidence.type)} {clean(evidence.ref)}", "dim")
         kind = Text(str(one.type), STYLES.get(one.type, ""))
-        table.add_row(when(one.created_at), kind, f"{one.confidence:.2f}", clean(one.agent_id), summary, clean(one.id))
-    out.text(table)
+        table.add(when(one.created_at), kind, f"{one.confidence:.2f}", one.agent_id, summary, one.id)
+    table.show(out)
     out.hint("\n`comity trace ID` with the trace id of --json draws where one was found.")

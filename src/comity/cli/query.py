@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from comity.cli.arguments import at_least_one
 from comity.cli.calls import when
 from comity.cli.exits import CliError, Exit
-from comity.cli.output import Output, clean
+from comity.cli.listing import Listing
+from comity.cli.output import Output
 from comity.cli.spans import EMPTY, add_range, add_source, milliseconds, open_spans, place, plain
 from comity.core.payload import Problem
 
@@ -130,23 +131,18 @@ def _trace_document(trace: Any) -> dict[str, Any]:
 
 
 def _show_table(result: SearchResult, out: Output) -> None:
-    from rich.table import Table
-
     found = [(trace, spanset, match) for trace in result.traces for spanset in trace.spansets for match in spanset.spans]
     keys = list(dict.fromkeys(key for _, spanset, match in found for key, _ in (*spanset.attributes, *match.attributes)))
     keys = keys[:_COLUMNS_MAX]
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("when", "trace", "span", "duration", *keys):
-        side: Literal["left", "right"] = "right" if title == "duration" else "left"
-        table.add_column(clean(title), overflow="fold", no_wrap=title == "trace", justify=side)
+    table = Listing("when", "trace", "span", "duration", *keys, whole={"when", "trace", "duration"}, right={"duration"})
     last = ""
     for trace, spanset, match in found:
         values = dict((*spanset.attributes, *match.attributes))
-        shown = (clean(str(plain(values[key]))) if key in values else "" for key in keys)
+        shown = (str(plain(values[key])) if key in values else "" for key in keys)
         trace_id, last = "" if trace.trace_id == last else trace.trace_id, trace.trace_id
-        name = clean(match.span.name or match.span.span_id)
-        table.add_row(when(match.span.start_ns / 1e6), trace_id, name, milliseconds(match.span.duration_ns), *shown)
-    out.text(table)
+        name = match.span.name or match.span.span_id
+        table.add(when(match.span.start_ns / 1e6), trace_id, name, milliseconds(match.span.duration_ns), *shown)
+    table.show(out)
     matched = sum(spanset.matched for trace in result.traces for spanset in trace.spansets)
     counts = f"{len(result.traces)} trace{'s' if len(result.traces) > 1 else ''}, {matched} matching spans"
     out.hint(f"\n{counts}, {len(found)} shown. `comity trace ID` draws a trace.")
@@ -177,16 +173,13 @@ def _show_series(args: argparse.Namespace, series: tuple[Series, ...], head: dic
         back = args.range or _METRICS_RANGE
         out.text(f"No span of the {place(args)} matches in the last {back}. --range looks further back.")
         return Exit.OK
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("series", "last", "least", "most", "over time"):
-        table.add_column(title, overflow="fold", justify="right" if title in ("last", "least", "most") else "left")
+    numbers = ("last", "least", "most")
+    table = Listing("series", *numbers, "over time", whole=numbers, right=numbers)
     for one in series:
         values = [value for _, value in one.samples]
         labels = ", ".join(f"{key} {plain(value)}" for key, value in one.labels)
-        table.add_row(clean(labels), *(f"{value:,.4g}" for value in (values[-1], min(values), max(values))), _line(values))
-    out.text(table)
+        table.add(labels, *(f"{value:,.4g}" for value in (values[-1], min(values), max(values))), _line(values))
+    table.show(out)
     return Exit.OK
 
 

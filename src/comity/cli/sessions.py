@@ -14,7 +14,8 @@ from comity import Node, Reply, Request
 from comity.cli import app
 from comity.cli.calls import when
 from comity.cli.exits import CliError, Exit
-from comity.cli.output import Output, clean
+from comity.cli.listing import Listing
+from comity.cli.output import Output
 from comity.cli.reply import document
 from comity.cli.store import Store
 from comity.core import session as core
@@ -77,20 +78,17 @@ def _list(args: argparse.Namespace, out: Output) -> Exit:
     elif not sessions:
         out.hint(f"The store {store.path} {EMPTY}", style="")
     else:
-        from rich.table import Table
-
-        table = Table(box=None, pad_edge=False, header_style="dim")
-        for title in ("session", "tenant", "user", "status", "last used", "facts", "turns"):
-            table.add_column(title, justify="right" if title in {"facts", "turns"} else "left")
+        titles = ("session", "tenant", "user", "status", "last used", "facts", "turns")
+        table = Listing(*titles, whole={"session", "last used"}, right={"facts", "turns"})
         for one in sessions:
             line = _line(one, now_ms)
-            table.add_row(
-                *(clean(str(line[key])) for key in ("id", "tenant_id", "user_id", "status")),
+            table.add(
+                *(str(line[key]) for key in ("id", "tenant_id", "user_id", "status")),
                 when(one.used_at),
                 str(line["facts"]),
                 str(line["turns"]),
             )
-        out.text(table)
+        table.show(out)
     return Exit.OK
 
 
