@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import signal
 import sys
 
@@ -225,3 +226,13 @@ def test_a_short_call_does_not_take_over_the_work_of_a_node_that_died(comity, ap
     assert comity("call", "WORK", "GREET", "name=Ada").code == 0
     calls = {call["request_id"]: call["status"] for call in comity("calls", "--json").document["calls"]}
     assert calls["hung"] == "open"
+
+
+@pytest.mark.parametrize(
+    ("document", "told"),
+    [("[" * 100_000, "the inputs are nested too deeply"), (" ", "the inputs are empty; no inputs are {}"), ("{", "not JSON")],
+    ids=["deep", "empty", "broken"],
+)
+def test_inputs_that_cannot_be_read_say_why_in_words(document, told):
+    with pytest.raises(CliError, match=re.escape(told)):
+        read_inputs([], document)

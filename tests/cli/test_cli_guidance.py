@@ -145,7 +145,7 @@ def test_the_doctor_looks_at_the_guidance_that_is_there(guided, place):
             (one["level"], one["detail"]) for one in guided("doctor", "--json").document["checks"] if one["name"] == "guidance"
         ]
 
-    assert found() == [("ok", ".comity/default.yaml: 2 constraints, 1 questions")]
+    assert found() == [("ok", ".comity/default.yaml: 2 constraints, 1 question")]
     (place / ".comity" / "a.yaml").write_text("spec: {agentGuidance: {constraints: [{id: a}]}}")
     (place / ".comity" / "b.yaml").write_text("spec: [")
     levels = [level for level, _ in found()]

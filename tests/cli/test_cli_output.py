@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from comity.cli.exits import CliError, Exit
-from comity.cli.output import Output, program, runnable
+from comity.cli.output import SHOWN_CHARS_MAX, Output, cut, program, runnable
 
 
 def test_an_error_after_the_document_is_told_beside_it(capsys):
@@ -35,3 +35,8 @@ def test_a_command_in_a_hint_is_written_as_the_shell_can_run_it(tmp_path, monkey
     (tmp_path / "comity").write_text("#!/bin/sh\n", encoding="utf-8")
     (tmp_path / "comity").chmod(0o755)
     assert program(started) == "comity"
+
+
+def test_a_long_value_is_cut_and_says_how_long_it_is():
+    assert cut("x" * SHOWN_CHARS_MAX) == "x" * SHOWN_CHARS_MAX
+    assert cut("x" * 900_000) == f"{'x' * SHOWN_CHARS_MAX}… (900,000 characters)"

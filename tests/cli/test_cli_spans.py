@@ -70,6 +70,9 @@ def test_an_error_points_at_the_column(comity, used):
     assert "line 2, column 12" in message
     assert line == "  { span.b = }"
     assert mark.index("^") == line.index("}")
+    long = comity("query", f"{{ span.a = {'1 && span.a = ' * 40}}} }}").err.splitlines()
+    assert max(map(len, long)) < 150
+    assert long[1][long[2].index("^")] == "}", "the mark is under its place in a part of a long query too"
     error = comity("query", query, "--json").document["error"]
     assert error["problems"][0]["path"] == "line 2, column 12"
 

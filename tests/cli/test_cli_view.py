@@ -72,9 +72,15 @@ def test_the_settings_of_the_project_are_obeyed(told, place):
 
 def test_nothing_found_and_no_store_say_what_to_do(told, comity, place):
     empty = told("view", "--project", "other")
-    assert (empty.code, "No insights of other in the last 24h" in empty.out) == (0, True)
+    assert (empty.code, "No insights of other in the last 24h. There are some of checkout." in empty.out) == (0, True)
     ran = comity("view", "--store", "none.db")
     assert (ran.code, "does not exist" in ran.err) == (4, True)
     assert not (place / "none.db.spans").exists()
     assert comity("view", "--range", "soon").code == 2
     assert comity("view", "--audience", "executiv").code == 2
+
+
+def test_one_insight_is_counted_in_the_singular(comity, place):
+    with SpanStore(place / "comity.db.spans") as store:
+        InsightEmitter(store, project_id="default", agent_id="o11y").emit_blocker(summary="No access")
+    assert ": 1 insight\n" in comity("view").out

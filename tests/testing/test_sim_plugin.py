@@ -8,11 +8,13 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from comity.testing import Fault, Kind, SimulationError, World, simulate
 from comity.testing.faults import Firing
+from comity.testing.plugin import pytest_configure
 from comity.testing.shrink import shrink
 
 ROOT = Path(__file__).parents[2]
@@ -166,3 +168,10 @@ def test_every_name_of_the_kit_can_be_imported_and_no_other():
     assert set(kit.__all__) == set(kit._HOME_OF)
     with pytest.raises(AttributeError):
         _ = kit.nothing
+
+
+def test_faults_without_their_seed_are_refused():
+    given = {"comity_seed": None, "comity_faults": "NodeCrash:2"}
+    with pytest.raises(pytest.UsageError, match="name it with --comity-seed"):
+        pytest_configure(SimpleNamespace(getoption=given.__getitem__))
+    assert "COMITY_FAULTS" not in os.environ

@@ -125,8 +125,11 @@ def _read_document(text: str) -> dict[str, Any]:
         raw = text.encode(errors="surrogateescape")
     try:
         value = msgspec.json.decode(raw)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise CliError(Exit.USAGE, f"the inputs are not JSON: {error}") from None
+    except RecursionError:
+        raise CliError(Exit.USAGE, "the inputs are nested too deeply") from None
+    except (msgspec.MsgspecError, ValueError) as error:
+        why = f"are not JSON: {error}" if raw.strip() else "are empty; no inputs are {}"
+        raise CliError(Exit.USAGE, f"the inputs {why}") from None
     if not isinstance(value, dict):
         raise CliError(Exit.USAGE, "the inputs must be a JSON object with named fields")
     _check_keys(raw)

@@ -21,7 +21,7 @@ from comity import Node, __version__
 from comity.cli import app
 from comity.cli.calls import when
 from comity.cli.exits import CliError, Exit
-from comity.cli.output import Output, clean
+from comity.cli.output import Output, clean, counted
 from comity.cli.store import Store, spans_beside
 from comity.core.agent import Agent, DeclarationError
 from comity.core.registry import Registry
@@ -85,7 +85,7 @@ def _show(checks: list[Check], out: Output) -> None:
     if failed:
         out.text(f"\n{failed} failed: repair that first.", style="bold red")
     elif warned:
-        out.text(f"\nFit to work, with {warned} warning{'s' if warned > 1 else ''}.", style="yellow")
+        out.text(f"\nFit to work, with {counted(warned, 'warning')}.", style="yellow")
     else:
         out.text("\nEverything is fit to work.", style="green")
 
@@ -239,7 +239,7 @@ def _app(args: argparse.Namespace) -> Iterator[Check]:
     agents = list(node.registry)
     broken = list(_broken(agents))
     count = sum(len(agent.capabilities) for agent in agents)
-    detail = f"{args.app}: {len(agents)} agents, {count} capabilities"
+    detail = f"{args.app}: {counted(len(agents), 'agent')}, {count} {'capability' if count == 1 else 'capabilities'}"
     yield Check("agents", "ok" if agents else "warning", detail if agents else f"{args.app} has no agents")
     yield from broken
     registry = Registry(agents)
@@ -247,6 +247,8 @@ def _app(args: argparse.Namespace) -> Iterator[Check]:
         unknown = sorted(name for name in agent.can_call or () if name != "*" and registry.resolve(name) is None)
         if unknown:
             yield Check("agents", "warning", f"{agent.id} may call {', '.join(unknown)}, which {args.app} does not have")
+        if unknown := sorted(agent.tools_allowed - {"*"} - {tool.name for tool in node.tools}):
+            yield Check("agents", "warning", f"{agent.id} may use {', '.join(unknown)}, a tool {args.app} does not have")
 
 
 async def _opened(node: Node) -> None:
@@ -284,5 +286,5 @@ def _guidance() -> Iterator[Check]:
             yield Check("guidance", "failed", error.message, Exit.USAGE)
             continue
         told = "; ".join(f"{problem.path} {problem.message}" for problem in problems)
-        good = f"{len(guidance.constraints)} constraints, {len(guidance.questions)} questions"
+        good = f"{counted(len(guidance.constraints), 'constraint')}, {counted(len(guidance.questions), 'question')}"
         yield Check("guidance", "failed" if problems else "ok", f"{place}: {told or good}", _code(not problems, Exit.USAGE))

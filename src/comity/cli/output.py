@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # The width of what goes to a file or another program.
 PIPE_CHARS: Final = 200
+# So much is shown of one value among others.
+SHOWN_CHARS_MAX: Final = 2_000
 _COMMAND: Final = re.compile(r"(?<![\w./-])comity (?=[a-z])")
 
 
@@ -108,6 +110,16 @@ class Output:
         if not console.is_terminal:
             console.width = PIPE_CHARS  # a file has no edge that tables must keep to
         return console
+
+
+def counted(number: int, what: str) -> str:
+    """Return so many of something, in words."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def cut(text: str, most: int = SHOWN_CHARS_MAX) -> str:
+    """Return a text, or the beginning of a long one and how long it is."""
+    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
 
 
 def runnable(text: str) -> str:

@@ -10,7 +10,7 @@ from comity.cli.arguments import at_least_one
 from comity.cli.calls import when
 from comity.cli.exits import CliError, Exit
 from comity.cli.listing import Listing
-from comity.cli.output import Output
+from comity.cli.output import Output, counted
 from comity.cli.spans import EMPTY, add_range, add_source, milliseconds, open_spans, place, plain
 from comity.core.payload import Problem
 
@@ -24,6 +24,8 @@ _SECOND_NS: Final = 10**9
 _METRICS_RANGE: Final = "1h"
 _STEPS: Final = 60
 _COLUMNS_MAX: Final = 6
+# So much of a query is shown on either side of what is wrong with it.
+_AROUND_CHARS: Final = 60
 _TICKS: Final = "▁▂▃▄▅▆▇█"
 
 
@@ -90,9 +92,16 @@ def _ask(args: argparse.Namespace, rewritten: Rewritten, source: SpanSource, out
 def _pointing(error: QueryError, query: str) -> CliError:
     """Return the error with a mark under the place it means."""
     line = (query.splitlines() or [""])[min(error.line, query.count("\n") + 1) - 1]
-    mark = f"  {line}\n  {' ' * (error.column - 1)}^"
+    first = max(error.column - 1 - _AROUND_CHARS, 0)
+    before, after = "…" if first else "", "…" if len(line) > error.column + _AROUND_CHARS else ""
+    shown = f"{before}{line[first : error.column + _AROUND_CHARS]}{after}"
+    mark = f"  {shown}\n  {' ' * (len(before) + error.column - 1 - first)}^"
     return CliError(
-        Exit.USAGE, error.message, hint=mark, problems=(Problem(f"line {error.line}, column {error.column}", error.problem),)
+        Exit.USAGE,
+        error.message,
+        hint=mark,
+        problems=(Problem(f"line {error.line}, column {error.column}", error.problem),),
+        error_code=error.code,
     )
 
 
@@ -144,7 +153,7 @@ def _show_table(result: SearchResult, out: Output) -> None:
         table.add(when(match.span.start_ns / 1e6), trace_id, name, milliseconds(match.span.duration_ns), *shown)
     table.show(out)
     matched = sum(spanset.matched for trace in result.traces for spanset in trace.spansets)
-    counts = f"{len(result.traces)} trace{'s' if len(result.traces) > 1 else ''}, {matched} matching spans"
+    counts = f"{counted(len(result.traces), 'trace')}, {counted(matched, 'matching span')}"
     out.hint(f"\n{counts}, {len(found)} shown. `comity trace ID` draws a trace.")
 
 

@@ -15,7 +15,7 @@ from comity.cli import app
 from comity.cli.calls import when
 from comity.cli.exits import CliError, Exit
 from comity.cli.listing import Listing
-from comity.cli.output import Output
+from comity.cli.output import Output, cut
 from comity.cli.reply import document
 from comity.cli.store import Store
 from comity.core import session as core
@@ -104,7 +104,7 @@ def _show(out: Output, session: Session) -> Exit:
             out.text(f"\n{name.replace('_', ' ')}", style="bold")
             lines = value.items() if isinstance(value, dict) else value if isinstance(value, list) else [value]
             for item in lines:
-                out.text(f"  {item[0]}: {item[1]}" if isinstance(item, tuple) else f"  {item}")
+                out.text(cut(f"  {item[0]}: {item[1]}" if isinstance(item, tuple) else f"  {item}"))
     return Exit.OK
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from comity.cli.calls import when
 from comity.cli.exits import CliError, Exit
-from comity.cli.output import Output, clean
+from comity.cli.output import Output, clean, counted
 from comity.cli.spans import EMPTY, add_source, milliseconds, open_spans, place, plain
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def show(spans: Sequence[Span], out: Output, marked: Collection[str] = ()) -> No
     names = max(min(len(_name(row)), _NAME_CHARS_MAX) for row in rows)
     bars = max(min(out.out.width - names - _BESIDE_CHARS, _BAR_CHARS_MOST), _BAR_CHARS_LEAST)
     services = sorted({str(span.resource.get("service.name", "")) for span in spans} - {""})
-    count = f"{len(spans)} span{'s' if len(spans) > 1 else ''}"
+    count = counted(len(spans), "span")
     head = f"{when(begin / 1e6)}  {spans[0].trace_id}  {count}, {milliseconds(total)}  {', '.join(services)}"
     out.text(head, style="dim", is_copied=True)
     for row in rows:

@@ -7,7 +7,7 @@ from typing import Any
 
 from comity.cli.exits import CliError, Exit
 from comity.cli.guidance import add_project, open_source
-from comity.cli.output import Output
+from comity.cli.output import Output, counted
 from comity.cli.spans import add_range, add_source, open_spans
 
 HELP = "show a project's insights to an audience: executive, manager, developer, operator or agent"
@@ -26,6 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, out: Output) -> Exit:
     """Show the view."""
+    from comity.engines.insights import InsightQuerier
     from comity.engines.personalization import PersonalizedQuerier
 
     project, where, source = open_source(args)
@@ -35,10 +36,13 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
             raise CliError(Exit.USAGE, f"the settings in {where} have problems", problems=querier.problems)
         view = querier.get_insights(audience=args.audience, time_range=args.range)
         text = querier.get_agent_text(time_range=args.range) if args.audience == "agent" else ""
+        found = InsightQuerier(spans).query(time_range=args.range, limit=0) if _is_empty(view) else []
     if out.is_json:
         out.document({"project": project} | view | ({"text": text} if args.audience == "agent" else {}))
     elif _is_empty(view):
-        out.text(f"No insights of {project} in the last {args.range}. {ELSEWHERE}")
+        others = ", ".join(sorted({one.project_id for one in found}))
+        there = f"There are some of {others}. " if others else ""
+        out.text(f"No insights of {project} in the last {args.range}. {there}{ELSEWHERE}")
     elif text:
         out.text(text.rstrip(), is_copied=True)
     else:
@@ -51,7 +55,7 @@ def _is_empty(view: dict[str, Any]) -> bool:
 
 
 def _draw(project: str, view: dict[str, Any], out: Output) -> None:
-    head = f"{project} for the {view.pop('audience')}, as of {view.pop('as_of')}: {view.pop('total')} insights"
+    head = f"{project} for the {view.pop('audience')}, as of {view.pop('as_of')}: {counted(view.pop('total'), 'insight')}"
     out.text(head, style="bold")
     for name, value in view.items():
         title = name.replace("_", " ")

@@ -155,7 +155,7 @@ class Node:
             run_in_process=self._workers.run,
             sessions=Sessions(self._journal, self._clock, self._ids, vault_cipher(key)),
             identity_key=derived(key, "identity"),
-            toolbox=Toolbox((*self._tools, *self._own_tools()), self._journal, self._clock),
+            toolbox=Toolbox(self.tools, self._journal, self._clock),
             privacy=self._privacy,
             guardrails=self._guardrails,
             guidance=self._guidance,
@@ -424,6 +424,11 @@ class Node:
         return self._running().recorder.stats
 
     @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools of the node and those its agents brought."""
+        return (*self._tools, *(tool for agent in self.registry for tool in agent.tools.values() if tool is not None))
+
+    @property
     def guidance(self) -> LiveGuidance | None:
         """What people want of these agents, as it is in force; None if the node was given none."""
         return self._guidance
@@ -439,9 +444,6 @@ class Node:
     def _recorder(self) -> Recorder:
         settings = self._telemetry or settings_from(os.environ, version=VERSION)
         return Recorder(settings, self._clock, self._ids, asyncio.get_running_loop(), self._store)
-
-    def _own_tools(self) -> list[Tool]:
-        return [tool for agent in self.registry for tool in agent.tools.values() if tool is not None]
 
     def _running(self) -> CallPath:
         if self._path is None:

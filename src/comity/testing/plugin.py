@@ -17,6 +17,10 @@ def pytest_addoption(parser: Any) -> None:
 
 def pytest_configure(config: Any) -> None:
     """Pass on what was asked, to the processes of pytest-xdist as well."""
+    if config.getoption("comity_faults") is not None and config.getoption("comity_seed") is None:
+        import pytest  # noqa: PLC0415  loaded already, by whoever runs this
+
+        raise pytest.UsageError("--comity-faults is of one seed; name it with --comity-seed, as the failure printed it")
     for option, variable in (("comity_seed", "COMITY_SEED"), ("comity_faults", "COMITY_FAULTS")):
         value = config.getoption(option)
         if value is not None:
