@@ -80,6 +80,13 @@ def test_nothing_found_and_no_store_say_what_to_do(told, comity, place):
     assert comity("view", "--audience", "executiv").code == 2
 
 
+def test_an_agent_is_told_where_to_look_further_only_if_the_project_says(told, place):
+    arguments = ["view", "--audience", "agent", "--project", "checkout", "--json"]
+    assert "query_backend" not in told(*arguments).document
+    (place / "g.yaml").write_text("spec: {personalization: {agent: {preferredQueryBackend: loki}}}")
+    assert told(*arguments, "--guidance", "g.yaml").document["query_backend"] == "loki"
+
+
 def test_one_insight_is_counted_in_the_singular(comity, place):
     with SpanStore(place / "comity.db.spans") as store:
         InsightEmitter(store, project_id="default", agent_id="o11y").emit_blocker(summary="No access")

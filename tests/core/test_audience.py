@@ -179,6 +179,7 @@ spec:
     assert (found[View.AGENT].preferred_query_backend, found[View.AGENT].max_context_tokens) == (Backend.LOKI, 700)
     assert found[View.OPERATOR] == DEFAULTS[View.OPERATOR]
     assert parse_settings({})[0] == DEFAULTS
+    assert DEFAULTS[View.AGENT].preferred_query_backend is None, "an agent is not sent to a Tempo that nobody spoke of"
 
 
 def test_settings_that_cannot_be_read_are_named_and_fall_back():

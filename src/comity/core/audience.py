@@ -119,7 +119,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     reporting_cadence: Cadence = Cadence.WEEKLY
     preferred_format: Format = Format.STANDARD
     max_context_tokens: int = READ_FULL_CONTEXT.tokens_max or 0
-    preferred_query_backend: Backend = Backend.TEMPO
+    preferred_query_backend: Backend | None = None
 
     def capped(self, tokens_max: int) -> Settings:
         """Return the settings with a token cap of at most this."""
@@ -190,7 +190,7 @@ def _settings(raw: Mapping[str, Any], view: View, problems: list[Problem]) -> Se
         reporting_cadence=word("reportingCadence", default.reporting_cadence),
         preferred_format=word("preferredFormat", default.preferred_format),
         max_context_tokens=tokens,
-        preferred_query_backend=word("preferredQueryBackend", default.preferred_query_backend),
+        preferred_query_backend=word("preferredQueryBackend", Backend.TEMPO) if "preferredQueryBackend" in raw else None,
     )
 
 
@@ -228,7 +228,8 @@ def render(
         document["summary"] = {name: (facts or {}).get(name) for name in settings.summary_fields}
     if view is View.AGENT:
         ranked = sorted(_with(recent, blockers), key=_rank)
-        document["query_backend"] = str(settings.preferred_query_backend)
+        if settings.preferred_query_backend is not None:
+            document["query_backend"] = str(settings.preferred_query_backend)
         return document | {"insights": [describe(insight, Format.DETAILED) for insight in ranked]}
     alerts = [insight for insight in _with(recent, blockers) if insight.type in _ALERTS[settings.alert_threshold]]
     document["alerts"] = [describe(insight, settings.preferred_format) for insight in sorted(alerts, key=_rank)]
