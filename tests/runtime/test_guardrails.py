@@ -74,6 +74,41 @@ async def test_a_guardrail_can_force_a_reply_to_error_before_the_caller_acts_on_
     assert reply.data["status"] == "error"
 
 
+async def forgets_await(*_) -> Allow:
+    return Allow()
+
+
+@pytest.mark.parametrize(
+    ("check", "told"),
+    [
+        (lambda *_: None, "it returned None"),
+        (lambda *_: True, "it returned True"),
+        (lambda *_: Allow, "a value of type"),
+        (lambda request, *_: f"bad: {request.message}", "a value of type str"),
+        (lambda *_: Rewrite(None), "a Rewrite whose text is no text"),
+        (lambda *_: Redact(7), "a Redact whose text is no text"),
+        (forgets_await, "it is an async function"),
+    ],
+)
+@pytest.mark.parametrize("side", ["inbound", "outbound"])
+async def test_a_guardrail_that_returns_no_verdict_lets_nothing_pass_and_is_named(make_node, side, check, told):
+    ran: list[str] = []
+    agent = Agent("A")
+
+    @agent.capability("GO")
+    async def go():
+        ran.append("ran")
+        return Reply.success({"secret": 1}, message="the secret")
+
+    async with make_node([agent], guardrails=[Guardrail(name="careless", **{side: check})]) as node:
+        reply = await node.call("A", "GO", user_id="ann", message="my words")
+    assert (reply.error.code, reply.data, ran) == ("GUARDRAIL_STOPPED", None, ["ran"] * (side == "outbound"))
+    assert reply.error.message.startswith("careless: ")
+    assert told in reply.error.message
+    assert "secret" not in repr(reply)
+    assert "my words" not in repr(reply)
+
+
 async def test_thoughts_reach_neither_peer_nor_user_and_stay_in_the_record(make_node):
     async with make_node(team()) as node:
         reply = await node.call("TOP", "GO", user_id="ann", request_id="r")

@@ -1,12 +1,13 @@
 """Guardrails: checks on every hop, on the way in and on the way out, alike for a user's call and an agent's.
 
 A guardrail is a plain function. It sees a request before the callee does, or a reply before the caller does, and returns what
-is to happen. Several are asked in order; each sees what the one before it left.
+is to happen: a verdict, and nothing passes for want of one. Several are asked in order; each sees what the one before it left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -70,12 +71,14 @@ def admit(request: Request, guardrails: Sequence[Guardrail]) -> Request | Error:
         match verdict:
             case Allow():  # first, since most do
                 continue
-            case Rewrite(message):
+            case Rewrite(str(message)):
                 request = replace(request, message=message)
-            case Redact(notice):
+            case Redact(str(notice)):
                 request = replace(request, message=notice)
             case Fail(reason) | Stop(reason):
-                return Error.of("GUARDRAIL_STOPPED", f"{guardrail.name}: {reason}")
+                return _stopped(guardrail, reason)
+            case _:
+                return _stopped(guardrail, _no_verdict(verdict))
     return request
 
 
@@ -93,14 +96,28 @@ def release(request: Request, reply: Reply, guardrails: Sequence[Guardrail]) -> 
         match verdict:
             case Allow():
                 continue
-            case Rewrite(message):
+            case Rewrite(str(message)):
                 reply = replace(reply, message=message)
-            case Redact(notice):
+            case Redact(str(notice)):
                 reply = replace(reply, message=notice, summary="", thought="")
             case Fail(reason):
-                error = Error.of("GUARDRAIL_STOPPED", f"{guardrail.name}: {reason}")
-                reply = replace(reply, status=Status.ERROR, error=error)
-            case Stop(reason):
-                error = Error.of("GUARDRAIL_STOPPED", f"{guardrail.name}: {reason}")
+                reply = replace(reply, status=Status.ERROR, error=_stopped(guardrail, reason))
+            case _:
+                error = _stopped(guardrail, verdict.reason if isinstance(verdict, Stop) else _no_verdict(verdict))
                 return Reply(status=Status.ERROR, error=error, message=error.message)
     return reply
+
+
+def _stopped(guardrail: Guardrail, reason: str) -> Error:
+    return Error.of("GUARDRAIL_STOPPED", f"{guardrail.name}: {reason}")
+
+
+def _no_verdict(returned: Any) -> str:
+    """Return what is wrong with what a guardrail returned; not its content, which may repeat what it was to hold back."""
+    if isinstance(returned, Coroutine):
+        returned.close()  # nobody will await it, which Python would complain of besides
+        return "it is an async function; a guardrail must be a plain one"
+    if isinstance(returned, (Rewrite, Redact)):
+        return f"it returned a {type(returned).__name__} whose text is no text"
+    what = repr(returned) if returned is None or isinstance(returned, bool) else f"a value of type {type(returned).__name__}"
+    return f"it returned {what}, not Allow, Rewrite, Redact, Fail or Stop"
