@@ -9,7 +9,7 @@ from types import NoneType
 from typing import Any
 
 import pytest
-from journal_contract import breathe, play
+from journal_records import breathe, play
 from msgspec import Raw
 from msgspec.structs import replace
 

@@ -4,115 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
-from msgspec import Raw
+from journal_records import (
+    PATIENCE_S,
+    accepted,
+    breathe,
+    late,
+    paused,
+    refused,
+    request,
+    run,
+    settled,
+    written,
+)
 from msgspec.structs import replace
 
-from comity.core.envelope import Error, Reply, Request, Status
+from comity.core.envelope import Reply, Status
 from comity.core.fencing import Bound, Fence, Terms, claim
-from comity.core.journal import PAUSED_AT, Accepted, Document, Late, Paused, Record, Refused, Saved, Settled
-from comity.core.limits import Limits
+from comity.core.journal import PAUSED_AT, Accepted, Document, Saved, Settled
 from comity.errors import CallChangedError, RefusedError, StaleLeaseError
 from comity.ports import Journal
 
-LIMITS = Limits()
 NONE = type(None)
-PATIENCE_S = 30  # a test that waits for this has failed
-
-
-def request(
-    request_id: str,
-    *,
-    parent_id: str | None = None,
-    created_at: int = 1_000,
-    inputs: bytes = b"{}",
-    session_id: str = "s-1",
-) -> Request:
-    root_id = request_id if parent_id is None else parent_id.split(".")[0]
-    return Request(
-        request_id,
-        "ANL",
-        "ANL_NPV",
-        "user-1",
-        LIMITS,
-        created_at + 30_000,
-        created_at,
-        body=Raw(inputs),
-        root_id=root_id,
-        parent_id=parent_id,
-        session_id=session_id,
-    )
-
-
-def accepted(request_id: str, *, node_id: str = "node", **more: Any) -> Accepted:
-    return Accepted(request(request_id, **more), 2_000, node_id)
-
-
-def settled(request_id: str, data: Any = None, **more: Any) -> Settled:
-    return Settled(
-        request(request_id, **more), Reply(status=Status.SUCCESS, data=data, confidence=1.0, request_id=request_id), 3_000
-    )
-
-
-def refused(request_id: str, **more: Any) -> Refused:
-    error = Error.of("ROUTING_CYCLE_DETECTED", "no")
-    return Refused(request(request_id, **more), Reply(status=Status.REFUSED, error=error, request_id=request_id), 2_500)
-
-
-def late(request_id: str, data: Any = None, **more: Any) -> Late:
-    return Late(
-        request(request_id, **more), Reply(status=Status.SUCCESS, data=data, confidence=1.0, request_id=request_id), 9_000
-    )
-
-
-def paused(request_id: str, **more: Any) -> Paused:
-    return Paused(request(request_id, **more), Reply(status=Status.NEEDS_INPUT, message="may I?", request_id=request_id), 2_700)
-
-
-async def written(journal: Journal, *records: Record, terms: Terms | None = None) -> None:
-    """Append records together and wait until they are durable; raise what stopped the journal."""
-    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def then(error: Exception | None) -> None:
-        done.set_result(None) if error is None else done.set_exception(error)
-
-    journal.append(records, then, terms)
-    await asyncio.wait_for(done, PATIENCE_S)
-
-
-def _status(journal: Journal, request_id: str) -> str | None:
-    """Return how a stored call ended; None while it is open."""
-    stored = journal.call(request_id)
-    assert stored is not None
-    return None if stored.reply is None else str(stored.reply.status)
-
-
-def run(journal: Journal, scenario: Callable[[Journal], Awaitable[None]]) -> None:
-    """Open the journal, play the scenario in an event loop, and close it."""
-
-    async def main() -> None:
-        journal.open()
-        try:
-            await scenario(journal)
-        finally:
-            await journal.close()
-
-    play(journal, main())
-
-
-def play(journal: Journal, main: Coroutine[Any, Any, Any]) -> Any:
-    """Run a coroutine in the event loop that the journal belongs to, if it has one of its own, and else in a new one."""
-    loop = getattr(journal, "loop", None)
-    return asyncio.run(main) if loop is None else loop.run_until_complete(main)
-
-
-async def breathe() -> None:
-    """Let timers go on, in simulated time too: there nothing happens as long as somebody is ready."""
-    await asyncio.sleep(1e-6)
 
 
 class JournalContract:
@@ -548,9 +463,8 @@ class JournalContract:
         run(journal, scenario)
 
 
-def told_by(journal: Journal, appends: Sequence[Sequence[Record]]) -> list[Exception | None]:
-    """Append each of `appends` with a listener, and return the list the listeners write to."""
-    told: list[Exception | None] = []
-    for records in appends:
-        journal.append(tuple(records), told.append)
-    return told
+def _status(journal: Journal, request_id: str) -> str | None:
+    """Return how a stored call ended; None while it is open."""
+    stored = journal.call(request_id)
+    assert stored is not None
+    return None if stored.reply is None else str(stored.reply.status)

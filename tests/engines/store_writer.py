@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from journal_contract import accepted, settled, written
+from journal_records import accepted, settled, written
 
 from comity.engines.sqlite import SqliteJournal
 

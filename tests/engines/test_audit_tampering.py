@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from journal_contract import accepted, refused, settled, written
+from journal_records import accepted, refused, settled, written
 
 from comity.core.audit import ENTRY_FIELDS, GENESIS
 from comity.engines.sqlite import SqliteJournal

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
-from journal_contract import JournalContract, accepted, late, paused, play, refused, settled, written
+from journal_contract import JournalContract
+from journal_records import accepted, late, paused, play, refused, settled, written
 from simulated_journal import Unwatched
 
 from comity.core.journal import Document, Saved

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from cluster_contract import LeasesContract, TransportContract
-from journal_contract import JournalContract, accepted, paused
+from journal_contract import JournalContract
+from journal_records import accepted, paused
 
 from comity.core.lease import LEASE_MS
 from comity.engines.memory import MemoryJournal

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import apsw
-from journal_contract import accepted, late, refused, settled
+from journal_records import accepted, late, refused, settled
 from power import Disk, Op, Recorder
 
 from comity.core.journal import Document, Record, Saved

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from journal_contract import PATIENCE_S, accepted, run, settled, told_by, written
+from journal_records import PATIENCE_S, accepted, run, settled, told_by, written
 
 from comity import Agent, Context, Node, Status
 from comity.core.journal import Settled

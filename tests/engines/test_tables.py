@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from journal_contract import accepted, run, settled, written
+from journal_records import accepted, run, settled, written
 
 from comity.core.journal import Document, Saved
 from comity.engines.sqlite import SqliteJournal
