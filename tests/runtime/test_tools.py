@@ -42,6 +42,20 @@ async def test_a_tool_runs_for_an_agent_that_may_use_it(make_node):
     assert (reply.data, paid) == ("done", [5])
 
 
+@pytest.mark.parametrize(
+    ("raised", "logged"), [(KeyError("gone"), ["gone"]), (TimeoutError("slow"), []), (CallerError("no"), [])]
+)
+async def test_a_tools_crash_is_told_to_its_agent_and_its_traceback_is_logged_once(make_node, caplog, raised, logged):
+    def pay(amount: int):
+        raise raised
+
+    async with make_node(chain([{"pay"}]), tools=[Tool(name="pay", function=pay)]) as node:
+        reply = await node.call("A0", "GO", user_id="ann", request_id="r")
+    assert reply.error.message.startswith("pay: ")
+    assert [one.exc_info[1].args[0] for one in caplog.records] == logged
+    assert caplog.messages == ["the tool pay raised (request r#1)"] * len(logged)
+
+
 @given(
     grants=st.lists(st.sets(st.sampled_from(["pay", "read", "*"])), min_size=1, max_size=4),
     user=st.none() | st.sets(st.sampled_from(["pay", "read"])),

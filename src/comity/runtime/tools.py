@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Collection, Coroutine, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Raw, Struct
@@ -31,7 +32,7 @@ from comity.core.registry import Registry, nearest
 from comity.core.schema import Checker
 from comity.core.telemetry import TOOL_PREFIX, CallEnd
 from comity.core.tool import Risk, Tool
-from comity.errors import CallerError, RefusedError, TargetError
+from comity.errors import CallerError, ComityError, RefusedError, TargetError
 from comity.ports import Clock, Journal
 from comity.runtime.steps import step_request
 from comity.runtime.tasks import PASSES, after_a_turn
@@ -40,6 +41,10 @@ if TYPE_CHECKING:
     from comity.core.guidance import Finding
     from comity.runtime.call import Call
     from comity.runtime.path import CallPath
+
+log = logging.getLogger("comity")
+
+_EXPLAINED: Final = (ComityError, PayloadError, TimeoutError, ConnectionError)  # as of an agent: their message says it all
 
 
 class Approval(Struct, frozen=True, kw_only=True):
@@ -253,7 +258,9 @@ class Toolbox:
             data = unpack(raw if path.answers is None else path.answers.data(call, raw))
         except PASSES:
             raise
-        except BaseException as raised:  # noqa: BLE001  a tool's failure is a value to the agent that used it
+        except BaseException as raised:  # a tool's failure is a value to the agent that used it
+            if not isinstance(raised, _EXPLAINED):
+                log.exception("the tool %s raised (request %s)", tool.name, request.request_id)
             code = raised.code if isinstance(raised, (CallerError, TargetError)) else "TARGET_FAILED"
             error = Error.of(code, f"{tool.name}: {raised if isinstance(raised, Exception) else told(raised)}")
             error = error if path.answers is None else path.answers.error(call, error)
