@@ -199,7 +199,7 @@ DEFECTS = (
         lambda: without_terms(within=()),
         seeds_max=600,
         scenario="nodes",
-        known=17,
+        known=329,
     ),
     Defect(
         "a settled call can be settled again",
