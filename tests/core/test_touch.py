@@ -1,5 +1,7 @@
 """What an action touches is read from its declaration and its inputs; what cannot be read touches everything."""
 
+import sys
+
 import pytest
 
 from comity.core.touch import EVERYTHING, TOUCHED_MAX, declare
@@ -31,11 +33,21 @@ def touched(touches, **inputs):
         (lambda inputs: inputs["path"], {}, ("src/default.py",)),
         (lambda inputs: [f"src/{inputs['module']}"], {}, EVERYTHING),
         (lambda inputs: {"a": "b"}, {}, EVERYTHING),
+        (lambda inputs: sys.exit(0), {}, EVERYTHING),
         (lambda inputs: None, {}, ()),
     ],
 )
 def test_what_is_touched(touches, inputs, expected):
     assert touched(touches, **inputs) == expected
+
+
+@pytest.mark.parametrize("ending", [KeyboardInterrupt, GeneratorExit])
+def test_what_ends_the_program_or_throws_a_coroutine_away_is_no_failure_of_the_function(ending):
+    def end(_inputs):
+        raise ending
+
+    with pytest.raises(ending):
+        touched(end)
 
 
 def test_nothing_declared_is_nothing_to_judge():

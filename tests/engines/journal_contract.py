@@ -391,6 +391,8 @@ class JournalContract:
                     await asyncio.sleep(0)
             journal.append((Saved(Document.STATE, "X", 7, b"old"),))
             assert journal.load(Document.STATE, "X") == (29, b"29")
+            journal.append((Saved(Document.STATE, "Y", 1, b"other"),))
+            assert journal.list_documents(Document.STATE, 1) == [("X", b"29")]
             await written(journal)
             assert journal.load(Document.STATE, "X") == (29, b"29")
 

@@ -89,6 +89,21 @@ async def test_code_that_leaves_the_program_ends_its_own_call_and_nothing_else(m
     assert says in broken.error.message
 
 
+@pytest.mark.parametrize("act", [leave, be_odd])
+async def test_an_agent_that_leaves_the_program_when_it_is_put_away_is_put_away_and_wakes_again(make_node, caplog, act):
+    agent = Agent("A", idle_ms=10, on_deactivate=act)
+
+    @agent.capability("GO")
+    async def go():
+        return "fine"
+
+    async with make_node([agent]) as node:
+        for _ in range(2):
+            assert (await node.call("A", "GO", user_id="u")).data == "fine"
+            await asyncio.sleep(1)
+    assert caplog.text.count("A failed while being put away") == 2
+
+
 def _for_bad(act):
     return lambda request, *reply: act() if request.target == "BAD" else Allow()
 

@@ -148,8 +148,9 @@ def test_a_session_that_calls_only_read_stays_in_use_on_every_node_of_its_store(
         async with make() as first:
             clock.hours = 1
             await first.call("notes", "LEARN", {"key": "a", "value": "b"}, user_id="ann", session_id="s")
-            for at in (24, 47, 70):
+            for before, at in ((1, 24), (24, 47), (47, 70)):
                 async with make() as node:
+                    assert node.session("s").used_at == before * HOUR_MS
                     assert (await read(node, at)).ok
             with Store(store) as reader:
                 (listed,) = reader.sessions()
@@ -180,6 +181,10 @@ async def test_a_use_is_noted_once_a_minute_and_of_sessions_the_store_has(make_n
             stored = journal.load(Document.USE, "default\x1fs")
             noted.append(0 if stored is None else stored[0] - node.session("s").created_at)
         assert journal.load(Document.USE, "default\x1ft") is None
+        for _ in range(2):  # it notes nothing, but hides something
+            await asyncio.sleep(USE_NOTED_MS / 1000)
+            await node.call("notes", "KNOWN", {"keys": ["ann@example.org"]}, user_id="ann", session_id="v")
+        assert journal.load(Document.USE, "default\x1fv") is not None
     assert noted == [0, 0, 0, USE_NOTED_MS + 1, USE_NOTED_MS + 1, USE_NOTED_MS + 1]
 
 
