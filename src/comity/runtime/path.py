@@ -156,7 +156,7 @@ class CallPath:
         remote: TraceContext | None = None,
     ) -> Reply:
         """Call for a user and return the reply."""
-        if self.cluster is not None and is_id(request_id or "new"):
+        if self.cluster is not None and (request_id is None or is_id(request_id)):
             return await self.cluster.run(self.cluster.errand(draft, identity, request_id, rights, remote))
         opened = self.open_root(draft, identity, request_id, rights=rights, remote=remote)
         if isinstance(opened, Call):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from typing import Any
 
 import pytest
 from cluster_world import World, die, play
@@ -66,6 +67,20 @@ def test_a_call_that_ran_elsewhere_leaves_nothing_in_memory() -> None:
         assert [found for found in gc.get_objects() if isinstance(found, Sent)] == []
 
     play(case, [front()], [back([])])
+
+
+@pytest.mark.parametrize("request_id", ["", 0, b"r", "x" * 1_000])
+def test_what_cannot_be_an_id_is_refused_in_a_cluster_too_and_runs_nothing(request_id: Any) -> None:
+    runs: list[int] = []
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        called = await one.call("BACK", "DO", user_id="u", request_id=request_id)
+        started = await one.start_call("BACK", "DO", user_id="u", request_id=request_id).reply()
+        assert called.error is not None
+        assert started.error is not None
+        assert (called.error.code, started.error.code, runs) == ("IDENTITY_INVALID", "IDENTITY_INVALID", [])
+
+    play(case, [front()], [back(runs)])
 
 
 def test_a_user_may_ask_any_node_and_gets_the_answer_of_the_one_that_holds_the_agent() -> None:
