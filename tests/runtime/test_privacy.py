@@ -230,3 +230,109 @@ async def test_progress_reaches_the_user_with_their_own_data(make_node):
         handle = node.start_call("A", "GO", {"mail": EMAIL}, user_id="ann")
         told = [event.data async for event in handle.events() if event.kind == "progress"]
     assert told == [{"writing to": EMAIL}]
+
+
+WRITES = {
+    "say": lambda session: session.say(f"mail {EMAIL}", role=EMAIL),
+    "learn": lambda session: session.learn(
+        f"card of {EMAIL}", {"mails": [EMAIL], "card": int(CARD.replace(" ", ""))}, source=EMAIL
+    ),
+    "named fact": lambda session: session.learn("ssn", 219099999),
+    "decide": lambda session: session.decide(f"write to {EMAIL}"),
+    "assume": lambda session: session.assume(f"{EMAIL} is right"),
+    "constrain": lambda session: session.constrain(f"not to {EMAIL}", [EMAIL]),
+    "place": lambda session: session.place(f"writing to {EMAIL}"),
+    "produce": lambda session: session.produce("letter", {"to": EMAIL}),
+    "keep": lambda session: session.keep({"mine": EMAIL}),
+    "summarise": lambda session: session.summarise(f"all about {EMAIL}"),
+}
+
+
+def all_seen(session) -> str:
+    return f"{session.facts} {session.decisions} {session.constraints} {session.private} {session.history()} {session.background()}"
+
+
+@pytest.mark.parametrize("how", WRITES)
+def test_what_an_agent_itself_brings_into_a_session_is_hidden_as_inputs_are(tmp_path, how):
+    agent = Agent("A")
+
+    @agent.capability("NOTE")
+    async def note(ctx: Context, mail: str) -> str:
+        WRITES[how](ctx.session)
+        return f"{mail} {all_seen(ctx.session)}"
+
+    @agent.capability("READ", clear=["EMAIL", "SSN"])
+    async def read(ctx: Context) -> None:
+        seen.append(all_seen(ctx.session))
+
+    seen: list[str] = []
+    granted = Privacy(grants={"READ": frozenset({"EMAIL", "SSN"})})
+
+    async def life():
+        async with Node([agent], store=tmp_path / "s.db", privacy=granted) as node:
+            await node.call("A", "NOTE", {"mail": EMAIL}, user_id="ann", session_id="s", history="full", request_id="r")
+            seen.append(str(node._journal.call("r").reply.data))  # as it was seen and stored
+            return node.session("s"), node.export_session("s")
+
+    async def later():
+        async with Node([agent], store=tmp_path / "s.db", privacy=granted) as node:
+            await node.call("A", "READ", {}, user_id="ann", session_id="s", history="full")
+
+    session, exported = asyncio.run(life())
+    asyncio.run(later())
+    for shown in (seen[0], str(session)):
+        assert EMAIL not in shown
+        assert "219099999" not in shown
+    assert len(set(re.findall(r"\[\[EMAIL_\w+\]\]", f"{seen[0]} {session}"))) == 1  # that of the input
+    expected = "219099999" if how == "named fact" else EMAIL
+    assert expected in str(exported)
+    assert expected in seen[1] or how == "summarise"  # which is told only to who asks for no more
+    for path in tmp_path.iterdir():
+        for value in (EMAIL, CARD.replace(" ", ""), "219099999"):
+            assert value.encode() not in path.read_bytes(), path.name
+
+
+async def test_without_privacy_a_session_keeps_what_it_is_told(make_node):
+    agent = Agent("A")
+
+    @agent.capability("GO")
+    async def go(ctx: Context) -> None:
+        for write in WRITES.values():
+            write(ctx.session)
+
+    async with make_node([agent], privacy=None) as node:
+        await node.call("A", "GO", user_id="ann", session_id="s")
+        session = node.session("s")
+    assert session.facts["ssn"].value == 219099999
+    assert session.turns[0].role == EMAIL
+    assert "[[" not in str(session)
+
+
+async def test_a_fact_known_under_a_hidden_key_is_not_missing(make_node):
+    agent = Agent("A")
+
+    @agent.capability("GO")
+    async def go(ctx: Context) -> list:
+        ctx.session.learn(EMAIL, "customer")
+        return list(ctx.session.missing(EMAIL, "budget"))
+
+    async with make_node([agent]) as node:
+        assert (await node.call("A", "GO", user_id="ann", session_id="s")).data == ["budget"]
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+async def test_what_cannot_be_hidden_in_a_session_is_refused_and_not_noted(make_node, monkeypatch, is_full):
+    if is_full:
+        monkeypatch.setattr("comity.core.redaction.vault.VALUES_MAX", 0)
+    agent = Agent("A")
+
+    @agent.capability("GO")
+    async def go(ctx: Context) -> None:
+        ctx.session.decide(f"charge {CARD}")
+
+    policy = Policy() if is_full else Policy({"CARD": Action.BLOCK})
+    async with make_node([agent], privacy=Privacy(policy=policy)) as node:
+        reply = await node.call("A", "GO", user_id="ann", session_id="s")
+        assert node.session("s").decisions == ()
+    assert reply.error.code == "PRIVACY_BLOCKED"
+    assert ("as many values" if is_full else "no CARD") in reply.error.message

@@ -322,7 +322,7 @@ class CallPath:
 
     def session_of(self, call: Call) -> SessionView:
         """Return a call's view of its session."""
-        return SessionView(self.sessions, self.live_of(call), call.agent.id, call.request.history)
+        return SessionView(self.sessions, self.live_of(call), call, self._privacy)
 
     def vault_of(self, call: Call) -> Vault | None:
         """Return the vault of a call's session, if anything was hidden in it."""

@@ -7,7 +7,7 @@ the values are in the session's vault. A capability that needs a type in clear d
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from comity.core.admission import Refused
 from comity.core.envelope import Background, Error, Reply, Request, decode_reply, encode
 from comity.core.journal import fingerprint
+from comity.core.payload import unpack
 from comity.core.redaction import (
     DEFAULT_POLICY,
     DEFAULT_SCANNER,
@@ -31,12 +32,19 @@ from comity.core.redaction import (
     restore_json,
     restore_text,
 )
+from comity.core.session import Change, Constrain, Learn, Produce
+from comity.errors import RefusedError
 
 if TYPE_CHECKING:
     from comity.runtime.call import Call
     from comity.runtime.path import CallPath
 
 _NOTHING: Final[frozenset[str]] = frozenset()
+_VAULT_FULL: Final = "this session hides as many values as one can; begin a new one"
+_KEYED: Final = (Learn, Constrain, Produce)
+_NO_WORDS: Final = frozenset({"agent", "key", "value", "confidence"})  # of a change: an agent's id is no secret
+_encode_any = msgspec.json.Encoder().encode
+_C = TypeVar("_C", bound=Change)
 _decode_background = msgspec.json.Decoder(Background).decode
 GetVault = Callable[[], Vault]
 Grants = Mapping[str, frozenset[str]]  # capability code, or "agent/capability", to the types it may see
@@ -85,7 +93,7 @@ class Privacy:
                 redaction = redact_json(raw, vault(), self._policy, self._scanner)
                 found += redaction.found
                 changes["context"] = _decode_background(redaction.raw)
-        granted = clear & self._granted(request) if clear else _NOTHING
+        granted = self.granted(request, clear)
         if granted:
             body = restore_json(body, vault(), granted)
             if "message" in changes:
@@ -126,6 +134,29 @@ class Privacy:
     def hide_text(self, text: str, vault: GetVault) -> str:
         """Hide what stands in a text."""
         return self._hide_text(text, vault, [])
+
+    def hide_change(self, change: _C, vault: GetVault) -> _C:
+        """Hide what stands in an agent's change to its session; raises `RefusedError` if it cannot be made so."""
+        words = {name: getattr(change, name) for name in change.__struct_fields__ if name not in _NO_WORDS}
+        pair = {change.key: change.value} if isinstance(change, _KEYED) else {}  # the key says what its value may be
+        raw = _encode_any((pair, *words.values()))
+        if not self.may_hold(raw):
+            return change
+        try:
+            redaction = redact_json(raw, vault(), self._policy, self._scanner)
+        except VaultFullError:
+            raise RefusedError(_VAULT_FULL, code="PRIVACY_BLOCKED") from None
+        if blocked := blocked_types(redaction.found):
+            raise RefusedError(_not_passed(blocked), code="PRIVACY_BLOCKED")
+        pair, *hidden = unpack(redaction.raw)
+        changed = dict(zip(words, hidden, strict=True)) | dict(
+            zip(("key", "value"), *pair.items(), strict=True) if pair else ()
+        )
+        return replace(change, **changed)
+
+    def granted(self, request: Request, clear: frozenset[str]) -> frozenset[str]:
+        """Return the types that a callee sees in clear: what its capability declares to need, as far as the node grants it."""
+        return clear & self._granted(request) if clear else _NOTHING
 
     def redactor(self, vault: Vault) -> StreamRedactor:
         """Return what hides it in a text that comes in pieces."""
@@ -183,9 +214,9 @@ def conceal(path: CallPath, call: Call, body: bytes, privacy: Privacy) -> str | 
     try:
         hidden = privacy.hide(call.request, body, call.capability.clear, lambda: path.sessions.vault(live))
     except VaultFullError:
-        return Refused("PRIVACY_BLOCKED", "this session hides as many values as one can; begin a new one")
+        return Refused("PRIVACY_BLOCKED", _VAULT_FULL)
     if hidden.blocked:
-        return Refused("PRIVACY_BLOCKED", f"policy lets no {', '.join(sorted(hidden.blocked))} pass")
+        return Refused("PRIVACY_BLOCKED", _not_passed(hidden.blocked))
     if hidden.body is not body:
         checked = call.capability.inputs.check(hidden.body)
         if checked.problems:
@@ -201,6 +232,10 @@ def conceal(path: CallPath, call: Call, body: bytes, privacy: Privacy) -> str | 
 def reveal(reply: Reply, vault: Vault) -> Reply:
     """Return a reply with the vault's values back in their places, nested data included: for the session's user only."""
     return decode_reply(restore_json(encode(reply), vault), is_ours=True)
+
+
+def _not_passed(blocked: frozenset[str]) -> str:
+    return f"policy lets no {', '.join(sorted(blocked))} pass"
 
 
 def _note(found: list[Finding], granted: frozenset[str]) -> str:

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from comity.core import session as core
 from comity.core.envelope import Background, Request
 from comity.core.journal import Document, Saved
 from comity.core.limits import INPUTS_BYTES_MAX
 from comity.core.payload import pack, unpack
-from comity.core.redaction import Vault, restore_value
+from comity.core.redaction import Vault, restore_text, restore_value
 from comity.core.session import EXPIRED_MS, USE_NOTED_MS, Change, Session, Turn
 from comity.engines.cipher import Cipher
 from comity.errors import CallerError
 from comity.ports import Clock, Ids, Journal
 from comity.runtime.vault_key import open_vault, seal
 
+if TYPE_CHECKING:
+    from comity.runtime.call import Call
+    from comity.runtime.privacy import Privacy
+
 LIVE_MAX: Final = 10_000  # sessions kept in memory; older ones are read from the store again
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Session).decode
+_C = TypeVar("_C", bound=Change)
 
 
 class Live:
@@ -46,7 +53,7 @@ class Live:
     @property
     def current(self) -> Session:
         """The session with its last use, also one that changed nothing in it."""
-        return msgspec.structs.replace(self.session, used_at=max(self.session.used_at, self.used_at))
+        return replace(self.session, used_at=max(self.session.used_at, self.used_at))
 
     @property
     def is_stored(self) -> bool:
@@ -63,6 +70,24 @@ def in_clear(session: Session, vault: Vault | None) -> dict[str, Any]:
     """Return what a session knows as plain data, with what its vault hides put back."""
     plain: dict[str, Any] = msgspec.to_builtins(session)
     return plain if vault is None else dict(restore_value(plain, vault))
+
+
+def seen(session: Session, vault: Vault, types: frozenset[str]) -> Session:
+    """Return a session as one may see it who sees these types of personal data in clear."""
+    text, value = partial(restore_text, vault=vault, types=types), partial(restore_value, vault=vault, types=types)
+    return replace(
+        session,
+        original_request=text(session.original_request),
+        turns=tuple(replace(turn, role=text(turn.role), text=text(turn.text)) for turn in session.turns),
+        summary=text(session.summary),
+        facts={text(key): replace(fact, value=value(fact.value)) for key, fact in session.facts.items()},
+        decisions=tuple(map(text, session.decisions)),
+        constraints=value(session.constraints),
+        assumptions=tuple(map(text, session.assumptions)),
+        workflow_position=text(session.workflow_position),
+        prior_outputs=value(session.prior_outputs),
+        private=value(session.private),
+    )
 
 
 class Sessions:
@@ -149,7 +174,7 @@ class Sessions:
             message = f"{outcome.what} was written at version {outcome.current}; this change was based on {outcome.based_on}"
             raise CallerError(message, code="SESSION_CONFLICT", current=outcome.current)
         live.session = outcome
-        self._journal.append((self.saved(live),))
+        self._journal.append(self.saved_vault(live) or (self.saved(live),))
 
     def use(self, live: Live, now_ms: int) -> None:
         """Note that a session is used: in the store now and then, apart from what it holds, which others may be changing."""
@@ -187,15 +212,21 @@ class Sessions:
 
 
 class SessionView:
-    """What an agent sees of its session, and how it adds to it. `ctx.session` is one."""
+    """What an agent sees of its session, and how it adds to it. `ctx.session` is one.
 
-    __slots__ = ("_agent", "_based_on", "_history", "_live", "_sessions")
+    What it adds is hidden as inputs are, under the same tokens, and shown as inputs are: in clear only what its capability
+    declares to need and the node grants it.
+    """
 
-    def __init__(self, sessions: Sessions, live: Live, agent: str, history: str | int) -> None:
+    __slots__ = ("_agent", "_based_on", "_granted", "_history", "_live", "_privacy", "_sessions")
+
+    def __init__(self, sessions: Sessions, live: Live, call: Call, privacy: Privacy | None) -> None:
         self._sessions = sessions
         self._live = live
-        self._agent = agent
-        self._history = history
+        self._agent = call.agent.id
+        self._history = call.request.history
+        self._privacy = privacy
+        self._granted = frozenset[str]() if privacy is None else privacy.granted(call.request, call.capability.clear)
         self._based_on = live.session.version
 
     @property
@@ -221,39 +252,40 @@ class SessionView:
     @property
     def facts(self) -> dict[str, Any]:
         """What is known, by key."""
-        return {key: fact.value for key, fact in self._live.session.facts.items()}
+        return {key: fact.value for key, fact in self._seen.facts.items()}
 
     @property
     def decisions(self) -> tuple[str, ...]:
         """What has been decided."""
-        return self._live.session.decisions
+        return self._seen.decisions
 
     @property
     def constraints(self) -> dict[str, Any]:
         """What has been agreed to hold."""
-        return dict(self._live.session.constraints)
+        return dict(self._seen.constraints)
 
     @property
     def private(self) -> dict[str, Any]:
         """This agent's own part of the session; a copy, kept with `keep`."""
-        return dict(self._live.session.private.get(self._agent, {}))
+        return dict(self._seen.private.get(self._agent, {}))
 
     def history(self) -> tuple[Turn, ...]:
         """As much of the conversation as the caller's policy lets this agent see."""
-        return core.history(self._live.session, self._history)
+        return core.history(self._seen, self._history)
 
     def background(self) -> Background:
         """The handoff context: what the next agent should know about the work so far."""
-        return core.background(self._live.session, self._history)
+        return core.background(self._seen, self._history)
 
     def is_empty(self, message: str) -> bool:
         """Return whether nothing is known yet but that the user said this one message."""
-        known = self._live.session
+        known = self._seen
         return known.version <= 1 and known.original_request in {"", message}
 
     def missing(self, *keys: str) -> tuple[str, ...]:
         """Return the facts that are not known yet; only these may be asked for."""
-        return core.missing(self._live.session, keys)
+        known = self._live.session
+        return tuple(key for key in keys if core.missing(known, (self._hidden(core.Learn(key, None, "")).key,)))
 
     def refresh(self) -> None:
         """Base further changes on the session as it is now: after a conflict, once it has been looked at."""
@@ -297,9 +329,17 @@ class SessionView:
 
     def _change(self, change: Change) -> None:
         before = self._live.session.version
-        self._sessions.change(self._live, change, based_on=self._based_on)
+        self._sessions.change(self._live, self._hidden(change), based_on=self._based_on)
         if self._based_on == before:  # nobody else wrote since, so what this agent saw includes its own change
             self._based_on = self._live.session.version
+
+    @property
+    def _seen(self) -> Session:
+        live = self._live
+        return seen(live.session, live.vault, self._granted) if self._granted and live.vault is not None else live.session
+
+    def _hidden(self, change: _C) -> _C:
+        return change if self._privacy is None else self._privacy.hide_change(change, lambda: self._sessions.vault(self._live))
 
 
 def _plain(value: Any) -> Any:
