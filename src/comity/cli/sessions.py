@@ -21,14 +21,11 @@ from comity.cli.store import Store
 from comity.core import session as core
 from comity.core.handoff_holder import result_session
 from comity.core.journal import StoredCall
-from comity.core.redaction import Vault, restore_value
 from comity.core.session import Session
-from comity.engines.cipher import key_for
 from comity.engines.span_place import spans_path
 from comity.engines.span_store import SpanStore
 from comity.engines.system import SystemClock, SystemIds
-from comity.runtime.sessions import in_clear, key_of
-from comity.runtime.vault_key import open_vault, vault_cipher
+from comity.runtime.sessions import in_clear
 
 HELP = "list the sessions in the store; show, resume, export or erase one"
 EMPTY = "remembers no session yet. A call that names a session_id and notes something makes one."
@@ -65,8 +62,8 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
     if found is None:
         raise CliError(Exit.NOT_FOUND, f"no session {args.session_id!r}", hint="`comity sessions list` lists them.")
     if args.verb == "show":
-        return _show(out, found[0])
-    return _export(args, out, *found) if args.verb == "export" else asyncio.run(_resume(args, out))
+        return _show(out, found)
+    return _export(args, out, found) if args.verb == "export" else asyncio.run(_resume(args, out))
 
 
 def _list(args: argparse.Namespace, out: Output) -> Exit:
@@ -120,28 +117,22 @@ async def _resume(args: argparse.Namespace, out: Output) -> Exit:
     return Exit.OK
 
 
-def _export(args: argparse.Namespace, out: Output, session: Session, sealed: bytes | None) -> Exit:
-    path, of_whom = Path(args.store), (args.tenant, args.session_id)
-    vault = _opened(path, key_of(*of_whom), sealed)
-    with Store(path) as store, out.busy("reading the store"):
-        calls = [_call(one, one.request, one.reply) for one in store.calls_of(*of_whom)]
+def _export(args: argparse.Namespace, out: Output, session: Session) -> Exit:
+    of_whom = (args.tenant, args.session_id)
+    with Store(Path(args.store)) as store, out.busy("reading the store"):
+        vault = store.vault(*of_whom)
         handed_off = []
         for one in store.handoffs_of(*of_whom):
-            key = key_of(args.tenant, result_session(one.id))  # what came back has a vault of its own
             plain = _call(one.request, one.request, one.reply) | {"state": str(one.state)}
-            handed_off.append(_restored(plain, _opened(path, key, store.vault(key))))
-        approvals = [msgspec.to_builtins(one) for one in store.approvals() if (one.tenant_id, one.session_id) == of_whom]
-    more = {"calls": calls, "handoffs": handed_off, "approvals": approvals}
-    out.document(in_clear(session, vault) | _restored(more, vault))
+            # What came back has a vault of its own.
+            handed_off.append(in_clear(plain, store.vault(args.tenant, result_session(one.id))))
+        more = {
+            "calls": [_call(one, one.request, one.reply) for one in store.calls_of(*of_whom)],
+            "handoffs": handed_off,
+            "approvals": [msgspec.to_builtins(one) for one in store.approvals() if (one.tenant_id, one.session_id) == of_whom],
+        }
+    out.document(in_clear(msgspec.to_builtins(session) | more, vault))
     return Exit.OK
-
-
-def _opened(store: Path, key: str, sealed: bytes | None) -> Vault | None:
-    return None if sealed is None else open_vault(vault_cipher(key_for(store, may_make=False)), key, sealed)
-
-
-def _restored(plain: dict[str, Any], vault: Vault | None) -> dict[str, Any]:
-    return plain if vault is None else dict(restore_value(plain, vault))
 
 
 def _call(what: StoredCall | Request, request: Request | None, reply: Reply | None) -> dict[str, Any]:

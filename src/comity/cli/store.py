@@ -15,14 +15,16 @@ from comity.cli.exits import CliError, Exit
 from comity.core.audit import Row, Verdict
 from comity.core.handoff import Handoff, State
 from comity.core.journal import Document, StoredCall
+from comity.core.redaction import Vault
 from comity.core.session import Session
 from comity.engines import handoff_tables
+from comity.engines.cipher import key_for
 from comity.engines.span_place import spans_path
 from comity.engines.sqlite import SCHEMA_VERSION, connect, read_call, read_rows, verify_chain
 from comity.engines.tables import calls_of_session
 from comity.runtime.sessions import Live, key_of
 from comity.runtime.tools import Approval
-from comity.runtime.vault_key import TRIED_MAX
+from comity.runtime.vault_key import TRIED_MAX, open_vault, vault_cipher
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -149,17 +151,17 @@ class Store:
         """Return every session that is remembered, with its last use."""
         return self._sessions("")
 
-    def session(self, tenant_id: str, session_id: str) -> tuple[Session, bytes | None] | None:
-        """Return a session, with its last use, and its vault, which is encrypted."""
-        key = key_of(tenant_id, session_id)
-        return next(((one, self.vault(key)) for one in self._sessions("AND key = ?", key)), None)
+    def session(self, tenant_id: str, session_id: str) -> Session | None:
+        """Return a session with its last use."""
+        return next(iter(self._sessions("AND key = ?", key_of(tenant_id, session_id))), None)
 
-    def vault(self, key: str) -> bytes | None:
-        """Return a vault, which is encrypted."""
-        return next((data for _, data in self._documents(Document.VAULT, "AND key = ?", key)), None)
+    def vault(self, tenant_id: str, session_id: str) -> Vault | None:
+        """Return what a session hides, opened with the key of the store; None if it hides nothing."""
+        found = self._documents(Document.VAULT, "AND key = ?", key_of(tenant_id, session_id))
+        return next((open_vault(vault_cipher(key_for(self.path, may_make=False)), *one) for one in found), None)
 
     def vaults(self) -> list[tuple[str, bytes]]:
-        """Return the first vaults, as many as a key is tried on."""
+        """Return the first vaults as they are stored, encrypted: as many as a key is tried on."""
         return self._documents(Document.VAULT, "ORDER BY key LIMIT ?", TRIED_MAX)
 
     def _sessions(self, rest: str, *values: object) -> list[Session]:

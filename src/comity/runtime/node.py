@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+import msgspec
 from msgspec.structs import replace
 
 from comity.core import trace_context
@@ -377,7 +378,7 @@ class Node:
     def export_session(self, session_id: str, *, tenant_id: str = "default") -> dict[str, Any] | None:
         """Return what a session knows, with personal data in clear; the inputs and replies of its calls are not in it."""
         live = self._running().sessions.find(tenant_id, session_id)
-        return None if live is None else in_clear(live.current, live.vault)
+        return None if live is None else in_clear(msgspec.to_builtins(live.current), live.vault)
 
     async def erase_session(self, session_id: str, *, tenant_id: str = "default") -> int:
         """Remove everything a person said or was told in a session; return how many records. The audit stays whole."""

@@ -66,9 +66,8 @@ def key_of(tenant_id: str, session_id: str) -> str:
     return f"{tenant_id}\x1f{session_id}"
 
 
-def in_clear(session: Session, vault: Vault | None) -> dict[str, Any]:
-    """Return what a session knows as plain data, with what its vault hides put back."""
-    plain: dict[str, Any] = msgspec.to_builtins(session)
+def in_clear(plain: dict[str, Any], vault: Vault | None) -> dict[str, Any]:
+    """Return plain data with what the vault of its session hides put back."""
     return plain if vault is None else dict(restore_value(plain, vault))
 
 
