@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
 
@@ -124,6 +126,14 @@ def test_a_session_is_listed_shown_exported_and_erased(place, noted):
     assert "remembers no session" in bank("sessions", "list")
     assert "nothing of session" in bank("sessions", "erase", "s", "--yes", exits=4)
     assert b"ann@example.com" not in (place / "bank.db").read_bytes()
+
+
+def test_what_is_erased_from_a_damaged_store_is_gone_and_the_audit_is_not_called_whole(place, noted):
+    with contextlib.closing(sqlite3.connect(place / "bank.db")) as connection, connection:
+        connection.execute("DELETE FROM audit WHERE id = 2")
+    told = noted("sessions", "erase", "s", "--yes", exits=5)
+    assert "The audit is damaged: row 2 is missing" in told
+    assert "remembers no session" in noted("sessions", "list")
 
 
 def test_what_was_handed_off_in_a_session_is_exported_in_clear_and_nobody_elses(noted):

@@ -165,10 +165,14 @@ async def _erase(args: argparse.Namespace, out: Output) -> Exit:
         gone += 0 if spans is None else spans.erase(args.session_id, tenant_id=args.tenant)
     if out.is_json:
         out.document({"session_id": args.session_id, "erased": gone, "audit_ok": verdict.ok})
+    elif not verdict.ok:
+        out.text(f"Erased {gone} records of session {args.session_id}. The audit is damaged: {verdict.reason}.")
     elif gone:
         out.text(f"Erased {gone} records of session {args.session_id}. The audit of {verdict.rows} rows is whole.")
     else:
         out.text(f"The store has nothing of session {args.session_id}.")
+    if not verdict.ok:
+        return Exit.DAMAGED
     return Exit.OK if gone else Exit.NOT_FOUND
 
 
