@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
 from comity import Agent, Context, Node, Status
+from comity.core.limits import INPUTS_BYTES_MAX
 from comity.errors import CallerError
+
+GIVE_UP_S = 5
 
 
 def square(n: int) -> dict[str, int]:
     return {"square": n * n, "pid": os.getpid()}
+
+
+def echo(text: str) -> tuple[int, str]:
+    return os.getpid(), text
 
 
 def fail(kind: str) -> None:
@@ -79,6 +88,30 @@ def test_cancelling_a_call_kills_its_process(tmp_path):
     pid, reply = asyncio.run(go())
     assert reply.status is Status.CANCELLED
     assert not os.path.exists(f"/proc/{pid}")  # noqa: PTH110
+
+
+def test_a_process_that_does_not_read_its_inputs_holds_up_nobody_else():
+    text = "x" * (INPUTS_BYTES_MAX - 100)  # more than a pipe takes in
+    held: list[str] = []
+
+    async def go():
+        async with Node([agent_with(echo)]) as node:
+            pid, _ = (await node.call("A", "GO", {"text": ""}, user_id="u")).data
+            os.kill(pid, signal.SIGSTOP)
+            give_up = threading.Timer(GIVE_UP_S, lambda: (held.append("the loop"), os.kill(pid, signal.SIGCONT)))
+            give_up.start()
+            try:
+                handle = node.start_call("A", "GO", {"text": text}, user_id="u")
+                for _ in range(100):
+                    await asyncio.sleep(0)
+            finally:
+                give_up.cancel()
+                os.kill(pid, signal.SIGCONT)
+            return pid, (await handle.reply()).data
+
+    pid, answer = asyncio.run(go())
+    assert held == []
+    assert answer == [pid, text]
 
 
 def test_a_function_that_cannot_be_sent_to_a_process_says_so():

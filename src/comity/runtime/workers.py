@@ -12,6 +12,7 @@ import logging
 import os
 import pickle
 import signal
+import socket
 import sys
 import threading
 import traceback
@@ -24,7 +25,6 @@ from comity.core.payload import PayloadError, pack, unpack
 from comity.errors import ComityError, TargetError, UnavailableError
 
 if TYPE_CHECKING:  # slow to import, and few nodes have work for another process
-    from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnProcess
 
 log = logging.getLogger("comity")
@@ -34,18 +34,20 @@ UNGUARDED: Final = (
     'put what it runs under `if __name__ == "__main__":`'
 )
 _UNGUARDED_EXIT: Final = 87  # of a process; no other meaning of it is known
-_JOIN_S: Final = 1.0  # for a process that has closed its pipe to be gone
+_LENGTH_BYTES: Final = 8  # before every message: how long it is
+_JOIN_S: Final = 1.0  # for a process that has closed its end to be gone
 
 
 class Worker:
-    """One process and the pipe to it."""
+    """One process and the connection to it, on which the loop never waits: a process that starts does not read yet."""
 
     def __init__(self) -> None:
         import multiprocessing  # noqa: PLC0415
 
         # Spawned, not forked: a fork would copy the event loop, its threads' locks and the open store.
         context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
+        self._socket, theirs = socket.socketpair()
+        self._socket.setblocking(False)
         self._process: SpawnProcess = context.Process(target=_serve, args=(theirs,), daemon=True)
         self._process.start()
         theirs.close()
@@ -58,20 +60,25 @@ class Worker:
     async def run(self, job: bytes) -> Any:
         """Send a job and wait for its outcome."""
         loop = asyncio.get_running_loop()
-        arrived: asyncio.Future[None] = loop.create_future()
         try:
-            self._pipe.send_bytes(job)
-            loop.add_reader(self._pipe.fileno(), _wake, arrived)
-            try:
-                await arrived
-            finally:
-                loop.remove_reader(self._pipe.fileno())
-            kind, *rest = pickle.loads(self._pipe.recv_bytes())  # noqa: S301  our own child wrote it
+            await loop.sock_sendall(self._socket, _framed(job))
+            length = int.from_bytes(await self._received(loop, _LENGTH_BYTES))
+            kind, *rest = pickle.loads(await self._received(loop, length))  # noqa: S301  our own child wrote it
         except (EOFError, ConnectionError):
             raise await self._died() from None
         if kind == "result":
             return unpack(rest[0])
         raise _rebuilt(kind, *rest)
+
+    async def _received(self, loop: asyncio.AbstractEventLoop, length: int) -> bytearray:
+        message, end = bytearray(length), 0
+        with memoryview(message) as view:
+            while end < length:
+                taken = await loop.sock_recv_into(self._socket, view[end:])
+                if not taken:
+                    raise EOFError
+                end += taken
+        return message
 
     async def _died(self) -> ComityError:
         await asyncio.to_thread(self._process.join, _JOIN_S)
@@ -84,7 +91,7 @@ class Worker:
         """End the process at once."""
         self._process.kill()
         self._process.join()
-        self._pipe.close()
+        self._socket.close()
 
 
 class Workers:
@@ -133,9 +140,8 @@ def check_guarded() -> None:
         raise SystemExit(_UNGUARDED_EXIT)
 
 
-def _wake(arrived: asyncio.Future[None]) -> None:
-    if not arrived.done():
-        arrived.set_result(None)
+def _framed(message: bytes) -> bytes:
+    return len(message).to_bytes(_LENGTH_BYTES) + message
 
 
 def _rebuilt(kind: str, code: str, message: str, trace: str = "") -> ComityError:
@@ -145,13 +151,14 @@ def _rebuilt(kind: str, code: str, message: str, trace: str = "") -> ComityError
     return TargetError(message, code="TARGET_CRASHED")
 
 
-def _serve(pipe: Connection) -> None:
-    """Run jobs until the parent closes the pipe. Runs in the worker process."""
+def _serve(connection: socket.socket) -> None:
+    """Run jobs until the parent closes the connection. Runs in the worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    with contextlib.suppress(EOFError, ConnectionError):
-        while True:
-            pipe.send_bytes(pickle.dumps(_outcome(pipe.recv_bytes())))
+    connection.settimeout(None)  # the program may have set another for all its sockets
+    with contextlib.suppress(ConnectionError), connection.makefile("rb") as jobs:
+        while length := jobs.read(_LENGTH_BYTES):
+            connection.sendall(_framed(pickle.dumps(_outcome(jobs.read(int.from_bytes(length))))))
 
 
 def _outcome(job: bytes) -> tuple[str, ...] | tuple[str, bytes]:
