@@ -171,6 +171,66 @@ async def test_two_who_answer_at_once_get_one_reply_if_they_agree_and_one_of_the
     assert other.code == "APPROVAL_ANSWERED"
 
 
+def slow_to_unwind() -> tuple[list[Agent], asyncio.Event]:
+    """TOP calls LEAF, whose code waits for the event while its question to a person unwinds it."""
+    top, leaf, done = Agent("TOP", tools_allowed=["pay"]), Agent("LEAF", tools_allowed=["pay"]), asyncio.Event()
+
+    @top.capability("GO")
+    async def go(ctx: Context):
+        return (await ctx.call("LEAF", "GO")).unwrap()
+
+    @leaf.capability("GO")
+    async def go_leaf(ctx: Context):
+        try:
+            return await ctx.use_tool("pay", amount=5)
+        finally:
+            await done.wait()
+
+    return [top, leaf], done
+
+
+async def until_asked(node: Node) -> None:
+    while not node.approvals():
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("is_waited_for", [True, False])
+async def test_an_answer_that_comes_while_the_tree_unwinds_lets_it_go_on_by_itself(make_node, is_waited_for):
+    paid: list[str] = []
+    agents, done = slow_to_unwind()
+    async with make_node(agents, tools=[risky(paid)]) as node:
+        handle = node.start_call("TOP", "GO", user_id="ann", request_id="r")
+        await until_asked(node)
+        answer = asyncio.create_task(node.decide("r.1#1", granted=True, by="boss"))
+        await asyncio.sleep(1)
+        assert paid == []
+        if not is_waited_for:
+            answer.cancel()  # the handle keeps the call
+            await asyncio.sleep(1)
+        done.set()
+        asked = await handle.reply()
+        final = await answer if is_waited_for else await node.call("TOP", "GO", user_id="ann", request_id="r")
+    assert (asked.status, final.data, final.warnings, paid) == (Status.NEEDS_INPUT, "paid", (), ["r.1#1"])
+
+
+def test_an_answer_in_another_process_while_the_tree_unwinds_lets_it_go_on_by_itself(tmp_path):
+    paid: list[str] = []
+
+    async def go():
+        agents, done = slow_to_unwind()
+        settings = {"store": tmp_path / "s.db", "tools": [risky(paid)]}
+        async with Node(agents, **settings) as one, Node(agents, **settings) as two:
+            handle = one.start_call("TOP", "GO", user_id="ann", request_id="r")
+            await until_asked(two)
+            await two.decide("r.1#1", granted=True, by="boss")
+            done.set()
+            asked = await handle.reply()
+            return asked, await one.call("TOP", "GO", user_id="ann", request_id="r")
+
+    asked, final = asyncio.run(go())
+    assert (asked.status, final.data, paid) == (Status.NEEDS_INPUT, "paid", ["r.1#1"])
+
+
 def test_an_answer_that_another_process_overtook_is_told_so(tmp_path):
     store = tmp_path / "s.db"
 

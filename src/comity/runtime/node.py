@@ -358,7 +358,7 @@ class Node:
             path.toolbox.check_goes_on(approval, self.registry)
         repeated = await path.toolbox.decide(path, approval, granted=granted, by=by)
         assert self._journal is not None
-        reply = await take_up(path, self._journal, approval.root_id)
+        reply = await take_up(path, self._journal, approval)
         if reply is None and (stored := self._journal.call(approval.root_id)) is not None and stored.reply is not None:
             reply = path.settlement.shown(stored.reply, stored)
         return replace(reply, warnings=(*reply.warnings, repeated)) if reply is not None and repeated else reply

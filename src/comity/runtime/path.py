@@ -44,7 +44,7 @@ from comity.runtime.context import Context
 from comity.runtime.execution import Execution, RunInProcess
 from comity.runtime.privacy import Answers, Privacy, conceal
 from comity.runtime.recorder import Recorder
-from comity.runtime.repetition import accept_once, again, count_begun, is_same, known, reused
+from comity.runtime.repetition import accept_once, again, count_begun, go_on, is_same, known, reused
 from comity.runtime.sessions import Live, Sessions, SessionView
 from comity.runtime.settlement import Settlement, end_leftovers, interrupted
 from comity.runtime.snapshot import snapshot
@@ -420,7 +420,7 @@ class CallPath:
             if call.state is RUNNING:
                 self.settlement.cancel(call, "the agent's task was cancelled")
         except Paused as paused:
-            self.settlement.pause(call.top, paused.approval)
+            self.settlement.pause(call.top, paused.approval, partial(go_on, self, self._journal, paused.approval.id))
         else:
             self.settlement.settle(call, FINISH, reply)
         finally:

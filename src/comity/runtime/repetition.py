@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from comity.core.admission import Refused
-from comity.core.call import CANCEL, SETTLED
+from comity.core.call import CANCEL, PAUSED, SETTLED
 from comity.core.envelope import Error, Reply, Request, Status
 from comity.core.fencing import Terms
 from comity.core.journal import PAUSED_AT, Accepted, Resumed, fingerprint
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from comity.runtime.arrival import Arrival
     from comity.runtime.call import Call
     from comity.runtime.path import CallPath
+    from comity.runtime.tools import Approval
 
 
 def known(request: Request, journal: Journal, *, is_alone: bool) -> Reply | Refused | None:
@@ -86,24 +87,46 @@ def reused(request: Request) -> Refused:
     return Refused("IDENTITY_REQUEST_ID_REUSED", f"request_id {request.request_id!r} belongs to another request")
 
 
-async def take_up(path: CallPath, journal: Journal, root_id: str) -> Reply | None:
+async def take_up(path: CallPath, journal: Journal, approval: Approval) -> Reply | None:
     """Go on with a paused tree whose question is answered; return its reply, None if there is none or it runs elsewhere."""
-    if (running := path.calls.get(root_id)) is not None:  # it went on just now, with the same answer
-        return await path.reply_of(running)
+    while (running := path.calls.get(approval.root_id)) is not None:  # it went on just now, or is about to be put aside
+        reply = await path.reply_of(running)
+        if running.state is not PAUSED or reply.status is not Status.NEEDS_INPUT or reply.data["approval_id"] != approval.id:
+            return reply
+    if path.cluster is None:
+        call = _taken_up(path, journal, approval.root_id)
+        return None if call is None else await path.reply_of(call)
+    root, _ = _from_store(path, journal, approval.root_id)
+    if root is None:
+        return None
+    # Whoever holds its agent finds its new deadline in the store.
+    await path.durable((Resumed(root, journal.node_id, path.now_ms()),))
+    return await path.cluster.go_on(root)
+
+
+def go_on(path: CallPath, journal: Journal, approval_id: str) -> None:
+    """Go on with a tree that has just been put aside, if its question was answered before: nobody else would any more."""
+    approval = path.toolbox.approval(approval_id)
+    if path.cluster is None and not path.is_closed and approval is not None and approval.granted is not None:
+        _taken_up(path, journal, approval.root_id)
+
+
+def _taken_up(path: CallPath, journal: Journal, root_id: str) -> Call | None:
+    root, below = _from_store(path, journal, root_id)
+    return None if root is None else path.resume(root, below)
+
+
+def _from_store(path: CallPath, journal: Journal, root_id: str) -> tuple[Request | None, dict[str, Request]]:
+    """Take a paused tree as this node's own: its root as it goes on, and what was open below it."""
     requests = {call.request_id: call.request for call in journal.take_paused(root_id) if call.request is not None}
     root = requests.pop(root_id, None)
     if root is None:
-        return None
+        return None, requests
     # Waiting for a person does not use up the time the work was given.
     now_ms = path.now_ms()
-    root = replace(root, deadline_at=now_ms + root.deadline_at - root.created_at, created_at=now_ms)
     if (live := path.sessions.find(root.tenant_id, root.session_id)) is not None:
         path.sessions.use(live, now_ms)  # the answer uses the session, however long it took
-    if path.cluster is not None:  # whoever holds its agent finds its new deadline in the store
-        await path.durable((Resumed(root, journal.node_id, now_ms),))
-        return await path.cluster.go_on(root)
-    call = path.resume(root, requests)
-    return None if call is None else await path.reply_of(call)
+    return replace(root, deadline_at=now_ms + root.deadline_at - root.created_at, created_at=now_ms), requests
 
 
 def accept_once(path: CallPath, journal: Journal, call: Call, record: Accepted) -> None:

@@ -170,8 +170,8 @@ class Settlement:
             self._sessions.change(call.live, Say(call.request.target, reply.message), based_on=call.live.session.version)
         return self._sessions.saved_vault(call.live)
 
-    def pause(self, root: Call, approval: Approval) -> None:
-        """Put a whole tree aside until a person has answered: it stays open in the store and leaves memory."""
+    def pause(self, root: Call, approval: Approval, then: Callable[[], None]) -> None:
+        """Put a whole tree aside until a person has answered: it stays open in the store and leaves memory, `then` comes."""
         if root.state is not RUNNING:
             return
         now_ns = self._clock.now_ns()
@@ -187,7 +187,12 @@ class Settlement:
             call.uses = None
         records = [PausedRecord(request, reply, now_ns // 1_000_000) for request in requests]
         root.reply = reply
-        self._journal.append(records, partial(self.deliver, root), root.terms)
+        self._journal.append(records, partial(self._paused, root, then), root.terms)
+
+    def _paused(self, root: Call, then: Callable[[], None], error: Exception | None) -> None:
+        self.deliver(root, error)
+        if error is None:
+            then()
 
     def _put_aside(self, top: Call) -> list[Call]:
         """Take a call and everything below it out of memory without ending it, and return them all."""
