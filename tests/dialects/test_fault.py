@@ -13,7 +13,8 @@ from comity.dialects.fault import lines_of, read_fault, text_of
 WORDS = {"AgentBusy": "AGENT_BUSY"}
 CODES = st.sampled_from(["TARGET_FAILED", "AGENT_BUSY", "MY_OWN"])
 PARTS = st.lists(
-    st.sampled_from(["TARGET_FAILED", "AgentBusy", "AGENT_BUSY", "MY_OWN", ": ", ":", "a", "\n", "Other"]), max_size=5
+    st.sampled_from(["TARGET_FAILED", "AgentBusy", "AGENT_BUSY", "MY_OWN", "A_" + "Z" * 126, ": ", ":", "a", "\n", "Other"]),
+    max_size=5,
 ).map("".join)
 
 
@@ -38,6 +39,8 @@ def test_code_and_message_come_back(code, message):
         ("MY_OWN: x", "MY_OWN"),
         ("Error: x", "TARGET_FAILED"),
         ("ERROR: x", "TARGET_FAILED"),
+        (f"A_{'Z' * 126}: x", f"A_{'Z' * 126}"),
+        (f"A_{'Z' * 127}: x", "TARGET_FAILED"),
     ],
 )
 def test_only_a_code_or_a_word_of_the_dialect_before_the_colon_counts(text, code):

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from comity.core.confidence import Band, band
 from comity.core.envelope import Background, Priority, Reference, Reply, Status
-from comity.core.limits import TIMEOUT_MS_CEILING
+from comity.core.limits import ERROR_CHARS_MAX, NAME_CHARS_MAX, TIMEOUT_MS_CEILING
 from comity.dialects import kdap
 from comity.errors import CallerError
 
@@ -218,3 +218,19 @@ def test_texts_in_blocks_are_exactly_the_text_fields_of_the_forms():
         assert texts.lists == {name for name, kind in kinds.items() if kind.startswith("tuple[str")}
         others = {name for name, kind in kinds.items() if kind.startswith(("dict", "Milliseconds"))}
         assert texts.lines == kinds.keys() - others - texts.lists
+
+
+@pytest.mark.parametrize(
+    ("told", "path"),
+    [
+        ({"error_code": "x" * (NAME_CHARS_MAX + 1)}, "error_code"),
+        ({"error_code": "A\tB"}, "error_code"),
+        ({"error_message": "x" * (ERROR_CHARS_MAX + 1)}, "error_message"),
+    ],
+)
+def test_an_error_that_an_envelope_has_no_room_for_is_refused_and_not_cut(told, path):
+    document = {"request_id": "r", "status": "ERROR", "result_json": None, "error_code": "A_B", "error_message": "why"}
+    assert kdap.decode_reply(document).error.code == "A_B"
+    with pytest.raises(CallerError) as refused:
+        kdap.decode_reply(document | told)
+    assert [problem.path for problem in refused.value.facts["problems"]] == [path]

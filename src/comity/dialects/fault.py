@@ -12,9 +12,9 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from comity.core.envelope import Error
-from comity.core.limits import WARNINGS_MAX
+from comity.core.limits import NAME_CHARS_MAX, WARNINGS_MAX
 
-_CODED = re.compile(r"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+): (.*)", re.DOTALL)
+_CODED = re.compile(rf"(?=.{{1,{NAME_CHARS_MAX}}}: )([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+): (.*)", re.DOTALL)
 _WORDED = re.compile(r"([A-Z][A-Za-z0-9]*): (.*)", re.DOTALL)
 _NO_WORDS: Final[Mapping[str, str]] = MappingProxyType({})
 
