@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from cluster_world import World, die, play
 
-from comity import Agent, Context, Limits, Node, Risk, Tool
+from comity import Agent, Context, Limits, Node, Risk, Status, Tool
 from comity.core import wire
 from comity.runtime.cluster.carrier import Sent
 
@@ -81,6 +81,21 @@ def test_what_cannot_be_an_id_is_refused_in_a_cluster_too_and_runs_nothing(reque
         assert (called.error.code, started.error.code, runs) == ("IDENTITY_INVALID", "IDENTITY_INVALID", [])
 
     play(case, [front()], [back(runs)])
+
+
+def test_who_asks_again_after_every_refusal_waits_longer_and_longer_in_a_cluster_too() -> None:
+    stubborn = Agent("STUBBORN")
+
+    @stubborn.capability("ASK")
+    async def ask_on_and_on(ctx: Context) -> None:
+        for _ in range(1_000):  # and not for ever: without pauses no time would pass
+            await ctx.call("NOBODY", "GO")
+
+    async def case(world: World, one: Node) -> None:
+        assert (await one.call("STUBBORN", "ASK", user_id="u")).status is Status.TIMEOUT
+        assert 100 < sum(row.kind == "refused" for row in world.store.rows()) < 150
+
+    play(case, [stubborn])
 
 
 def test_a_user_may_ask_any_node_and_gets_the_answer_of_the_one_that_holds_the_agent() -> None:
