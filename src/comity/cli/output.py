@@ -117,9 +117,9 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def cut(text: str, most: int = SHOWN_CHARS_MAX) -> str:
+def cut(text: str) -> str:
     """Return a text, or the beginning of a long one and how long it is."""
-    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
+    return text if len(text) <= SHOWN_CHARS_MAX else f"{text[:SHOWN_CHARS_MAX]}… ({len(text):,} characters)"
 
 
 def runnable(text: str) -> str:
