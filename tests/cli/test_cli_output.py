@@ -24,6 +24,7 @@ def test_an_error_after_the_document_is_told_beside_it(capsys):
         (".venv/bin/comity", ".venv/bin/comity"),
         ("my tools/comity", "'my tools/comity'"),
         ("/lib/comity/__main__.py", f"{sys.executable} -m comity"),
+        ("/lib/pytest/__main__.py", "comity"),
         ("/usr/bin/pytest", "comity"),
     ],
 )

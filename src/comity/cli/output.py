@@ -131,10 +131,10 @@ def program(started: str) -> str:
     """Return how to start this program again, where it was started as `started`."""
     if shutil.which("comity"):
         return "comity"
-    name = Path(started).name
-    if name == "__main__.py":
+    path = Path(started)
+    if (path.parent.name, path.name) == ("comity", "__main__.py"):
         return f"{shlex.quote(sys.executable)} -m comity"
-    return shlex.quote(started) if name == "comity" else "comity"
+    return shlex.quote(started) if path.name == "comity" else "comity"
 
 
 def clean(text: str) -> str:
