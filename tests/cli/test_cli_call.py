@@ -94,6 +94,7 @@ def test_inputs_that_cannot_be_read_are_exit_2(pairs, document, told):
     with pytest.raises(CliError, match=told) as caught:
         read_inputs(pairs, document)
     assert caught.value.code == 2
+    assert caught.value.error_code == ("ENVELOPE_MALFORMED" if "stands twice" in told else "")
 
 
 def test_inputs_as_a_document_come_back_as_a_document(comity, app):

@@ -173,6 +173,10 @@ def test_watching_ends_after_so_many(comity, made):
     assert (ran.code, ran.document["id"], ran.out.count("\n")) == (0, made, 1)
 
 
+def test_nobody_can_be_watched(comity, place):
+    assert comity("handoff", "watch", "").code == 2
+
+
 def test_watching_makes_no_store(comity, place):
     ran = comity("handoff", "watch", "o11y", "--store", "absent/new.db")
     assert (ran.code, "does not exist" in ran.err) == (4, True)

@@ -188,7 +188,9 @@ def test_a_number_that_makes_no_sense_is_refused_in_words(comity, arguments, tol
     assert (ran.code, told in ran.err) == (2, True)
 
 
-@pytest.mark.parametrize("option", ["--store", "--app", "--guidance", "--project", "--tempo"])
+@pytest.mark.parametrize(
+    "option", ["--store", "--app", "--guidance", "--project", "--tempo", "--to", "--from", "--agent", "--tenant"]
+)
 def test_an_option_that_is_given_empty_is_wrong_usage_at_every_command_that_takes_it(comity, option):
     for leaf in leaves(build_parser()):
         if option not in options(leaf):

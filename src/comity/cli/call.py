@@ -140,4 +140,5 @@ def _check_keys(raw: bytes | str) -> None:
     try:
         check_keys(raw, path="")
     except PayloadError as error:
-        raise CliError(Exit.USAGE, f"the inputs mean nothing for certain: {error}", problems=error.problems) from None
+        message = f"the inputs mean nothing for certain: {error}"
+        raise CliError(Exit.USAGE, message, problems=error.problems, error_code=error.code) from None

@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from comity.cli.arguments import a_name
 from comity.cli.exits import CliError, Exit
 from comity.cli.output import Output
 from comity.core.limits import REQUEST_BYTES_MAX
@@ -16,8 +17,10 @@ HELP = "convert a document from one dialect to another and say what is lost"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("--from", metavar="DIALECT", dest="source", required=True, help="kdap, delegation, call_agent, …")
-    parser.add_argument("--to", metavar="DIALECT", dest="target", required=True)
+    parser.add_argument(
+        "--from", metavar="DIALECT", dest="source", type=a_name, required=True, help="kdap, delegation, call_agent, …"
+    )
+    parser.add_argument("--to", metavar="DIALECT", dest="target", type=a_name, required=True)
     parser.add_argument("file", metavar="FILE", help="the document: JSON, or for kdap also its text form; - reads stdin")
 
 

@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     answer.add_argument("answer", metavar="ANSWER")
     answer.add_argument("--confidence", metavar="N", type=float, default=1.0, help="from 0 to 1 (1)")
     answer.add_argument("--evidence", metavar="TYPE=REF", action="append", default=[], help="what supports it; may be repeated")
-    answer.add_argument("--agent", metavar="ID", default="", help="who answers (you)")
+    answer.add_argument("--agent", metavar="ID", type=a_name, default=None, help="who answers (you)")
     setting = verbs.add_parser("set", help="change focus, constraints, preferences or context")
     kinds = setting.add_subparsers(dest="kind", metavar="KIND", required=True)
     focus = _add(kinds, "focus", "what to work on; without areas, nothing in particular")

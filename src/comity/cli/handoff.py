@@ -58,7 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_inputs(create, "inputs")
     create.add_argument("--to", metavar="AGENT", type=a_name, help="whom it is for; else any receiver with the capability")
     create.add_argument("--task", metavar="TEXT", default="", help="what is to be done, in words")
-    create.add_argument("--from", metavar="AGENT", dest="source", help="the agent that hands it off")
+    create.add_argument("--from", metavar="AGENT", dest="source", type=a_name, help="the agent that hands it off")
     create.add_argument("--priority", choices=[str(one) for one in Priority], default="normal")
     create.add_argument(
         "--expect", metavar="FIELD", action="append", default=[], help="a field the result must have; repeatable"
@@ -71,10 +71,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     listing = _verb(verbs, "list", "handoffs, newest first")
     listing.add_argument("--state", metavar="STATE", action="append", choices=[str(one) for one in State], help="repeatable")
     listing.add_argument("--dead", action="store_true", help="dead letters: failed, rejected or timed out, and why")
-    listing.add_argument("--to", metavar="AGENT", help="for this agent or capability only")
+    listing.add_argument("--to", metavar="AGENT", type=a_name, help="for this agent or capability only")
     listing.add_argument("--limit", metavar="N", type=at_least_one, default=20, help="how many (20)")
     watch = _verb(verbs, "watch", "show handoffs for an agent as they come, without taking them")
-    watch.add_argument("agent", metavar="AGENT")
+    watch.add_argument("agent", metavar="AGENT", type=a_name)
     watch.add_argument("--capability", metavar="CAPABILITY", action="append", default=[], help="what it can do; repeatable")
     watch.add_argument("--limit", metavar="N", type=at_least_one, default=None, help="end after so many")
     accept = _verb(verbs, "accept", "take a handoff; it stays yours until you end it or its deadline passes")
@@ -83,7 +83,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     reject = _verb(verbs, "reject", "turn down a handoff that nobody has accepted; it ends")
     for one in (accept, complete, fail, reject):
         one.add_argument("handoff_id", metavar="HANDOFF_ID")
-        one.add_argument("--agent", metavar="AGENT", help="on whose behalf (the agent it is for)")
+        one.add_argument("--agent", metavar="AGENT", type=a_name, help="on whose behalf (the agent it is for)")
     _add_inputs(complete, "the result")
     complete.add_argument("--trace-id", metavar="ID", help="the trace that holds the result")
     for one in (fail, reject):

@@ -25,8 +25,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("--project", metavar="ID", type=a_name, default=None, help="only of this project")
     parser.add_argument("--type", metavar="TYPE", action="append", choices=TYPES, help=f"{' · '.join(TYPES)}; may be repeated")
-    parser.add_argument("--agent", metavar="ID", default=None, help="only by this agent")
-    parser.add_argument("--session", metavar="ID", default=None, help="only of this session")
+    parser.add_argument("--agent", metavar="ID", type=a_name, default=None, help="only by this agent")
+    parser.add_argument("--session", metavar="ID", type=a_name, default=None, help="only of this session")
     parser.add_argument("--audience", metavar="WHO", choices=("agent", "human"), default=None, help="only for agent or human")
     parser.add_argument("--min-confidence", metavar="N", type=_share, default=None, help="at least so sure, from 0 to 1")
     parser.add_argument("--category", metavar="NAME", default=None, help="only of this category")

@@ -12,6 +12,7 @@ import msgspec
 
 from comity import Node, Reply, Request
 from comity.cli import app
+from comity.cli.arguments import a_name
 from comity.cli.calls import when
 from comity.cli.exits import CliError, Exit
 from comity.cli.listing import Listing
@@ -43,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     ):
         one = verbs.add_parser(verb, help=what, description=what)
         one.add_argument("session_id", metavar="SESSION_ID")
-        one.add_argument("--tenant", metavar="ID", default="default", help="the tenant of the session (default)")
+        one.add_argument("--tenant", metavar="ID", type=a_name, default="default", help="the tenant of the session (default)")
         if verb == "erase":
             one.add_argument("--yes", action="store_true", help="do not ask")
 
