@@ -291,31 +291,20 @@ class Reply(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
 
 # --- versions -----------------------------------------------------------------------------------------------------------
 
-_Document = dict[str, Any]
+# What a version called a field that has another name now. A document is read by the names of its own version only.
+_RENAMED: dict[str, dict[str, str]] = {
+    "0.9": {"deadline_ms": "deadline_at"},
+    "0.8": {"deadline_ms": "deadline_at", "call_chain": "chain"},
+}
+VERSIONS_ACCEPTED: Final = (VERSION, *_RENAMED)
 
 
-def _from_0_8(old: _Document) -> _Document:
-    """0.8 called the chain `call_chain` and gave confidence in percent."""
-    new = dict(old)
-    if "call_chain" in new:
-        new["chain"] = new.pop("call_chain")
-    if type(new.get("confidence")) in {int, float}:
-        new["confidence"] = new["confidence"] / 100
-    new["version"] = "0.9"
+def _renewed(old: dict[str, Any], version: str) -> dict[str, Any]:
+    """Return a document of an older version, which has no name that came later, as one of today's."""
+    new = {_RENAMED[version].get(name, name): value for name, value in old.items()} | {"version": VERSION}
+    if version == "0.8" and type(new.get("confidence")) in {int, float}:
+        new["confidence"] /= 100  # it was in percent
     return new
-
-
-def _from_0_9(old: _Document) -> _Document:
-    """0.9 called the absolute deadline `deadline_ms`."""
-    new = dict(old)
-    if "deadline_ms" in new:
-        new["deadline_at"] = new.pop("deadline_ms")
-    new["version"] = VERSION
-    return new
-
-
-_MIGRATIONS: dict[str, Callable[[_Document], _Document]] = {"0.8": _from_0_8, "0.9": _from_0_9}
-VERSIONS_ACCEPTED: Final = (VERSION, *sorted(_MIGRATIONS, reverse=True))
 
 
 def negotiate(offered: Sequence[str]) -> str | None:
@@ -333,11 +322,12 @@ _decode_reply = msgspec.json.Decoder(Reply).decode
 _decode_background = msgspec.json.Decoder(Background).decode
 _UNREADABLE = (msgspec.MsgspecError, RecursionError, ValueError)  # broken UTF-8 is a ValueError
 _NAMED_FIELD = re.compile(r"Object (?:missing required|contains unknown) field `(.*)`", re.DOTALL)
+_UNKNOWN: Final = "is not a field of this"
 
 
 def decode_request(raw: bytes) -> Request:
     """Return the request in `raw`, which came from outside, or raise `CallerError` naming the path of what is wrong."""
-    request = _decode(raw, _decode_request, REQUEST_BYTES_MAX)
+    request, version = _decode(raw, _decode_request, REQUEST_BYTES_MAX)
     problems = request_problems(request)
     try:
         if not isinstance(unpack(request.body), dict):  # inputs are bytes until now, which may hold anything
@@ -345,7 +335,7 @@ def decode_request(raw: bytes) -> Request:
     except _UNREADABLE as error:
         problems += _problems_of(error, request.body, "inputs")
     if problems:
-        raise CallerError(_sentence(problems), code="ENVELOPE_MALFORMED", problems=problems)
+        raise _malformed(problems, version)
     try:
         check(bytes(request.body), path="inputs", bytes_max=INPUTS_BYTES_MAX)
         check_keys(raw, path="")
@@ -356,10 +346,10 @@ def decode_request(raw: bytes) -> Request:
 
 def decode_reply(raw: bytes, *, is_ours: bool = False) -> Reply:
     """Return the reply in `raw`, or raise `CallerError` naming the path of what is wrong; `is_ours` if this node wrote it."""
-    reply = _decode(raw, _decode_reply, 2 * REPLY_BYTES_MAX)  # its data may reach REPLY_BYTES_MAX; what is around it is small
+    reply, version = _decode(raw, _decode_reply, 2 * REPLY_BYTES_MAX)  # REPLY_BYTES_MAX is for its data; the rest is small
     problems = reply_problems(reply)
     if problems:
-        raise CallerError(_sentence(problems), code="ENVELOPE_MALFORMED", problems=problems)
+        raise _malformed(problems, version)
     try:
         pack(reply.data, path="data", bytes_max=REPLY_BYTES_MAX)
         if not is_ours:
@@ -369,15 +359,17 @@ def decode_reply(raw: bytes, *, is_ours: bool = False) -> Reply:
     return reply
 
 
-def _decode(raw: bytes, typed: Callable[[bytes], Envelope], bytes_max: int) -> Envelope:
+def _decode(raw: bytes, typed: Callable[[bytes], Envelope], bytes_max: int) -> tuple[Envelope, str]:
+    """Return the envelope and the version it was written in."""
     if len(raw) > bytes_max:
         raise CallerError(f"{len(raw):,} bytes exceed the {bytes_max:,} an envelope may have", code="ENVELOPE_TOO_LARGE")
     try:
         envelope = typed(raw)
         if envelope.version == VERSION:
-            return envelope
+            return envelope, VERSION
     except _UNREADABLE:
         pass  # an older version, or wrong: the slow way below tells which
+    version: Any = VERSION
     try:
         document = unpack(raw)
         if not isinstance(document, dict):
@@ -386,13 +378,21 @@ def _decode(raw: bytes, typed: Callable[[bytes], Envelope], bytes_max: int) -> E
         if version not in VERSIONS_ACCEPTED:
             problem = Problem("version", f"must be one of {', '.join(VERSIONS_ACCEPTED)}")
             raise CallerError(_sentence((problem,)), code="ENVELOPE_VERSION_UNSUPPORTED", problems=(problem,))
-        while version != VERSION:
-            document = _MIGRATIONS[version](document)
-            version = document["version"]
-        return typed(encode(document))
+        if version == VERSION:
+            return typed(raw), VERSION
+        if unknown := tuple(Problem(name, _UNKNOWN) for name in document if name in _RENAMED[version].values()):
+            raise CallerError(_sentence(unknown), code="ENVELOPE_MALFORMED", problems=unknown)
+        return typed(encode(_renewed(document, version))), version
     except _UNREADABLE as error:
-        problems = _problems_of(error, raw, "")
-        raise CallerError(_sentence(problems), code="ENVELOPE_MALFORMED", problems=problems) from None
+        raise _malformed(_problems_of(error, raw, ""), version) from None
+
+
+def _malformed(problems: tuple[Problem, ...], version: str) -> CallerError:
+    """Return the error for these problems, each at the name that the sender's version has for the field."""
+    for old, new in _RENAMED.get(version, {}).items():
+        names = ((*problem.path.partition("["), problem.message) for problem in problems)
+        problems = tuple(Problem((old if name == new else name) + mark + rest, message) for name, mark, rest, message in names)
+    return CallerError(_sentence(problems), code="ENVELOPE_MALFORMED", problems=problems)
 
 
 def _problems_of(error: Exception, raw: bytes | Raw, path: str) -> tuple[Problem, ...]:
@@ -409,7 +409,7 @@ def _problems_of(error: Exception, raw: bytes | Raw, path: str) -> tuple[Problem
     else:
         message = str(error)
     if field := _NAMED_FIELD.fullmatch(message):
-        return (Problem(step(path, field[1]), "is required" if "missing" in message else "is not a field of this"),)
+        return (Problem(step(path, field[1]), "is required" if "missing" in message else _UNKNOWN),)
     return (Problem(path or "$", message),)
 
 
