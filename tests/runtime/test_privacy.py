@@ -218,6 +218,47 @@ def test_who_asks_again_is_shown_what_they_were_shown_first_and_nobody_else(tmp_
     assert asyncio.run(life("bob")).error.code == "IDENTITY_REQUEST_ID_REUSED"
 
 
+def test_a_call_without_a_session_that_goes_on_in_another_life_shows_its_user_their_own_data(tmp_path):
+    agent = Agent("A", tools_allowed=["write"])
+
+    @agent.capability("GO")
+    async def go(ctx: Context, mail: str):
+        return await ctx.use_tool("write", mail=mail)
+
+    tool = Tool(name="write", function=lambda mail: f"written to {mail}", risk=Risk.HIGH)
+
+    async def life(act):
+        async with Node([agent], tools=[tool], store=tmp_path / "s.db") as node:
+            return await act(node)
+
+    asyncio.run(life(lambda node: node.call("A", "GO", {"mail": EMAIL}, user_id="ann", request_id="r")))
+    reply = asyncio.run(life(lambda node: node.decide("r#1", granted=True, by="boss")))
+    assert reply.data == f"written to {EMAIL}"
+
+
+@pytest.mark.parametrize("session", [{}, {"session_id": "s"}])
+def test_what_an_agent_itself_asks_approval_for_is_hidden_in_the_question_and_reaches_the_tool(tmp_path, session):
+    agent, written = Agent("A", tools_allowed=["write"]), []
+
+    @agent.capability("GO")
+    async def go(ctx: Context):
+        return await ctx.use_tool("write", mail=EMAIL)
+
+    tool = Tool(name="write", function=lambda mail: written.append(mail) or f"written to {mail}", risk=Risk.HIGH)
+
+    async def life(act):
+        async with Node([agent], tools=[tool], store=tmp_path / "s.db") as node:
+            return await act(node), [one.inputs["mail"] for one in node.approvals()]
+
+    asked, questions = asyncio.run(life(lambda node: node.call("A", "GO", user_id="ann", request_id="r", **session)))
+    assert asked.data["inputs"] == {"mail": EMAIL}  # as the user sees it
+    assert re.fullmatch(r"\[\[EMAIL_\w+\]\]", *questions)
+    reply, _ = asyncio.run(life(lambda node: node.decide("r#1", granted=True, by="boss")))
+    assert (reply.data, written) == (f"written to {EMAIL}", [EMAIL])
+    for path in tmp_path.iterdir():
+        assert EMAIL.encode() not in path.read_bytes(), path.name
+
+
 async def test_progress_reaches_the_user_with_their_own_data(make_node):
     agent = Agent("A")
 
@@ -230,6 +271,50 @@ async def test_progress_reaches_the_user_with_their_own_data(make_node):
         handle = node.start_call("A", "GO", {"mail": EMAIL}, user_id="ann")
         told = [event.data async for event in handle.events() if event.kind == "progress"]
     assert told == [{"writing to": EMAIL}]
+
+
+def test_what_an_agent_tells_on_its_way_is_hidden_where_it_becomes_the_reply(tmp_path):
+    agent = Agent("A")
+
+    @agent.capability("GO")
+    async def go(ctx: Context):
+        ctx.progress({"found": EMAIL})
+        await asyncio.sleep(3600)
+
+    async def life():
+        async with Node([agent], store=tmp_path / "s.db") as node:
+            handle = node.start_call("A", "GO", user_id="ann")
+            async for event in handle.events():
+                if event.kind == "progress":
+                    handle.cancel()
+                    told = event.data
+            return told, (await handle.reply()).data
+
+    assert asyncio.run(life()) == ({"found": EMAIL}, {"found": EMAIL})
+    for path in tmp_path.iterdir():
+        assert EMAIL.encode() not in path.read_bytes(), path.name
+
+
+def test_a_message_that_one_capability_sees_in_clear_stands_hidden_in_the_session(tmp_path):
+    agent = Agent("A")
+
+    @agent.capability("SEND", clear=["EMAIL"])
+    async def send(ctx: Context) -> bool:
+        return ctx.request.message == f"to {EMAIL}" and ctx.session.history()[-1].text == ctx.request.message
+
+    @agent.capability("READ")
+    async def read(ctx: Context) -> bool:
+        return EMAIL in str(ctx.session.history())
+
+    async def life():
+        async with Node([agent], store=tmp_path / "s.db", privacy=Privacy(grants={"SEND": frozenset({"EMAIL"})})) as node:
+            asked = {"user_id": "ann", "session_id": "s", "history": "full"}
+            sees = await node.call("A", "SEND", message=f"to {EMAIL}", **asked)
+            return sees.data, (await node.call("A", "READ", **asked)).data
+
+    assert asyncio.run(life()) == (True, False)
+    for path in tmp_path.iterdir():
+        assert EMAIL.encode() not in path.read_bytes(), path.name
 
 
 WRITES = {

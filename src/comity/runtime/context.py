@@ -240,7 +240,7 @@ class Context(Struct, eq=False, gc=False):
 
     def progress(self, data: Any) -> None:
         """Tell whoever watches how far this call is. The last thing told is kept as partial data if time runs out."""
-        self._path.progress(self._call, unpack(pack(data, path="progress", bytes_max=INPUTS_BYTES_MAX)))
+        self._path.progress(self._call, unpack(self.hide(pack(data, path="progress", bytes_max=INPUTS_BYTES_MAX))))
 
     @property
     def left_ms(self) -> int:

@@ -30,7 +30,6 @@ from comity.core.payload import unpack
 from comity.core.redaction import Vault, restore_value
 from comity.core.registry import Registry
 from comity.core.schema import Checked, SchemaError
-from comity.core.session import Say
 from comity.core.telemetry import CallEnd
 from comity.core.tool import EVERYTHING, narrow
 from comity.core.trace_context import TraceContext
@@ -260,7 +259,7 @@ class CallPath:
                 checked = capability.inputs.check(arrival.body)
             except SchemaError as error:
                 return self.refuse(request, admission.Refused("TARGET_MISCONFIGURED", str(error)), watcher)
-        live = parent.live if parent is not None else self.sessions.bind(request, now_ms)
+        live = parent.live if parent is not None else self.sessions.bind(request, now_ms, is_again=leftovers is not None)
         seat = None if agent is None else self.activations.seat(agent, request.target, way) if lane is None else lane
         limits = request.limits if way is None or way.loan is None else way.loan.of(request.limits)
         account = Account(limits) if parent is None else parent.account.narrowed(limits)
@@ -390,7 +389,7 @@ class CallPath:
         if call.live is not None and parent is None:
             self.sessions.use(call.live, now_ms)
             if request.message and request.parent_id is None and (call.way is None or call.way.fence is not None):
-                self.sessions.change(call.live, Say("user", request.message), based_on=call.live.session.version)
+                self.session_of(call).say(request.message, role="user")  # hides it, though the callee may see it in clear
         self.settlement.deadlines.add(call)
         call.state = QUEUED
         if call.log is not None:

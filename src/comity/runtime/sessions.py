@@ -107,10 +107,13 @@ class Sessions:
             live = self._remember(Live(_decode(stored[1]), *self._load_vault(key), self._noted_at(key)))
         return live
 
-    def bind(self, request: Request, now_ms: int) -> Live | None:
-        """Return the session a root names, new if there is none; a call that names none has none until it needs one."""
+    def bind(self, request: Request, now_ms: int, *, is_again: bool = False) -> Live | None:
+        """Return the session a root names, new if there is none; a call that names none has none until it needs one.
+
+        A call that is taken up again may have needed one: what was hidden in it before is found there.
+        """
         if request.session_id == request.root_id:
-            return None
+            return self.find(request.tenant_id, request.session_id) if is_again else None
         live = self.find(request.tenant_id, request.session_id)
         if live is not None:
             if now_ms - live.used_at >= EXPIRED_MS:  # here; another node may have used it since

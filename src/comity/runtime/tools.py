@@ -137,7 +137,7 @@ class Toolbox:
             message = f"{name} was begun as {request.request_id} before its node stopped; nobody knows whether it happened"
             raise RefusedError(message, code="TOOL_OUTCOME_UNKNOWN")
         if tool.risk == Risk.HIGH:
-            self._check_approval(call, tool, request)
+            self._check_approval(path, call, tool, request)
         if known is not None and call.top.leftovers is not None:
             call.top.leftovers.pop(request.request_id, None)  # begun again: it ends by itself now
         note = ""
@@ -220,8 +220,10 @@ class Toolbox:
             return Refusal("INPUT_VALIDATION_FAILED", told, problems=problems)
         return None
 
-    def _check_approval(self, call: Call, tool: Tool, request: Request) -> None:
+    def _check_approval(self, path: CallPath, call: Call, tool: Tool, request: Request) -> None:
         approval = self.approval(request.request_id)
+        # The question outlives the call, so it is kept as an answer would be.
+        inputs = unpack(request.body if path.answers is None else path.answers.data(call, bytes(request.body)))
         if approval is None:
             approval = Approval(
                 id=request.request_id,
@@ -231,13 +233,15 @@ class Toolbox:
                 user_id=request.user_id,
                 tenant_id=request.tenant_id,
                 session_id=request.session_id,
-                inputs=request.inputs,
+                inputs=inputs,
                 asked_at=self._now_ms(),
             )
-            self._journal.append((Saved(Document.APPROVAL, approval.id, 1, _encode(approval)),))
+            live = call.top.live
+            hidden = () if live is None else path.sessions.saved_vault(live)
+            self._journal.append((*hidden, Saved(Document.APPROVAL, approval.id, 1, _encode(approval))))
         if approval.granted is None:
             raise Paused(approval)
-        if approval.inputs != request.inputs:  # a person said yes to something else
+        if approval.inputs != inputs:  # a person said yes to something else
             raise RefusedError(f"{tool.name} was approved with other inputs", code="APPROVAL_DENIED")
         if not approval.granted:
             raise RefusedError(f"{tool.name} was denied by {approval.decided_by}", code="APPROVAL_DENIED")
