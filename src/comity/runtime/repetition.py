@@ -6,8 +6,9 @@ one whose record the store takes.
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -15,7 +16,7 @@ from comity.core.admission import Refused
 from comity.core.call import CANCEL, PAUSED, SETTLED
 from comity.core.envelope import Error, Reply, Request, Status
 from comity.core.fencing import Terms
-from comity.core.journal import PAUSED_AT, Accepted, Resumed, fingerprint
+from comity.core.journal import PAUSED_AT, Accepted, Paused, Resumed, fingerprint
 from comity.errors import CallChangedError, UnavailableError
 from comity.ports import Journal
 
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from comity.runtime.call import Call
     from comity.runtime.path import CallPath
     from comity.runtime.tools import Approval
+
+# How often a store that could not be read is asked for the answer to a question, and how long after each time.
+_READS_MAX: Final = 10
+_READ_PAUSE_S: Final = 0.05
 
 
 def known(request: Request, journal: Journal, *, is_alone: bool) -> Reply | Refused | None:
@@ -93,40 +98,49 @@ async def take_up(path: CallPath, journal: Journal, approval: Approval) -> Reply
         reply = await path.reply_of(running)
         if running.state is not PAUSED or reply.status is not Status.NEEDS_INPUT or reply.data["approval_id"] != approval.id:
             return reply
-    if path.cluster is None:
-        call = _taken_up(path, journal, approval.root_id)
-        return None if call is None else await path.reply_of(call)
-    root, _ = _from_store(path, journal, approval.root_id)
-    if root is None:
-        return None
-    # Whoever holds its agent finds its new deadline in the store.
-    await path.durable((Resumed(root, journal.node_id, path.now_ms()),))
-    return await path.cluster.go_on(root)
+    taken = _taken_up(path, journal, approval.root_id)
+    if isinstance(taken, Request):
+        assert path.cluster is not None
+        # Whoever holds its agent finds its new deadline in the store.
+        await path.durable((Resumed(taken, journal.node_id, path.now_ms()),))
+        return await path.cluster.go_on(taken)
+    return None if taken is None else await path.reply_of(taken)
 
 
-def go_on(path: CallPath, journal: Journal, approval_id: str) -> None:
+def go_on(path: CallPath, journal: Journal, approval_id: str, reads: int = _READS_MAX) -> None:
     """Go on with a tree that has just been put aside, if its question was answered before: nobody else would any more."""
-    approval = path.toolbox.approval(approval_id)
-    if path.cluster is None and not path.is_closed and approval is not None and approval.granted is not None:
-        _taken_up(path, journal, approval.root_id)
+    if path.cluster is not None or path.is_closed:
+        return
+    try:
+        approval = path.toolbox.approval(approval_id)
+        if approval is not None and approval.granted is not None:
+            _taken_up(path, journal, approval.root_id)
+    except UnavailableError:
+        if reads > 1:
+            asyncio.get_running_loop().call_later(_READ_PAUSE_S, go_on, path, journal, approval_id, reads - 1)
 
 
-def _taken_up(path: CallPath, journal: Journal, root_id: str) -> Call | None:
-    root, below = _from_store(path, journal, root_id)
-    return None if root is None else path.resume(root, below)
+def _taken_up(path: CallPath, journal: Journal, root_id: str) -> Call | Request | None:
+    """Take a paused tree as this node's own and go on with it; where nodes share the work, return its root as it goes on."""
+    taken = [(call.request, call.reply) for call in journal.take_paused(root_id) if call.request is not None]
+    try:
+        return _resumed(path, {request.request_id: request for request, _ in taken}, root_id)
+    except UnavailableError:  # nobody would go on with it: it waits as before, for the same answer again
+        now_ms = path.now_ms()
+        journal.append([Paused(request, reply, now_ms) for request, reply in taken if reply is not None])
+        raise
 
 
-def _from_store(path: CallPath, journal: Journal, root_id: str) -> tuple[Request | None, dict[str, Request]]:
-    """Take a paused tree as this node's own: its root as it goes on, and what was open below it."""
-    requests = {call.request_id: call.request for call in journal.take_paused(root_id) if call.request is not None}
+def _resumed(path: CallPath, requests: dict[str, Request], root_id: str) -> Call | Request | None:
     root = requests.pop(root_id, None)
     if root is None:
-        return None, requests
+        return None
     # Waiting for a person does not use up the time the work was given.
     now_ms = path.now_ms()
     if (live := path.sessions.find(root.tenant_id, root.session_id)) is not None:
         path.sessions.use(live, now_ms)  # the answer uses the session, however long it took
-    return replace(root, deadline_at=now_ms + root.deadline_at - root.created_at, created_at=now_ms), requests
+    root = replace(root, deadline_at=now_ms + root.deadline_at - root.created_at, created_at=now_ms)
+    return path.resume(root, requests) if path.cluster is None else root
 
 
 def accept_once(path: CallPath, journal: Journal, call: Call, record: Accepted) -> None:
