@@ -92,6 +92,7 @@ def test_an_approval_three_levels_deep_is_granted_after_kill_9_and_the_tool_runs
     assert (place / "paid.txt").read_text() == "r.1.1#1 7\n"
     assert "Nothing waits" in bank("approvals", "list")
     assert "granted by boss" in bank("approvals", "list", "--all")
+    bank("call", "A0", "GO", "amount=1", "--session", "other", exits=1)  # asks again, in another session
     (approval,) = bank("sessions", "export", "s", "--json")["approvals"]
     assert (approval["tool"], approval["decided_by"]) == ("pay", "boss")
     assert "no approval" in bank("approvals", "deny", "nothing", exits=4)

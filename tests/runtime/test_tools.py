@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from comity import Agent, Context, Node, Status
 from comity.core.agent import DeclarationError
+from comity.core.breaker import Policy
 from comity.core.session import EXPIRED_MS
 from comity.core.tool import Risk, Tool
 from comity.errors import CallerError, RefusedError
@@ -160,6 +161,24 @@ async def test_the_first_answer_stands_and_every_later_one_is_told_so(make_node)
     assert refused.value.code == "APPROVAL_ANSWERED"
     assert (again.data, again.warnings) == ("paid", (refused.value.message,))
     assert len(paid) == 1
+
+
+async def test_a_probe_that_waits_for_a_person_leaves_its_place_to_another(make_node):
+    agent, is_well = Agent("A", tools_allowed={"pay"}), False
+
+    @agent.capability("GO", breaker_policy=Policy(failures_max=1, open_ms=1_000, probes=1))
+    async def go(ctx: Context, asks: bool) -> str:
+        if not is_well:
+            raise ConnectionError
+        return await ctx.use_tool("pay", amount=5) if asks else "well"
+
+    async with make_node([agent], tools=[risky([])]) as node:
+        assert not (await node.call("A", "GO", {"asks": False}, user_id="ann")).ok
+        is_well = True
+        await asyncio.sleep(1)
+        probe = await node.call("A", "GO", {"asks": True}, user_id="ann")
+        assert probe.status is Status.NEEDS_INPUT
+        assert (await node.call("A", "GO", {"asks": False}, user_id="ann")).data == "well"
 
 
 async def test_two_who_answer_at_once_get_one_reply_if_they_agree_and_one_of_them_is_told_if_not(make_node):

@@ -56,7 +56,8 @@ def test_a_node_that_closes_does_not_wait_for_the_watchdogs_next_look():
 
     @agent.capability("GO")
     async def go_on():
-        return 1
+        for _ in range(20):  # other threads have a turn, and the watchdog begins to look
+            await asyncio.to_thread(time.monotonic)
 
     async def go():
         async with Node([agent], lag_ms=4_000 * GIVE_UP_S) as node:
