@@ -53,6 +53,7 @@ Init ==
 ------------------------------------------------------------------------------
 (* Who hands off *)
 
+\* A node that runs a tree again offers its work again: who waits for it then is nothing this specification speaks of.
 Offer(w) ==
   /\ queue[w].state = "none" /\ w \notin over
   /\ queue' = [queue EXCEPT ![w].state = "pending"]

@@ -33,6 +33,7 @@ class Step:
     by: tuple[str, int] | None = None
     after: Work = Work()
     attempts_max: int = 5
+    takes_over: bool = False  # another node runs the tree again that it is part of, and waits for it now
 
 
 class Breach(NamedTuple):
@@ -52,7 +53,8 @@ def of_run(handed: Iterable[tuple[str, str, Any]]) -> list[Step]:
         one, by = event.after, event.by
         state = "accepted" if one.state == "in_progress" else str(one.state)  # the specification makes no difference
         after = Work(state, one.holder, one.fence, one.attempts)
-        steps.append(Step(work, change, None if by is None else (by.name, by.fence), after, one.attempts_max))
+        takes_over = event.before is not None and event.before.made_by != one.made_by
+        steps.append(Step(work, change, None if by is None else (by.name, by.fence), after, one.attempts_max, takes_over))
     return steps
 
 
@@ -93,7 +95,13 @@ def _finishes(states: Iterable[str], end: str) -> Callable[[Work, Step], bool]:
     return lambda before, step: before.state in states and _is_current(before, step) and _ends(before, step, end)
 
 
-# The actions of the specification; `Stutter` is a step that changes nothing it speaks of: a lease renewed, progress told.
+def _is_unchanged(before: Work, step: Step) -> bool:
+    is_known = before.state not in ENDS | {"none"}
+    return step.after == before and is_known and (step.takes_over or (bool(before.holder) and _is_current(before, step)))
+
+
+# The actions of the specification; `Stutter` is a step that changes nothing it speaks of: a lease renewed, progress told,
+# another node that waits for it.
 ACTIONS: dict[str, Callable[[Work, Step], bool]] = {
     "Offer": lambda before, step: before == Work() and step.after == Work("pending"),
     "Reserve": _reserves,
@@ -107,11 +115,11 @@ ACTIONS: dict[str, Callable[[Work, Step], bool]] = {
     "Redeliver": _puts_back,
     "Cancel": lambda before, step: _ends(before, step, "cancelled"),
     "Expire": lambda before, step: _ends(before, step, "timeout"),
-    "Stutter": lambda before, step: step.after == before and bool(before.holder) and _is_current(before, step),
+    "Stutter": _is_unchanged,
 }
 # Which of them may explain a change that the code makes. Whoever comes after the deadline notes that it has passed.
 EXPLAINED: dict[str, tuple[str, ...]] = {
-    "Offer": ("Offer",),
+    "Offer": ("Offer", "Stutter"),
     "Take": ("Accept", "Reserve"),
     "Accept": ("Accept", "Reserve", "Expire"),
     "Renew": ("Stutter",),

@@ -38,6 +38,7 @@ from comity.core.handoff import (
     Event,
     Fail,
     Offer,
+    Outcome,
     Progress,
     Question,
     Release,
@@ -154,6 +155,16 @@ def test_a_handoff_within_a_tree_writes_no_end_of_its_call():
     ended = tried(done(outcome.handoff, accept()), Complete(MINE, RESULT))
     assert ended.handoff.state is State.COMPLETED
     assert ended.records == ()
+
+
+def test_whoever_runs_a_tree_again_becomes_the_maker_of_its_open_handoff():
+    pending = done(None, Offer(replace(made(), settles=False)))
+    again = Offer(replace(made(made_by="next life"), settles=False))
+    for known in (pending, done(pending, accept())):
+        assert tried(known, again) == Outcome(replace(known, made_by="next life"))
+    ended = done(pending, accept(), Complete(MINE, RESULT))
+    assert tried(ended, again).handoff is ended
+    assert tried(offered(), Offer(made(made_by="another"))).handoff.made_by == "maker"  # who may wait for it still
 
 
 # --- taking ---

@@ -309,3 +309,19 @@ class HandoffContract:
             assert len(journal.heard) == 2
 
         run(journal, scenario)
+
+    def test_who_runs_a_tree_again_hears_of_the_end_that_its_handoff_comes_to(self, journal):
+        async def scenario(journal):
+            of_a_tree = replace(made("h", made_by="former"), settles=False)
+            await do(journal, Step(change=Listen("node", ("-",)), now_ms=NOW))
+            await offer(journal, of_a_tree)
+            (taken,) = await take(journal)
+            await offer(journal, replace(of_a_tree, made_by="node"))
+            found = journal.handoffs.get("h")
+            assert (found.made_by, found.state, found.holder, found.fence) == ("node", State.ACCEPTED, ME, taken.fence)
+            assert journal.heard == []  # nobody else needs to know
+            await change(journal, "h", Complete(Holder(ME, taken.fence), Reply.success(1)))
+            await until(lambda: journal.heard)
+            assert journal.heard == [{"!h"}]
+
+        run(journal, scenario)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,13 @@ def test_a_whole_life_is_followed():
     ]  # fmt: skip
 
 
+def test_who_takes_a_handoff_over_to_wait_for_it_leaves_it_as_it_is():
+    kept = Step("h", "Offer", None, LIFE[2].after, takes_over=True)
+    assert follow([*LIFE[:3], kept])[1] is None
+    assert follow([*LIFE[:3], replace(kept, after=LIFE[0].after)])[1] == (3, "Offer")  # taken from its receiver
+    assert follow([*LIFE, replace(kept, after=LIFE[9].after)])[1] == (len(LIFE), "Offer")  # it has ended
+
+
 @pytest.mark.parametrize(
     ("position", "put", "rule"),
     [
@@ -87,7 +95,8 @@ def test_a_step_that_no_action_allows_is_named(position, put, rule):
 
 def test_a_step_more_or_less_in_a_real_trace_never_goes_unnoticed(traces):
     for trace in traces[:2]:
-        moving = [n for n, step in enumerate(trace) if step.change in {"Offer", "Complete", "Fail", "Reject", "Cancel"}]
+        ends = {"Offer", "Complete", "Fail", "Reject", "Cancel"}
+        moving = [n for n, step in enumerate(trace) if step.change in ends and not step.takes_over]
         for position in moving:
             assert follow(trace[:position] + trace[position + 1 :], is_complete=True)[1] is not None
             again = [*trace[: position + 1], trace[position], *trace[position + 1 :]]

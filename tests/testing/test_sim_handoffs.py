@@ -9,13 +9,14 @@ import sys
 
 import pytest
 
-from comity import AsyncHandoffManager, AsyncHandoffReceiver
+from comity import Agent, AsyncHandoffManager, AsyncHandoffReceiver, Context
 from comity.core.handoff import State
 from comity.errors import ComityError
 from comity.runtime.handoff.handoffs import LOOK_AGAIN_S
 from comity.testing import Fault, World
 from comity.testing.errands import MARKS
 from comity.testing.faults import Kind
+from comity.testing.nodes import CrashedError
 from comity.testing.report import MACHINES
 from comity.testing.scenarios import SCENARIOS
 
@@ -157,6 +158,72 @@ def test_who_does_not_hear_a_ring_looks_by_himself_after_a_while():
     assert max(waited) > LOOK_AGAIN_S - 2
     assert max(waited) < LOOK_AGAIN_S + 1
     assert min(waited) < 1  # some hear that something happened, and look
+
+
+def boss():
+    agent = Agent("boss")
+
+    @agent.capability("GO", timeout_ms=100_000)
+    async def go(ctx: Context):
+        return (await ctx.hand_off("o11y", "look", timeout_ms=10_000)).unwrap()
+
+    return agent
+
+
+async def asked(world):
+    """Return a node whose agent waits for a handoff, another that has taken it, and who waits for the agent."""
+    caller, worker = await world.node([boss()]), await world.node([])
+    receiver = AsyncHandoffReceiver("o11y", ["look"], node=worker.node)
+    calling = asyncio.ensure_future(caller.within(caller.node.call("boss", "GO", user_id="u", request_id="r")))
+    await asyncio.sleep(1)  # it is there, and nobody need be told
+    (taken,) = await worker.within(receiver.take())
+    return caller, worker, receiver, taken, calling
+
+
+def test_a_tree_that_is_run_again_hears_at_once_of_the_end_of_its_handoff():
+    async def scenario(world):
+        caller, worker, receiver, taken, calling = await asked(world)
+        world.crash(caller.life)
+        with pytest.raises(CrashedError):
+            await calling
+        await caller.until_up()
+        again = asyncio.ensure_future(caller.within(caller.node.call("boss", "GO", user_id="u", request_id="r")))
+        await asyncio.sleep(1)
+        ended_at = world.loop.time()
+        await worker.within(receiver.complete(taken.id, 7))
+        assert (await again).unwrap() == 7
+        assert world.loop.time() < ended_at + 0.1
+
+    play(scenario)
+
+
+def test_a_result_that_was_stored_in_time_is_delivered_at_the_deadline_though_nobody_was_told():
+    told_at = []
+
+    async def scenario(world):
+        _, worker, receiver, taken, calling = await asked(world)
+        await worker.within(receiver.complete(taken.id, 7))
+        assert (await calling).unwrap() == 7
+        told_at.append(world.loop.time())
+
+    for seed in range(6):
+        assert World(seed, faults=Fault.each(Kind.RING_LOST, probability=1.0)).run(scenario).failure == ""
+    assert 10 <= max(told_at) < 10.1  # the deadline; others heard that something happened
+
+
+def test_what_two_processes_hand_off_under_one_id_at_once_both_hear_the_end_of():
+    async def scenario(world):
+        boss, worker, manager, receiver = await pair(world)
+        another = AsyncHandoffManager(node=worker.node, user_id="u")
+        both = [(boss, manager), (worker, another)]
+        await asyncio.gather(*(one.within(its.create_handoff("o11y", "look", handoff_id="h")) for one, its in both))
+        waiting = [asyncio.ensure_future(one.within(its.await_result("h"))) for one, its in both]
+        (taken,) = await worker.within(receiver.take())
+        await worker.within(receiver.complete(taken.id, 7))
+        assert [one.result for one in await asyncio.gather(*waiting)] == [7, 7]
+        assert world.loop.time() < 1
+
+    play(scenario)
 
 
 def test_what_was_handed_off_in_a_session_that_somebody_wants_forgotten_is_not_missed():

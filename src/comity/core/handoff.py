@@ -129,7 +129,7 @@ class Handoff(Struct, frozen=True, kw_only=True, gc=False):
 
     request: Request
     lane: str  # where it waits: tenant, and agent or capability
-    made_by: str  # the node that hears of its changes
+    made_by: str  # the node that hears of its end
     settles: bool = True  # whether its end is the end of its call; else the call is part of a tree, which ends it
     attempts_max: int = ATTEMPTS_MAX
     state: State = State.PENDING
@@ -373,7 +373,10 @@ def _offer(known: Handoff | None, change: Offer, now_ms: int) -> Outcome:
     handoff, request = change.handoff, change.handoff.request
     if known is not None:
         if is_same(known.request, request):
-            return Outcome(known)
+            # Whoever runs a tree again waits for it now, and its former maker is gone. One outside a tree may have several who
+            # wait, and its maker may be among them.
+            is_taken_over = not known.settles and known.made_by != handoff.made_by and known.state not in ENDED
+            return Outcome(replace(known, made_by=handoff.made_by) if is_taken_over else known)
         return Outcome(
             None, Refused("IDENTITY_REQUEST_ID_REUSED", f"request_id {request.request_id!r} belongs to another request")
         )

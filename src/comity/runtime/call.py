@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from msgspec import Struct
@@ -87,6 +87,7 @@ class Call(Struct, eq=False, gc=False):
     completion_tokens: int = 0
     calls_below: int = 0
     way: Way | None = None  # None where no other node takes part
+    has_answer: Callable[[], bool] | None = None  # of a handoff: whether its end is stored, which was in time
     calls_made: int = 0  # numbers the ids of the calls it makes
     tools_used: int = 0  # and of the tools it uses
     remote: TraceContext | None = None  # the trace its root came with from outside

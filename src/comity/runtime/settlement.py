@@ -70,6 +70,8 @@ class Settlement:
         return self.settle(call, CANCEL, Reply(status=Status.CANCELLED, error=error, data=call.unfinished()))
 
     def _expire(self, call: Call) -> None:
+        if call.has_answer is not None and call.has_answer():
+            return  # who waits for it is on its way here
         if self.cluster is None or not self.cluster.carrier.answered_in_store(call):
             self.settle(call, EXPIRE, _timeout(call))
 
@@ -309,6 +311,8 @@ def _wake(call: Call) -> None:
 
 def _is_overdue(call: Call) -> bool:
     """Whether a result comes too late, though no timer said so: a process that stood still finds results before timers."""
+    if call.has_answer is not None:
+        return not call.has_answer()
     return call.way is None or call.way.fence is not None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -55,6 +56,8 @@ async def _hand_off(path: CallPath, parent: Call, draft: Draft, expected: Expect
         waiting = desk.count_waiting(lane_name, agent.pending_max, desk.now_ms)
         lane = Lane(agent, request.target, desk.journal, waiting, takes=False)
         opened = path.hand_off(replace(arrival, request=request, capability=capability), lane, now_ns, parent)
+        if isinstance(opened, Call):
+            opened.has_answer = partial(desk.has_answer, request.request_id)
     return await (after_a_turn(opened, above.limits.pause_ms(number)) if isinstance(opened, Reply) else path.reply_of(opened))
 
 
@@ -84,7 +87,7 @@ async def done_elsewhere(desk: Handoffs, request: Request) -> Reply:
         try:
             handoff = checked((await desk.perform(desk.step(Offer(handoff), request.request_id))).outcome)
             while not handoff.has_ended:
-                await ear.wait(request.deadline_at)
+                await ear.wait(handoff.request.deadline_at)  # that of its first life, if the tree is run again
                 handoff = desk.queue.get(request.request_id) or handoff
         except asyncio.CancelledError:
             desk.post(desk.step(Cancel("the call it was made for has ended"), request.request_id))

@@ -8,6 +8,7 @@ or, in case a ring was lost with a process that died, half a minute has passed.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
@@ -27,6 +28,7 @@ from comity.core.handoff import (
     Offer,
     Outcome,
     Renew,
+    State,
     is_same,
 )
 from comity.core.handoff_holder import Holder, holder_name
@@ -172,7 +174,8 @@ class Handoffs:
             self._ring(tuple(self._ears))
         elif (refusal := step.outcome.refusal) is not None:
             error = refusal_error(refusal)
-        if error is not None:
+        handoff = step.outcome.handoff if error is None else None
+        if handoff is None or handoff.made_by != self.node_id:  # another node was first: the store is asked
             self._made.pop(step.handoff_id, None)
         if waiter.done():
             return
@@ -213,6 +216,15 @@ class Handoffs:
     def find(self, handoff_id: str) -> Handoff | None:
         """Return a handoff. One that this node made is as it was made until it has ended."""
         return self._made.get(handoff_id) or self.queue.get(handoff_id)
+
+    def has_answer(self, handoff_id: str) -> bool:
+        """Return whether somebody ended a handoff in time; who waits for it here looks again, the ring may have been lost."""
+        with contextlib.suppress(ComityError):  # a store that cannot be read has no answer
+            handoff = self.queue.get(handoff_id)
+            if handoff is not None and handoff.state in ENDED and handoff.state is not State.TIMEOUT:
+                self._ring((f"!{handoff_id}",))
+                return True
+        return False
 
     # --- changing ---
 
