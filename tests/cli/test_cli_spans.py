@@ -201,9 +201,9 @@ def test_an_exporter_can_send_to_the_store(comity, place):
         connection.request("POST", "/v1/traces", body, {"Content-Type": CONTENT_TYPE})
         assert connection.getresponse().status == 200
         connection.close()
-        os.kill(process.pid, signal.SIGINT)
+        os.kill(process.pid, signal.SIGTERM)
         assert process.communicate(timeout=60) == ("", "")
-        assert process.returncode == 130
+        assert process.returncode == 143
     finally:
         process.kill()
         process.communicate()
