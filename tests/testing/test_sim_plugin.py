@@ -20,10 +20,10 @@ from comity.testing.shrink import shrink
 ROOT = Path(__file__).parents[2]
 
 
-def run_pytest(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
+def run_pytest(*arguments: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess:
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COMITY_"))}
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
-    return subprocess.run(command, cwd=ROOT, env=clean | environment, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=cwd, env=clean | environment, capture_output=True, text=True, check=False)
 
 
 def test_a_short_users_test_finds_a_planted_race_and_the_printed_command_repeats_it():
@@ -38,6 +38,22 @@ def test_a_short_users_test_finds_a_planted_race_and_the_printed_command_repeats
     assert again.returncode == 1
     assert "sold what it did not have" in again.stdout
     assert "--comity-faults 'AgentCallNetworkDelay:" in command
+
+
+@pytest.mark.parametrize("processes", [(), ("-n", "1")])
+def test_the_printed_command_runs_where_pytest_was_started_whatever_the_test_is_called(tmp_path, processes):
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    folder = tmp_path / "below"
+    folder.mkdir()
+    (folder / "test_it.py").write_text(
+        "import pytest\nfrom comity.testing import simulate\n"
+        "@pytest.mark.parametrize('name', ['it\\'s :: $HOME', 'b'])\n"
+        "@simulate(seeds=2)\nasync def test_it(world, name): assert name == 'b'\n"
+    )
+    found = run_pytest(*processes, cwd=folder)
+    (command,) = set(re.findall(r"python -m pytest (.*--comity-seed.*)$", found.stdout, re.MULTILINE))
+    again = run_pytest(*shlex.split(command), cwd=folder)
+    assert (again.returncode, "1 failed in" in again.stdout) == (1, True), again.stdout
 
 
 def crashes(count: int):

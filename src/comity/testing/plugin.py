@@ -16,7 +16,7 @@ def pytest_addoption(parser: Any) -> None:
 
 
 def pytest_configure(config: Any) -> None:
-    """Pass on what was asked, to the processes of pytest-xdist as well."""
+    """Pass on what was asked, to the processes of pytest-xdist as well, and where names of tests begin."""
     if config.getoption("comity_faults") is not None and config.getoption("comity_seed") is None:
         import pytest  # noqa: PLC0415  loaded already, by whoever runs this
 
@@ -25,6 +25,7 @@ def pytest_configure(config: Any) -> None:
         value = config.getoption(option)
         if value is not None:
             os.environ[variable] = str(value)
+    os.environ["COMITY_PYTEST_ROOT"] = os.path.relpath(config.rootpath, config.invocation_params.dir)
 
 
 def pytest_unconfigure(config: Any) -> None:
@@ -32,3 +33,4 @@ def pytest_unconfigure(config: Any) -> None:
     for option, variable in (("comity_seed", "COMITY_SEED"), ("comity_faults", "COMITY_FAULTS")):
         if config.getoption(option) is not None:
             os.environ.pop(variable, None)
+    os.environ.pop("COMITY_PYTEST_ROOT", None)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import shlex
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from comity.testing.faults import Fault, Firing, Kind, check_places, parse_schedule, schedule
@@ -18,6 +20,8 @@ LINES_SHOWN: Final = 40
 # What the pytest plugin was told; a seed or a schedule given there replaces what the test says.
 SEED_VARIABLE: Final = "COMITY_SEED"
 FAULTS_VARIABLE: Final = "COMITY_FAULTS"
+# And from where it was started, the way to the folder that its names of tests begin at.
+ROOT_VARIABLE: Final = "COMITY_PYTEST_ROOT"
 
 Test = Callable[..., Awaitable[None]]
 
@@ -95,10 +99,12 @@ def explain(outcome: Outcome, test: Test) -> str:
 
 
 def replay_command(outcome: Outcome, test: Test) -> str:
-    """Return the one command that repeats a run."""
+    """Return the one command that repeats a run where this one was started."""
     running = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
-    name = running or f"{inspect.getsourcefile(test)}::{test.__name__}"
-    return f"python -m pytest '{name}' --comity-seed {outcome.seed} --comity-faults '{schedule(outcome.fired)}'"
+    file, mark, name = (running or f"{inspect.getsourcefile(test)}::{test.__name__}").partition("::")
+    path = os.path.normpath(Path(os.environ.get(ROOT_VARIABLE, ""), file))
+    asked = f"--comity-seed {outcome.seed} --comity-faults '{schedule(outcome.fired)}'"
+    return f"python -m pytest {shlex.quote(path + mark + name)} {asked}"
 
 
 def _hide_world(run: Callable[..., None], test: Test) -> None:
