@@ -32,8 +32,7 @@ def test_a_short_users_test_finds_a_planted_race_and_the_printed_command_repeats
     found = run_pytest(str(test), SHOP_MAY_FAIL="1")
     assert found.returncode == 1
     assert "sold what it did not have" in found.stdout
-    # On a build server pytest prints the message again in its summary: the same command, twice.
-    (command,) = set(re.findall(r"^E? *python -m pytest (.*--comity-seed.*)$", found.stdout, re.MULTILINE))
+    (command,) = re.findall(r"^E? *python -m pytest (.*--comity-seed.*)$", found.stdout, re.MULTILINE)
     again = run_pytest(*shlex.split(command), SHOP_MAY_FAIL="1")
     assert again.returncode == 1
     assert "sold what it did not have" in again.stdout
@@ -51,9 +50,36 @@ def test_the_printed_command_runs_where_pytest_was_started_whatever_the_test_is_
         "@simulate(seeds=2)\nasync def test_it(world, name): assert name == 'b'\n"
     )
     found = run_pytest(*processes, cwd=folder)
-    (command,) = set(re.findall(r"python -m pytest (.*--comity-seed.*)$", found.stdout, re.MULTILINE))
+    (command,) = re.findall(r"python -m pytest (.*--comity-seed.*)$", found.stdout, re.MULTILINE)
     again = run_pytest(*shlex.split(command), cwd=folder)
     assert (again.returncode, "1 failed in" in again.stdout) == (1, True), again.stdout
+
+
+FAILS_IN_THE_TEST = "async def test_it(world):\n    assert world.seed == 9, 'seed\\nis wrong'\n"
+FAILS_IN_THE_SIMULATOR = "async def test_it(world):\n    while True: await __import__('asyncio').sleep(0)\n"
+
+
+@pytest.mark.parametrize(
+    ("test", "first", "summary"),
+    [
+        (FAILS_IN_THE_TEST, "test_it.py:4: in test_it", "AssertionError: seed (seed 0, 0 faults)"),
+        (
+            FAILS_IN_THE_SIMULATOR,
+            "comity.testing.invariants.ViolationError: EveryCallEnds: 99 steps and no end",
+            "EveryCallEnds: ",
+        ),
+    ],
+)
+def test_a_failure_is_told_once_from_the_users_line_on_and_in_one_line_of_the_summary(tmp_path, test, first, summary):
+    (tmp_path / "test_it.py").write_text(f"from comity.testing import simulate\n@simulate(seeds=1, steps_max=99)\n{test}")
+    # On a build server pytest does not shorten the lines of its summary.
+    told = run_pytest("--tb=short", cwd=tmp_path, CI="true").stdout
+    body, _, below = told.partition("short test summary info")
+    assert body[body.index("_ test_it _") :].splitlines()[1].startswith(first)
+    assert told.count("see it again with") == 1
+    assert "All traceback entries are hidden" not in told
+    assert below.splitlines()[1].startswith(f"FAILED test_it.py::test_it - SimulationError: {summary}")
+    assert "1 failed in" in below.splitlines()[2]
 
 
 def crashes(count: int):

@@ -1,9 +1,16 @@
-"""The pytest plugin: `--comity-seed` and `--comity-faults` repeat one run of a simulated test. Loads nothing else."""
+"""The pytest plugin: `--comity-seed` and `--comity-faults` repeat one run of a simulated test, and a failed one is told once.
+
+It loads nothing else of Comity: every run of pytest loads it.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Generator
 from typing import Any
+
+import pytest
 
 
 def pytest_addoption(parser: Any) -> None:
@@ -18,14 +25,26 @@ def pytest_addoption(parser: Any) -> None:
 def pytest_configure(config: Any) -> None:
     """Pass on what was asked, to the processes of pytest-xdist as well, and where names of tests begin."""
     if config.getoption("comity_faults") is not None and config.getoption("comity_seed") is None:
-        import pytest  # noqa: PLC0415  loaded already, by whoever runs this
-
         raise pytest.UsageError("--comity-faults is of one seed; name it with --comity-seed, as the failure printed it")
     for option, variable in (("comity_seed", "COMITY_SEED"), ("comity_faults", "COMITY_FAULTS")):
         value = config.getoption(option)
         if value is not None:
             os.environ[variable] = str(value)
     os.environ["COMITY_PYTEST_ROOT"] = os.path.relpath(config.rootpath, config.invocation_params.dir)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(call: Any) -> Generator[None, Any, Any]:
+    """Tell of a failed simulation once: pytest would repeat the whole message in its summary, and miss the hidden frames."""
+    report = yield
+    seeded = sys.modules.get("comity.testing.seeded")
+    if seeded is not None and call.excinfo is not None and isinstance(call.excinfo.value, seeded.SimulationError):
+        told = report.longrepr
+        if getattr(told, "reprcrash", None) is not None:
+            told.reprcrash.message = f"SimulationError: {call.excinfo.value.summary}"
+        if hasattr(told, "reprtraceback"):
+            told.reprtraceback.extraline = None
+    return report
 
 
 def pytest_unconfigure(config: Any) -> None:

@@ -8,6 +8,7 @@ import os
 import shlex
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Final
 
 from comity.testing.faults import Fault, Firing, Kind, check_places, parse_schedule, schedule
@@ -27,7 +28,11 @@ Test = Callable[..., Awaitable[None]]
 
 
 class SimulationError(AssertionError):
-    """A seed under which a test fails. The message holds the command that repeats it, and what happened."""
+    """A seed under which a test fails. Its message has the command that repeats it and what happened; `summary` is a line."""
+
+    def __init__(self, message: str, *, summary: str) -> None:
+        super().__init__(message)
+        self.summary = summary
 
 
 def simulate(
@@ -70,7 +75,7 @@ def simulate(
                 outcome = play(seed, only)
                 if not outcome.ok:
                     smallest = outcome if only is not None else shrink(outcome, functools.partial(play, seed))
-                    raise SimulationError(explain(smallest, test)) from smallest.error
+                    raise _failure(smallest, test) from smallest.error
             if asked is None and only is None:
                 check_places(faults, places)
 
@@ -78,6 +83,22 @@ def simulate(
         return run
 
     return decorate
+
+
+def _failure(outcome: Outcome, test: Test) -> SimulationError:
+    error = outcome.error
+    if error is not None:
+        error.__traceback__ = _from_users_line(error.__traceback__)
+    what, *_ = outcome.failure.splitlines()
+    summary = f"{what} (seed {outcome.seed}, {len(outcome.fired)} faults)"
+    return SimulationError(explain(outcome, test), summary=summary)
+
+
+def _from_users_line(traceback: TracebackType | None) -> TracebackType | None:
+    """Return the part that begins in the user's own code: how the simulator came there explains nothing."""
+    while traceback is not None and traceback.tb_frame.f_globals.get("__name__", "").partition(".")[0] in {"comity", "asyncio"}:
+        traceback = traceback.tb_next
+    return traceback
 
 
 def explain(outcome: Outcome, test: Test) -> str:
