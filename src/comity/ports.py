@@ -190,6 +190,14 @@ class Journal(Protocol):
         """Whether other nodes may be writing to the same store at this moment."""
         ...
 
+    def visits(self) -> int:
+        """Return a number that is another one once other nodes may have written since it was last asked.
+
+        What a node keeps in memory of sessions and states is then read again. Always the same where nobody else can write, and
+        where nodes pass calls on to each other and read again with each.
+        """
+        ...
+
     def open(self) -> None:
         """Make ready. Raises `UnavailableError` if the store cannot be used."""
         ...

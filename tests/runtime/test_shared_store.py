@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
-from comity import Agent, Node, Reply
+from comity import Agent, Context, Node, Reply
 from comity.engines.sqlite import SqliteJournal
 from death import die
 
@@ -91,3 +93,83 @@ def test_a_node_that_runs_takes_up_what_one_that_died_left_open(tmp_path: Path) 
             assert runs == ["run", "run"]
 
     asyncio.run(main())
+
+
+def clerk() -> Agent:
+    agent = Agent("CLERK")
+
+    @agent.capability("SEND")
+    async def send(to: str) -> str:
+        return f"sent to {to}"
+
+    @agent.capability("LEARN")
+    async def learn(ctx: Context, key: str) -> dict[str, Any]:
+        ctx.session.learn(key, 1)
+        return ctx.session.facts
+
+    @agent.capability("COUNT")
+    async def count(ctx: Context) -> int:
+        ctx.state["count"] = ctx.state.get("count", 0) + 1
+        return ctx.state["count"]
+
+    return agent
+
+
+def in_turn(store: Path, ask: Callable[[Node, int], Coroutine[Any, Any, Reply]]) -> list[Any]:
+    """Ask two nodes of one store in turn, then one that has just come while the first is still there, then that again."""
+
+    async def main() -> list[Any]:
+        replies = []
+        async with Node([clerk()], store=store) as one:
+            async with Node([clerk()], store=store) as two:
+                replies += [await ask((one, two)[number % 2], number) for number in range(4)]
+            async with Node([clerk()], store=store) as visitor:
+                replies.append(await ask(visitor, 4))
+            replies.append(await ask(one, 5))
+        return [reply.unwrap() for reply in replies]
+
+    return asyncio.run(main())
+
+
+def test_what_two_nodes_hide_in_one_session_in_turn_is_given_back_as_it_was(tmp_path: Path) -> None:
+    store = tmp_path / "work.db"
+
+    async def ask(node: Node, number: int) -> Reply:
+        inputs = {"to": f"person{number}@example.com"}
+        return await node.call("CLERK", "SEND", inputs, user_id="u", session_id="s", request_id=f"r{number}")
+
+    expected = [f"sent to person{number}@example.com" for number in range(6)]
+    assert in_turn(store, ask) == expected
+
+    async def repeated() -> list[Any]:
+        async with Node([clerk()], store=store) as node:
+            return [(await ask(node, number)).data for number in range(6)]
+
+    assert asyncio.run(repeated()) == expected
+
+
+def test_what_nodes_learn_in_one_session_in_turn_is_all_known(tmp_path: Path) -> None:
+    async def ask(node: Node, number: int) -> Reply:
+        return await node.call("CLERK", "LEARN", {"key": f"k{number}"}, user_id="u", session_id="s")
+
+    assert in_turn(tmp_path / "work.db", ask)[-1] == {f"k{number}": 1 for number in range(6)}
+
+
+def test_an_agents_state_goes_on_from_node_to_node_in_turn(tmp_path: Path) -> None:
+    async def ask(node: Node, number: int) -> Reply:
+        return await node.call("CLERK", "COUNT", user_id="u")
+
+    assert in_turn(tmp_path / "work.db", ask) == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_session_that_a_visitor_erased_is_not_brought_back(tmp_path: Path) -> None:
+    store = tmp_path / "work.db"
+
+    async def main() -> Any:
+        async with Node([clerk()], store=store) as one:
+            await one.call("CLERK", "LEARN", {"key": "old"}, user_id="u", session_id="s")
+            async with Node([clerk()], store=store) as visitor:
+                await visitor.erase_session("s")
+            return (await one.call("CLERK", "LEARN", {"key": "new"}, user_id="u", session_id="s")).unwrap()
+
+    assert asyncio.run(main()) == {"new": 1}

@@ -53,6 +53,10 @@ class MemoryJournal:
     def open(self) -> None:
         """Nothing to make ready."""
 
+    def visits(self) -> int:
+        """Nobody else writes."""
+        return 0
+
     async def close(self) -> None:
         """Nothing to let go."""
 

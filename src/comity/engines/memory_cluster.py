@@ -27,6 +27,10 @@ class SharedJournal:
     def open(self) -> None:
         """Nothing to make ready."""
 
+    def visits(self) -> int:
+        """Nodes that pass calls on read sessions again with each."""
+        return 0
+
     async def close(self) -> None:
         """Nothing to let go."""
 

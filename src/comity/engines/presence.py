@@ -14,6 +14,7 @@ from typing import Final
 from urllib.parse import quote
 
 GRAIN_NS: Final = 1_000_000_000  # within this a folder's time of change may not show a further change
+TICK_NS: Final = 20_000_000  # nor within this where times are as fine as the kernel's clock
 
 _held: set[int] = set()
 
@@ -75,13 +76,32 @@ def clear(store: Path) -> None:
 
 
 class Company:
-    """Whether other nodes of a store are alive. Looked up again when the folder has changed."""
+    """Whether other nodes of a store are alive, or were meanwhile. Looked up again when the folder has changed."""
 
     def __init__(self, store: Path, own: Path) -> None:
         self._store = store
         self._own = own
         self._looked_at = 0  # the folder's time of change then
         self._others: list[Path] = []
+        self._folder = str(store.parent)
+        self._visits = 0
+        self._asked_at = 0  # ms
+        self._visited_at = 0  # the folder's time of change when this was last asked
+
+    def visits(self) -> int:
+        """Return a number that grows once another node may have written since it was last asked.
+
+        Who enters or leaves changes the folder. Nobody does both and is done within the millisecond in which this was asked.
+        """
+        now_ns = time.time_ns()
+        if self._others or now_ns // 1_000_000 != self._asked_at:
+            self._asked_at = now_ns // 1_000_000
+            changed_at = os.stat(self._folder).st_mtime_ns  # noqa: PTH116  asked with every call in a session
+            if self._others or changed_at != self._visited_at or now_ns - changed_at < TICK_NS:
+                self._visited_at = changed_at
+                self._visits += 1
+                self.is_there()
+        return self._visits
 
     def is_there(self) -> bool:
         """Return whether another lock is held at this moment."""

@@ -79,6 +79,10 @@ class SqliteJournal:
         """Whether another node has this store open."""
         return self._company.is_there()
 
+    def visits(self) -> int:
+        """Return a number that grows once another node may have written since."""
+        return self._company.visits()
+
     # --- opening and closing ---
 
     def open(self) -> None:

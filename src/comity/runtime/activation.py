@@ -35,6 +35,7 @@ class Activation:
         "_saved",
         "_state_data",
         "_version",
+        "_visits",
         "address",
         "agent",
         "holders",
@@ -56,6 +57,7 @@ class Activation:
         self._state_data: dict[str, Any] | None = None
         self._saved = b"{}"
         self._version = 0
+        self._visits = 0  # of other nodes to the store, when the state was loaded
 
     @property
     def is_full(self) -> bool:
@@ -83,6 +85,7 @@ class Activation:
     def data(self) -> dict[str, Any]:
         """The agent's private state, loaded when first looked at."""
         if self._state_data is None:
+            self._visits = self._journal.visits()
             stored = self._journal.load(Document.STATE, self.address)
             if stored is not None:
                 self._version, self._saved = stored
@@ -90,16 +93,25 @@ class Activation:
         assert self._state_data is not None
         return self._state_data
 
+    def look_again(self) -> None:
+        """Forget a state that another node may have saved since, unless it is held, changed or in use here."""
+        is_ours = self._state_data is None or self.token or len(self.holders) > 1
+        if not is_ours and self._visits != self._journal.visits() and self._packed() == self._saved:
+            self._state_data = None
+
     def changes(self) -> tuple[Saved, ...]:
         """Return the record of what changed since it was last saved, if anything did."""
         if self._state_data is None:
             return ()
-        data = pack(self._state_data, path="state", bytes_max=STATE_BYTES_MAX)
+        data = self._packed()
         if data == self._saved:
             return ()
         self._saved = data
         self._version += 1
         return (Saved(Document.STATE, self.address, self._version, data, self.token),)
+
+    def _packed(self) -> bytes:
+        return pack(self._state_data, path="state", bytes_max=STATE_BYTES_MAX)
 
 
 _NOBODY: Mailbox[Call] = Mailbox()  # nobody waits in a lane

@@ -58,7 +58,9 @@ class Context(Struct, eq=False, gc=False):
     @property
     def state(self) -> dict[str, Any]:
         """The agent's private state at this address. What it holds when the call settles is saved with the settlement."""
-        self._call.uses_state = True
+        if not self._call.uses_state:
+            self._call.uses_state = True
+            self._call.seat.look_again()
         return self._call.seat.data
 
     @property

@@ -35,7 +35,7 @@ _C = TypeVar("_C", bound=Change)
 class Live:
     """A session in memory, with its vault."""
 
-    __slots__ = ("noted_at", "session", "used_at", "vault", "vault_saved", "vault_version")
+    __slots__ = ("noted_at", "session", "used_at", "vault", "vault_saved", "vault_version", "visits")
 
     def __init__(self, session: Session, vault: Vault | None = None, vault_version: int = 0, noted_at: int = 0) -> None:
         self.session = session
@@ -44,6 +44,7 @@ class Live:
         self.vault = vault
         self.vault_version = vault_version
         self.vault_saved = 0 if vault is None else len(vault)
+        self.visits = 0  # of other nodes to the store, when this was last compared with it
 
     @property
     def key(self) -> str:
@@ -103,9 +104,15 @@ class Sessions:
         """Return a session if there is one, from memory or the store."""
         key = key_of(tenant_id, session_id)
         live = self._live.get(key)
-        if live is None and (stored := self._journal.load(Document.SESSION, key)) is not None:
-            live = self._remember(Live(_decode(stored[1]), *self._load_vault(key), self._noted_at(key)))
-        return live
+        if live is not None:
+            if self._catch_up(live):
+                return live
+            del self._live[key]
+        visits = self._journal.visits()  # first: what is written from now on is looked for
+        stored = self._journal.load(Document.SESSION, key)
+        if stored is None:
+            return None
+        return self._remember(Live(_decode(stored[1]), *self._load_vault(key), self._noted_at(key)), visits)
 
     def bind(self, request: Request, now_ms: int, *, is_again: bool = False) -> Live | None:
         """Return the session a root names, new if there is none; a call that names none has none until it needs one.
@@ -127,23 +134,39 @@ class Sessions:
 
     def refresh(self, tenant_id: str, session_id: str) -> None:
         """Take over what another node has saved of a session since it was read here."""
-        key = key_of(tenant_id, session_id)
-        live = self._live.get(key)
-        if live is None:
-            return
-        stored = self._journal.load(Document.SESSION, key)
-        if stored is not None and stored[0] > live.session.version + 1:
+        live = self._live.get(key_of(tenant_id, session_id))
+        if live is not None:
+            self._read_again(live)
+
+    def _catch_up(self, live: Live) -> bool:
+        """Take over what another node may have saved since; return whether the session is still there."""
+        visits = self._journal.visits()
+        if live.visits == visits:
+            return True
+        live.visits = visits
+        return self._read_again(live)
+
+    def _read_again(self, live: Live) -> bool:
+        stored = self._journal.load(Document.SESSION, live.key)
+        if stored is None:
+            return not live.is_stored  # else somebody has erased it
+        if stored[0] > live.session.version + 1:
             live.session = _decode(stored[1])
-        vault, version = self._load_vault(key)
-        if vault is not None and version > live.vault_version:
-            live.vault, live.vault_version, live.vault_saved = vault, version, len(vault)
+        vault, version = self._load_vault(live.key)
+        if vault is not None:
+            live.vault_saved, live.vault_version = len(vault), max(version, live.vault_version)
+            if live.vault is None:
+                live.vault = vault
+            else:
+                live.vault.learn(vault)  # and it keeps what was hidden here since
+        return True
 
     def begin(self, tenant_id: str, user_id: str, session_id: str, now_ms: int, parent_id: str = "") -> Live:
         """Make a session and bind it to its user. It is stored once something in it is worth keeping."""
         session = Session(
             id=session_id, tenant_id=tenant_id, user_id=user_id, created_at=now_ms, used_at=now_ms, parent_id=parent_id
         )
-        return self._remember(Live(session))
+        return self._remember(Live(session), self._journal.visits())
 
     def vault(self, live: Live) -> Vault:
         """Return the vault of a session, new if nothing was hidden in it yet."""
@@ -171,6 +194,7 @@ class Sessions:
 
     def change(self, live: Live, change: Change, *, based_on: int) -> None:
         """Apply a change and save it; a conflict is the caller's to resolve."""
+        self._catch_up(live)
         outcome = core.apply(live.session, change, based_on=based_on, now_ms=self._clock.now_ns() // 1_000_000)
         if isinstance(outcome, core.Conflict):
             message = f"{outcome.what} was written at version {outcome.current}; this change was based on {outcome.based_on}"
@@ -204,9 +228,10 @@ class Sessions:
         stored = self._journal.load(Document.VAULT, key)
         if stored is None:
             return None, 0
-        return open_vault(self._cipher, key, stored[1]), stored[0]
+        return open_vault(self._cipher, key, stored[1], self._journal.node_id), stored[0]
 
-    def _remember(self, live: Live) -> Live:
+    def _remember(self, live: Live, visits: int) -> Live:
+        live.visits = visits
         self._live[live.key] = live
         while len(self._live) > LIVE_MAX:
             self._live.popitem(last=False)

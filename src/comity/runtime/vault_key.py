@@ -38,11 +38,11 @@ def seal(cipher: Cipher, key: str, data: bytes) -> bytes:
     return cipher.encrypt(data, f"vault {key}")
 
 
-def open_vault(cipher: Cipher, key: str, sealed: bytes) -> Vault:
-    """Decrypt the vault that is stored under a key."""
+def open_vault(cipher: Cipher, key: str, sealed: bytes, issuer: str = "") -> Vault:
+    """Decrypt the vault that is stored under a key, for an issuer of further tokens or to be read only."""
     tenant_id, _, session_id = key.partition("\x1f")
     what = f"what is hidden in session {session_id} of tenant {tenant_id}"
-    return Vault.from_data(unpack(cipher.decrypt(sealed, f"vault {key}", what)))
+    return Vault.from_data(unpack(cipher.decrypt(sealed, f"vault {key}", what)), issuer)
 
 
 def _opens(cipher: Cipher, key: str, sealed: bytes) -> bool:

@@ -126,6 +126,10 @@ class SimJournal:
         self.read("open")
         self._disk.nodes[self.node_id] = None
 
+    def visits(self) -> int:
+        """Nodes that pass calls on read sessions again with each."""
+        return 0
+
     async def close(self) -> None:
         """Write what is left and leave."""
         self._write_now([*self._in_writing, *self._gathered], None)

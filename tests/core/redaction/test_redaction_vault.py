@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redaction_corpus import PERSONAL_VALUES, new_vault
 
-from comity.core.redaction import DEFAULT_SCANNER, TOKEN, TYPES, Vault, VaultFullError
+from comity.core.redaction import DEFAULT_SCANNER, TOKEN, TYPES, Vault, VaultFullError, restore_json
 from comity.core.redaction import vault as module
 from comity.core.redaction.vault import TOKEN_CHARS_MAX
 
@@ -111,3 +111,20 @@ def test_a_full_vault_says_so_instead_of_letting_values_through(monkeypatch):
     with pytest.raises(VaultFullError):
         vault.token("SSN", "c")
     assert vault.token("SSN", "a") == "[[SSN_1_kqzmtwbf]]"
+
+
+@given(ENTRIES, ENTRIES, ENTRIES)
+def test_two_who_read_one_vault_never_give_one_token_to_two_values_and_can_know_what_the_other_hid(before, here, there):
+    kept = new_vault()
+    for entry in before:
+        kept.token(*entry)
+    ours, theirs = (Vault.from_data(kept.to_data(), issuer) for issuer in ("n1", "n2"))
+    hidden = [(vault.token(*entry), entry[1]) for vault, entries in ((ours, here), (theirs, there)) for entry in entries]
+    ours.learn(theirs)
+    again = Vault.from_data(msgspec.json.decode(msgspec.json.encode(ours.to_data())), "n3")
+    for vault in (ours, again):
+        assert [(token, vault.value(token)) for token, _ in hidden] == hidden
+        assert restore_json(msgspec.json.encode([token for token, _ in hidden]), vault) == msgspec.json.encode(
+            [value for _, value in hidden]
+        )
+        assert len({vault.token(*entry) for entry in [*before, *here, *there]}) == len({*before, *here, *there})

@@ -120,7 +120,7 @@ def restore_value(value: Any, vault: Vault, types: frozenset[str] | None = None)
 
 def restore_json(raw: bytes, vault: Vault, types: frozenset[str] | None = None) -> bytes:
     """Return a JSON document with this vault's tokens turned back."""
-    if vault.tag.encode() not in raw:
+    if not any(tag.encode() in raw for tag in vault.tags):
         return raw
     return _encode(restore_value(_decode(raw), vault, types))
 

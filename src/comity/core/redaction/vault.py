@@ -1,13 +1,15 @@
 """The values hidden in one session, and the tokens that stand for them.
 
 A token reads `[[EMAIL_1_kqzmtwbf]]`: the type, so that a model can write a sentence around it; a number that is the same
-for the same value; and the vault's tag. The tag comes from outside and must be unpredictable: it is what keeps text written
-elsewhere from naming a value of this vault. The form is plain ASCII, needs no escaping in JSON, and holds too few digits in
-a row for any detector.
+for the same value; and a tag of the vault. The tag comes from outside and must be unpredictable: it is what keeps text written
+elsewhere from naming a value of this vault. Each node that reads a stored vault hides under a tag of its own, so that two of
+them never give one token to two values, whatever they know of each other. The form is plain ASCII, needs no escaping in JSON,
+and holds too few digits in a row for any detector.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -47,12 +49,13 @@ class VaultFullError(Exception):
 class Vault:
     """Values to tokens and back, for one session. Not for concurrent use; the session serialises its calls."""
 
-    __slots__ = ("_counts", "_numbers", "_spellings", "_tokens", "_values", "tag")
+    __slots__ = ("_counts", "_numbers", "_spellings", "_tokens", "_values", "tag", "tags")
 
     def __init__(self, tag: str) -> None:
         if not _TAG.fullmatch(tag):
             raise ValueError(f"a vault's tag is 8 to 32 letters a-z, not {tag!r}")
-        self.tag = tag
+        self.tag = tag  # of the tokens made here
+        self.tags = {tag}  # of all it knows
         self._values: dict[str, Value] = {}
         self._tokens: dict[tuple[str, Value], str] = {}
         self._numbers: dict[tuple[str, str], int] = {}
@@ -62,8 +65,7 @@ class Vault:
     @classmethod
     def from_entropy(cls, entropy: bytes) -> Vault:
         """Return an empty vault whose tag is made of random bytes; eight give it sixteen letters."""
-        letters = "".join(chr(97 + (byte >> 4)) + chr(97 + (byte & 15)) for byte in entropy)
-        return cls(letters[:32])
+        return cls(_letters(entropy))
 
     def __len__(self) -> int:
         return len(self._values)
@@ -85,7 +87,7 @@ class Vault:
         if not _TYPE.fullmatch(kind):
             raise ValueError(f"the type of a hidden value is 2 to 24 capitals or underscores, not {kind!r}")
         number = self._numbers.get((kind, _identity(kind, value)), self._counts.get(kind, 0) + 1)
-        return self._add(kind, number, self._spellings.get((kind, number), 0) + 1, value)
+        return self._add(kind, number, self._spellings.get((kind, number), 0) + 1, value, self.tag)
 
     def value(self, token: str) -> Value | None:
         """Return what a token stands for, or None if it is not of this vault."""
@@ -97,25 +99,40 @@ class Vault:
         for token, value in self._values.items():
             match = TOKEN.fullmatch(token)
             assert match is not None
-            entries.append([match[1], int(match[2]), int(match[3] or 1), value])
+            entries.append([match[1], int(match[2]), int(match[3] or 1), value, *([] if match[4] == self.tag else [match[4]])])
         return {"tag": self.tag, "values": entries}
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Vault:
-        """Return the vault that `to_data` described."""
+    def from_data(cls, data: Mapping[str, Any], issuer: str = "") -> Vault:
+        """Return the vault that `to_data` described; with an issuer, one that hides what is new under a tag of its own."""
         vault = cls(data["tag"])
-        for kind, number, spelling, value in data["values"]:
-            vault._add(kind, number, spelling, value)
+        for kind, number, spelling, value, *other in data["values"]:
+            vault._add(kind, number, spelling, value, other[0] if other else vault.tag)
+        if issuer:
+            vault.tag = _letters(hashlib.sha256(f"{vault.tag} {issuer}".encode()).digest()[:8])
         return vault
 
-    def _add(self, kind: str, number: int, spelling: int, value: Value) -> str:
-        token = f"[[{kind}_{number}{f'v{spelling}' if spelling > 1 else ''}_{self.tag}]]"
+    def learn(self, other: Vault) -> None:
+        """Know the tokens of another copy of this vault too."""
+        for token, value in other._values.items():
+            if token not in self._values:
+                match = TOKEN.fullmatch(token)
+                assert match is not None
+                self._add(match[1], int(match[2]), int(match[3] or 1), value, match[4])
+
+    def _add(self, kind: str, number: int, spelling: int, value: Value, tag: str) -> str:
+        token = f"[[{kind}_{number}{f'v{spelling}' if spelling > 1 else ''}_{tag}]]"
+        self.tags.add(tag)
         self._numbers[kind, _identity(kind, value)] = number
         self._counts[kind] = max(number, self._counts.get(kind, 0))
-        self._spellings[kind, number] = spelling
+        self._spellings[kind, number] = max(spelling, self._spellings.get((kind, number), 0))
         self._values[token] = value
         self._tokens[kind, value] = token
         return token
+
+
+def _letters(entropy: bytes) -> str:
+    return "".join(chr(97 + (byte >> 4)) + chr(97 + (byte & 15)) for byte in entropy)[:32]
 
 
 def _identity(kind: str, value: Value) -> str:
