@@ -12,6 +12,8 @@ import pytest
 
 from comity import Node
 from comity.cli import store as store_module
+from comity.engines.span_inbox import overview
+from comity.engines.span_place import spans_path
 
 READERS = [["calls"], ["show", "last"], ["audit", "list"], ["audit", "verify"]]
 
@@ -149,22 +151,46 @@ def unprivileged(comity):
         os.seteuid(0)
 
 
-def test_an_archived_store_beside_which_nothing_can_be_made_is_read(comity, used, place):
-    """Readers of a live store share a file beside it, which SQLite wants to make."""
+@pytest.fixture
+def archive(comity, used, place):
+    """A store and its spans where nothing can be written."""
     fold_log(place)
-    archive = Path(tempfile.mkdtemp(prefix="comity-archive-"))
+    folder = Path(tempfile.mkdtemp(prefix="comity-archive-"))
+    names = ["comity.db", "comity.db.spans"]
+    for name in names:
+        shutil.copy(place / name, folder / name)
+        (folder / name).chmod(0o444)
+    folder.chmod(0o555)
+    for command in (["query", "{}"], ["trace", "last"]):  # loads what only root may read
+        comity(*command)
     try:
-        shutil.copy(place / "comity.db", archive / "comity.db")
-        (archive / "comity.db").chmod(0o444)
-        archive.chmod(0o555)
         with unprivileged(comity):
-            ran = comity("calls", "--json", "--store", str(archive / "comity.db"))
-        assert ran.code == 0, ran.out
-        assert ran.document["calls"][0]["request_id"] == "job-1"
-        assert [path.name for path in archive.iterdir()] == ["comity.db"]
+            yield folder / "comity.db"
+        assert sorted(path.name for path in folder.iterdir()) == names
     finally:
-        archive.chmod(0o755)
-        shutil.rmtree(archive)
+        folder.chmod(0o755)
+        shutil.rmtree(folder)
+
+
+def test_an_archived_store_beside_which_nothing_can_be_made_is_read(comity, archive):
+    """Readers of a live store share a file beside it, which SQLite wants to make."""
+    ran = comity("calls", "--json", "--store", str(archive))
+    assert ran.code == 0, ran.out
+    assert ran.document["calls"][0]["request_id"] == "job-1"
+
+
+@pytest.mark.parametrize("waiting", [True, False])
+def test_the_spans_of_an_archived_store_are_read_whether_or_not_they_wait_in_the_inbox(comity, used, place, waiting, request):
+    if not waiting:
+        assert comity("query", "{}").code == 0  # sorts them in
+    with contextlib.closing(sqlite3.connect("comity.db.spans")) as connection:
+        assert bool(connection.execute("SELECT count(*) FROM span_inbox").fetchone()[0]) is waiting
+    store = str(request.getfixturevalue("archive"))
+    asked = comity("query", "{}", "--json", "--store", store)
+    assert asked.code == 0, asked.err
+    assert len(asked.document["traces"]) == 1
+    assert "invoke_agent BOSS" in comity("trace", "last", "--store", store).out
+    assert bool(overview(spans_path(store))[1]) is waiting
 
 
 def test_a_store_that_may_not_be_read_says_so(comity, used, place):

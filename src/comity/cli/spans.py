@@ -12,6 +12,7 @@ from comity.cli.arguments import a_name
 from comity.cli.exits import CliError, Exit
 from comity.cli.output import Output
 from comity.cli.store import spans_beside
+from comity.errors import UnavailableError
 
 if TYPE_CHECKING:
     from comity.ports import SpanSource
@@ -74,7 +75,11 @@ def open_spans(args: argparse.Namespace) -> Iterator[SpanSource]:
     if not path.is_file():
         hint = "`comity demo` and `comity call` make one; --store or COMITY_STORE names another."
         raise CliError(Exit.NOT_FOUND, f"the store {args.store} has no spans: {path} does not exist", hint=hint)
-    with SpanStore(path) as store:
+    try:
+        opened = SpanStore(path)
+    except UnavailableError:  # on a file system that is mounted to be read, say; what is wrong otherwise is wrong again
+        opened = SpanStore(path, is_archived=True)
+    with opened as store:
         yield store
 
 

@@ -20,8 +20,8 @@ from comity.core.session import Session
 from comity.engines import handoff_tables
 from comity.engines.cipher import key_for
 from comity.engines.span_place import spans_path
-from comity.engines.sqlite import SCHEMA_VERSION, connect, read_call, read_rows, verify_chain
-from comity.engines.tables import calls_of_session
+from comity.engines.sqlite import SCHEMA_VERSION, read_call, read_rows, verify_chain
+from comity.engines.tables import calls_of_session, connect_anywhere
 from comity.runtime.sessions import Live, key_of
 from comity.runtime.tools import Approval
 from comity.runtime.vault_key import TRIED_MAX, open_vault, vault_cipher
@@ -48,7 +48,7 @@ class Store:
             hint = "`comity demo` and `comity call` make one; --store or COMITY_STORE names another."
             raise CliError(Exit.NOT_FOUND, f"the store {path} does not exist", hint=hint)
         with self._reading():
-            self._connection = _open(path)
+            self._connection = connect_anywhere(path)
         try:
             with self._reading():
                 self._check_kind()
@@ -239,19 +239,3 @@ def _damaged(path: Path, why: str) -> CliError:
     elif "unable to open" in why or "readonly" in why:
         hint = "Check the permissions of the file and its directory."
     return CliError(Exit.DAMAGED, f"the store {path} cannot be read: {why}", hint=hint)
-
-
-def _open(path: Path) -> sqlite3.Connection:
-    connection = connect(path, read_only=True)
-    try:
-        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-    except sqlite3.DatabaseError as error:
-        connection.close()
-        if not isinstance(error, sqlite3.OperationalError):
-            raise
-        log = path.with_name(f"{path.name}-wal")
-        if log.exists() and log.stat().st_size:
-            raise
-        # Readers of a live store share a file beside it. Where that cannot be made, as in an archive, nobody writes either.
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
-    return connection

@@ -17,6 +17,7 @@ import msgspec
 from comity.core.span import Span
 from comity.core.telemetry import Ended, Origin, call_span, is_of_session
 from comity.engines import span_rows
+from comity.engines.tables import connect_anywhere
 
 PUT: Final = "INSERT INTO span_inbox (spans, body) VALUES (?, ?)"
 LOSSES: Final = "SELECT why, spans, last_at FROM span_losses ORDER BY why"
@@ -71,7 +72,7 @@ def decode(body: bytes) -> list[Span]:
 
 def overview(path: Path) -> tuple[int, int, list[tuple[str, int, int]]]:
     """Return how many spans a file holds, how many wait in its inbox, and its losses, without changing it."""
-    with contextlib.closing(span_rows.connect(path, read_only=True)) as connection:
+    with contextlib.closing(connect_anywhere(path, span_rows.connect)) as connection:
         kept = connection.execute("SELECT count(*) FROM span_spans").fetchone()[0]
         waiting = connection.execute("SELECT coalesce(sum(spans), 0) FROM span_inbox").fetchone()[0]
         return kept, waiting, connection.execute(LOSSES).fetchall()

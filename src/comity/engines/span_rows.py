@@ -18,7 +18,7 @@ import msgspec
 
 from comity.core.span import INT64_MAX, INT64_MIN, Attributes, Event, Kind, Link, Span, SpanError, Status
 from comity.engines import span_compare
-from comity.engines.tables import BUSY_TIMEOUT_MS, patiently
+from comity.engines.tables import BUSY_TIMEOUT_MS, connect_anywhere, patiently, uri
 
 SCHEMA_VERSION: Final = 1
 CACHE_KIB: Final = 65_536
@@ -109,14 +109,37 @@ _decode_body = msgspec.msgpack.Decoder(_Body).decode
 _decode_resource = msgspec.msgpack.Decoder(_Resource).decode
 
 
-def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+def connect(path: Path, *, read_only: bool = False, is_archived: bool = False) -> sqlite3.Connection:
     """Open the file; a reader cannot write and never blocks the writer."""
-    uri = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+    return _connect(uri(path, read_only=read_only, is_archived=is_archived))
+
+
+def connect_archived(path: Path) -> sqlite3.Connection:
+    """Open a file that cannot be written. If spans wait in its inbox it is a copy, gone when it is closed, to sort them in."""
+    connection = connect_anywhere(path, connect)
+    try:
+        _check_version(connection)
+        if connection.execute("SELECT 1 FROM span_inbox").fetchone() is None:
+            return connection
+        copy = _connect("")
+        connection.backup(copy)
+    except BaseException:
+        connection.close()
+        raise
+    connection.close()
+    return copy
+
+
+def _connect(place: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        uri, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT_MS / 1000, check_same_thread=False, cached_statements=256
+        place, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT_MS / 1000, check_same_thread=False, cached_statements=256
     )
-    connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-    connection.create_function("span_compares", 4, span_compare.compares, deterministic=True)
+    try:
+        connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        connection.create_function("span_compares", 4, span_compare.compares, deterministic=True)
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

@@ -57,19 +57,27 @@ _BY_TRACE = f"SELECT {_SPAN_COLUMNS} FROM span_spans AS s WHERE s.trace = ? ORDE
 
 
 class SpanStore:
-    """Spans in one file, which may also hold other tables: all names here begin with `span_`."""
+    """Spans in one file, which may also hold other tables: all names here begin with `span_`.
 
-    def __init__(self, path: str | Path) -> None:
+    An archived file cannot be written, and is read by one thread.
+    """
+
+    def __init__(self, path: str | Path, *, is_archived: bool = False) -> None:
         self.path = Path(path)
         self._lock = threading.Lock()
         self._local = threading.local()
         self._readers: list[sqlite3.Connection] = []
         self._resources: dict[int, Attributes] = {}
+        self._writer: sqlite3.Connection | None = None
         try:
-            tables.make_file(self.path)
-            self._writer: sqlite3.Connection | None = span_rows.connect(self.path)
-            span_rows.prepare(self._writer)
+            if is_archived:
+                self._writer = self._local.connection = span_rows.connect_archived(self.path)
+            else:
+                tables.make_file(self.path)
+                self._writer = span_rows.connect(self.path)
+                span_rows.prepare(self._writer)
         except (sqlite3.Error, OSError) as error:
+            self.close()
             raise _unavailable(f"cannot open the span store {self.path}: {error}") from error
 
     def __enter__(self) -> Self:

@@ -12,7 +12,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -96,6 +96,12 @@ _decode = msgspec.json.Decoder(StoredCall).decode
 _STANDINGS: Final = frozenset({Accepted, Settled, Paused, Resumed})  # what says where a call stands
 
 
+class Connect(Protocol):
+    """Opens a file."""
+
+    def __call__(self, path: Path, *, read_only: bool, is_archived: bool) -> sqlite3.Connection: ...
+
+
 # --- the file ---
 
 
@@ -117,12 +123,12 @@ def make_file(path: Path) -> None:
             os.close(file)
 
 
-def connect(path: Path, *, read_only: bool = False, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> sqlite3.Connection:
+def connect(
+    path: Path, *, read_only: bool = False, is_archived: bool = False, busy_timeout_ms: int = BUSY_TIMEOUT_MS
+) -> sqlite3.Connection:
     """Open the file; a reader cannot change it."""
-    mode = "ro" if read_only else "rwc"
-    connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
-    )
+    place = uri(path, read_only=read_only, is_archived=is_archived)
+    connection = sqlite3.connect(place, uri=True, isolation_level=None, check_same_thread=False)
     try:
         connection.execute(f"PRAGMA busy_timeout = {busy_timeout_ms}")
         if not read_only:
@@ -132,6 +138,29 @@ def connect(path: Path, *, read_only: bool = False, busy_timeout_ms: int = BUSY_
     except BaseException:
         connection.close()
         raise
+    return connection
+
+
+def uri(path: Path, *, read_only: bool, is_archived: bool) -> str:
+    """Return how SQLite is told to open a file; an archived one is taken for one that nobody can change."""
+    return f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}{'&immutable=1' * is_archived}"
+
+
+def connect_anywhere(path: Path, connect: Connect = connect) -> sqlite3.Connection:
+    """Open a file to read it, be it in use or where nothing can be written."""
+    try:
+        connection = connect(path, read_only=True, is_archived=False)
+        try:
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+        except sqlite3.DatabaseError:
+            connection.close()
+            raise
+    except sqlite3.OperationalError:
+        log = path.with_name(f"{path.name}-wal")
+        if log.exists() and log.stat().st_size:
+            raise
+        # Readers of a live file share one beside it. Where that cannot be made, as in an archive, nobody writes either.
+        return connect(path, read_only=True, is_archived=True)
     return connection
 
 
