@@ -158,7 +158,12 @@ CODES: dict[str, Meaning] = {
     "NODE_UNREACHABLE": Meaning(UnavailableError, True, _IGNORES, "Try later; the node that holds the agent does not answer."),
     "LEASE_STALE": Meaning(UnavailableError, True, _IGNORES, "Ask again; another node has taken the agent over."),
     "CALL_CHANGED": Meaning(UnavailableError, True, _IGNORES, "Ask again; another node has opened or ended the call."),
-    "STORE_UNAVAILABLE": Meaning(UnavailableError, True, _IGNORES, "Check the store's disk; the node stopped accepting."),
+    "STORE_UNAVAILABLE": Meaning(
+        UnavailableError,
+        True,
+        _IGNORES,
+        "See to the store; a node that could not write to it accepts nothing until it is restarted.",
+    ),
     # work handed to whoever takes it
     "HANDOFF_UNKNOWN": Meaning(CallerError, False, _IGNORES, "Name a handoff of yours that exists."),
     "HANDOFF_TAKEN": Meaning(RefusedError, False, _IGNORES, "Leave it; another receiver has it."),

@@ -18,6 +18,7 @@ from comity.core.journal import Document, Record, StoredCall
 from comity.core.lease import Lease
 from comity.core.model import Completion, Prompt
 from comity.core.span import Span
+from comity.errors import UnavailableError
 
 if TYPE_CHECKING:  # loaded where guidance and queries are used
     from comity.core.guidance import Guidance
@@ -181,8 +182,8 @@ class Journal(Protocol):
         ...
 
     @property
-    def failure(self) -> Exception | None:
-        """Why nothing is accepted any more, once that is so."""
+    def failure(self) -> UnavailableError | None:
+        """Why nothing is accepted any more, once that is so: it stays so until the node is restarted."""
         ...
 
     @property

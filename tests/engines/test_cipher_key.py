@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import threading
 from pathlib import Path
 
+import pytest
+
 from comity.engines.cipher import KEY_BYTES, key_for
+from comity.errors import UnavailableError
 
 
 def test_nodes_that_start_together_get_one_whole_key(tmp_path: Path) -> None:
@@ -28,3 +32,11 @@ def test_nodes_that_start_together_get_one_whole_key(tmp_path: Path) -> None:
         assert len(keys[0]) == KEY_BYTES
         assert [path.name for path in store.parent.iterdir()] == ["work.db.key"]
         assert (store.parent / "work.db.key").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("given", ["no base64!", base64.b64encode(b"short").decode()])
+def test_a_key_that_is_none_is_refused_for_good(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv("COMITY_VAULT_KEY", given)
+    with pytest.raises(UnavailableError, match="COMITY_VAULT_KEY") as refused:
+        key_for(None)
+    assert not refused.value.retryable

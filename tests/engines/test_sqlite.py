@@ -156,13 +156,20 @@ def test_the_caller_of_a_node_reads_that_the_store_failed_and_finds_the_rest_aft
         async with Node([agent], journal=SqliteJournal(store, "node")) as node:
             first = await node.call("A", "GO", {"text": "x"}, user_id="u", request_id="first")
             assert first.ok
+            assert node.failure is None
             with full_disk(wal_bytes(store) + 1_000):
                 calls = [node.call("A", "GO", {"text": "x" * 50_000}, user_id="u", request_id=f"lost{n}") for n in range(5)]
                 replies = await asyncio.wait_for(asyncio.gather(*calls), PATIENCE_S)
             for reply in replies:
                 assert (reply.status, reply.error.code) == (Status.ERROR, "STORE_UNAVAILABLE")
+                assert (reply.error.message, reply.error.retryable) == (node.failure.message, False)
+            assert f"{store} could not be written" in node.failure.message
+            assert "restart the node" in node.failure.message
+            assert not node.failure.retryable
             later = await node.call("A", "GO", {"text": "x"}, user_id="u", request_id="later")
             assert (later.status, later.error.code) == (Status.REFUSED, "STORE_UNAVAILABLE")  # not even begun
+
+        assert node.failure.code == "NODE_CLOSED"
 
     asyncio.run(scenario())
     assert reopened(store) == {"first": True}

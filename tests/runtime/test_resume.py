@@ -181,6 +181,8 @@ def test_a_node_whose_store_has_failed_runs_nothing_and_says_so(tmp_path):
             return refused, unknown
 
     refused, unknown = asyncio.run(life())
-    assert (refused.status, refused.error.code, refused.error.retryable) == (Status.REFUSED, "STORE_UNAVAILABLE", True)
+    assert (refused.status, refused.error.code, refused.error.retryable) == (Status.REFUSED, "STORE_UNAVAILABLE", False)
+    assert refused.error.message == "the disk is full"
+    assert "until it is restarted" in refused.error.advice
     assert unknown.status is Status.REFUSED
     assert ran == []

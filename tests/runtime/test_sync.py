@@ -62,6 +62,8 @@ def test_a_twin_that_does_not_run_says_so():
         node.call("A", "GO", user_id="u")
     with node:
         assert node.call("A", "GO", user_id="u").error.code == "ROUTING_UNKNOWN_AGENT"
+        assert node.failure is None
+    assert node.failure.code == "NODE_CLOSED"
     with pytest.raises(UnavailableError, match="NODE_CLOSED"):
         node.session("s")
 

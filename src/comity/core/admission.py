@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from comity.core.agent import ACTIVE, Agent, Capability, Status
-from comity.core.envelope import Request
+from comity.core.envelope import Error, Request
 from comity.core.payload import Problem
 from comity.core.schema import Checked
 
@@ -28,6 +28,18 @@ class Refused(Struct, frozen=True, gc=False):
     retry_after_ms: int | None = None
     problems: tuple[Problem, ...] = ()
     note: str = ""  # for the audit
+    retryable: bool | None = None  # None: as the code says
+
+    @property
+    def error(self) -> Error:
+        """It as the error that its caller reads."""
+        return Error.of(
+            self.code,
+            self.message,
+            retryable=self.retryable,
+            retry_after_ms=self.retry_after_ms,
+            problems=self.problems,
+        )
 
 
 class Caller(Struct, frozen=True, gc=False):

@@ -40,7 +40,7 @@ class Cipher:
             data: bytes = cipher.decrypt_and_verify(sealed[_NONCE_BYTES + _TAG_BYTES :], tag)
         except ValueError:
             message = f"{what} cannot be decrypted: the key is another one, or the store was changed"
-            raise UnavailableError(message, code="STORE_UNAVAILABLE") from None
+            raise _of_no_use(message) from None
         return data
 
     def _gcm(self, nonce: bytes, name: str) -> Any:
@@ -72,9 +72,9 @@ def key_for(store: Path | None, *, may_make: bool = True) -> bytes:
         try:
             key = base64.b64decode(given, validate=True)
         except ValueError:
-            raise UnavailableError("COMITY_VAULT_KEY is not base64", code="STORE_UNAVAILABLE") from None
+            raise _of_no_use("COMITY_VAULT_KEY is not base64") from None
         if len(key) != KEY_BYTES:
-            raise UnavailableError(f"COMITY_VAULT_KEY has {len(key)} bytes, not {KEY_BYTES}", code="STORE_UNAVAILABLE")
+            raise _of_no_use(f"COMITY_VAULT_KEY has {len(key)} bytes, not {KEY_BYTES}")
         return key
     if store is None:
         return os.urandom(KEY_BYTES)
@@ -85,9 +85,7 @@ def key_for(store: Path | None, *, may_make: bool = True) -> bytes:
                 message = (
                     f"the store {store} holds what was hidden under a key, and the key file {path} is not there: put it back"
                 )
-                raise UnavailableError(
-                    f"{message}, or name the key in COMITY_VAULT_KEY", code="STORE_UNAVAILABLE", retryable=False
-                )
+                raise _of_no_use(f"{message}, or name the key in COMITY_VAULT_KEY")
             path.parent.mkdir(parents=True, exist_ok=True)
             _make(path)
         return _read(path)
@@ -117,5 +115,10 @@ def _make(path: Path) -> None:
 def _read(path: Path) -> bytes:
     key = path.read_bytes()
     if len(key) != KEY_BYTES:
-        raise UnavailableError(f"the key file {path} has {len(key)} bytes, not {KEY_BYTES}", code="STORE_UNAVAILABLE")
+        raise _of_no_use(f"the key file {path} has {len(key)} bytes, not {KEY_BYTES}")
     return key
+
+
+def _of_no_use(message: str) -> UnavailableError:
+    """Return what somebody has to put right before it can be tried again."""
+    return UnavailableError(message, code="STORE_UNAVAILABLE", retryable=False)

@@ -30,6 +30,7 @@ from comity.core.journal import (
 )
 from comity.core.limits import MEMORY_AUDIT_ROWS_MAX, SETTLED_KEPT_MAX
 from comity.engines.handoffs import MemoryHandoffs
+from comity.errors import UnavailableError
 from comity.ports import Then
 
 
@@ -38,7 +39,7 @@ class MemoryJournal:
 
     def __init__(self, node_id: str = "memory") -> None:
         self.node_id = node_id
-        self.failure: Exception | None = None  # memory does not fail
+        self.failure: UnavailableError | None = None  # memory does not fail
         self.has_company = False
         self.handoffs = MemoryHandoffs()
         self._unsealed: deque[CallRecord] = deque(maxlen=MEMORY_AUDIT_ROWS_MAX)  # rows are sealed when somebody reads them

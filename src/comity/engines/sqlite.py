@@ -53,7 +53,7 @@ class SqliteJournal:
     def __init__(self, path: str | Path, node_id: str, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
         self.path = Path(path)
         self.node_id = node_id
-        self.failure: Exception | None = None  # why nothing is accepted any more
+        self.failure: UnavailableError | None = None  # why nothing is accepted any more
         self._busy_timeout_ms = busy_timeout_ms
         self._lock_path = presence.lock_path(self.path, node_id)
         self._lock_file: int | None = None
@@ -191,13 +191,13 @@ class SqliteJournal:
         self._is_writing = True
         self._batches.put(batch)
 
-    def _reported(self, thens: list[Then], error: Exception | None, rung: set[str]) -> None:
+    def _reported(self, thens: list[Then], error: UnavailableError | None, rung: set[str]) -> None:
         """Tell everybody who waited for a batch, in order; what came meanwhile is the next one."""
         self._is_writing = False
         self._in_writing = {}
         self._reported_at = self._loop.time()
         if error is not None and error is not self.failure:
-            log.error("%s; nothing more is accepted", error)
+            log.error("nothing more is accepted: %s", error)
             self.failure = error
             thens += self._thens
             self._records, self._thens, self._gathered = [], [], {}
@@ -222,7 +222,7 @@ class SqliteJournal:
     # --- writing, in the writer's thread ---
 
     def _write(self, connection: sqlite3.Connection) -> None:
-        failure: Exception | None = None
+        failure: UnavailableError | None = None
         try:
             for number, (records, thens) in enumerate(iter(self._batches.get, None), 1):
                 own: set[str] = set()  # what this node itself is to hear of
@@ -235,14 +235,15 @@ class SqliteJournal:
             self.handoffs.silence()
             self._post(self._ended.set)
 
-    def _commit(self, connection: sqlite3.Connection, records: list[tables.Written], own: set[str]) -> Exception | None:
+    def _commit(self, connection: sqlite3.Connection, records: list[tables.Written], own: set[str]) -> UnavailableError | None:
         try:
             with self.handoffs.sync_as_needed(connection, records):
                 rings = tables.write_batch(connection, records, self.node_id, self._check_files, self.handoffs.perform)
         except Exception as error:  # noqa: BLE001  the task boundary: a writer that died silently would leave all waiting
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
-            return _unavailable(f"the store {self.path} could not be written: {error}")
+            message = f"the store {self.path} could not be written: {error}; restart the node once the cause is gone"
+            return UnavailableError(message, code="STORE_UNAVAILABLE", retryable=False)
         if rings:
             own |= rings.pop(self.node_id, own)
             if self.handoffs.ring(rings):

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from comity.core import trace_context
 from comity.core.agent import Agent, DeclarationError
-from comity.core.declaration import shown
 from comity.core.envelope import Background, Priority, Reply, Request, is_id
 from comity.core.guardrail import Guardrail
 from comity.core.journal import Document
@@ -42,7 +41,7 @@ from comity.runtime.privacy import Privacy
 from comity.runtime.recorder import Recorder
 from comity.runtime.repetition import take_up
 from comity.runtime.sessions import Sessions, in_clear
-from comity.runtime.tools import Approval, Toolbox
+from comity.runtime.tools import Approval, Toolbox, checked_tools
 from comity.runtime.vault_key import TRIED_MAX, store_key, vault_cipher
 from comity.runtime.watchdog import Lag, Watchdog
 from comity.runtime.workers import Workers, check_guarded
@@ -97,7 +96,7 @@ class Node:
         self._store = store
         self._journal: Journal | None = journal
         self._lag_ms = lag_ms
-        self._tools = _checked_tools(tools)
+        self._tools = checked_tools(tools)
         self._guardrails = tuple(guardrails)
         self._privacy = Privacy() if privacy == "default" else privacy
         self._telemetry = telemetry
@@ -392,6 +391,11 @@ class Node:
     # --- views ---
 
     @property
+    def failure(self) -> UnavailableError | None:
+        """Why the node accepts nothing: it does not run, or its store could not be written. None while it works."""
+        return _not_running() if self._path is None or self._journal is None else self._journal.failure
+
+    @property
     def audit(self) -> Audit:
         """The audit trail."""
         assert self._journal is not None, "the node has not been started"
@@ -448,7 +452,7 @@ class Node:
 
     def _running(self) -> CallPath:
         if self._path is None:
-            raise UnavailableError("the node is not running; use `async with Node(...)`", code="NODE_CLOSED")
+            raise _not_running()
         return self._path
 
     def _resume(self) -> None:
@@ -486,13 +490,8 @@ async def _live(given: str | Path | Guidance | GuidanceSource) -> LiveGuidance:
     return LiveGuidance.of(given) if isinstance(given, Guidance) else await asyncio.to_thread(LiveGuidance.of, given)
 
 
-def _checked_tools(tools: Iterable[Tool]) -> tuple[Tool, ...]:
-    found = tuple(tools) if isinstance(tools, Iterable) else (tools,)
-    for tool in found:
-        if not isinstance(tool, Tool):
-            hint = "make it with Tool(name=…, function=…) or Tool.of(function)"
-            raise DeclarationError(f"tools must be a list of tools; {shown(tool)} is none: {hint}")
-    return found
+def _not_running() -> UnavailableError:
+    return UnavailableError("the node is not running; use `async with Node(...)`", code="NODE_CLOSED")
 
 
 def _rights(tools: Collection[str] | None) -> frozenset[str]:

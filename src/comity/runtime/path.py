@@ -252,7 +252,8 @@ class CallPath:
         if self.is_closed:
             return self.refuse(request, admission.Refused("NODE_CLOSED", "this node is closing"), watcher)
         if self._journal.failure is not None:  # what cannot be recorded must not be begun
-            return self.refuse(request, admission.Refused("STORE_UNAVAILABLE", str(self._journal.failure)), watcher)
+            failed = self.settlement.unrecorded(self._journal.failure)
+            return self.refuse(request, admission.Refused(failed.code, failed.message, retryable=failed.retryable), watcher)
         checked = _NOTHING
         if capability is not None and not arrival.problems:
             try:
@@ -337,7 +338,7 @@ class CallPath:
 
     def refuse(self, request: Request, refusal: admission.Refused, log: events.EventLog | None = None) -> Reply:
         """Refuse a request: one audit row, one reply that says what to do instead, and nothing else."""
-        error = Error.of(refusal.code, refusal.message, retry_after_ms=refusal.retry_after_ms, problems=refusal.problems)
+        error = refusal.error
         reply = Reply(
             status=Status.REFUSED,
             error=error,

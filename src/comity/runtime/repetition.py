@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from comity.core.admission import Refused
 from comity.core.call import CANCEL, PAUSED, SETTLED
-from comity.core.envelope import Error, Reply, Request, Status
+from comity.core.envelope import Reply, Request, Status
 from comity.core.fencing import Terms
 from comity.core.journal import PAUSED_AT, Accepted, Paused, Resumed, fingerprint
 from comity.errors import CallChangedError, UnavailableError
@@ -161,7 +161,6 @@ def _accepted(path: CallPath, call: Call, error: Exception | None) -> None:
         return
     path.place(call, path.now_ms())
     if error is not None:
-        failure = Error.of("STORE_UNAVAILABLE", str(error))
-        withdrawn = Reply(status=Status.ERROR, error=failure)
+        withdrawn = Reply(status=Status.ERROR, error=path.settlement.unrecorded(error))
     if withdrawn is not None:
         path.settlement.settle(call, CANCEL, withdrawn)

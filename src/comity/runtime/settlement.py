@@ -26,7 +26,7 @@ from comity.core.payload import PayloadError
 from comity.core.session import Say
 from comity.core.telemetry import CallEnd
 from comity.errors import Breaker as Effect
-from comity.errors import breaker_effect
+from comity.errors import ComityError, breaker_effect
 from comity.ports import Clock, Journal
 from comity.runtime import events
 from comity.runtime.call import Call
@@ -276,7 +276,7 @@ class Settlement:
     def deliver(self, call: Call, error: Exception | None) -> None:
         """Hand the reply to whoever waits. For a root this comes after the journal has made it durable."""
         if error is not None:
-            failure = Error.of("STORE_UNAVAILABLE", str(error))
+            failure = self.unrecorded(error)
             call.reply = Reply(status=Status.ERROR, error=failure, request_id=call.request.request_id)
         elif (
             call.parent is None
@@ -293,6 +293,11 @@ class Settlement:
             assert call.reply is not None
             call.log.add(events.Kind.SETTLED, self._clock.now_ns() // 1_000_000, call.request, _outline(call.reply))
             call.log.close()
+
+    def unrecorded(self, error: Exception) -> Error:
+        """Return why a call cannot be recorded, as its caller is told. Once the journal has failed, asking again is in vain."""
+        message = error.message if isinstance(error, ComityError) else str(error)
+        return Error.of("STORE_UNAVAILABLE", message, retryable=None if self._journal.failure is None else False)
 
     def shown(self, reply: Reply, request: Request | StoredCall) -> Reply:
         """Return a reply as the session's user may see it: personal data back in its place, no thoughts."""

@@ -113,6 +113,11 @@ class SyncNode:
     erase_session = _awaited(Node.erase_session)
 
     @property
+    def failure(self) -> UnavailableError | None:
+        """Why the node accepts nothing; None while it works."""
+        return self._node.failure
+
+    @property
     def audit(self) -> Audit:
         """The audit trail."""
         return self._node.audit

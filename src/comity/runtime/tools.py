@@ -22,6 +22,7 @@ from comity.core import tool as core
 from comity.core.admission import Refused as Refusal
 from comity.core.agent import DeclarationError
 from comity.core.call import PAUSED, State
+from comity.core.declaration import shown
 from comity.core.envelope import Error, Reply, Request, Status
 from comity.core.failure import told
 from comity.core.journal import PAUSED_AT, Accepted, Document, Late, Saved, Settled
@@ -287,3 +288,13 @@ def _typed(checker: Checker, inputs: dict[str, Any]) -> Any:
     if checked.problems:
         raise PayloadError("INPUT_VALIDATION_FAILED", checked.problems)
     return checked.value
+
+
+def checked_tools(tools: Iterable[Tool]) -> tuple[Tool, ...]:
+    """Return the tools that a node was given. Raises `DeclarationError` where something else is among them."""
+    found = tuple(tools) if isinstance(tools, Iterable) else (tools,)
+    for tool in found:
+        if not isinstance(tool, Tool):
+            hint = "make it with Tool(name=…, function=…) or Tool.of(function)"
+            raise DeclarationError(f"tools must be a list of tools; {shown(tool)} is none: {hint}")
+    return found

@@ -105,7 +105,7 @@ class SimJournal:
 
     def __init__(self, world: World, disk: Disk, life: Life, *, is_clustered: bool = False) -> None:
         self.node_id = f"{life}"
-        self.failure: Exception | None = None
+        self.failure: UnavailableError | None = None
         self._world = world
         self._disk = disk
         self._life = life
@@ -186,7 +186,7 @@ class SimJournal:
         error = None
         for kind, why in ((Kind.STORE_WRITE_FAILED, "input/output error"), (Kind.STORE_FULL, "no space left on device")):
             if self._world.strikes(kind, self._life.name) is not None:
-                error = error or _unavailable(f"the store could not be written: {why}")
+                error = error or write_failed(why)
         if error is None:
             outcomes: Sequence[Exception | None] = self._write_now(batch, None)
         else:
@@ -325,3 +325,8 @@ def _is_of(records: Sequence[Record | Step], request_id: str) -> bool:
 
 def _unavailable(message: str) -> UnavailableError:
     return UnavailableError(message, code="STORE_UNAVAILABLE")
+
+
+def write_failed(why: str) -> UnavailableError:
+    """Return what ends a journal for good."""
+    return UnavailableError(f"the store could not be written: {why}", code="STORE_UNAVAILABLE", retryable=False)

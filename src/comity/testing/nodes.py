@@ -22,7 +22,7 @@ from comity.runtime.node import Node
 from comity.runtime.path import CallPath
 from comity.testing.chance import SimClock, SimIds
 from comity.testing.faults import Kind
-from comity.testing.journal import SimJournal
+from comity.testing.journal import SimJournal, write_failed
 from comity.testing.loop import Life, SimTask
 from comity.testing.network import SimLeases
 
@@ -242,7 +242,7 @@ class SimNode:
     def break_store(self) -> None:
         """Let its journal accept nothing any more, as after a failed write."""
         if self._journal is not None:
-            self._journal.failure = UnavailableError("the store could not be written", code="STORE_UNAVAILABLE")
+            self._journal.failure = write_failed("input/output error")
 
     def breakers(self) -> Mapping[tuple[str, str], Breaker]:
         """Return the breakers of the life that runs."""

@@ -71,7 +71,7 @@ class Handoffs:
         guardrails: tuple[Guardrail, ...],
     ) -> None:
         if not hasattr(journal, "handoffs"):
-            raise UnavailableError("this node's store has no handoff queue", code="STORE_UNAVAILABLE")
+            raise UnavailableError("this node's store has no handoff queue", code="STORE_UNAVAILABLE", retryable=False)
         self.journal: Any = journal
         self.queue: Queue = self.journal.handoffs
         self.node_id = journal.node_id
