@@ -238,6 +238,23 @@ async def test_who_asks_again_and_again_after_every_refusal_waits_longer_and_lon
     assert 100 < refused < 150  # the calls of a whole tree at once, then about one a second until the deadline
 
 
+async def test_closing_a_node_waits_a_while_for_code_that_heeds_no_cancel_and_says_what_it_leaves(make_node, caplog):
+    stubborn, free = Agent("STUBBORN"), asyncio.Event()
+
+    @stubborn.capability("HOLD")
+    async def hold() -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(600)
+        await free.wait()
+
+    async with make_node([stubborn]) as node:
+        handle = node.start_call("STUBBORN", "HOLD", user_id="u", request_id="r1")
+        await asyncio.sleep(1)
+    assert (await handle.reply()).status is Status.CANCELLED
+    assert "left running, 5 s after they were cancelled: r1" in caplog.text
+    free.set()
+
+
 async def test_closing_a_node_ends_every_call_and_leaves_no_task(make_node):
     async def leaf():
         await asyncio.sleep(600)

@@ -48,7 +48,7 @@ from comity.runtime.sessions import Live, Sessions, SessionView
 from comity.runtime.settlement import Settlement, end_leftovers, interrupted
 from comity.runtime.snapshot import snapshot
 from comity.runtime.steps import Steps
-from comity.runtime.tasks import CLOSE_S, after_a_turn, all_ended
+from comity.runtime.tasks import after_a_turn, all_ended
 from comity.runtime.tools import Paused, Toolbox
 from comity.runtime.watchdog import Watchdog
 
@@ -489,7 +489,7 @@ class CallPath:
         tasks = [call.task for call in self.calls.values() if call.task is not None]
         for call in [call for call in self.calls.values() if call.parent is None]:
             self.settlement.cancel(call, "the node is closing")
-        await all_ended(tasks, within_s=CLOSE_S)
+        await all_ended(tasks)
         self.activations.close()
         self.settlement.deadlines.close()
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from typing import Final
 
 from comity.core.envelope import Reply, Status
 from comity.core.failure import ENDINGS
+
+log = logging.getLogger("comity")
 
 # What unwinds foreign code without being its failure.
 PASSES: Final = (asyncio.CancelledError, *ENDINGS)
 CLOSE_S: Final = 5.0  # how long a node that closes waits for what it cancelled
 
 
-async def all_ended(tasks: list[asyncio.Task[None]], *, within_s: float) -> None:
-    """Wait until all have ended, but no longer: one may not heed being cancelled. `asyncio.wait` would go by hash order."""
+async def all_ended(tasks: list[asyncio.Task[None]]) -> None:
+    """Wait until all have ended, but not for ever: one may not heed being cancelled. `asyncio.wait` would go by hash order."""
     left = sum(not task.done() for task in tasks)
     every: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -30,8 +33,10 @@ async def all_ended(tasks: list[asyncio.Task[None]], *, within_s: float) -> None
             task.add_done_callback(one)
     if left:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(within_s):
+            async with asyncio.timeout(CLOSE_S):
                 await every
+    if names := ", ".join(task.get_name() for task in tasks if not task.done()):
+        log.warning("left running, %.0f s after they were cancelled: %s", CLOSE_S, names)
 
 
 async def after_a_turn(reply: Reply, pause_ms: int = 0) -> Reply:

@@ -13,7 +13,7 @@ from comity.core.wire import Answer, Ask, Cancel, Inquire, Message, Moved, Taken
 from comity.errors import UnavailableError
 from comity.runtime.arrival import Arrival
 from comity.runtime.call import Call, Errand, Way
-from comity.runtime.tasks import CLOSE_S, all_ended
+from comity.runtime.tasks import all_ended
 
 if TYPE_CHECKING:
     from comity.runtime.cluster.cluster import Cluster
@@ -90,7 +90,7 @@ class Server:
                 self._cluster.let_go(served.call)
             elif served.task is not None:
                 served.task.cancel()
-        await all_ended(tasks, within_s=CLOSE_S)
+        await all_ended(tasks)
         for task in tasks:
             task.cancel()
 
