@@ -308,7 +308,8 @@ UNUSABLE = {
     "a database of another program": (_another_programs, "another program"),
     "a later schema": (_a_later_schema, f"version {SCHEMA_VERSION + 1}, this program needs version {SCHEMA_VERSION}"),
     "no schema version": (_no_schema_version, "version unknown"),
-    "a folder": (Path.mkdir, "unable to open"),
+    "a folder": (Path.mkdir, "is not a file, so it is no store"),
+    "a pipe": (os.mkfifo, "is not a file, so it is no store"),
 }
 
 

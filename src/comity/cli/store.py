@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-import stat
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,11 +16,12 @@ from comity.core.handoff import Handoff, State
 from comity.core.journal import Document, StoredCall
 from comity.core.redaction import Vault
 from comity.core.session import Session
-from comity.engines import handoff_tables
+from comity.engines import handoff_tables, tables
 from comity.engines.cipher import key_for
 from comity.engines.span_place import spans_path
 from comity.engines.sqlite import SCHEMA_VERSION, read_call, read_rows, verify_chain
 from comity.engines.tables import calls_of_session, connect_anywhere
+from comity.errors import UnavailableError
 from comity.runtime.sessions import Live, key_of
 from comity.runtime.tools import Approval
 from comity.runtime.vault_key import TRIED_MAX, open_vault, vault_cipher
@@ -211,14 +211,11 @@ class Store:
 def is_file(path: Path) -> bool:
     """Return whether there is a file at the path of a store. Anything else that stands there is an error."""
     try:
-        kind = path.stat().st_mode
-    except FileNotFoundError:
-        return False
+        return tables.is_file(path)
     except OSError as error:
         raise _damaged(path, f"unable to open it: {error.strerror}") from None
-    if not stat.S_ISREG(kind):
-        raise CliError(Exit.DAMAGED, f"{path} is not a file, so it is no store", hint=_NAME_IT)
-    return True
+    except UnavailableError as error:
+        raise CliError(Exit.DAMAGED, error.message, hint=_NAME_IT) from None
 
 
 def spans_beside(store: str) -> Path:
