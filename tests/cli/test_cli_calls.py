@@ -131,9 +131,29 @@ def test_a_store_of_another_version_is_exit_5(comity, used, place):
 
 def test_a_store_is_read_while_a_node_works_on_it(comity, hanging):
     process = hanging("now")
-    assert comity("show", "now", "--json").document["calls"][0]["status"] == "open"
+    (call,) = comity("show", "now", "--json").document["calls"]
+    assert (call["status"], call["abandoned"]) == ("open", False)
+    assert not comity("calls", "--json").document["calls"][0]["abandoned"]
+    assert "open call" not in comity("doctor").out
     assert comity("audit", "verify").code == 0
     assert process.poll() is None
+
+
+def test_an_open_call_whose_node_was_killed_is_marked_and_nothing_is_changed(comity, hanging, place):
+    process = hanging("left")
+    process.kill()
+    process.wait()
+    before = sorted(path.name for path in place.iterdir() if path.suffix == ".lock")
+    assert before
+    assert "open (its node is gone)" in comity("calls").out
+    assert comity("calls", "--json").document["calls"][0]["abandoned"]
+    assert "its node is gone" in comity("show", "left").out
+    assert comity("show", "left", "--json").document["calls"][0]["abandoned"]
+    told = [check for check in comity("doctor", "--json").document["checks"] if check["name"] == "calls"]
+    assert [(one["level"], one["detail"].partition(";")[0]) for one in told] == [
+        ("warning", "1 open call without a living node"),
+    ]
+    assert sorted(path.name for path in place.iterdir() if path.suffix == ".lock") == before
 
 
 @contextlib.contextmanager

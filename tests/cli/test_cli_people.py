@@ -77,6 +77,7 @@ def test_an_approval_three_levels_deep_is_granted_after_kill_9_and_the_tool_runs
 
     (asked,) = bank("approvals", "list", "--json")["approvals"]
     assert (asked["id"], asked["tool"], asked["granted"]) == ("r.1.1#1", "pay", None)
+    assert "without a living node" not in bank("doctor")  # it waits for a person
     assert "grant APPROVAL_ID" in bank("approvals", "list")
     told = bank("approvals", "grant", asked["id"], "--app", "bank:agents", exits=2)
     assert "no tool 'pay'" in told

@@ -13,7 +13,7 @@ from comity.cli.exits import Exit
 from comity.cli.listing import Listing
 from comity.cli.output import Output, clean
 from comity.cli.store import Store
-from comity.cli.tree import STYLES
+from comity.cli.tree import ABANDONED, STYLES
 from comity.core.audit import Row
 
 HELP = "list the newest calls in the store"
@@ -29,12 +29,15 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
     """List the calls."""
     with Store(Path(args.store)) as store, out.busy("reading the store"):
         rows = store.calls(args.limit)
+        abandoned = store.abandoned()
     if out.is_json:
-        out.document({"store": str(store.path), "calls": [_document(row) for row in rows]})
+        out.document(
+            {"store": str(store.path), "calls": [_document(row) | {"abandoned": _is_in(row, abandoned)} for row in rows]}
+        )
     elif not rows:
         out.hint(f"The store {store.path} {EMPTY}", style="")
     else:
-        _show(rows, out)
+        _show(rows, abandoned, out)
         option = app.store_option(args.store)
         out.hint(f"\n`comity show REQUEST_ID{option}` draws one; `comity show last{option}` the newest.")
     return Exit.OK
@@ -65,19 +68,26 @@ def _started_at(row: Row) -> int:
     return row.created_at - int(row.duration_ms or 0)
 
 
-def _show(rows: list[Row], out: Output) -> None:
+def _is_in(row: Row, abandoned: set[str]) -> bool:
+    return row.status is None and row.request_id in abandoned  # a refusal under its id is another call
+
+
+def _show(rows: list[Row], abandoned: set[str], out: Output) -> None:
     from rich.text import Text
 
     table = Listing("when", "request id", "status", "ms", "call", whole={"when", "request id", "status", "ms"}, right={"ms"})
     for row in rows:
         status = row.status or "open"
+        style = STYLES.get(status, "")
+        if _is_in(row, abandoned):
+            status, style = f"{status} ({ABANDONED})", "yellow"
         call = Text(clean(f"{row.target} {row.capability}"))
         if row.error_code is not None:
             call.append(f" {clean(row.error_code)}", "red")
         table.add(
             when(_started_at(row)),
             row.request_id,
-            Text(status, STYLES.get(status, "")),
+            Text(status, style),
             "" if row.duration_ms is None or row.kind == "refused" else f"{row.duration_ms:,.1f}",
             call,
         )

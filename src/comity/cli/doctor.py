@@ -173,6 +173,7 @@ def _store(path: Path) -> Iterator[Check]:
         with Store(path) as store:
             verdict = store.verify()
             vaults = store.vaults()
+            abandoned = len(store.abandoned())
     except CliError as error:
         if error.code is Exit.NOT_FOUND:
             yield Check("store", "ok", f"{path} does not exist yet; the first call makes it")
@@ -183,6 +184,11 @@ def _store(path: Path) -> Iterator[Check]:
         yield Check("store", "ok", f"{path}: {verdict.rows:,} audit rows, chain whole")
     else:
         yield Check("store", "failed", f"the audit of {path} is damaged: {verdict.reason}", Exit.DAMAGED)
+    if abandoned:
+        detail = (
+            f"{counted(abandoned, 'open call')} without a living node; the next node that stays on this store takes them up"
+        )
+        yield Check("calls", "warning", f"{detail}. `comity call` and other commands do not.")
     if vaults:
         try:
             store_key(path, vaults)

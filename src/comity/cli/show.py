@@ -25,8 +25,10 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
         root_id = _find(store, args.request_id)
         rows = store.rows(root_id=root_id)
         tree = CallTree.of_rows(rows)
+        abandoned = store.abandoned()
         for root in tree.roots:
             for _, branch in root.walk():
+                branch.is_abandoned = branch.status == "open" and branch.request_id in abandoned
                 stored = store.call(branch.request_id)
                 if stored is not None and stored.reply is not None and branch.status == stored.reply.status:
                     reply = stored.reply

@@ -13,10 +13,10 @@ import msgspec
 from comity.cli.exits import CliError, Exit
 from comity.core.audit import Row, Verdict
 from comity.core.handoff import Handoff, State
-from comity.core.journal import Document, StoredCall
+from comity.core.journal import PAUSED_AT, Document, StoredCall
 from comity.core.redaction import Vault
 from comity.core.session import Session
-from comity.engines import handoff_tables, tables
+from comity.engines import handoff_tables, presence, tables
 from comity.engines.cipher import key_for
 from comity.engines.span_place import spans_path
 from comity.engines.sqlite import SCHEMA_VERSION, read_call, read_rows, verify_chain
@@ -109,6 +109,16 @@ class Store:
         """Return what is stored of an accepted call."""
         with self._reading():
             return read_call(self._connection, request_id)
+
+    def abandoned(self) -> set[str]:
+        """Return the ids of open calls whose node is gone; the next node that stays takes them up."""
+        with self._reading():
+            owners = [
+                name for (name,) in self._connection.execute("SELECT DISTINCT open_at FROM calls WHERE open_at IS NOT NULL")
+            ]
+            gone = [one for one in owners if one != PAUSED_AT and not presence.looks_held(presence.lock_path(self.path, one))]
+            query = f"SELECT request_id FROM calls WHERE open_at IN ({','.join('?' * len(gone))})"  # noqa: S608
+            return {str(request_id) for (request_id,) in self._connection.execute(query, gone)}
 
     def calls_of(self, tenant_id: str, session_id: str) -> list[StoredCall]:
         """Return the calls of a session, those that were handed off aside."""

@@ -29,6 +29,7 @@ STYLES: Final = {
     "running": "cyan",
     "open": "cyan",
 }
+ABANDONED: Final = "its node is gone"
 # What one level of the tree takes of the line.
 _GUIDE_CHARS: Final = 4
 _NOTE_CHARS_MAX: Final = 80
@@ -49,6 +50,7 @@ class Branch:
     note: str = ""
     degraded: bool = False
     is_late: bool = False
+    is_abandoned: bool = False
     children: list[Branch] = field(default_factory=list)
 
     def document(self) -> dict[str, Any]:
@@ -64,6 +66,7 @@ class Branch:
             "tokens": self.tokens,
             "degraded": self.degraded,
             "late": self.is_late,
+            "abandoned": self.is_abandoned,
             "note": self.note or None,
             "children": [child.document() for child in self.children],
         }
@@ -165,6 +168,8 @@ def _label(branch: Branch, width: int, begin: int, now_ms: int | None, *, is_mar
     text.append(f"{f'+{max(branch.started_at - begin, 0)}':>7} ms {_milliseconds(duration):>10}", "dim")
     if branch.degraded:
         text.append("  degraded", "yellow")
+    if branch.is_abandoned:
+        text.append(f"  {ABANDONED}", "yellow")
     note = clean(branch.note)
     if is_open and note:
         text.append(f"  {note}", "italic")

@@ -46,6 +46,14 @@ def leave(path: Path, file: int) -> None:
 
 def is_held(path: Path) -> bool:
     """Return whether a living process holds the lock; a lock file that nobody holds is removed."""
+    if looks_held(path):
+        return True
+    path.unlink(missing_ok=True)
+    return False
+
+
+def looks_held(path: Path) -> bool:
+    """Return whether a living process holds the lock, and change nothing."""
     try:
         file = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -56,11 +64,9 @@ def is_held(path: Path) -> bool:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two who look at once do not take each other for the owner
     except BlockingIOError:
         return True
-    else:
-        path.unlink(missing_ok=True)
-        return False
     finally:
         os.close(file)
+    return False
 
 
 def locks(store: Path) -> list[Path]:
