@@ -186,3 +186,27 @@ def test_a_node_whose_store_has_failed_runs_nothing_and_says_so(tmp_path):
     assert "until it is restarted" in refused.error.advice
     assert unknown.status is Status.REFUSED
     assert ran == []
+
+
+def test_what_a_user_said_stands_once_in_the_conversation_though_the_call_is_run_again(tmp_path):
+    store = tmp_path / "work.db"
+
+    async def life(gate: asyncio.Event, *, dies: bool):
+        runs: list[str] = []
+        node = Node(agents(runs, gate), store=store)
+        await node.start()
+        asked = {"user_id": "u", "session_id": "s", "message": "mail ann@example.com", "request_id": "r"}
+        handle = node.start_call("SLOW", "WAIT", **asked)
+        while not runs:
+            await asyncio.sleep(0)
+        if dies:
+            return await die(node)
+        assert (await handle.reply()).ok
+        roles = [turn.role for turn in node.session("s").turns]
+        await node.close()
+        return roles
+
+    asyncio.run(life(asyncio.Event(), dies=True))
+    gate = asyncio.Event()
+    gate.set()
+    assert asyncio.run(life(gate, dies=False)) == ["user"]

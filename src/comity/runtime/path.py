@@ -390,7 +390,7 @@ class CallPath:
         if call.live is not None and parent is None:
             self.sessions.use(call.live, now_ms)
             if request.message and request.parent_id is None and (call.way is None or call.way.fence is not None):
-                self.session_of(call).say(request.message, role="user")  # hides it, though the callee may see it in clear
+                self.session_of(call).hear(request.message, is_again=call.leftovers is not None)
         self.settlement.deadlines.add(call)
         call.state = QUEUED
         if call.log is not None:

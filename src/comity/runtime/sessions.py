@@ -322,6 +322,12 @@ class SessionView:
         """Add a turn to the conversation."""
         self._change(core.Say(role or self._agent, text))
 
+    def hear(self, message: str, *, is_again: bool) -> None:
+        """Add what the user said, hidden though the callee may see it in clear; for a call run again, if it is not there."""
+        said = self._hidden(core.Say("user", message))
+        if not is_again or all((turn.role, turn.text) != (said.role, said.text) for turn in self._live.session.turns):
+            self._change(said)
+
     def learn(self, key: str, value: Any, *, source: str = "", confidence: float = 1.0) -> None:
         """Note a fact. Raises `CallerError` SESSION_CONFLICT if another agent wrote it since this agent looked."""
         self._change(core.Learn(key, _plain(value), source or self._agent, confidence))
