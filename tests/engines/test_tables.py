@@ -11,7 +11,8 @@ from journal_records import accepted, run, settled, written
 
 from comity.core.journal import Document, Saved
 from comity.engines.sqlite import SqliteJournal
-from comity.engines.tables import connect, make_file, prepare, verify_chain, write_batch
+from comity.engines.store_file import make_file
+from comity.engines.tables import connect, prepare, verify_chain, write_batch
 from comity.errors import UnavailableError
 
 SECRET = "a word between us"

@@ -16,7 +16,7 @@ from comity.core.handoff import Handoff, State
 from comity.core.journal import PAUSED_AT, Document, StoredCall
 from comity.core.redaction import Vault
 from comity.core.session import Session
-from comity.engines import handoff_tables, presence, tables
+from comity.engines import handoff_tables, presence, store_file
 from comity.engines.cipher import key_for
 from comity.engines.span_place import spans_path
 from comity.engines.sqlite import SCHEMA_VERSION, read_call, read_rows, verify_chain
@@ -221,7 +221,7 @@ class Store:
 def is_file(path: Path) -> bool:
     """Return whether there is a file at the path of a store. Anything else that stands there is an error."""
     try:
-        return tables.is_file(path)
+        return store_file.is_file(path)
     except OSError as error:
         raise _damaged(path, f"unable to open it: {error.strerror}") from None
     except UnavailableError as error:

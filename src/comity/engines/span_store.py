@@ -26,7 +26,7 @@ from comity.core.query.conditions import Condition
 from comity.core.query.search import LIMIT_DEFAULT, SPANS_PER_SPANSET_DEFAULT, searchable
 from comity.core.span import Attributes, Span, SpanError
 from comity.core.telemetry import Ended, Origin
-from comity.engines import span_inbox, span_rows, tables
+from comity.engines import span_inbox, span_rows, store_file
 from comity.engines.span_plan import Lookup, Pair, RowCondition, choose, lookups, row_condition
 from comity.engines.span_rows import KEY_OF_NAME, KEY_OF_TRACE, clamp
 from comity.errors import UnavailableError
@@ -73,7 +73,7 @@ class SpanStore:
             if is_archived:
                 self._writer = self._local.connection = span_rows.connect_archived(self.path)
             else:
-                tables.make_file(self.path)
+                store_file.make_file(self.path)
                 self._writer = span_rows.connect(self.path)
                 span_rows.prepare(self._writer)
         except (sqlite3.Error, OSError) as error:

@@ -27,7 +27,7 @@ from comity.core.envelope import Request
 from comity.core.fencing import Terms
 from comity.core.handoff_queue import Step
 from comity.core.journal import PAUSED_AT, Accepted, Document, Paused, Record, Saved, Settled, StoredCall
-from comity.engines import handoff_tables, presence, tables
+from comity.engines import handoff_tables, presence, store_file, tables
 from comity.engines.handoffs import SqliteHandoffs
 from comity.engines.tables import BUSY_TIMEOUT_MS, SCHEMA_VERSION, connect, read_call, read_rows, verify_chain
 from comity.errors import UnavailableError
@@ -89,7 +89,7 @@ class SqliteJournal:
         """Create or check the file and start the writer."""
         with contextlib.ExitStack() as undo:
             try:
-                tables.make_file(self.path)
+                store_file.make_file(self.path)
                 writer = undo.enter_context(contextlib.closing(connect(self.path, busy_timeout_ms=self._busy_timeout_ms)))
                 tables.prepare(writer)
                 reader = connect(self.path, read_only=True, busy_timeout_ms=self._busy_timeout_ms)

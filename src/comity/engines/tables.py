@@ -7,9 +7,7 @@ any number of processes may write.
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
-import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -41,7 +39,6 @@ from comity.core.journal import (
 )
 from comity.engines import bulk, handoff_tables
 from comity.engines.bells import Rings
-from comity.errors import UnavailableError
 from comity.ports import Then
 
 SCHEMA_VERSION: Final = 1
@@ -105,37 +102,6 @@ class Connect(Protocol):
 
 
 # --- the file ---
-
-
-def is_file(path: Path) -> bool:
-    """Return whether there is a file at the path of a store. Raises `UnavailableError` if something else stands there."""
-    try:
-        kind = path.stat().st_mode
-    except FileNotFoundError:
-        return False
-    if not stat.S_ISREG(kind):
-        raise UnavailableError(f"{path} is not a file, so it is no store", code="STORE_UNAVAILABLE", retryable=False)
-    return True
-
-
-def make_file(path: Path) -> None:
-    """Create the file and its folders if they are missing, such that they survive a loss of power.
-
-    Calls carry what users wrote, so the file is its owner's alone; SQLite gives the files it adds the same mode. A file that
-    exists is not touched: closing it here would drop the locks of another journal of this process.
-    """
-    if is_file(path):
-        return
-    missing = [folder for folder in path.absolute().parents if not folder.exists()]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    for folder in missing:
-        file = os.open(folder.parent, os.O_RDONLY)
-        try:
-            os.fsync(file)
-        finally:
-            os.close(file)
 
 
 def connect(
