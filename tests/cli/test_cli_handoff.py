@@ -69,6 +69,16 @@ def test_what_failed_or_timed_out_is_among_the_dead_letters_with_its_reason(comi
     assert [one["id"] for one in comity("handoff", "list", "--state", "pending", "--json").document["handoffs"]] == ["open"]
 
 
+def test_what_is_for_any_agent_says_so_and_names_its_capability_once(comity, place):
+    told = [comity("handoff", "create", "investigate", "--task", "Find it", "--id", "h-2").out]
+    told += [comity(*words).out for words in (("handoff", "list"), ("handoff", "show", "h-2"))]
+    assert all("any agent" in one for one in told)
+    told += [comity(*words).out for words in (("calls",), ("audit", "list"), ("show", "h-2"))]
+    for one in told:
+        assert "investigate" in one
+        assert "investigate investigate" not in " ".join(one.split())
+
+
 def test_only_its_user_withdraws_a_handoff(comity, made):
     assert comity("handoff", "cancel", made, "--user", "eve").code == 4
     assert comity("handoff", "cancel", made, "--reason", "done by hand", "--json").document["reason"] == "done by hand"

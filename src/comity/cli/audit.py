@@ -11,7 +11,7 @@ from comity.cli.exits import CliError, Exit
 from comity.cli.listing import Listing
 from comity.cli.output import Output, clean
 from comity.cli.store import Store
-from comity.cli.tree import STYLES
+from comity.cli.tree import STYLES, called
 from comity.core.audit import Row, Verdict
 
 HELP = "list the audit rows, or check that none was changed, removed or reordered"
@@ -69,7 +69,7 @@ def _show(rows: list[Row], out: Output) -> None:
 
     table = Listing("row", "when", "kind", "request id", "call", whole={"row", "when", "kind", "request id"}, right={"row"})
     for row in rows:
-        call = Text(clean(f"{row.origin or 'user'} → {row.target} {row.capability}"))
+        call = Text(clean(f"{row.origin or 'user'} → {called(row.target, row.capability)}"))
         # A refused row says so in its kind; the other outcomes are worth a word.
         words = (row.error_code,) if row.kind == "refused" else (row.status, row.error_code)
         call.append("".join(f" {clean(word)}" for word in words if word), STYLES.get(row.status or "", ""))

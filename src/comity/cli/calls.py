@@ -13,7 +13,7 @@ from comity.cli.exits import Exit
 from comity.cli.listing import Listing
 from comity.cli.output import Output, clean
 from comity.cli.store import Store
-from comity.cli.tree import ABANDONED, STYLES
+from comity.cli.tree import ABANDONED, STYLES, called
 from comity.core.audit import Row
 
 HELP = "list the newest calls in the store"
@@ -81,7 +81,7 @@ def _show(rows: list[Row], abandoned: set[str], out: Output) -> None:
         style = STYLES.get(status, "")
         if _is_in(row, abandoned):
             status, style = f"{status} ({ABANDONED})", "yellow"
-        call = Text(clean(f"{row.target} {row.capability}"))
+        call = Text(clean(called(row.target, row.capability)))
         if row.error_code is not None:
             call.append(f" {clean(row.error_code)}", "red")
         table.add(

@@ -284,7 +284,7 @@ async def _receiver(args: argparse.Namespace) -> AsyncIterator[AsyncHandoffRecei
     if handoff.has_ended:
         raise CliError(Exit.REFUSED, f"{handoff.id} has ended: {handoff.state}", hint=f"`comity handoff show {handoff.id}`")
     agent = args.agent or handoff.to_agent.partition("/")[0]
-    capabilities = [handoff.capability_id] if handoff.to_agent == handoff.capability_id else []
+    capabilities = [handoff.capability_id] if _is_for_anybody(handoff) else []
     async with _node(args) as node:
         receiver = AsyncHandoffReceiver(agent, capabilities, node=node, tenant_id=handoff.request.tenant_id, keeps=True)
         await receiver.desk()
@@ -318,7 +318,7 @@ def _list(args: argparse.Namespace, out: Output) -> Exit:
         for one in handoffs:
             what = one.reason or f"{one.capability_id} {one.task}"
             state = Text(str(one.state), STYLES[one.state])
-            table.add(when(one.request.created_at), one.id, state, str(one.request.priority), one.to_agent, what)
+            table.add(when(one.request.created_at), one.id, state, str(one.request.priority), _whom(one), what)
         table.show(out)
     return Exit.OK
 
@@ -335,7 +335,7 @@ def _show(args: argparse.Namespace, out: Output) -> Exit:
         "id": handoff.id,
         "task": handoff.task,
         "capability": handoff.capability_id,
-        "to": handoff.to_agent,
+        "to": _whom(handoff),
         "from": handoff.from_agent or f"user {handoff.request.user_id}",
         "priority": str(handoff.request.priority),
         "created": when(handoff.request.created_at),
@@ -406,4 +406,13 @@ def _line(handoff: Handoff) -> Any:
 
     line = Text(str(handoff.state), STYLES[handoff.state])
     what = handoff.reason or handoff.task
-    return line.append(clean(f"  {handoff.id}  {handoff.to_agent} {handoff.capability_id}  {what}"))
+    return line.append(clean(f"  {handoff.id}  {_whom(handoff)} {handoff.capability_id}  {what}"))
+
+
+def _whom(handoff: Handoff) -> str:
+    """Say whom a handoff is for."""
+    return "any agent" if _is_for_anybody(handoff) else handoff.to_agent
+
+
+def _is_for_anybody(handoff: Handoff) -> bool:
+    return handoff.to_agent == handoff.capability_id

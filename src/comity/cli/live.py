@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from comity import CallHandle, Reply
 from comity.cli.output import clean
-from comity.cli.tree import CallTree, short
+from comity.cli.tree import CallTree, called, short
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,13 +42,14 @@ async def follow(handle: CallHandle, console: Console, *, stays: bool) -> Reply:
 
 def _line(event: Event, at_ms: int) -> str:
     """Return one event as a line; a call's waiting in line is not worth one."""
-    what = f"{at_ms:>6} ms  {event.target} {event.capability}  {event.kind}"
+    call = f"{at_ms:>6} ms  {called(event.target, event.capability)}"
+    what = f"{call}  {event.kind}"
     match event.kind:
         case "queued":
             return ""
         case "settled":
             code = f" {event.data['code']}" if event.data["code"] else ""
-            return clean(f"{at_ms:>6} ms  {event.target} {event.capability}  {event.data['status']}{code}")
+            return clean(f"{call}  {event.data['status']}{code}")
         case "refused":
             return clean(f"{what} {event.data['code']}: {event.data['message']}")
         case "progress" | "text":

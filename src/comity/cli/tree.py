@@ -182,8 +182,13 @@ def _label(branch: Branch, width: int, begin: int, now_ms: int | None, *, is_mar
     return text
 
 
+def called(target: str, capability: str) -> str:
+    """Return what was called in words; a handoff for any agent has nothing but a capability, which stands for its target."""
+    return capability if target == capability else f"{target} {capability}"
+
+
 def _name(branch: Branch) -> str:
-    return clean(f"{branch.target} {branch.capability}")
+    return clean(called(branch.target, branch.capability))
 
 
 def _milliseconds(value: float | None) -> str:
