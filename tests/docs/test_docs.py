@@ -14,12 +14,32 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 RUNNABLE = [ROOT / "README.md", *(ROOT / "docs" / name for name in ("guide.md", "handoffs.md", "models.md", "tracing.md"))]
 
 
+def blocks_of(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
 @pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.name)
 def test_every_python_example_runs(page, tmp_path):
-    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    blocks = blocks_of(page)
     assert blocks
     ran = subprocess.run([sys.executable, "-c", "\n".join(blocks)], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
+
+
+# Examples are written as users write them: types where they help, and one `main` after the other on a page.
+MYPY = (
+    "# mypy: check-untyped-defs, allow-untyped-defs, allow-untyped-calls, allow-incomplete-defs, allow-any-generics\n"
+    '# mypy: disable-error-code="no-redef,no-any-return"\n'
+)
+
+
+def test_every_python_example_has_the_types_it_shows(tmp_path):
+    for page in (*RUNNABLE, ROOT / "docs" / "testing.md"):
+        (tmp_path / f"{page.stem}_page.py").write_text(MYPY + "\n".join(blocks_of(page)))
+    # With the settings of the package, and so with what is known of it already.
+    command = [sys.executable, "-m", "mypy", *map(str, tmp_path.iterdir())]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout
 
 
 def test_the_drawn_pages_are_what_the_code_says():

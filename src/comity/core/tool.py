@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
@@ -34,7 +34,7 @@ class Tool(Struct, frozen=True, kw_only=True):
 
     name: str
     function: Callable[..., Any]
-    risk: Risk = Risk.LOW
+    risk: Risk | Literal["low", "medium", "high"] = Risk.LOW
     description: str = ""
     idempotent: bool = False  # may be run again when nobody knows whether it happened
     takes_key: bool = False  # wants `idempotency_key`, the same for every attempt

@@ -12,6 +12,7 @@ from comity.core.fencing import Terms
 from comity.core.journal import Document, Record, StoredCall
 from comity.core.lease import LEASE_MS, Grant, Lease
 from comity.engines.memory import MemoryJournal
+from comity.errors import UnavailableError
 from comity.ports import Clock, Receive, Then
 
 
@@ -20,7 +21,7 @@ class SharedJournal:
 
     def __init__(self, shared: MemoryJournal, node_id: str) -> None:
         self.node_id = node_id
-        self.failure: Exception | None = None  # memory does not fail
+        self.failure: UnavailableError | None = None  # memory does not fail
         self.has_company = True
         self._shared = shared
 
