@@ -226,6 +226,26 @@ def test_what_two_processes_hand_off_under_one_id_at_once_both_hear_the_end_of()
     play(scenario)
 
 
+def test_several_who_begin_to_wait_together_for_what_another_process_made_all_hear_of_its_end():
+    waited = []
+
+    async def scenario(world):
+        boss, _, manager, _ = await pair(world)
+        other = await world.node([])
+        await boss.within(manager.create_handoff("o11y", "look", handoff_id="h"))
+        await other.within(AsyncHandoffManager(node=other.node, user_id="u").get_handoff_status("h"))
+        ending = asyncio.ensure_future(boss.within(manager.cancel("h")))
+        several = [AsyncHandoffManager(node=other.node, user_id="u") for _ in range(3)]
+        ended = await asyncio.gather(*(other.within(one.await_result("h")) for one in several))
+        assert {one.state for one in ended} == {State.CANCELLED}
+        waited.append(world.loop.time())
+        await ending
+
+    for seed in range(10):
+        assert World(seed).run(scenario).failure == ""
+    assert max(waited) < 1
+
+
 def test_what_was_handed_off_in_a_session_that_somebody_wants_forgotten_is_not_missed():
     async def scenario(world):
         node = await world.node([])

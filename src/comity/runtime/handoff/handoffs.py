@@ -87,6 +87,7 @@ class Handoffs:
         self._made: OrderedDict[str, Handoff] = OrderedDict()  # by this node, the newest; up to date once they have ended
         self._waiting: dict[str, tuple[int, int]] = {}  # in each lane: how many at most, and when that was counted
         self._lanes: dict[str, int] = {}  # to how many receivers each matters
+        self._listening = 0  # how often that is being written down, and so not heard yet
         self._coming: dict[str, int] = {}  # into each lane: how many this node offers just now
         self._held: dict[str, tuple[Holder, int, Lost]] = {}  # handoff to holder, lease in ms, whom to tell that it is lost
         self._receivers = 0
@@ -294,8 +295,13 @@ class Handoffs:
             self._lanes[lane] = self._lanes.get(lane, 0) + step
             if not self._lanes[lane]:
                 del self._lanes[lane]
-        if tuple(self._lanes) != before:
+        if tuple(self._lanes) == before and not self._listening:
+            return
+        self._listening += 1
+        try:
             await self.perform(self.step(Listen(self.node_id, ("-", *self._lanes))))
+        finally:
+            self._listening -= 1
 
     def _hear(self, topics: set[str] | None) -> None:
         try:
