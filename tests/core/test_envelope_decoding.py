@@ -8,13 +8,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from envelope_bytes import REPLY, REQUEST, paths, put, refused, sent
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import Raw
 
 from comity.core.envelope import (
-    VERSION,
-    VERSIONS_ACCEPTED,
     Artifact,
     Background,
     Error,
@@ -37,37 +35,10 @@ from comity.core.limits import (
     REPLY_BYTES_MAX,
     REQUEST_BYTES_MAX,
     WARNINGS_MAX,
-    Limits,
 )
 from comity.errors import CODES, CallerError
 
-REQUEST = Request("r1", "ANL", "ANL_NPV", "u1", Limits(), 2_000, body=Raw(b'{"rate":0.1}'))
-REPLY = Reply.success({"npv": 1.5}, request_id="r1")
 FIELDS = {*Request.__struct_encode_fields__, *Reply.__struct_encode_fields__}
-
-
-def sent(envelope: Request | Reply, **changed: Any) -> bytes:
-    """The envelope as it travels, with fields changed or, given as None, taken away."""
-    document = json.loads(encode(envelope)) | changed
-    return json.dumps({name: value for name, value in document.items() if value is not None}).encode()
-
-
-def older(version: str, **changed: Any) -> bytes:
-    """A request as that version writes it."""
-    return sent(REQUEST, **({"version": version, "chain": None, "deadline_at": None, "deadline_ms": 2_000} | changed))
-
-
-def refused(raw: bytes, decode=decode_request) -> CallerError:
-    with pytest.raises(CallerError) as caught:
-        decode(raw)
-    return caught.value
-
-
-def paths(raw: bytes, decode=decode_request, *, code: str = "ENVELOPE_MALFORMED") -> list[str]:
-    error = refused(raw, decode)
-    assert error.code == code
-    assert error.facts["problems"]
-    return [problem.path for problem in error.facts["problems"]]
 
 
 def nested(depth: int) -> Any:
@@ -210,11 +181,6 @@ def test_bytes_that_are_no_envelope_are_malformed(raw, decode):
     assert refused(raw, decode).code == "ENVELOPE_MALFORMED"
 
 
-def put(value: bytes, *, envelope: Request | Reply, field: str) -> bytes:
-    """An envelope with raw bytes as one field, as only somebody who does not use our encoder can send it."""
-    return sent(envelope, **{field: "HERE"}).replace(b'"HERE"', value)
-
-
 BROKEN = [
     (b"NaN", ""),
     (b"Infinity", ""),
@@ -330,79 +296,6 @@ def test_lists_of_exactly_their_length_pass_and_one_more_is_refused():
 )
 def test_the_rules_of_a_reply_hold_on_the_wire_too(wrong):
     assert refused(sent(REPLY, **wrong), decode_reply).code == "ENVELOPE_MALFORMED"
-
-
-# --- versions -----------------------------------------------------------------------------------------------------------
-
-
-def test_this_version_and_the_two_before_it_are_accepted():
-    assert VERSIONS_ACCEPTED == ("1.0", "0.9", "0.8")
-
-
-def test_an_envelope_that_names_no_version_is_of_this_one():
-    assert decode_request(sent(REQUEST)).version == VERSION
-    assert decode_request(sent(REQUEST, version="1.0")).version == VERSION
-
-
-@pytest.mark.parametrize("version", ["0.9", "0.8"])
-def test_an_older_request_becomes_one_of_this_version(version):
-    arrived = decode_request(older(version))
-    assert (arrived.version, arrived.deadline_at, arrived.inputs) == (VERSION, 2_000, {"rate": 0.1})
-
-
-def test_version_0_8_called_the_chain_call_chain_and_gave_confidence_in_percent():
-    assert decode_request(older("0.8", call_chain=["ORC"])).chain == ("ORC",)
-    assert decode_reply(sent(REPLY, version="0.8", confidence=85)).confidence == 0.85
-    assert decode_reply(sent(REPLY, version="0.9", confidence=0.85)).confidence == 0.85
-    assert paths(sent(REPLY, version="0.8", confidence=101), decode_reply) == ["$"]
-    assert paths(sent(REPLY, version="0.8", confidence=True), decode_reply) == ["confidence"]
-
-
-def test_the_words_of_an_older_version_are_unknown_to_a_newer():
-    assert paths(sent(REQUEST, call_chain=["ORC"])) == ["call_chain"]
-    assert paths(older("0.9", call_chain=["ORC"])) == ["call_chain"]
-    assert paths(sent(REQUEST, deadline_ms=2_000)) == ["deadline_ms"]
-
-
-def test_the_words_of_a_newer_version_are_unknown_to_an_older():
-    assert paths(older("0.8", chain=["ORC"])) == ["chain"]
-    assert paths(older("0.8", call_chain=["ORC"], chain=["EVIL"])) == ["chain"]
-    assert paths(older("0.9", deadline_at=2_000)) == ["deadline_at"]
-    assert set(paths(older("0.8", chain=["ORC"], deadline_at=2_000))) == {"chain", "deadline_at"}
-
-
-@pytest.mark.parametrize(
-    ("version", "wrong", "path"),
-    [
-        ("0.9", {"deadline_ms": "soon"}, "deadline_ms"),
-        ("0.9", {"deadline_ms": None}, "deadline_ms"),
-        ("0.8", {"call_chain": "ORC"}, "call_chain"),
-        ("0.8", {"call_chain": ["ORC", 1]}, "call_chain[1]"),
-        ("0.8", {"call_chain": ["ORC", "\n"]}, "call_chain[1]"),
-        ("0.9", {"chain": ["\n"]}, "chain[0]"),
-    ],
-)
-def test_a_problem_is_named_by_the_word_that_the_sender_wrote(version, wrong, path):
-    assert paths(older(version, **wrong)) == [path]
-    assert f": {path}: " in str(refused(older(version, **wrong)))
-
-
-def test_a_reply_of_an_older_version_has_no_word_of_a_request():
-    assert paths(sent(REPLY, version="0.9", deadline_ms=2_000), decode_reply) == ["deadline_ms"]
-
-
-def test_an_older_envelope_is_checked_like_one_of_this_version():
-    assert paths(older("0.9", extra=1)) == ["extra"]
-    assert paths(older("0.8", user_id="")) == ["user_id"]
-    assert paths(put(b'{"a":1e999}', envelope=msgspec.structs.replace(REQUEST, version="0.8"), field="inputs")) == ["inputs.a"]
-
-
-@pytest.mark.parametrize("version", ["1.1", "2.0", "0.7", "", "1", "x" * 10_000, 1.0, 1, [], {"a": 1}, True])
-@pytest.mark.parametrize(("envelope", "decode"), [(REQUEST, decode_request), (REPLY, decode_reply)])
-def test_any_other_version_is_refused_as_unsupported(envelope, decode, version):
-    raw = sent(envelope, version=version)
-    assert paths(raw, decode, code="ENVELOPE_VERSION_UNSUPPORTED") == ["version"]
-    assert len(str(refused(raw, decode))) < 200
 
 
 # --- whatever arrives ---------------------------------------------------------------------------------------------------
