@@ -25,8 +25,9 @@ demo: $(READY) ## run the main job: a business case by four agents, under every 
 
 # In memory where there is one to write to: what a disk forgets is simulated, and `make kill` uses a real one.
 test: export PYTEST_DEBUG_TEMPROOT := $(wildcard /dev/shm)
+# Three workers also on two cores: some tests wait.
 test: $(READY) ## run the test suite
-	$(RUN) -m pytest -n 2 --dist worksteal
+	$(RUN) -m pytest -n 3 --dist worksteal
 
 EXAMPLES ?= 1000
 fuzz: $(READY) ## try EXAMPLES inputs at every property, where the suite tries 20

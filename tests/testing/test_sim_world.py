@@ -17,7 +17,7 @@ from comity.testing import Fault, Kind, World
 from comity.testing.mesh import CALLS_MIN, STORM, mesh
 from comity.testing.scenarios import SCENARIOS
 
-SEEDS = range(25)
+SEEDS = range(20)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def digests(name, seeds, hash_seed):
 
 @pytest.mark.parametrize("name", ["mesh", "nodes"])
 def test_the_same_seeds_give_the_same_traces_in_two_processes_with_two_hash_seeds_and_in_another_order(name):
-    seeds = list(SEEDS)[:3]
+    seeds = list(SEEDS)[:2]
     first, second = digests(name, seeds, "0"), digests(name, seeds[::-1], "12345")
     assert sorted(first.splitlines()) == sorted(second.splitlines())
     assert first.splitlines() == [f"{seed} {SCENARIOS[name].run(seed).trace.digest()}" for seed in seeds]
