@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -36,10 +36,11 @@ from comity.runtime.privacy import reveal
 from comity.runtime.sessions import Sessions
 
 if TYPE_CHECKING:
+    from comity.runtime.cluster.cluster import Cluster
     from comity.runtime.tools import Approval
 
-if TYPE_CHECKING:
-    from comity.runtime.cluster.cluster import Cluster
+# So long after its deadline a call takes an answer that was stored in time. A process that stood still longer is too late.
+ANSWER_MS_MAX: Final = 500
 
 
 class Settlement:
@@ -60,6 +61,7 @@ class Settlement:
         self.cluster: Cluster | None = None
         self._journal = journal
         self._clock = clock
+        self._loop = loop
         self._sessions = sessions
         self._guardrails = guardrails
         self._ended = ended
@@ -70,8 +72,9 @@ class Settlement:
         return self.settle(call, CANCEL, Reply(status=Status.CANCELLED, error=error, data=call.unfinished()))
 
     def _expire(self, call: Call) -> None:
-        if call.has_answer is not None and call.has_answer():
-            return  # who waits for it is on its way here
+        if _is_answered(call, self._clock.now_ns() // 1_000_000):  # who waits for it is on its way here
+            self._loop.call_later(ANSWER_MS_MAX / 1000, self._expire, call)
+            return
         if self.cluster is None or not self.cluster.carrier.answered_in_store(call):
             self.settle(call, EXPIRE, _timeout(call))
 
@@ -86,7 +89,7 @@ class Settlement:
                 if event is FINISH and call.state is not PAUSED:  # what waits for a person has not ended
                     self._late(call, reply, now_ns // 1_000_000)
                 return False
-        if event is FINISH and now_ns > call.request.deadline_at * 1_000_000 and _is_overdue(call):
+        if event is FINISH and now_ns > call.request.deadline_at * 1_000_000 and _is_overdue(call, now_ns // 1_000_000):
             self._expire(call)
             self._late(call, reply, now_ns // 1_000_000)
             return False
@@ -314,10 +317,15 @@ def _wake(call: Call) -> None:
             waiter.set_result(None)
 
 
-def _is_overdue(call: Call) -> bool:
+def _is_answered(call: Call, now_ms: int) -> bool:
+    """Whether an answer was stored in time and is still in time to be taken."""
+    return call.has_answer is not None and now_ms - call.request.deadline_at <= ANSWER_MS_MAX and call.has_answer()
+
+
+def _is_overdue(call: Call, now_ms: int) -> bool:
     """Whether a result comes too late, though no timer said so: a process that stood still finds results before timers."""
     if call.has_answer is not None:
-        return not call.has_answer()
+        return not _is_answered(call, now_ms)
     return call.way is None or call.way.fence is not None
 
 
