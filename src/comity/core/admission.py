@@ -245,7 +245,7 @@ ABOUT_CALLERS: Final[frozenset[Rule]] = frozenset({permitted, depth, cycle, dead
 RULES_FOR_USERS: Final[tuple[Rule, ...]] = tuple(rule for rule in RULES if rule not in ABOUT_CALLERS)
 
 
-def admit(call: Request, world: Snapshot, *, now_ms: int) -> Refused | None:
+def admit(call: Request, world: Snapshot, now_ms: int) -> Refused | None:
     """Return the first refusal, or None: the call may be made."""
     for rule in RULES if call.chain else RULES_FOR_USERS:
         if refusal := rule(call, world, now_ms):

@@ -57,16 +57,17 @@ class PayloadError(ValueError):
         super().__init__("; ".join(f"{p.path}: {p.message}" for p in problems))
 
 
-def pack(value: Any, *, path: str, bytes_max: int) -> bytes:
+def pack(value: Any, path: str, bytes_max: int) -> bytes:
     """Return `value` as JSON, or raise `PayloadError` naming the path of what JSON or the limits do not allow."""
     try:
         raw = _encode(value)
     except (TypeError, RecursionError, ValueError) as error:
         problems = tuple(islice(_unencodable(value, path), PROBLEMS_MAX)) or (Problem(path, f"has no JSON form: {error}"),)
         raise PayloadError("INPUT_VALIDATION_FAILED", problems) from None
+    size = len(raw)
     if (
-        len(raw) > _SMALL_BYTES
-        or len(raw) > bytes_max
+        size > _SMALL_BYTES
+        or size > bytes_max
         or _BACKSLASH in raw
         or _DELETE in raw
         or raw.count(_BRACE) + raw.count(_BRACKET) > NESTING_MAX

@@ -93,8 +93,9 @@ class PythonType:
 
     def check(self, raw: bytes) -> Checked:
         """Return the typed value, or every problem."""
+        validate = self._validate  # called from a local name, Python need not take it for a method first
         try:
-            return Checked(self._validate(raw, strict=True))
+            return Checked(validate(raw, strict=True))
         except ValidationError as error:
             details = error.errors(include_url=False, include_input=False)[:PROBLEMS_MAX]
             return Checked(None, tuple(Problem(join(self._path, d["loc"]), _message(d)) for d in details))

@@ -7,8 +7,11 @@ import random
 import time
 from typing import Final
 
-_POOLED: Final = 256  # random tails of ids that are made at a time
-_TAIL_BYTES: Final = 9
+_POOLED: Final = 256  # tails of ids that are made at a time
+_TAIL_BYTES: Final = 10
+# What the first and third byte of a tail say of a UUID, its version and variant; their other halves are as random as the rest.
+_VERSION_7: Final = bytes(0x70 | byte & 0x0F for byte in range(256))
+_VARIANT: Final = bytes(0x80 | byte & 0x0F for byte in range(256))
 
 
 class SystemClock:
@@ -39,11 +42,12 @@ class SystemIds:
     def new_request(self, now_ms: int) -> tuple[str, str]:
         """Return the digits of a UUID whose first 48 bits are the time, as request id and as trace id."""
         if now_ms != self._ms:
-            self._ms, self._prefix = now_ms, f"{now_ms:012x}7"
+            self._ms, self._prefix = now_ms, f"{now_ms:012x}"
         if not self._tails:
-            digits = self._random.randbytes(_TAIL_BYTES * _POOLED).hex()
-            step = _TAIL_BYTES * 2
-            self._tails = [f"{digits[at : at + 3]}8{digits[at + 3 : at + step]}" for at in range(0, len(digits), step)]
+            tails = bytearray(self._random.randbytes(_TAIL_BYTES * _POOLED))
+            tails[::_TAIL_BYTES] = tails[::_TAIL_BYTES].translate(_VERSION_7)
+            tails[2::_TAIL_BYTES] = tails[2::_TAIL_BYTES].translate(_VARIANT)
+            self._tails = tails.hex(" ", _TAIL_BYTES).split(" ")
         found = self._prefix + self._tails.pop()
         return found, found
 

@@ -66,7 +66,8 @@ class Activation:
 
     def place(self) -> int:
         """Return the place in the queue of a call that comes now; 0 if it can run, or could if the agent were awake already."""
-        return max(len(self.holders) + self.mailbox.waiting + 1 - self.agent.concurrency, 0)
+        place = len(self.holders) + self.mailbox.waiting + 1 - self.agent.concurrency
+        return place if place > 0 else 0  # noqa: FURB136  `max` costs as much as three rules
 
     def can_start(self) -> bool:
         """Return whether a call can run here now."""

@@ -115,13 +115,13 @@ def read_result(call: Call, value: Any, now_ns: int, hide: Hide | None) -> Reply
     if isinstance(value, Reply):
         if problems := reply_problems(value):
             raise PayloadError("OUTPUT_VALIDATION_FAILED", problems)
-        data = _read_data(call, value.data, hide, is_result=value.ok)
-        return complete(value if hide is None else hide.words(call, value), call, now_ns, data=data)
-    data = _read_data(call, value, hide, is_result=True)
-    return complete(None, call, now_ns, data=data)
+        data = _read_data(call, value.data, hide, value.ok)
+        return complete(value if hide is None else hide.words(call, value), call, now_ns, data)
+    data = _read_data(call, value, hide, True)
+    return complete(None, call, now_ns, data)
 
 
-def complete(reply: Reply | None, call: Call, now_ns: int, *, data: Any) -> Reply:
+def complete(reply: Reply | None, call: Call, now_ns: int, data: Any) -> Reply:
     """Return the reply with what only the end of the call knows; without one, a plain success."""
     request = call.request
     usage = call.usage() if call.prompt_tokens or call.completion_tokens or call.calls_below else NO_USAGE
@@ -148,12 +148,12 @@ def complete(reply: Reply | None, call: Call, now_ns: int, *, data: Any) -> Repl
     )
 
 
-def _read_data(call: Call, value: Any, hide: Hide | None, *, is_result: bool) -> Any:
+def _read_data(call: Call, value: Any, hide: Hide | None, is_result: bool) -> Any:
     outputs = call.capability.outputs if is_result else None
     if value is None and outputs is None:
         return None
     try:
-        raw = pack(value, path="data", bytes_max=REPLY_BYTES_MAX)
+        raw = pack(value, "data", REPLY_BYTES_MAX)
     except PayloadError as error:
         code = "OUTPUT_TOO_LARGE" if error.code == "ENVELOPE_TOO_LARGE" else "OUTPUT_VALIDATION_FAILED"
         raise PayloadError(code, error.problems) from None

@@ -257,8 +257,8 @@ class Node:
             draft,
             Identity(user_id, tenant_id, session_id, parent_session_id),
             request_id,
-            rights=EVERYTHING if tools is None else frozenset(tools),
-            remote=None if traceparent is None else trace_context.read(traceparent, tracestate),
+            EVERYTHING if tools is None else frozenset(tools),
+            None if traceparent is None else trace_context.read(traceparent, tracestate),
         )
 
     def start_call(

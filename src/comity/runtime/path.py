@@ -117,10 +117,9 @@ class CallPath:
         draft: Draft,
         identity: Identity,
         request_id: str | None,
-        *,
         rights: frozenset[str] = EVERYTHING,
-        log: events.EventLog | None = None,
         remote: TraceContext | None = None,
+        log: events.EventLog | None = None,
     ) -> Call | Reply:
         """Open a call by a user: return the call under way, one it joins, or the reply if there is one already."""
         now_ns = self.clock.now_ns()
@@ -150,14 +149,13 @@ class CallPath:
         draft: Draft,
         identity: Identity,
         request_id: str | None,
-        *,
         rights: frozenset[str] = EVERYTHING,
         remote: TraceContext | None = None,
     ) -> Reply:
         """Call for a user and return the reply."""
         if self.cluster is not None and (request_id is None or is_id(request_id)):
             return await self.cluster.run(self.cluster.errand(draft, identity, request_id, rights, remote))
-        opened = self.open_root(draft, identity, request_id, rights=rights, remote=remote)
+        opened = self.open_root(draft, identity, request_id, rights, remote)
         if isinstance(opened, Call):
             return await self.reply_of(opened)
         await self.recorded()
@@ -260,7 +258,7 @@ class CallPath:
                 checked = capability.inputs.check(arrival.body)
             except SchemaError as error:
                 return self.refuse(request, admission.Refused("TARGET_MISCONFIGURED", str(error)), watcher)
-        live = parent.live if parent is not None else self.sessions.bind(request, now_ms, is_again=leftovers is not None)
+        live = parent.live if parent is not None else self.sessions.bind(request, now_ms, leftovers is not None)
         seat = None if agent is None else self.activations.seat(agent, request.target, way) if lane is None else lane
         limits = request.limits if way is None or way.loan is None else way.loan.of(request.limits)
         account = Account(limits) if parent is None else parent.account.narrowed(limits)
@@ -270,7 +268,7 @@ class CallPath:
         world = snapshot(self.registry, arrival, parent, live, checked, seat, account, wait_ms, now_ms, way)
         if self.guidance is not None and capability is not None and capability.touching is not None and not checked.problems:
             world = replace(world, findings=self.guidance.findings(capability.touching, unpack(arrival.body)))
-        refusal = admission.admit(request, world, now_ms=now_ms)
+        refusal = admission.admit(request, world, now_ms)
         if refusal is not None:
             return self.refuse(request, refusal, watcher)
         assert agent is not None and capability is not None and seat is not None  # noqa: PT018  what `known` proved
@@ -299,7 +297,7 @@ class CallPath:
             call.skips_primary = True
         elif breaker is not None:
             call.probe = breaker.enter(now_ms)
-        self._accept(call, now_ms, leftovers, note, is_named=is_named)
+        self._accept(call, now_ms, leftovers, note, is_named)
         return call
 
     def _gate(self, agent: Agent, code: str, now_ms: int) -> tuple[Breaker | None, int | None, bool]:
@@ -361,7 +359,7 @@ class CallPath:
 
     # --- queue ---
 
-    def _accept(self, call: Call, now_ms: int, leftovers: dict[str, Request] | None, note: str, *, is_named: bool) -> None:
+    def _accept(self, call: Call, now_ms: int, leftovers: dict[str, Request] | None, note: str, is_named: bool) -> None:
         request, parent = call.request, call.parent
         call.account.spend_call()
         was_accepted = leftovers is not None

@@ -71,9 +71,9 @@ class Privacy:
 
     def concerns(self, request: Request, body: bytes, clear: frozenset[str]) -> bool:
         """Return whether a request has to be looked at more closely; most have nothing that could be personal."""
-        return bool(
-            request.message or request.objective or clear or request.context is not None or self._scanner.may_find_in_json(body)
-        )
+        if request.message or request.objective or clear or request.context is not None:
+            return True
+        return self._scanner.may_find_in_json(body)
 
     def hide(self, request: Request, body: bytes, clear: frozenset[str], vault: GetVault) -> Hidden:
         """Hide what the callee must not see; `clear` is what its capability declares to need."""

@@ -98,23 +98,23 @@ class Sessions:
         self._clock = clock
         self._ids = ids
         self._cipher = cipher
-        self._live: OrderedDict[str, Live] = OrderedDict()
+        self._live: OrderedDict[tuple[str, str], Live] = OrderedDict()  # by tenant and id
 
     def find(self, tenant_id: str, session_id: str) -> Live | None:
         """Return a session if there is one, from memory or the store."""
-        key = key_of(tenant_id, session_id)
-        live = self._live.get(key)
+        live = self._live.get((tenant_id, session_id))
         if live is not None:
             if self._catch_up(live):
                 return live
-            del self._live[key]
+            del self._live[tenant_id, session_id]
+        key = key_of(tenant_id, session_id)
         visits = self._journal.visits()  # first: what is written from now on is looked for
         stored = self._journal.load(Document.SESSION, key)
         if stored is None:
             return None
         return self._remember(Live(_decode(stored[1]), *self._load_vault(key), self._noted_at(key)), visits)
 
-    def bind(self, request: Request, now_ms: int, *, is_again: bool = False) -> Live | None:
+    def bind(self, request: Request, now_ms: int, is_again: bool = False) -> Live | None:
         """Return the session a root names, new if there is none; a call that names none has none until it needs one.
 
         A call that is taken up again may have needed one: what was hidden in it before is found there.
@@ -134,7 +134,7 @@ class Sessions:
 
     def refresh(self, tenant_id: str, session_id: str) -> None:
         """Take over what another node has saved of a session since it was read here."""
-        live = self._live.get(key_of(tenant_id, session_id))
+        live = self._live.get((tenant_id, session_id))
         if live is not None:
             self._read_again(live)
 
@@ -218,7 +218,7 @@ class Sessions:
 
     def forget(self, tenant_id: str, session_id: str) -> None:
         """Drop a session from memory; it has been erased."""
-        self._live.pop(key_of(tenant_id, session_id), None)
+        self._live.pop((tenant_id, session_id), None)
 
     def _noted_at(self, key: str) -> int:
         stored = self._journal.load(Document.USE, key)
@@ -232,7 +232,7 @@ class Sessions:
 
     def _remember(self, live: Live, visits: int) -> Live:
         live.visits = visits
-        self._live[live.key] = live
+        self._live[live.session.tenant_id, live.session.id] = live
         while len(self._live) > LIVE_MAX:
             self._live.popitem(last=False)
         return live

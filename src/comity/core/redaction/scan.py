@@ -67,9 +67,10 @@ class Scanner:
         # An escaped code point may spell any character of a value. Looking for the one byte first is four times faster.
         if _BACKSLASH in raw and b"\\u" in raw:
             return True
-        if self._test is None:
-            self._test = compile_test(self._hint)
-        return self._test(raw.decode())
+        test = self._test  # called from a local name, Python need not take it for a method first
+        if test is None:
+            test = self._test = compile_test(self._hint)
+        return test(raw.decode())
 
     def relevant(self, text: str) -> list[Detector]:
         """Return the detectors that could find something in `text`."""
