@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from comity.core.audit import Kind, digest, pseudonym
 from comity.core.envelope import Reply, Request
@@ -106,12 +106,12 @@ HANDED_AT: Final = "(handed off)"  # and one that lies in the queue or is being 
 
 _encode = msgspec.json.Encoder().encode
 _KINDS: Final = {
-    Accepted: _encode(Kind.ADMITTED),
-    Refused: _encode(Kind.REFUSED),
-    Settled: _encode(Kind.SETTLED),
-    Late: _encode(Kind.LATE),
-    Paused: _encode(Kind.PAUSED),
-    Noted: _encode(Kind.NOTED),
+    Accepted: Kind.ADMITTED.value,
+    Refused: Kind.REFUSED.value,
+    Settled: Kind.SETTLED.value,
+    Late: Kind.LATE.value,
+    Paused: Kind.PAUSED.value,
+    Noted: Kind.NOTED.value,
 }
 
 
@@ -119,20 +119,24 @@ def entry(record: CallRecord, parties: bytes | None = None) -> bytes:
     """Return what the audit says about a record, as JSON; `parties` is what it says of the request, if known already."""
     if parties is None:
         parties = parties_of(record)
-    kind = _KINDS[type(record)]
-    if type(record) is Accepted or type(record) is Noted:
-        return b"[%b,%d,%b,null,null,null,null,null,%b]" % (kind, record.at_ms, parties, _encode(record.note))
+    kind = type(record)
+    if kind is Accepted or kind is Noted:
+        return _encode((_KINDS[kind], record.at_ms, Raw(parties), None, None, None, None, None, record.note))  # type: ignore[union-attr]
     reply: Reply = record.reply  # type: ignore[union-attr]
     error, usage = reply.error, reply.usage
-    outcome = (
-        1 if error is None else 0,
-        reply.status,
-        None if error is None else error.code,
-        reply.duration_ms,
-        usage.prompt_tokens + usage.completion_tokens,
-        record.note if type(record) is Refused else "",
+    return _encode(
+        (
+            _KINDS[kind],
+            record.at_ms,
+            Raw(parties),
+            1 if error is None else 0,
+            reply.status,
+            None if error is None else error.code,
+            reply.duration_ms,
+            usage.prompt_tokens + usage.completion_tokens,
+            record.note if kind is Refused else "",  # type: ignore[union-attr]
+        )
     )
-    return b"[%b,%d,%b,%b" % (kind, record.at_ms, parties, _encode(outcome)[1:])
 
 
 def parties_of(record: CallRecord) -> bytes:

@@ -45,6 +45,7 @@ SCHEMA_VERSION: Final = 1
 BUSY_TIMEOUT_MS: Final = 10_000
 # How long an erasure waits for readers that keep what was erased in the write-ahead log.
 ERASE_WAIT_MS: Final = 250
+BODY_BYTES_MOST: Final = 512  # what most calls need, so that the buffer need not grow while one is encoded
 WAL_BYTES_KEPT: Final = 32 * 1024 * 1024
 PRAGMAS: Final = (
     "journal_mode = WAL",
@@ -90,7 +91,8 @@ _UPSERT_DOCUMENT = (
 )
 _READ_ROWS = f"SELECT id, CAST(body AS BLOB), {_PREVIOUS}, hash FROM audit"  # noqa: S608
 _ROOT = f"json_extract(CAST(body AS TEXT), '$[{ENTRY_FIELDS.index('root_id')}]')"
-_encode = msgspec.json.Encoder().encode
+_encoder = msgspec.json.Encoder()
+_encode, _encode_into = _encoder.encode, _encoder.encode_into
 _decode = msgspec.json.Decoder(StoredCall).decode
 _STANDINGS: Final = frozenset({Accepted, Settled, Paused, Resumed})  # what says where a call stands
 
@@ -249,9 +251,9 @@ def write_batch(
                 parties = spoken_of.get(request_id)
                 if parties is None:
                     parties = spoken_of[request_id] = parties_of(record)  # type: ignore[arg-type]
-            body = entry(record, parties)  # type: ignore[arg-type]
-            head_hash = link(row_id, body, head_hash)
-            rows += (row_id, bytearray(body), head_hash)  # an adapter for bytes would be looked for, as slow as the insert
+            line = entry(record, parties)  # type: ignore[arg-type]
+            head_hash = link(row_id, line, head_hash)
+            rows += (row_id, bytearray(line), head_hash)  # an adapter for bytes would be looked for, as slow as the insert
         if (kind is Accepted or kind is Settled) and record.node_id == HANDED_AT:  # type: ignore[union-attr]
             continue  # the queue says where it stands
         call = record if kind in _STANDINGS else _told_refusal(record)  # type: ignore[arg-type]
@@ -262,7 +264,9 @@ def write_batch(
         kind, request = type(call), call.request
         open_at = "" if kind is Settled else held_at(call, node_id)
         is_root = 1 if request.parent_id is None else 0
-        columns += (request.request_id, is_root, open_at, bytearray(_encode(stored(call, node_id))))
+        body = bytearray(BODY_BYTES_MOST)
+        _encode_into(stored(call, node_id), body)
+        columns += (request.request_id, is_root, open_at, body)
     bulk.insert(connection, _INSERT_ROWS, "(?,?,?)", "", rows)
     bulk.insert(connection, _INSERT_CALLS, "(?,?,nullif(?,''),?)", _ON_KNOWN_CALL, columns)
     if documents:
