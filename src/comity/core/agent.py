@@ -62,9 +62,7 @@ class Capability:
 
     __slots__ = (
         "_input_schema",
-        "_inputs",
         "_output_schema",
-        "_outputs",
         "active",
         "breaker",
         "clear",
@@ -73,8 +71,10 @@ class Capability:
         "doing",
         "examples",
         "implementations",
+        "input_checker",
         "limits",
         "name",
+        "output_checker",
         "timeout_ms",
         "touching",
         "version",
@@ -121,8 +121,9 @@ class Capability:
         self.wants_context: dict[Callable[..., Any], bool] = {}
         self._input_schema = input_schema
         self._output_schema = output_schema
-        self._inputs: Checker | None = None
-        self._outputs: Checker | None = None
+        # Read with every call, where a property would cost as much as three rules; None until first needed, or undeclared.
+        self.input_checker: Checker | None = None
+        self.output_checker: Checker | None = None
 
     def add(self, implementation: Implementation) -> None:
         """Add a way to do it; the lowest priority number goes first, equal ones in order of declaration."""
@@ -131,17 +132,17 @@ class Capability:
     @property
     def inputs(self) -> Checker:
         """The checker of inputs, built on first use from the declared schema or the first implementation's signature."""
-        if self._inputs is None:
+        if self.input_checker is None:
             self.prepare()
-        assert self._inputs is not None
-        return self._inputs
+        assert self.input_checker is not None
+        return self.input_checker
 
     @property
     def outputs(self) -> Checker | None:
         """The checker of results, or None where nothing is declared."""
-        if self._inputs is None:
+        if self.input_checker is None:
             self.prepare()
-        return self._outputs
+        return self.output_checker
 
     def prepare(self) -> None:
         """Build the checkers; raise `SchemaError` if the declaration cannot be used."""
@@ -154,12 +155,12 @@ class Capability:
                 raise SchemaError(f"{implementation.name} runs in a process and cannot take ctx, which lives in this one")
             self.wants_context[implementation.function] = wants_context
             first = first or checker
-        self._outputs = (
+        self.output_checker = (
             JsonSchema(self._output_schema, path="data")
             if self._output_schema is not None
             else from_return(self.implementations[0].function)
         )
-        self._inputs = JsonSchema(self._input_schema, path="inputs") if self._input_schema is not None else first
+        self.input_checker = JsonSchema(self._input_schema, path="inputs") if self._input_schema is not None else first
 
 
 class Agent:

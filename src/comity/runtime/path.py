@@ -255,7 +255,7 @@ class CallPath:
         checked = _NOTHING
         if capability is not None and not arrival.problems:
             try:
-                checked = capability.inputs.check(arrival.body)
+                checked = (capability.input_checker or capability.inputs).check(arrival.body)
             except SchemaError as error:
                 return self.refuse(request, admission.Refused("TARGET_MISCONFIGURED", str(error)), watcher)
         live = parent.live if parent is not None else self.sessions.bind(request, now_ms, leftovers is not None)

@@ -102,13 +102,13 @@ class Sessions:
 
     def find(self, tenant_id: str, session_id: str) -> Live | None:
         """Return a session if there is one, from memory or the store."""
+        visits = self._journal.visits()  # first: what is written from now on is looked for
         live = self._live.get((tenant_id, session_id))
         if live is not None:
-            if self._catch_up(live):
+            if live.visits == visits or self._catch_up(live, visits):
                 return live
             del self._live[tenant_id, session_id]
         key = key_of(tenant_id, session_id)
-        visits = self._journal.visits()  # first: what is written from now on is looked for
         stored = self._journal.load(Document.SESSION, key)
         if stored is None:
             return None
@@ -138,9 +138,8 @@ class Sessions:
         if live is not None:
             self._read_again(live)
 
-    def _catch_up(self, live: Live) -> bool:
+    def _catch_up(self, live: Live, visits: int) -> bool:
         """Take over what another node may have saved since; return whether the session is still there."""
-        visits = self._journal.visits()
         if live.visits == visits:
             return True
         live.visits = visits
@@ -194,7 +193,7 @@ class Sessions:
 
     def change(self, live: Live, change: Change, *, based_on: int) -> None:
         """Apply a change and save it; a conflict is the caller's to resolve."""
-        self._catch_up(live)
+        self._catch_up(live, self._journal.visits())
         outcome = core.apply(live.session, change, based_on=based_on, now_ms=self._clock.now_ns() // 1_000_000)
         if isinstance(outcome, core.Conflict):
             message = f"{outcome.what} was written at version {outcome.current}; this change was based on {outcome.based_on}"

@@ -65,6 +65,7 @@ class Settlement:
         self._sessions = sessions
         self._guardrails = guardrails
         self._ended = ended
+        self._deliver = self.deliver  # bound once
 
     def cancel(self, call: Call, why: str) -> bool:
         """Withdraw a call and everything below it; return whether it was still under way."""
@@ -81,26 +82,28 @@ class Settlement:
     def settle(self, call: Call, event: Event, reply: Reply) -> bool:
         """End a call and everything below it, once; a result that comes later is recorded and goes nowhere."""
         now_ns = self._clock.now_ns()
+        now_ms = now_ns // 1_000_000
         if call.state is not RUNNING:  # what runs can end in every way
             if call.state is ADMITTED and call.reply is None:  # nobody knows yet whether it is this node's: see `accept_once`
                 call.reply = reply
                 return True
             if advance(call.state, event) is None:
                 if event is FINISH and call.state is not PAUSED:  # what waits for a person has not ended
-                    self._late(call, reply, now_ns // 1_000_000)
+                    self._late(call, reply, now_ms)
                 return False
-        if event is FINISH and now_ns > call.request.deadline_at * 1_000_000 and _is_overdue(call, now_ns // 1_000_000):
+        deadline_at = call.request.deadline_at
+        if now_ms >= deadline_at and event is FINISH and now_ns > deadline_at * 1_000_000 and _is_overdue(call, now_ms):
             self._expire(call)
-            self._late(call, reply, now_ns // 1_000_000)
+            self._late(call, reply, now_ms)
             return False
         records: list[Record] = []
         below: list[Call] | None = [] if call.children else None
-        self._close(call, event, reply, now_ns, records, below)
+        self._close(call, event, reply, now_ns, now_ms, records, below)
         if call.way is not None:
             assert self.cluster is not None
             self.cluster.ended(call, event, records)
         elif call.parent is None:
-            self._journal.append(records, partial(self.deliver, call))
+            self._journal.append(records, partial(self._deliver, call))
         else:
             self._journal.append(records)
             self.deliver(call, None)
@@ -115,18 +118,17 @@ class Settlement:
             self.cluster.late(call, reply)
 
     def _close(
-        self, call: Call, event: Event, reply: Reply, now_ns: int, records: list[Record], below: list[Call] | None
+        self, call: Call, event: Event, reply: Reply, now_ns: int, now_ms: int, records: list[Record], below: list[Call] | None
     ) -> None:
         """Do everything that the end of a call means, children first; only delivery is left."""
-        now_ms = now_ns // 1_000_000
         if call.children:
             assert below is not None
             for child in tuple(call.children):
                 if event is EXPIRE and child.request.deadline_at <= now_ms:
-                    self._close(child, event, _timeout(child), now_ns, records, below)
+                    self._close(child, event, _timeout(child), now_ns, now_ms, records, below)
                 else:
                     gone = Error.of("CALL_CANCELLED", f"{call.request.target}, which made this call, has ended")
-                    self._close(child, CANCEL, Reply(status=Status.CANCELLED, error=gone), now_ns, records, below)
+                    self._close(child, CANCEL, Reply(status=Status.CANCELLED, error=gone), now_ns, now_ms, records, below)
                 below.append(child)
         if call.state is not RUNNING:
             call.seat.mailbox.remove(call, call.request.priority)
@@ -163,8 +165,8 @@ class Settlement:
             records.extend(end_leftovers(root, call.request.request_id, now_ms))
         if call.uses:
             records.extend(_end_uses(call, now_ms))
-        if self._ended is not None:
-            self._ended(CallEnd(call.request, reply, call.started_ns, now_ns, call.remote))
+        if (ended := self._ended) is not None:
+            ended(CallEnd(call.request, reply, call.started_ns, now_ns, call.remote))
         if call.log is not None and parent is not None:
             call.log.add(events.Kind.SETTLED, now_ms, call.request, _outline(reply))
 

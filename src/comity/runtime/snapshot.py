@@ -56,6 +56,7 @@ def snapshot(
         # The node that asks has compared the depth with what its caller may; what is narrowed here holds below.
         if way.is_served:
             depth_max = request.depth
+    calls_left, tokens_left = account.left()
     return admission.Snapshot(
         arrival.problems,
         arrival.code,
@@ -72,8 +73,8 @@ def snapshot(
         live is not None and parent is None and now_ms - live.used_at >= EXPIRED_MS,
         loop,
         place,
-        account.calls_left(),
-        account.tokens_left(),
+        calls_left,
+        tokens_left,
     )
 
 
