@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from comity.core.agent import Agent, DeclarationError
 from comity.core.limits import ID_CHARS_MAX
-from comity.core.registry import Registry, nearest
+from comity.core.registry import Address, Registry, nearest
 
 ANALYST = Agent("ANL", aliases=["analyst", "byte-doc"])
 WRITER = Agent("DOC")
@@ -21,10 +21,10 @@ def both() -> Registry:
 
 def test_agents_are_found_by_id_and_by_alias():
     registry = both()
-    assert registry.resolve("ANL") == (ANALYST, "ANL")
-    assert registry.resolve("analyst") == (ANALYST, "ANL")
-    assert registry.resolve("byte-doc") == (ANALYST, "ANL")
-    assert registry.resolve("DOC") == (WRITER, "DOC")
+    assert registry.resolve("ANL") == Address(ANALYST, "ANL")
+    assert registry.resolve("analyst") == Address(ANALYST, "ANL")
+    assert registry.resolve("byte-doc") == Address(ANALYST, "ANL")
+    assert registry.resolve("DOC") == Address(WRITER, "DOC")
 
 
 def test_agents_are_listed_once_in_the_order_they_came():
@@ -53,9 +53,9 @@ def test_a_refused_agent_leaves_no_trace():
 
 def test_each_key_is_an_address_of_its_own_under_the_agents_id():
     registry = both()
-    assert registry.resolve("ANL/user-1") == (ANALYST, "ANL/user-1")
-    assert registry.resolve("analyst/user-1") == (ANALYST, "ANL/user-1")
-    assert registry.resolve("ANL/a/b c") == (ANALYST, "ANL/a/b c")
+    assert registry.resolve("ANL/user-1") == Address(ANALYST, "ANL/user-1")
+    assert registry.resolve("analyst/user-1") == Address(ANALYST, "ANL/user-1")
+    assert registry.resolve("ANL/a/b c") == Address(ANALYST, "ANL/a/b c")
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_what_names_nobody_resolves_to_nobody(address):
 def test_an_address_is_as_long_as_an_envelope_can_carry_and_no_longer():
     registry = both()
     longest = "ANL/" + "k" * (ID_CHARS_MAX - 4)
-    assert registry.resolve(longest) == (ANALYST, longest)
+    assert registry.resolve(longest) == Address(ANALYST, longest)
     assert registry.resolve(longest + "k") is None
     # The address is what travels: an alias may be shorter than the id it stands for.
     by_alias = Registry([Agent("A" * 100, aliases=["x"])])

@@ -45,6 +45,19 @@ class TestMemory(JournalContract):
         assert [journal.call(f"r{number}") is None for number in range(5)] == [True, True, True, False, False]
         assert journal.call("open") is not None
 
+    def test_a_settled_call_that_was_erased_and_came_again_is_as_new_as_it_looks(self) -> None:
+        journal = MemoryJournal("node")
+        journal.append((settled("again", session_id="erased"),))
+        journal.erase("default", "erased")
+        for number in range(SETTLED_KEPT_MAX):
+            journal.append((settled(f"r{number}"),))
+        assert journal.call("r0") is not None  # what was erased takes no place
+        journal.append((settled("again"),))
+        assert journal.call("r0") is None
+        for number in range(SETTLED_KEPT_MAX - 1):
+            journal.append((settled(f"s{number}"),))
+        assert journal.call("again") is not None
+
 
 class TestSqlite(JournalContract):
     def make(self, folder: Path) -> Journal:

@@ -248,7 +248,8 @@ RULES_FOR_USERS: Final[tuple[Rule, ...]] = tuple(rule for rule in RULES if rule 
 def admit(call: Request, world: Snapshot, now_ms: int) -> Refused | None:
     """Return the first refusal, or None: the call may be made."""
     for rule in RULES if call.chain else RULES_FOR_USERS:
-        if refusal := rule(call, world, now_ms):
+        refusal = rule(call, world, now_ms)
+        if refusal is not None:
             return refusal
     return None
 

@@ -9,7 +9,8 @@ import difflib
 import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from comity.core.agent import Agent, Capability, DeclarationError, Status
 from comity.core.declaration import shown
@@ -20,7 +21,7 @@ from comity.core.limits import NAME_CHARS_MAX
 _NEAREST_POOL_MAX = 30
 
 
-class Address(NamedTuple):
+class Address(Struct, frozen=True, gc=False):
     """Where a call goes: the agent's own id, and the key if the address has one."""
 
     agent: Agent

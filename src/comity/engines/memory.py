@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Sequence
 from itertools import islice
+from typing import Final
 
 import msgspec
 
@@ -33,6 +34,8 @@ from comity.engines.handoffs import MemoryHandoffs
 from comity.errors import UnavailableError
 from comity.ports import Then
 
+_UNAUDITED: Final = frozenset({Step, Saved, Resumed})
+
 
 class MemoryJournal:
     """Keeps open calls, the newest settled ones, agents' states and the newest audit rows."""
@@ -48,7 +51,8 @@ class MemoryJournal:
         self._head = GENESIS
         self._floor = (1, GENESIS)  # where the kept part of the chain begins
         self._open: dict[str, Accepted | Paused | Resumed] = {}
-        self._settled: OrderedDict[str, Settled] = OrderedDict()
+        self._settled: dict[str, Settled] = {}
+        self._settled_ids: deque[str] = deque()  # in the same order; the first entry of a dict is slow to find
         self._documents: dict[tuple[Document, str], tuple[int, bytes]] = {}
 
     def open(self) -> None:
@@ -72,14 +76,8 @@ class MemoryJournal:
             records = taken(records, terms, self._is_open, self._below(terms.ends))  # type: ignore[arg-type]  # no steps
         for record in records:
             kind = type(record)
-            if kind is Step:
-                self.append(self.handoffs.perform(record))  # type: ignore[arg-type]
-                continue
-            if kind is Saved:
-                self._save(record)  # type: ignore[arg-type]
-                continue
-            if kind is Resumed:
-                self._open[record.request.request_id] = record  # type: ignore[union-attr, assignment]
+            if kind is not Settled and kind is not Accepted and kind in _UNAUDITED:
+                self._take(record)  # type: ignore[arg-type]
                 continue
             self._unsealed.append(record)  # type: ignore[arg-type]
             self._appended += 1
@@ -148,6 +146,7 @@ class MemoryJournal:
                 if (record.request.tenant_id, record.request.session_id) == (tenant_id, session_id):
                     del calls[request_id]
                     gone.add(request_id)
+        self._settled_ids = deque(self._settled)
         return before - len(self._documents) + len(gone)
 
     def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:
@@ -174,6 +173,14 @@ class MemoryJournal:
     def _below(self, above: str) -> list[Request]:
         return [one.request for one in self._open.values() if is_below(one.request.request_id, above)] if above else []
 
+    def _take(self, record: Step | Saved | Resumed) -> None:
+        if type(record) is Step:
+            self.append(self.handoffs.perform(record))
+        elif type(record) is Saved:
+            self._save(record)
+        elif type(record) is Resumed:
+            self._open[record.request.request_id] = record
+
     def _save(self, record: Saved) -> None:
         if record.token and self._token_of(record.key) > record.token:
             return
@@ -184,9 +191,12 @@ class MemoryJournal:
     def _settle(self, record: Settled) -> None:
         request_id = record.request.request_id
         self._open.pop(request_id, None)
-        self._settled.setdefault(request_id, record)
-        if len(self._settled) > SETTLED_KEPT_MAX:
-            self._settled.popitem(last=False)
+        if request_id in self._settled:  # what has settled never changes
+            return
+        self._settled[request_id] = record
+        self._settled_ids.append(request_id)
+        if len(self._settled_ids) > SETTLED_KEPT_MAX:
+            del self._settled[self._settled_ids.popleft()]
 
     def _seal(self) -> None:
         next_id = self._appended - len(self._unsealed) + 1

@@ -79,16 +79,15 @@ class Reader:
         self._sound: set[tuple[Any, ...]] = set()
 
     def read(
-        self, draft: Draft, identity: Identity, above: Request | None, request_id: str, now_ns: int, trace_id: str = ""
+        self, draft: Draft, identity: Identity, above: Request | None, request_id: str, now_ms: int, trace_id: str = ""
     ) -> Arrival:
         """Make the request. `above` is the request on whose behalf this one is made; limits and deadline shrink from there."""
-        now_ms = now_ns // 1_000_000
         target, called, timeout_ms = draft.target, draft.capability, draft.timeout_ms
         agent: Agent | None = None
         capability: Capability | None = None
         address = self._registry.resolve(target) if type(target) is str else None
         if address is not None:
-            agent, target = address
+            agent, target = address.agent, address.text
             capability = agent.capabilities.get(called) if type(called) is str else None
         is_plain = capability is not None and _is_plain(draft)
         problems, code = _NO_PROBLEMS if is_plain else draft_problems(draft)
@@ -131,9 +130,10 @@ class Reader:
             priority = above.priority
             deadline_at = min(deadline_at, above.deadline_at)
             span_id = self._ids.span_id()
-        objective, message, history, context = (
-            ("", "", draft.history, None) if is_plain else _said(draft, is_sound=not problems)
-        )
+        objective = message = ""
+        history, context = draft.history, None
+        if not is_plain:
+            objective, message, history, context = _said(draft, is_sound=not problems)
         if draft.priority is not None:
             priority = _NORMAL if is_plain else _priority(draft.priority, priority)
         session_id = request_id if identity.session_id is None else identity.session_id

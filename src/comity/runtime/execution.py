@@ -61,14 +61,16 @@ class Execution:
     async def run(self, call: Call, ctx: Any) -> Reply:
         """Return the first implementation's answer that is one, marked degraded if it was not the first's."""
         error: Error | None = None
-        for index, implementation in enumerate(call.capability.implementations):
-            if index == 0 and call.skips_primary:
+        implementations = call.capability.implementations
+        for implementation in implementations:
+            is_first = implementation is implementations[0]
+            if is_first and call.skips_primary:
                 continue
             failures = 0
             while True:
                 try:
                     reply = read_result(call, await self._invoke(call, ctx, implementation), self._clock.now_ns(), self._hide)
-                    return reply if index == 0 else _degraded(reply, call, implementation)
+                    return reply if is_first else _degraded(reply, call, implementation)
                 except (*PASSES, Paused):
                     raise
                 except BaseException as raised:  # noqa: BLE001  the task boundary: an agent's failure is a value to its caller
@@ -78,7 +80,7 @@ class Execution:
                 if pause_ms is None:
                     break
                 await asyncio.sleep(pause_ms / 1000)
-            if index == 0:
+            if is_first:
                 call.primary_code = error.code
             if issubclass(family(error.code), (CallerError, RefusedError)):
                 break  # the request is at fault, or a rule: another implementation would be told the same

@@ -123,22 +123,23 @@ class CallPath:
     ) -> Call | Reply:
         """Open a call by a user: return the call under way, one it joins, or the reply if there is one already."""
         now_ns = self.clock.now_ns()
+        now_ms = now_ns // 1_000_000
         if request_id is None and remote is None:
-            new_id, trace_id = self.ids.new_request(now_ns // 1_000_000)
-            arrival = self._reader.read(draft, identity, None, new_id, now_ns, trace_id)
+            new_id, trace_id = self.ids.new_request(now_ms)
+            arrival = self._reader.read(draft, identity, None, new_id, now_ms, trace_id)
             return self.enter(arrival, None, now_ns, log, None, rights)
         if request_id is None:
-            request_id = self.ids.new_request(now_ns // 1_000_000)[0]
+            request_id = self.ids.new_request(now_ms)[0]
         if not is_id(request_id):
-            arrival = self._reader.read(draft, identity, None, ascii(request_id)[:64], now_ns)
+            arrival = self._reader.read(draft, identity, None, ascii(request_id)[:64], now_ms)
             what = admission.Refused("IDENTITY_INVALID", "request_id must be printable text that is not empty")
             return self.refuse(arrival.request, what, log)
-        arrival = self.arrive(draft, identity, request_id, now_ns, remote)
+        arrival = self.arrive(draft, identity, request_id, now_ms, remote)
         return self.seen(arrival.request) or self.enter(arrival, None, now_ns, log, None, rights, remote=remote, is_named=True)
 
-    def arrive(self, draft: Draft, identity: Identity, request_id: str, now_ns: int, remote: TraceContext | None) -> Arrival:
+    def arrive(self, draft: Draft, identity: Identity, request_id: str, now_ms: int, remote: TraceContext | None) -> Arrival:
         """Return what a user asks as a request; `remote` is the trace it belongs to, which began in another process."""
-        arrival = self._reader.read(draft, identity, None, request_id, now_ns)
+        arrival = self._reader.read(draft, identity, None, request_id, now_ms)
         if remote is None:
             return arrival
         place = {"trace_id": remote.trace_id, "span_id": self.ids.span_id(), "parent_span_id": remote.span_id}
@@ -175,7 +176,7 @@ class CallPath:
             return await after_a_turn(Reply(status=Status.CANCELLED, error=error))
         now_ns, pause_ms = self.clock.now_ns(), above.limits.pause_ms(number)
         identity = Identity(above.user_id, above.tenant_id, above.session_id)
-        arrival = self._reader.read(draft, identity, above, f"{above.request_id}.{number}", now_ns)
+        arrival = self._reader.read(draft, identity, above, f"{above.request_id}.{number}", now_ns // 1_000_000)
         if self.cluster is not None:
             return await after_a_turn(await self.cluster.ask(arrival, parent), pause_ms)
         # Only a call that an earlier life began can have made this one before.

@@ -125,10 +125,10 @@ class Cluster:
         log: EventLog | None = None,
     ) -> Errand:
         """Return a call by a user, to be run; `log` is that of the handle which holds it."""
-        now_ns = self._clock.now_ns()
+        now_ms = self._clock.now_ns() // 1_000_000
         if request_id is None:
-            request_id = self.ids.new_request(now_ns // 1_000_000)[0]
-        return Errand(self.path.arrive(draft, identity, request_id, now_ns, remote), None, rights, remote, log)
+            request_id = self.ids.new_request(now_ms)[0]
+        return Errand(self.path.arrive(draft, identity, request_id, now_ms, remote), None, rights, remote, log)
 
     def start(self, errand: Errand) -> None:
         """Run an errand in the background."""

@@ -44,9 +44,9 @@ async def _hand_off(path: CallPath, parent: Call, draft: Draft, expected: Expect
     if path.handoffs is None or path.cluster is not None:
         raise UnavailableError("this node cannot hand off inside a call; it shares its calls with others", code="NODE_CLOSED")
     desk, above = path.handoffs(), parent.request
-    now_ns = desk.now_ms * 1_000_000
+    now_ms = desk.now_ms
     identity = Identity(above.user_id, above.tenant_id, above.session_id)
-    arrival = desk.reader.read(draft, identity, above, f"{above.request_id}.{number}", now_ns)
+    arrival = desk.reader.read(draft, identity, above, f"{above.request_id}.{number}", now_ms)
     request = replace(arrival.request, expected_output=expected)
     capability = None if arrival.capability is None else _awaited(arrival.capability, desk)
     opened = path.seen(request) if parent.is_again else None
@@ -55,7 +55,7 @@ async def _hand_off(path: CallPath, parent: Call, draft: Draft, expected: Expect
         lane_name = lane_of(request.tenant_id, request.target)
         waiting = desk.count_waiting(lane_name, agent.pending_max, desk.now_ms)
         lane = Lane(agent, request.target, desk.journal, waiting, takes=False)
-        opened = path.hand_off(replace(arrival, request=request, capability=capability), lane, now_ns, parent)
+        opened = path.hand_off(replace(arrival, request=request, capability=capability), lane, now_ms * 1_000_000, parent)
         if isinstance(opened, Call):
             opened.has_answer = partial(desk.has_answer, request.request_id)
     return await (after_a_turn(opened, above.limits.pause_ms(number)) if isinstance(opened, Reply) else path.reply_of(opened))

@@ -135,7 +135,7 @@ class Handoffs:
         now_ns = self._clock.now_ns()
         now_ms = now_ns // 1_000_000
         new_id, trace_id = self._ids.new_request(now_ms)
-        arrival = self.reader.read(draft, identity, None, request_id or new_id, now_ns, trace_id)
+        arrival = self.reader.read(draft, identity, None, request_id or new_id, now_ms, trace_id)
         more = {"metadata": metadata} if metadata else {}
         chain = () if source is None else (source,)
         request = replace(arrival.request, source=source, chain=chain, expected_output=expected, **more)
