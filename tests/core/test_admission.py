@@ -185,6 +185,19 @@ def test_deciding_twice_gives_the_same_and_changes_nothing(broken):
     assert (repr(one), repr(other)) == before
 
 
+@given(st.sets(st.sampled_from(sorted(admission.RULES_FOR_USERS + tuple(admission.ABOUT_FAULTS), key=RULES.index))))
+def test_rules_that_are_not_asked_would_not_have_refused(broken):
+    request: dict = {}
+    snapshot: dict = {}
+    for rule in broken:
+        request |= BY_RULE[rule][0]
+        snapshot |= BY_RULE[rule][1]
+    request |= {"source": None, "chain": ()}
+    for caller_ in (caller(), None):
+        one, other = call(**request | ({"chain": ("ORC",)} if caller_ else {})), world(**snapshot | {"caller": caller_})
+        assert admit(one, other, NOW_MS) == next(filter(None, (rule(one, other, NOW_MS) for rule in RULES)), None)
+
+
 @given(depth_max=st.integers(0, 3), place=st.integers(0, 9), left=st.integers(-1, 2), target=st.sampled_from(["ANL", "DOC"]))
 def test_a_users_call_is_decided_as_if_every_rule_had_been_asked(depth_max, place, left, target):
     request = call(source=None, chain=(), target=target, objective="plan")

@@ -262,7 +262,7 @@ def test_a_record_that_no_action_allows_is_named_with_the_rule_it_breaks(scenari
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_a_node_without_one_of_its_rules_is_found_out(monkeypatch, left_out, scenario, request_id, rule):
-    for name in ("RULES", "RULES_FOR_USERS"):
+    for name in ("RULES", "RULES_WITHOUT_FAULTS", "RULES_FOR_USERS"):
         monkeypatch.setattr(admission, name, tuple(one for one in getattr(admission, name) if one is not left_out))
     trace = scenario()
     breach = check(trace, seats=seats_of(scenario))

@@ -58,7 +58,7 @@ def without(*rules: str) -> list[Any]:
     """Leave rules of admission out."""
     return [
         mock.patch.object(admission, name, tuple(rule for rule in getattr(admission, name) if rule.__name__ not in rules))
-        for name in ("RULES", "RULES_FOR_USERS")
+        for name in ("RULES", "RULES_WITHOUT_FAULTS", "RULES_FOR_USERS")
     ]
 
 

@@ -240,14 +240,21 @@ RULES: Final[tuple[Rule, ...]] = (
     deadline,
     budget,
 )
+# What these rules judge was found before. Where nothing was, as in most calls, none of them can refuse.
+ABOUT_FAULTS: Final[frozenset[Rule]] = frozenset({identity, inputs, guidance, breaker})
+RULES_WITHOUT_FAULTS: Final[tuple[Rule, ...]] = tuple(rule for rule in RULES if rule not in ABOUT_FAULTS)
 # A user's call stands below no other, so what is compared with the calls above it cannot refuse it.
 ABOUT_CALLERS: Final[frozenset[Rule]] = frozenset({permitted, depth, cycle, deadlock, fan_out})
-RULES_FOR_USERS: Final[tuple[Rule, ...]] = tuple(rule for rule in RULES if rule not in ABOUT_CALLERS)
+RULES_FOR_USERS: Final[tuple[Rule, ...]] = tuple(rule for rule in RULES_WITHOUT_FAULTS if rule not in ABOUT_CALLERS)
 
 
 def admit(call: Request, world: Snapshot, now_ms: int) -> Refused | None:
     """Return the first refusal, or None: the call may be made."""
-    for rule in RULES if call.chain else RULES_FOR_USERS:
+    if world.problems or world.checked.problems or world.findings or world.breaker_retry_after_ms is not None:
+        rules = RULES
+    else:
+        rules = RULES_WITHOUT_FAULTS if call.chain else RULES_FOR_USERS
+    for rule in rules:
         refusal = rule(call, world, now_ms)
         if refusal is not None:
             return refusal

@@ -459,8 +459,9 @@ class CallPath:
         if not call.is_delivered:
             waiter: asyncio.Future[None] = self._loop.create_future()
             if call.waiters is None:
-                call.waiters = []
-            call.waiters.append(waiter)
+                call.waiters = [waiter]
+            else:
+                call.waiters.append(waiter)
             try:
                 await waiter
             except asyncio.CancelledError:
