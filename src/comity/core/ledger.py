@@ -72,10 +72,11 @@ class Account(Struct, eq=False, gc=False):
 
     def spend_call(self) -> None:
         """Charge one call."""
-        account: Account | None = self
-        while account is not None:
-            account.calls_used += 1
-            account = account.parent
+        self.calls_used += 1
+        above = self.parent
+        while above is not None:
+            above.calls_used += 1
+            above = above.parent
 
     def spend_tokens(self, tokens: int) -> bool:
         """Charge tokens that were used; return whether they were all there. What was used is recorded either way."""

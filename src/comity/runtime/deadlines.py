@@ -30,12 +30,12 @@ class Deadlines:
             calls = self._slots[slot] = {}
             self._arm(slot)
         calls[call] = None
+        call.due = calls
 
     def discard(self, call: Call) -> None:
         """Stop watching."""
-        calls = self._slots.get(call.request.deadline_at // SLOT_MS + 1)
-        if calls is not None:
-            calls.pop(call, None)
+        if call.due is not None:
+            call.due.pop(call, None)
 
     def close(self) -> None:
         """Drop all timers."""
