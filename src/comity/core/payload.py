@@ -71,10 +71,11 @@ def pack(value: Any, path: str, bytes_max: int) -> bytes:
         or size > bytes_max
         or _BACKSLASH in raw
         or _DELETE in raw
-        or raw.count(_BRACE) + raw.count(_BRACKET) > NESTING_MAX
+        # How many brackets open, by how much shorter it is without them: `count` takes longer over its arguments than that.
+        or 2 * size - len(raw.replace(b"{", b"")) - len(raw.replace(b"[", b"")) > NESTING_MAX
     ):
         check(raw, path=path, bytes_max=bytes_max)
-    if raw.find(b"null") >= 0:  # `in` first takes the bytes for a number, and makes an error of it
+    if raw.partition(b"null")[1]:  # `in` first takes the bytes for a number and makes an error of it; `find` is slower too
         _check_nulls(raw, value, path)
     return raw
 

@@ -274,7 +274,7 @@ def storable(value: Any) -> Any:
 # --- spans of calls and tools -------------------------------------------------------------------------------------------
 
 
-def summarize(end: CallEnd, *, captures_content: bool = False) -> Ended:
+def summarize(end: CallEnd, captures_content: bool = False) -> Ended:
     """Return what goes into the span of an ended call."""
     request, reply, remote = end.request, end.reply, end.remote
     usage, error = reply.usage, reply.error

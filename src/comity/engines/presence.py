@@ -100,8 +100,9 @@ class Company:
         Who enters or leaves changes the folder. Nobody does both and is done within the millisecond in which this was asked.
         """
         now_ns = time.time_ns()
-        if self._others or now_ns // 1_000_000 != self._asked_at:
-            self._asked_at = now_ns // 1_000_000
+        now_ms = now_ns // 1_000_000
+        if self._others or now_ms != self._asked_at:
+            self._asked_at = now_ms
             changed_at = os.stat(self._folder).st_mtime_ns  # noqa: PTH116  asked with every call in a session
             if self._others or changed_at != self._visited_at or now_ns - changed_at < TICK_NS:
                 self._visited_at = changed_at

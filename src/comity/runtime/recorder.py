@@ -231,7 +231,7 @@ class Recorder:
         if (end.remote is None and self._takes_all) or self.settings.samples(end.request.trace_id, end.remote):
             # What a store will need is read off at once: later, all of it would have left the processor's caches. Without
             # one the end is kept as it is anyway, and a collector that is away may never ask for more.
-            self._take(end if self._store is None else summarize(end, captures_content=self._captures_content))
+            self._take(end if self._store is None else summarize(end, self._captures_content))
 
     def _take(self, one: Recorded) -> None:
         gathered = self._gathered
