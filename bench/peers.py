@@ -58,7 +58,7 @@ def compare(title: str, jobs: list[Job], baseline: str, rounds: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--only", choices=["call", "delegate"])
     options = parser.parse_args()
     if options.only != "delegate":
