@@ -107,7 +107,7 @@ CODES: dict[str, Meaning] = {
     # given by agents only, as KDAP asks
     "DATA_MISSING_REQUIRED_INPUT": Meaning(CallerError, False, _IGNORES, "Provide the data the capability needs."),
     # who is asking
-    "IDENTITY_INVALID": Meaning(CallerError, False, _IGNORES, "Name the user, tenant and session with valid ids."),
+    "IDENTITY_INVALID": Meaning(CallerError, False, _IGNORES, "Name the user, tenant, session and request with valid ids."),
     "IDENTITY_MISMATCH": Meaning(RefusedError, False, _IGNORES, "A call stays with the user and session of its root."),
     "SESSION_EXPIRED": Meaning(CallerError, False, _IGNORES, "Resume the session, or begin a new one."),
     "SESSION_CONFLICT": Meaning(CallerError, True, _IGNORES, "Look at the session again and decide anew."),

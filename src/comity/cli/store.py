@@ -158,8 +158,8 @@ class Store:
     # --- documents ---
 
     def sessions(self) -> list[Session]:
-        """Return every session that is remembered, with its last use."""
-        return self._sessions("")
+        """Return every session that is remembered, with its last use; those that hide results of handoffs are nobody's."""
+        return [one for one in self._sessions("") if one.id.isprintable()]
 
     def session(self, tenant_id: str, session_id: str) -> Session | None:
         """Return a session with its last use."""

@@ -32,8 +32,11 @@ def is_process(node_id: str) -> bool:
 
 
 def result_session(handoff_id: str) -> str:
-    """Return the session whose vault hides what a receiver says. Its own: that of the caller is in use where it was called."""
-    return f"{handoff_id}.result"
+    """Return the session whose vault hides what a receiver says. Its own: that of the caller is in use where it was called.
+
+    No user can name it: what is not printable is no id.
+    """
+    return f"{handoff_id}\x1fresult"
 
 
 def node_of(holder: str) -> str:

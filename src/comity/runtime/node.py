@@ -15,11 +15,12 @@ from msgspec.structs import replace
 
 from comity.core import trace_context
 from comity.core.agent import Agent, DeclarationError
-from comity.core.envelope import Background, Priority, Reply, Request, is_id
+from comity.core.envelope import Background, Priority, Reply, Request
 from comity.core.guardrail import Guardrail
 from comity.core.journal import Document
 from comity.core.limits import Limits
 from comity.core.registry import Registry
+from comity.core.request_id import chosen_id_problem
 from comity.core.session import Session
 from comity.core.telemetry import ExportStats, Settings, settings_from
 from comity.core.tool import EVERYTHING, Tool
@@ -289,7 +290,7 @@ class Node:
         draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits, history)
         identity = Identity(user_id, tenant_id, session_id, parent_session_id)
         remote = None if traceparent is None else trace_context.read(traceparent, tracestate)
-        if path.cluster is not None and (request_id is None or is_id(request_id)):
+        if path.cluster is not None and (request_id is None or not chosen_id_problem(request_id)):
             errand = path.cluster.errand(draft, identity, request_id, _rights(tools), remote, log)
             path.cluster.start(errand)
             return CallHandle(path, errand, log, errand.arrival.request.request_id)

@@ -20,7 +20,7 @@ from comity.core import admission, guardrail
 from comity.core.agent import Agent
 from comity.core.breaker import Breaker
 from comity.core.call import CANCEL, FINISH, QUEUED, RUNNING
-from comity.core.envelope import Error, Reply, Request, Status, Usage, is_id
+from comity.core.envelope import Error, Reply, Request, Status, Usage
 from comity.core.fencing import Terms
 from comity.core.guardrail import Guardrail
 from comity.core.journal import Accepted, Record, Refused, Resumed
@@ -29,6 +29,7 @@ from comity.core.limits import Limits
 from comity.core.payload import unpack
 from comity.core.redaction import Vault, restore_value
 from comity.core.registry import Registry
+from comity.core.request_id import chosen_id_problem
 from comity.core.schema import Checked, SchemaError
 from comity.core.telemetry import CallEnd
 from comity.core.tool import EVERYTHING, narrow
@@ -130,10 +131,10 @@ class CallPath:
             return self.enter(arrival, None, now_ns, log, None, rights)
         if request_id is None:
             request_id = self.ids.new_request(now_ms)[0]
-        if not is_id(request_id):
-            arrival = self._reader.read(draft, identity, None, ascii(request_id)[:64], now_ms)
-            what = admission.Refused("IDENTITY_INVALID", "request_id must be printable text that is not empty")
-            return self.refuse(arrival.request, what, log)
+        if problem := chosen_id_problem(request_id):
+            told = ascii(request_id)[:64]  # not as it is: it may be another's
+            request = self._reader.read(draft, identity, None, told, now_ms).request
+            return self.refuse(request, admission.Refused("IDENTITY_INVALID", f"request_id {told} {problem}"), log)
         arrival = self.arrive(draft, identity, request_id, now_ms, remote)
         return self.seen(arrival.request) or self.enter(arrival, None, now_ns, log, None, rights, remote=remote, is_named=True)
 
@@ -154,7 +155,7 @@ class CallPath:
         remote: TraceContext | None = None,
     ) -> Reply:
         """Call for a user and return the reply."""
-        if self.cluster is not None and (request_id is None or is_id(request_id)):
+        if self.cluster is not None and (request_id is None or not chosen_id_problem(request_id)):
             return await self.cluster.run(self.cluster.errand(draft, identity, request_id, rights, remote))
         opened = self.open_root(draft, identity, request_id, rights, remote)
         if isinstance(opened, Call):
@@ -347,7 +348,7 @@ class CallPath:
         )
         now_ns = self.clock.now_ns()
         now_ms = now_ns // 1_000_000
-        root = self.calls.get(request.root_id)
+        root = None if request.parent_id is None else self.calls.get(request.root_id)
         # What an earlier life had begun under this id is not taken up: it ends before its caller is told so.
         begun = () if root is None or not root.leftovers else end_leftovers(root, request.request_id, now_ms)
         terms = None if self.cluster is None else self.cluster.refusal_terms(request)

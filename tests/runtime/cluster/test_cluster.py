@@ -58,6 +58,18 @@ def test_a_call_to_an_agent_that_another_node_has_runs_there_once_and_its_reply_
     play(case, [front()], [back(runs)])
 
 
+def test_an_id_that_a_node_could_make_is_refused_before_any_node_is_asked() -> None:
+    runs: list[int] = []
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        called = await one.call("BACK", "DO", user_id="u", request_id="r.1")
+        started = await one.start_call("BACK", "DO", user_id="u", request_id="r#1").reply()
+        assert [reply.error.code for reply in (called, started)] == ["IDENTITY_INVALID"] * 2
+        assert (runs, world.messages(wire.Ask)) == ([], [])
+
+    play(case, [front()], [back(runs)])
+
+
 def test_a_call_that_ran_elsewhere_leaves_nothing_in_memory() -> None:
     async def case(world: World, one: Node, two: Node) -> None:
         assert (await one.call("FRONT", "ASK", {"times": 3}, user_id="u")).ok

@@ -34,6 +34,7 @@ from comity.core.handoff import (
 from comity.core.handoff_holder import Holder, holder_name
 from comity.core.handoff_queue import Listen, Step, Sweep
 from comity.core.limits import SETTLED_KEPT_MAX
+from comity.core.request_id import chosen_id_problem
 from comity.core.telemetry import CallEnd, Handed
 from comity.errors import ComityError, UnavailableError, family
 from comity.ports import Clock, Ids, Journal
@@ -135,10 +136,15 @@ class Handoffs:
         now_ns = self._clock.now_ns()
         now_ms = now_ns // 1_000_000
         new_id, trace_id = self._ids.new_request(now_ms)
-        arrival = self.reader.read(draft, identity, None, request_id or new_id, now_ms, trace_id)
+        problem = "" if request_id is None else chosen_id_problem(request_id)
+        handoff_id = ascii(request_id)[:64] if problem else request_id or new_id
+        arrival = self.reader.read(draft, identity, None, handoff_id, now_ms, trace_id)
         more = {"metadata": metadata} if metadata else {}
         chain = () if source is None else (source,)
         request = replace(arrival.request, source=source, chain=chain, expected_output=expected, **more)
+        if problem:
+            refusal = Refused("IDENTITY_INVALID", f"handoff_id {handoff_id} {problem}")
+            return self._refused(self._path.refuse(request, refusal))
         waiter: asyncio.Future[Handoff] = self._loop.create_future()
         if request_id is not None and (known := self._known(request)) is not None:
             waiter.set_result(known)

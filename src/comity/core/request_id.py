@@ -1,0 +1,20 @@
+"""Which ids a caller may choose for a call, so that none of them is ever one that a node makes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from comity.core.envelope import is_id
+
+
+def chosen_id_problem(value: Any) -> str:
+    """Return why a caller may not name a call so, or nothing.
+
+    A node numbers what is below a call: `r.1` is the first call that `r` makes, `r#1` the first tool it uses and the question
+    whether it may. Whoever could take such an id would be answered with what is another's, or answer in its place.
+    """
+    if not is_id(value):
+        return "must be printable text that is not empty"
+    if "." in value or "#" in value:
+        return "must not contain . or #, which number what is below a call: write - or _ instead"
+    return ""
