@@ -1,5 +1,6 @@
 """`comity doctor` says whether machine, store and agents are fit to work."""
 
+import contextlib
 import sqlite3
 import sys
 
@@ -139,3 +140,11 @@ def test_a_tool_that_is_allowed_and_not_there_is_a_warning(comity, place):
 
 def test_a_name_in_can_call_that_leads_nowhere_is_a_warning(comity, app):
     assert ("warning", "BOSS may call GONE, which app:make does not have") in checks(comity("doctor", "--json"))["agents"]
+
+
+def test_handoffs_that_were_set_aside_are_a_warning_that_names_them(comity, place):
+    comity("handoff", "create", "look", "--to", "o11y", "--id", "h-1")
+    with contextlib.closing(sqlite3.connect(place / "comity.db")) as connection, connection:
+        connection.execute("UPDATE handoffs SET state = 'unreadable', due_at = NULL")
+    ran = comity("doctor", "--json")
+    assert (ran.code, checks(ran)["handoffs"]) == (0, [("warning", "1 handoff that cannot be read: h-1")])

@@ -360,7 +360,17 @@ def test_a_background_that_could_not_be_stored_and_read_again_is_found_where_it_
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("a", True), ("Ann Smith", True), ("", False), ("a\n", False), (7, False), (None, False)]
+    ("text", "expected"),
+    [
+        ("a", True),
+        ("Ann Smith", True),
+        (Status.ERROR, True),
+        ("", False),
+        ("a\n", False),
+        (7, False),
+        (None, False),
+        (type("Text", (str,), {})("a"), False),  # no encoder knows it
+    ],
 )
 def test_an_id_is_printable_text(text, expected):
     assert is_id(text) is expected

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from comity.core.envelope import ExpectedOutput
-from comity.core.expected_output import output_problems
+from comity.core.expected_output import output_problems, read_expected
 
 REPORT = ExpectedOutput(type="analysis_report", fields=("root_cause", "evidence"))
 
@@ -52,3 +52,24 @@ def test_a_type_of_json_is_checked_as_such(name, good, bad):
 def test_the_size_is_bounded_where_a_bound_was_given():
     assert paths(ExpectedOutput(bytes_max=10), "x", 10) == []
     assert paths(ExpectedOutput(bytes_max=10), "x", 11) == ["result"]
+
+
+def test_what_is_expected_is_read_as_it_will_be_read_from_a_store():
+    assert read_expected(None) == (None, ())
+    assert read_expected({"type": "analysis_report", "fields": ["root_cause", "evidence"]}) == (REPORT, ())
+    assert read_expected(REPORT) == (REPORT, ())
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        (5, "expected_output"),
+        ({"colour": "red"}, "expected_output"),
+        (ExpectedOutput(fields=("a", 5)), "expected_output.fields[1]"),
+        ({"bytes_max": 1.5}, "expected_output.bytes_max"),
+        ({"type": "\ud800"}, "expected_output.type"),
+    ],
+    ids=ascii,
+)
+def test_what_could_not_be_read_again_is_not_expected(given, path):
+    assert [problem.path for problem in read_expected(given)[1]] == [path]

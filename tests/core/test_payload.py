@@ -21,7 +21,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from comity.core.limits import ITEMS_MAX, NAME_CHARS_MAX, NESTING_MAX, PROBLEMS_MAX
-from comity.core.payload import PayloadError, Problem, check, check_keys, pack, step, text_problem, unpack, walk
+from comity.core.payload import PayloadError, Problem, check, check_keys, pack, readable, step, text_problem, unpack, walk
 
 BYTES_MAX = 1_000_000
 CONTROLS = [chr(code) for code in (*range(0x20), 0x7F) if chr(code) not in "\t\n\r"]
@@ -421,7 +421,12 @@ def test_a_text_may_not_hold_control_characters(control):
         assert text_problem(text, path="message", bytes_max=100) == Problem("message", "holds a control character")
 
 
-@pytest.mark.parametrize("wrong", [None, 7, b"text", ["text"]])
+@given(st.text(st.characters(codec=None)), st.integers(1, 50))
+def test_any_text_can_be_made_one_that_nothing_is_wrong_with(text, most):
+    assert text_problem(readable(text, most), path="message", bytes_max=most) is None
+
+
+@pytest.mark.parametrize("wrong", [None, 7, b"text", ["text"], type("Text", (str,), {})("text")])
 def test_a_text_must_be_text(wrong):
     problem = text_problem(wrong, path="message", bytes_max=100)
     assert problem == Problem("message", f"must be text, not {type(wrong).__name__}")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 from pathlib import Path
 
+import pytest
 from handoff_contract import ME, NOW, made, taking
 
 from comity.core.envelope import Reply
 from comity.core.handoff import Complete, Offer
 from comity.core.handoff_holder import Holder
-from comity.core.handoff_queue import Step
+from comity.core.handoff_queue import Step, Sweep
 from comity.engines import handoff_tables
 from comity.engines.handoffs import SqliteHandoffs
 from comity.engines.tables import connect, prepare, write_batch
@@ -44,7 +46,7 @@ class Process:
 
     @property
     def has_read_requests(self) -> bool:
-        return any(one.startswith("SELECT lane, request") for one in self.statements)
+        return any(one.startswith("SELECT id, lane, request") for one in self.statements)
 
 
 def test_a_handoff_is_not_read_again_while_nobody_else_has_written(tmp_path):
@@ -78,3 +80,65 @@ def test_what_another_process_wrote_since_is_seen(tmp_path):
         assert (one.has_read, one.has_read_requests) == (True, False)  # what was asked for cannot have changed
         assert other.complete("h", Holder(ME, 1)).outcome.refusal is None
         assert one.complete("h", Holder(ME, 1)).outcome.refusal.code == "HANDOFF_ENDED"
+
+
+def spoil(process, handoff_id, column="request"):
+    process.connection.execute(f"UPDATE handoffs SET {column} = ? WHERE id = ?", (b"{}", handoff_id))
+
+
+def test_what_cannot_be_read_is_named_and_stands_in_nobodys_way(tmp_path, caplog):
+    one = Process(tmp_path / "store.db")
+    with contextlib.closing(one.connection):
+        for name in ("bad", "worse", "other", "good"):
+            one.offer(name)
+        spoil(one, "bad")
+        spoil(one, "worse", "standing")
+        one.connection.execute("UPDATE handoffs SET id = 'misnamed' WHERE id = 'other'")
+        other = Process(tmp_path / "store.db")  # remembers nothing
+        with contextlib.closing(other.connection):
+            assert [one.id for one in handoff_tables.read(other.connection, "", ())] == ["good"]
+            caplog.clear()
+            assert [outcome.handoff.id for outcome in other.do(taking()).outcomes] == ["good"]
+            assert all(f"'{name}' cannot be read" in caplog.text for name in ("bad", "worse", "misnamed"))
+            caplog.clear()
+            assert other.do(taking()).outcomes == []
+            assert caplog.text == ""  # they do not come up again
+            assert handoff_tables.set_aside(other.connection) == ["bad", "worse", "misnamed"]
+
+
+def test_what_cannot_be_read_is_not_swept_again_and_again(tmp_path, caplog):
+    one = Process(tmp_path / "store.db")
+    with contextlib.closing(one.connection):
+        one.offer("bad")
+        spoil(one, "bad")
+        swept = [one.do(Step(change=Sweep(), now_ms=200_000)).outcomes for _ in range(2)]
+        assert swept == [[], []]
+        assert caplog.text.count("cannot be read") == 1
+
+
+def test_nothing_is_done_to_what_cannot_be_read_nor_put_in_its_place(tmp_path):
+    one = Process(tmp_path / "store.db")
+    with contextlib.closing(one.connection):
+        one.offer("bad")
+        spoil(one, "bad")
+        other = Process(tmp_path / "store.db")
+        with contextlib.closing(other.connection):
+            again, good = (Step(change=Offer(made(name)), handoff_id=name, now_ms=NOW) for name in ("bad", "good"))
+            other.do(again, good)
+            assert (again.outcome.refusal.code, good.outcome.refusal) == ("STORE_UNAVAILABLE", None)
+            with pytest.raises(ValueError, match="bad cannot be read"):
+                handoff_tables.get(other.connection, "bad")
+
+
+def fail_within(process):
+    with process.queue.sync_as_needed(process.connection, [taking()]):
+        process.connection.execute("BEGIN IMMEDIATE")
+        process.connection.execute("SELECT 1 FROM nowhere")
+
+
+def test_a_failure_in_a_transaction_that_need_not_be_synced_is_told_as_it_is(tmp_path):
+    one = Process(tmp_path / "store.db")
+    with contextlib.closing(one.connection):
+        with pytest.raises(sqlite3.OperationalError, match="no such table"):
+            fail_within(one)
+        assert one.connection.execute("PRAGMA synchronous").fetchone() == (2,)

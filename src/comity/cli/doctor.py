@@ -39,6 +39,7 @@ DISK_BYTES_LEAST: Final = 500 * 1024 * 1024
 FSYNC_MS_MOST: Final = 50.0
 _FSYNC_TRIES: Final = 9
 _PACKAGES: Final = ("msgspec", "pydantic", "pydantic-core", "jsonschema-rs", "PyYAML", "rich")
+_NAMED_MAX: Final = 5
 _FULL: Final = 2  # what `PRAGMA synchronous` says for FULL
 
 
@@ -174,6 +175,7 @@ def _store(path: Path) -> Iterator[Check]:
             verdict = store.verify()
             vaults = store.vaults()
             abandoned = len(store.abandoned())
+            unreadable = store.unreadable_handoffs()
     except CliError as error:
         if error.code is Exit.NOT_FOUND:
             yield Check("store", "ok", f"{path} does not exist yet; the first call makes it")
@@ -189,6 +191,9 @@ def _store(path: Path) -> Iterator[Check]:
             f"{counted(abandoned, 'open call')} without a living node; the next node that stays on this store takes them up"
         )
         yield Check("calls", "warning", f"{detail}. `comity call` and other commands do not.")
+    if unreadable:
+        detail = f"{counted(len(unreadable), 'handoff')} that cannot be read: {', '.join(unreadable[:_NAMED_MAX])}"
+        yield Check("handoffs", "warning", detail)
     if vaults:
         try:
             store_key(path, vaults)

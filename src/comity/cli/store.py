@@ -145,7 +145,13 @@ class Store:
 
     def handoff(self, handoff_id: str) -> Handoff | None:
         """Return a handoff."""
-        return next(iter(self._handoffs("WHERE id = ?", handoff_id)), None)
+        with self._reading():
+            return handoff_tables.get(self._connection, handoff_id) if handoff_tables.exists(self._connection) else None
+
+    def unreadable_handoffs(self) -> list[str]:
+        """Return the ids of handoffs that were set aside because they cannot be read."""
+        with self._reading():
+            return handoff_tables.set_aside(self._connection) if handoff_tables.exists(self._connection) else []
 
     def handoffs_of(self, tenant_id: str, session_id: str) -> list[Handoff]:
         """Return the handoffs of a session."""

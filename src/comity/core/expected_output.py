@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
 from comity.core.envelope import ExpectedOutput
-from comity.core.payload import Problem
+from comity.core.limits import INPUTS_BYTES_MAX
+from comity.core.payload import PayloadError, Problem, pack
+
+_decode: Final = msgspec.json.Decoder(ExpectedOutput).decode
 
 _JSON_TYPES: Final[dict[str, tuple[type, ...]]] = {
     "object": (dict,),
@@ -16,6 +21,19 @@ _JSON_TYPES: Final[dict[str, tuple[type, ...]]] = {
     "boolean": (bool,),
     "null": (type(None),),
 }
+
+
+def read_expected(given: Any) -> tuple[ExpectedOutput | None, tuple[Problem, ...]]:
+    """Return what is expected, as it can be written and read again, or what is wrong with it."""
+    if given is None:
+        return None, ()
+    try:
+        return _decode(pack(given, "expected_output", INPUTS_BYTES_MAX)), ()
+    except PayloadError as error:
+        return None, error.problems
+    except msgspec.DecodeError as error:
+        message, _, where = str(error).partition(" - at `$")
+        return None, (Problem(f"expected_output{where.removesuffix('`')}", message),)
 
 
 def output_problems(expected: ExpectedOutput | None, data: Any, size_bytes: int) -> tuple[Problem, ...]:

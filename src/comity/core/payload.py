@@ -11,8 +11,9 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
 from itertools import islice
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 from pydantic_core import to_jsonable_python
@@ -155,9 +156,14 @@ def out_of_range(raw: bytes, path: str) -> tuple[Problem, ...]:
     return tuple(islice(found, PROBLEMS_MAX))
 
 
+def is_text(value: Any) -> TypeGuard[str]:
+    """Return whether a value is text that can be written down; the encoder knows no other kinds of `str`."""
+    return type(value) is str or isinstance(value, StrEnum)
+
+
 def text_problem(text: Any, *, path: str, bytes_max: int) -> Problem | None:
     """Return what is wrong with a plain text field, if anything."""
-    if not isinstance(text, str):
+    if not is_text(text):
         return Problem(path, f"must be text, not {type(text).__name__}")
     if not text:
         return None
@@ -173,6 +179,12 @@ def text_problem(text: Any, *, path: str, bytes_max: int) -> Problem | None:
     if _CONTROL.search(text):
         return Problem(path, "holds a control character")
     return None
+
+
+def readable(text: str, bytes_max: int) -> str:
+    """Return any text, such as an exception's, as one that `text_problem` finds nothing wrong with."""
+    cut = text[:bytes_max].encode(errors="replace")[:bytes_max]
+    return _CONTROL.sub("?", cut.decode(errors="ignore"))
 
 
 def walk(value: Any, path: str) -> Iterator[tuple[str, Any, int]]:

@@ -8,20 +8,24 @@ trace of their own, which has their id, so that only others need an index to be 
 from __future__ import annotations
 
 import contextlib
+import logging
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
+from comity.core.admission import Refused
 from comity.core.envelope import Reply, Request
-from comity.core.handoff import ENDED, Entry, Handoff, Question, State
+from comity.core.handoff import ENDED, Entry, Handoff, Outcome, Question, State
 from comity.core.handoff_queue import Step, Want, perform_all
 from comity.core.journal import HANDED_AT, Accepted, Settled, StoredCall, stored
 from comity.core.mailbox import TURNS
 from comity.engines import bulk
 from comity.engines.bells import Rings, rings_of
+
+log = logging.getLogger("comity")
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS handoffs (
@@ -37,7 +41,7 @@ CREATE INDEX IF NOT EXISTS handoffs_trace ON handoffs (result_trace_id) WHERE re
 CREATE TABLE IF NOT EXISTS handoff_bells (node_id TEXT PRIMARY KEY, lanes BLOB NOT NULL) WITHOUT ROWID
 """
 _STATE: Final = "state, holder, fence, lease_until, result_trace_id, standing, reply"
-_READ: Final = f"SELECT lane, request, {_STATE} FROM handoffs"  # noqa: S608
+_READ: Final = f"SELECT id, lane, request, {_STATE} FROM handoffs"  # noqa: S608
 _READ_AGAIN: Final = f"SELECT id, {_STATE} FROM handoffs"  # noqa: S608
 _READ_MAX: Final = 500
 # What is remembered from one transaction to the next: so many, none with a larger request or a longer history.
@@ -48,6 +52,9 @@ _FREE: Final = "state = 'pending' AND holder = ''"
 _WORDS: Final = {state: str(state) for state in State}
 _STATES: Final = {word: state for state, word in _WORDS.items()}
 _NUMBERS: Final = {priority: number for number, priority in enumerate(TURNS)}
+# The state of a row that cannot be read, once somebody came upon it: nobody waits for it, and what is in it stays as it was.
+_UNREADABLE: Final = "unreadable"
+_CANNOT: Final = "cannot be read"
 
 
 class _Standing(Struct, frozen=True, array_like=True):
@@ -120,15 +127,22 @@ class SqliteShelf:
         self._unwritten: dict[str, tuple[Handoff | None, Handoff]] = {}  # as stored, and as it is now
         self._passing: list[str] = []  # known in this transaction only
 
-    def prefetch(self, handoff_ids: Iterable[str]) -> None:
-        """Read at once what is going to be asked for: a statement costs more than a row."""
+    def prefetch(self, handoff_ids: Iterable[str]) -> list[str]:
+        """Read at once what is going to be asked for: a statement costs more than a row. Returns what cannot be read."""
         unknown = [handoff_id for handoff_id in dict.fromkeys(handoff_ids) if handoff_id not in self._known]
+        bad: list[str] = []
         if unknown:
             former = [self._former[handoff_id] for handoff_id in unknown if handoff_id in self._former]
-            for one in read_again(self._connection, former):
+            for one in read_again(self._connection, former, bad):
                 self._know(one)
-            for one in read_many(self._connection, [one for one in unknown if one not in self._former]):
+            for one in read_many(self._connection, [one for one in unknown if one not in self._former], bad):
                 self._know(one)
+        return bad
+
+    def _set_aside(self, bad: list[str]) -> None:
+        """Keep what cannot be read from coming up again and again; it was named when it was tried."""
+        aside = "UPDATE handoffs SET state = ?, due_at = NULL WHERE id = ?"
+        self._connection.executemany(aside, [(_UNREADABLE, handoff_id) for handoff_id in bad])
 
     def _know(self, handoff: Handoff) -> str:
         request, history = handoff.request, handoff.history
@@ -179,10 +193,12 @@ class SqliteShelf:
     def due(self, now_ms: int) -> list[Handoff]:
         """Return those whose time has come, and those of nodes that are gone."""
         self.flush()
-        found = read(self._connection, "WHERE due_at <= ? ORDER BY due_at", (now_ms,))
+        bad: list[str] = []
+        found = read(self._connection, "WHERE due_at <= ? ORDER BY due_at", (now_ms,), bad)
         for node_id in self._gone:
             mine = "WHERE due_at IS NOT NULL AND holder >= ? AND holder < ?"  # only what has not ended has a holder
-            found += read(self._connection, mine, (f"{node_id}#", f"{node_id}$"))
+            found += read(self._connection, mine, (f"{node_id}#", f"{node_id}$"), bad)
+        self._set_aside(bad)
         return list({handoff.id: handoff for handoff in found}.values())
 
     def free(self, want: Want, limit: int) -> list[Handoff]:
@@ -200,10 +216,13 @@ class SqliteShelf:
                 where = f"WHERE {_FREE} AND lane = ? AND priority = ?{condition} ORDER BY seq LIMIT ?"
                 parts.append(f"SELECT * FROM (SELECT seq, id FROM handoffs {where})")  # noqa: S608
                 values += (lane, number, *more, limit)
-        found = self._connection.execute(" UNION ALL ".join(parts), values).fetchall()
-        handoff_ids = [handoff_id for _, handoff_id in sorted(set(found))]
-        self.prefetch(handoff_ids)
-        return [*(self._known[handoff_id] for handoff_id in handoff_ids), *new]
+        while True:
+            found = self._connection.execute(" UNION ALL ".join(parts), values).fetchall()
+            handoff_ids = [handoff_id for _, handoff_id in sorted(set(found))]
+            bad = self.prefetch(handoff_ids)
+            if not bad:
+                return [*(self._known[handoff_id] for handoff_id in handoff_ids), *new]
+            self._set_aside(bad)  # and look again: they stood in the way of others
 
     def listen(self, node_id: str, lanes: tuple[str, ...]) -> None:
         """Note what a node wants to hear; nothing is the end of listening."""
@@ -275,7 +294,9 @@ def perform_steps(
 ) -> tuple[list[Any], Rings]:
     """Do the steps among the records; return the records with what the steps add in their place, and who is to hear of it."""
     shelf = SqliteShelf(connection, gone, memory)
-    shelf.prefetch(record.handoff_id for record in records if isinstance(record, Step) and record.handoff_id)
+    bad = shelf.prefetch(record.handoff_id for record in records if isinstance(record, Step) and record.handoff_id)
+    if bad:
+        records = list(_without(records, bad))
     written, touched = perform_all(shelf, records)
     shelf.close()
     for node_id in gone:
@@ -283,9 +304,33 @@ def perform_steps(
     return written, rings_of(touched, shelf.listeners()) if touched else {}
 
 
-def read(connection: sqlite3.Connection, rest: str, values: tuple[Any, ...]) -> list[Handoff]:
-    """Return the handoffs that a query finds."""
-    return [_revive(*row) for row in connection.execute(f"{_READ} {rest}", values).fetchall()]
+def _without(records: Sequence[Any], bad: list[str]) -> Iterator[Any]:
+    """Yield the records but for the steps that concern what cannot be read: nothing is done to that."""
+    for record in records:
+        if isinstance(record, Step) and record.handoff_id in bad:
+            record.outcomes = (Outcome(None, Refused("STORE_UNAVAILABLE", f"{record.handoff_id} {_CANNOT}")),)
+        else:
+            yield record
+
+
+def get(connection: sqlite3.Connection, handoff_id: str) -> Handoff | None:
+    """Return a handoff. Raises `ValueError` if it is there and cannot be read."""
+    bad: list[str] = []
+    found = read(connection, "WHERE id = ?", (handoff_id,), bad)
+    if bad:
+        raise ValueError(f"the handoff {handoff_id} {_CANNOT}")
+    return found[0] if found else None
+
+
+def read(connection: sqlite3.Connection, rest: str, values: tuple[Any, ...], bad: list[str] | None = None) -> list[Handoff]:
+    """Return the handoffs that a query finds. Those that cannot be read are passed over, and added to `bad`."""
+    return list(_readable(connection.execute(f"{_READ} {rest}", values).fetchall(), _revive, bad))
+
+
+def set_aside(connection: sqlite3.Connection) -> list[str]:
+    """Return the ids of what a node came upon and could not read."""
+    query = "SELECT CAST(id AS TEXT) FROM handoffs WHERE state = ? ORDER BY seq"
+    return [one for (one,) in connection.execute(query, (_UNREADABLE,)).fetchall()]
 
 
 def read_trace(connection: sqlite3.Connection, trace_id: str) -> list[Handoff]:
@@ -294,16 +339,31 @@ def read_trace(connection: sqlite3.Connection, trace_id: str) -> list[Handoff]:
     return read(connection, where, (trace_id,))
 
 
-def read_many(connection: sqlite3.Connection, handoff_ids: Sequence[str]) -> list[Handoff]:
+def read_many(connection: sqlite3.Connection, handoff_ids: Sequence[str], bad: list[str] | None = None) -> list[Handoff]:
     """Return those of these ids that there are."""
-    return [_revive(*row) for row in _rows(connection, _READ, handoff_ids)]
+    return list(_readable(_rows(connection, _READ, handoff_ids), _revive, bad))
 
 
-def read_again(connection: sqlite3.Connection, handoffs: Iterable[Handoff]) -> list[Handoff]:
+def read_again(connection: sqlite3.Connection, handoffs: Iterable[Handoff], bad: list[str] | None = None) -> list[Handoff]:
     """Return those of these that there still are as they stand now. What was asked for is not read again."""
     known = {one.request.request_id: one for one in handoffs}
-    found = _rows(connection, _READ_AGAIN, tuple(known))
-    return [_stand(known[handoff_id].request, known[handoff_id].lane, *row) for handoff_id, *row in found]
+
+    def stand(handoff_id: str, *row: Any) -> Handoff:
+        return _stand(known[handoff_id].request, known[handoff_id].lane, *row)
+
+    return list(_readable(_rows(connection, _READ_AGAIN, tuple(known)), stand, bad))
+
+
+def _readable(rows: Iterable[tuple[Any, ...]], revive: Callable[..., Handoff], bad: list[str] | None) -> Iterator[Handoff]:
+    """Yield the handoffs of rows that can be read; one that cannot must not stop those who work with the others."""
+    for row in rows:
+        try:
+            yield revive(*row)
+        except (msgspec.DecodeError, ValueError, KeyError, TypeError) as error:
+            if bad is None or row[0] not in bad:
+                log.error("the handoff %r %s and is passed over: %s", row[0], _CANNOT, error)  # noqa: TRY400
+            if bad is not None:
+                bad.append(row[0])
 
 
 def _rows(connection: sqlite3.Connection, query: str, handoff_ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
@@ -312,8 +372,11 @@ def _rows(connection: sqlite3.Connection, query: str, handoff_ids: Sequence[str]
         yield from connection.execute(f"{query} WHERE id IN ({','.join('?' * len(some))})", some).fetchall()
 
 
-def _revive(lane: str, request: bytes, *standing: Any) -> Handoff:
-    return _stand(_decode_request(request), lane, *standing)
+def _revive(handoff_id: str, lane: str, request: bytes, *standing: Any) -> Handoff:
+    asked = _decode_request(request)
+    if asked.request_id != handoff_id:
+        raise ValueError(f"what was asked for has the id {asked.request_id!r}")
+    return _stand(asked, lane, *standing)
 
 
 def _stand(
@@ -350,8 +413,8 @@ def _stand(
 
 def read_call(connection: sqlite3.Connection, request_id: str) -> StoredCall | None:
     """Return the call that a handoff is, if there is one."""
-    found = read(connection, "WHERE id = ?", (request_id,)) if exists(connection) else []
-    return _as_call(found[0]) if found and found[0].settles else None
+    found = get(connection, request_id) if exists(connection) else None
+    return _as_call(found) if found is not None and found.settles else None
 
 
 def read_calls(connection: sqlite3.Connection, limit: int) -> list[StoredCall]:

@@ -9,7 +9,7 @@ import asyncio
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -96,8 +96,12 @@ class SqliteHandoffs:
         connection.execute("PRAGMA synchronous = NORMAL")
         try:
             yield
-        finally:
-            connection.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            with suppress(sqlite3.Error):  # the cause must be told, not what follows from it
+                connection.rollback()  # within a transaction the level cannot be changed
+                connection.execute("PRAGMA synchronous = FULL")
+            raise
+        connection.execute("PRAGMA synchronous = FULL")
 
     def ring(self, rings: Rings) -> bool:
         """Wake those whom a transaction concerns, once it is committed; return whether one of them was found dead."""
@@ -118,7 +122,8 @@ class SqliteHandoffs:
 
     def get(self, handoff_id: str) -> Handoff | None:
         """Return a handoff."""
-        return next(iter(self._read("WHERE id = ?", handoff_id)), None)
+        with self._reading() as connection:
+            return handoff_tables.get(connection, handoff_id)
 
     def get_again(self, handoffs: Collection[Handoff]) -> list[Handoff]:
         """Return those of these that there still are as they stand now."""

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from comity.core.agent import Capability, Implementation, RunIn
 from comity.core.envelope import Error, ExpectedOutput, Reply, Request, Status
+from comity.core.expected_output import read_expected
 from comity.core.handoff import Cancel, Handoff, Offer
 from comity.core.handoff_holder import result_session
 from comity.core.retry import Retry
@@ -39,7 +40,7 @@ def hand_off(path: CallPath, parent: Call, draft: Draft, expected: ExpectedOutpu
     return _hand_off(path, parent, draft, expected, parent.calls_made)
 
 
-async def _hand_off(path: CallPath, parent: Call, draft: Draft, expected: ExpectedOutput | None, number: int) -> Reply:
+async def _hand_off(path: CallPath, parent: Call, draft: Draft, given: ExpectedOutput | None, number: int) -> Reply:
     await asyncio.sleep(0)  # an agent that is refused and asks again must let others run, and its own deadline come
     if path.handoffs is None or path.cluster is not None:
         raise UnavailableError("this node cannot hand off inside a call; it shares its calls with others", code="NODE_CLOSED")
@@ -47,6 +48,9 @@ async def _hand_off(path: CallPath, parent: Call, draft: Draft, expected: Expect
     now_ms = desk.now_ms
     identity = Identity(above.user_id, above.tenant_id, above.session_id)
     arrival = desk.reader.read(draft, identity, above, f"{above.request_id}.{number}", now_ms)
+    expected, problems = read_expected(given)
+    if problems:
+        arrival = replace(arrival, problems=(*arrival.problems, *problems), code=arrival.code or "INPUT_VALIDATION_FAILED")
     request = replace(arrival.request, expected_output=expected)
     capability = None if arrival.capability is None else _awaited(arrival.capability, desk)
     opened = path.seen(request) if parent.is_again else None

@@ -44,6 +44,7 @@ from comity.runtime.arrival import Draft, Identity, Reader
 from comity.runtime.handoff.content import Content
 from comity.runtime.handoff.directory import ANYBODY, Directory
 from comity.runtime.handoff.ear import Ear
+from comity.runtime.handoff.given import check_id
 from comity.runtime.path import CallPath
 from comity.runtime.privacy import Privacy
 
@@ -220,8 +221,14 @@ class Handoffs:
         known = self.queue.get(request.request_id)
         return known if known is not None and is_same(known.request, request) else None
 
+    def get(self, handoff_id: str) -> Handoff | None:
+        """Return a handoff as it stands."""
+        check_id(handoff_id)
+        return self.queue.get(handoff_id)
+
     def find(self, handoff_id: str) -> Handoff | None:
         """Return a handoff. One that this node made is as it was made until it has ended."""
+        check_id(handoff_id)
         return self._made.get(handoff_id) or self.queue.get(handoff_id)
 
     def has_answer(self, handoff_id: str) -> bool:

@@ -8,9 +8,8 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
 from comity.core.envelope import Background, ExpectedOutput, Priority
+from comity.core.expected_output import read_expected
 from comity.core.handoff import (
     ATTEMPTS_MAX,
     DEAD,
@@ -22,16 +21,18 @@ from comity.core.handoff import (
     Handoff,
     State,
 )
-from comity.core.limits import INPUTS_BYTES_MAX, Limits
-from comity.core.payload import PayloadError, Problem, pack, unpack
+from comity.core.limits import ID_CHARS_MAX, INPUTS_BYTES_MAX, TIMEOUT_MS_CEILING, Limits
+from comity.core.payload import Problem, text_problem, unpack
 from comity.engines.bells import EVERY
 from comity.errors import CallerError, RefusedError
 from comity.runtime.arrival import Draft, Identity
+from comity.runtime.handoff.given import LISTED_MAX, name_problem, number_problem, packed, reason_problem, refuse
 from comity.runtime.handoff.handoffs import TIMEOUT_MS, Handoffs, lane_of
 from comity.runtime.handoff.host import HandoffHost
 from comity.runtime.node import Node
 
 _ANY_STATE: Final = tuple(State)
+_ATTEMPTS_CEILING: Final = 1_000
 
 
 class Fields(dict[str, Any]):
@@ -92,6 +93,7 @@ class AsyncHandoffManager(HandoffHost):
         """
         if "" in (to_agent, capability_id, handoff_id):  # never what stands in its place: most are variables that were not set
             raise _empty({"to_agent": to_agent, "capability_id": capability_id, "handoff_id": handoff_id})
+        expected = self._checked_rest(handoff_id, attempts_max, expected_output)
         if inputs is not None and type(inputs) is not dict and isinstance(inputs, Mapping):
             inputs = dict(inputs)
         word = "normal" if priority == "medium" else priority  # what the origin's storage calls it
@@ -105,12 +107,24 @@ class AsyncHandoffManager(HandoffHost):
             draft,
             Identity(self.user_id, self.tenant_id, self.session_id),
             source=self.agent_id,
-            expected=None if expected_output is None else _expected(expected_output),
+            expected=expected,
             request_id=handoff_id,
             attempts_max=attempts_max,
             metadata={"project_id": self.project_id} if self.project_id else None,
         )
         return handoff.id
+
+    def _checked_rest(self, handoff_id: Any, attempts_max: Any, expected_output: Any) -> ExpectedOutput | None:
+        """Check what no rule of a call looks at; return what is expected of the result."""
+        expected, problems = read_expected(expected_output)
+        refuse(
+            None if handoff_id is None else name_problem(handoff_id, "handoff_id"),
+            None if self.agent_id is None else name_problem(self.agent_id, "agent_id"),
+            text_problem(self.project_id, path="project_id", bytes_max=ID_CHARS_MAX),
+            number_problem(attempts_max, "attempts_max", 1, _ATTEMPTS_CEILING),
+            *problems,
+        )
+        return expected
 
     async def receive(self, document: Any) -> str:
         """Hand off what a contextcore message says, and return its id."""
@@ -143,6 +157,8 @@ class AsyncHandoffManager(HandoffHost):
 
     async def await_result(self, handoff_id: str, timeout_ms: int | None = None) -> Handoff:
         """Wait until a handoff has ended, or for so long, and return it as it stands then."""
+        if timeout_ms is not None:
+            refuse(number_problem(timeout_ms, "timeout_ms", 0, TIMEOUT_MS_CEILING))
         desk = self._desk
         if desk is None or desk.is_closed:
             desk = await self.desk()
@@ -190,6 +206,7 @@ class AsyncHandoffManager(HandoffHost):
 
     async def get_result_from_trace(self, trace_id: str) -> Any:
         """Return the result that is in a trace: of the newest completed handoff that says so."""
+        refuse(name_problem(trace_id, "trace_id"))
         desk = await self.desk()
         found = [one for one in desk.queue.by_trace(trace_id) if self._is_mine(one) and one.state is State.COMPLETED]
         if not found:
@@ -198,6 +215,7 @@ class AsyncHandoffManager(HandoffHost):
 
     async def events(self, handoff_id: str, after: int = 0) -> AsyncIterator[Entry]:
         """Yield what happens to a handoff, beginning after number `after`, until it has ended."""
+        refuse(number_problem(after, "after", 0, LISTED_MAX))
         desk = await self.desk()
         async with self._hearing(desk):
             with desk.ear(f"={handoff_id}", f"!{handoff_id}") as ear:
@@ -215,15 +233,12 @@ class AsyncHandoffManager(HandoffHost):
         """Answer what the receiver asked."""
         desk = await self.desk()
         handoff = self._mine(desk, handoff_id)
-        try:
-            raw = pack(answer, path="answer", bytes_max=INPUTS_BYTES_MAX)
-        except PayloadError as error:
-            raise CallerError(str(error), code="INPUT_VALIDATION_FAILED", problems=error.problems) from None
-        raw, saved = desk.content.hidden_answer(handoff.request, raw)
+        raw, saved = desk.content.hidden_answer(handoff.request, packed(answer, "answer", INPUTS_BYTES_MAX))
         return desk.content.shown(await desk.change(handoff_id, Answer(unpack(raw), saved)))
 
     async def cancel(self, handoff_id: str, reason: str = "it is no longer needed") -> Handoff:
         """Withdraw a handoff, whoever has it."""
+        refuse(reason_problem(reason))
         desk = await self.desk()
         self._mine(desk, handoff_id)
         return desk.content.shown(await desk.change(handoff_id, Cancel(reason)))
@@ -232,6 +247,12 @@ class AsyncHandoffManager(HandoffHost):
         self, *, states: Collection[State | str] = _ANY_STATE, to_agent: str | None = None, limit: int = 100
     ) -> list[Handoff]:
         """Return this user's handoffs, newest first."""
+        is_known = not isinstance(states, str) and all(isinstance(one, str) and one in _ANY_STATE for one in states)
+        refuse(
+            None if is_known else Problem("states", f"must be a list of some of {', '.join(State)}"),
+            None if to_agent is None else name_problem(to_agent, "to_agent"),
+            number_problem(limit, "limit", 0, LISTED_MAX),
+        )
         desk = await self.desk()
         lane = None if to_agent is None else lane_of(self.tenant_id, to_agent)
         found = desk.queue.find(states=[State(one) for one in states], lane=lane, limit=limit)
@@ -242,7 +263,7 @@ class AsyncHandoffManager(HandoffHost):
         return await self.list_handoffs(states=sorted(DEAD), limit=limit)
 
     def _mine(self, desk: Handoffs, handoff_id: str) -> Handoff:
-        return self._checked(desk.queue.get(handoff_id), handoff_id)
+        return self._checked(desk.get(handoff_id), handoff_id)
 
     def _checked(self, handoff: Handoff | None, handoff_id: str) -> Handoff:
         """Return a handoff of this user. Whether another user has one of that id is not theirs to know."""
@@ -258,13 +279,6 @@ class AsyncHandoffManager(HandoffHost):
 def _empty(names: Mapping[str, str | None]) -> CallerError:
     problems = tuple(Problem(name, "must not be empty") for name, value in names.items() if value == "")
     return CallerError("; ".join(f"{one.path} {one.message}" for one in problems), problems=problems)
-
-
-def _expected(given: Mapping[str, Any] | ExpectedOutput) -> ExpectedOutput:
-    try:
-        return msgspec.convert(given, ExpectedOutput, strict=True)
-    except msgspec.ValidationError as error:
-        raise CallerError(f"expected_output: {error}", code="INPUT_VALIDATION_FAILED") from None
 
 
 def _fields(data: Any) -> Any:

@@ -13,7 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from comity.core.envelope import Reply
+from comity.core.declaration import DeclarationError
+from comity.core.envelope import Reply, is_id
 from comity.core.failure import told
 from comity.core.handoff import (
     LEASE_MS,
@@ -30,10 +31,20 @@ from comity.core.handoff import (
 )
 from comity.core.handoff_holder import Holder, desk_name
 from comity.core.handoff_queue import Step, Take, Want
-from comity.core.limits import INPUTS_BYTES_MAX, PROGRESS_BYTES_MAX, TIMEOUT_MS_CEILING
+from comity.core.limits import INPUTS_BYTES_MAX, MESSAGE_BYTES_MAX, PROGRESS_BYTES_MAX, TIMEOUT_MS_CEILING
 from comity.core.mailbox import TURNS
-from comity.core.payload import PayloadError, pack, unpack
+from comity.core.payload import readable, text_problem, unpack
 from comity.errors import CallerError, ComityError, RefusedError
+from comity.runtime.handoff.given import (
+    check_id,
+    confidence_problem,
+    name_problem,
+    number_problem,
+    options_problem,
+    packed,
+    reason_problem,
+    refuse,
+)
 from comity.runtime.handoff.handoffs import Handoffs, lane_of
 from comity.runtime.handoff.host import HandoffHost
 from comity.runtime.node import Node
@@ -71,8 +82,15 @@ class AsyncHandoffReceiver(HandoffHost):
         keeps: bool = False,
     ) -> None:
         super().__init__(node, store)
-        if isinstance(capabilities, str) or len(capabilities) > CAPABILITIES_MAX:
-            raise ValueError(f"capabilities must be a list of at most {CAPABILITIES_MAX} names")
+        if isinstance(capabilities, str) or len(capabilities) > CAPABILITIES_MAX or not all(map(is_id, capabilities)):
+            raise DeclarationError(f"capabilities must be a list of at most {CAPABILITIES_MAX} names")
+        problems = (
+            name_problem(agent_id, "agent_id"),
+            name_problem(tenant_id, "tenant_id"),
+            number_problem(lease_ms, "lease_ms", 1, TIMEOUT_MS_CEILING),
+        )
+        for problem in filter(None, problems):
+            raise DeclarationError(f"{problem.path} {problem.message}")
         self.agent_id = agent_id
         self.lease_ms = TIMEOUT_MS_CEILING if keeps else lease_ms
         self._keeps = keeps
@@ -131,6 +149,7 @@ class AsyncHandoffReceiver(HandoffHost):
 
     async def take(self, most: int = 1) -> list[Handoff]:
         """Wait for work and return it, at least one and at most so many, accepted in the same step."""
+        refuse(number_problem(most, "most", 1, PEEK_MAX))
         taken = await self._next(most, reserves=False)
         for handoff in taken:
             self._got(handoff)
@@ -138,6 +157,7 @@ class AsyncHandoffReceiver(HandoffHost):
 
     async def poll(self, most: int = 100) -> list[Handoff]:
         """Return what waits for this receiver now, without taking anything."""
+        refuse(number_problem(most, "most", 1, PEEK_MAX))
         desk = await self.desk()
         lanes = (self._want.own_lane, *self._want.lanes)
         found = [one for lane in lanes for one in desk.queue.find(states=(State.PENDING,), lane=lane, limit=most)]
@@ -183,7 +203,7 @@ class AsyncHandoffReceiver(HandoffHost):
     async def accept(self, handoff_id: str) -> Handoff:
         """Take a handoff. Raises `RefusedError` HANDOFF_TAKEN if another receiver was first."""
         desk = await self.desk()
-        found = desk.queue.get(handoff_id)
+        found = desk.get(handoff_id)
         if found is None or not self._want.matches(found):
             raise CallerError(f"no handoff {handoff_id!r} for {self.agent_id}", code="HANDOFF_UNKNOWN")
         handoff = await desk.change(handoff_id, Accept(self._holder, self.agent_id, desk.now_ms + self.lease_ms))
@@ -192,6 +212,8 @@ class AsyncHandoffReceiver(HandoffHost):
 
     async def reject(self, handoff_id: str, reason: str) -> Handoff:
         """Say that it is not for this receiver; only before it is accepted. It ends."""
+        check_id(handoff_id)
+        refuse(reason_problem(reason))
         desk = await self.desk()
         if handoff_id not in self._held:
             accept = Accept(self._holder, self.agent_id, desk.now_ms + self.lease_ms, reserves=True)
@@ -202,7 +224,7 @@ class AsyncHandoffReceiver(HandoffHost):
         """Tell whoever handed it off how far it is."""
         desk = await self.desk()
         mine = self._mine(handoff_id)
-        raw, saved = desk.content.hidden(mine.request, _packed(data, "progress", PROGRESS_BYTES_MAX))
+        raw, saved = desk.content.hidden(mine.request, packed(data, "progress", PROGRESS_BYTES_MAX))
         await desk.change(handoff_id, Progress(_by(mine), unpack(raw), saved))
 
     async def request_input(
@@ -215,10 +237,15 @@ class AsyncHandoffReceiver(HandoffHost):
         default: Any = None,
     ) -> Any:
         """Ask whoever handed it off, wait, and return the answer. Raises if the handoff ends or is lost before that."""
+        refuse(
+            text_problem(question, path="question", bytes_max=MESSAGE_BYTES_MAX),
+            name_problem(input_type, "input_type"),
+            options_problem(options),
+        )
         desk = await self.desk()
         mine = self._mine(handoff_id)
         asked = {"text": question, "input_type": input_type, "options": list(options), "default": default}
-        raw, saved = desk.content.hidden(mine.request, _packed(asked, "question", INPUTS_BYTES_MAX))
+        raw, saved = desk.content.hidden(mine.request, packed(asked, "question", INPUTS_BYTES_MAX))
         plain = unpack(raw) | {"options": tuple(options)}
         with desk.ear(f"={handoff_id}", f"-{handoff_id}") as ear:
             await desk.change(handoff_id, Ask(_by(mine), Question(**plain), saved))
@@ -240,6 +267,11 @@ class AsyncHandoffReceiver(HandoffHost):
         confidence: float = 1.0,
     ) -> Handoff:
         """End it with a result. Raises `TargetError` if that is not what was asked for; then it goes on."""
+        refuse(
+            None if not result_trace_id else name_problem(result_trace_id, "result_trace_id"),
+            text_problem(message, path="message", bytes_max=MESSAGE_BYTES_MAX),
+            confidence_problem(confidence),
+        )
         desk = await self.desk()
         mine = self._mine(handoff_id)
         reply, saved = desk.content.answer(mine.request, result, message=message, confidence=confidence)
@@ -247,13 +279,15 @@ class AsyncHandoffReceiver(HandoffHost):
 
     async def fail(self, handoff_id: str, reason: str, *, code: str = "TARGET_FAILED") -> Handoff:
         """End it without a result."""
+        refuse(reason_problem(reason), name_problem(code, "code"))
         desk = await self.desk()
         mine = self._mine(handoff_id)
-        raw, saved = desk.content.hidden(mine.request, _packed(reason, "reason", INPUTS_BYTES_MAX))
+        raw, saved = desk.content.hidden(mine.request, packed(reason, "reason", INPUTS_BYTES_MAX))
         return await self._end(desk, handoff_id, Fail(_by(mine), Reply.failure(unpack(raw), code=code), saved))
 
     async def release(self, handoff_id: str, reason: str = "its receiver gave it back") -> None:
         """Give it back; the next receiver may have it."""
+        refuse(reason_problem(reason))
         desk = await self.desk()
         await self._end(desk, handoff_id, Release(_by(self._mine(handoff_id)), reason))
 
@@ -262,6 +296,7 @@ class AsyncHandoffReceiver(HandoffHost):
 
         What is lost or cancelled meanwhile is cancelled here too.
         """
+        refuse(number_problem(concurrency, "concurrency", 1, PEEK_MAX))
         is_async = inspect.iscoroutinefunction(work)
         try:
             while True:
@@ -319,17 +354,18 @@ class AsyncHandoffReceiver(HandoffHost):
                 if handoff_id not in self._held:
                     raise
                 if isinstance(error, ComityError):
-                    code = error.code
+                    code = error.code if is_id(error.code) else error.default_code
                 else:
                     code = "TARGET_CRASHED"
                     log.exception("%s raised (handoff %s)", self.agent_id, handoff_id)
-                await self.fail(handoff_id, told(error), code=code)
+                await self.fail(handoff_id, readable(told(error), MESSAGE_BYTES_MAX), code=code)
         except ComityError as error:  # it ended, or was lost, while it was being done
             log.info("%s: %s", handoff_id, error)
 
     # --- inside ---
 
     def _mine(self, handoff_id: str) -> Handoff:
+        check_id(handoff_id)
         mine = self._held.get(handoff_id)
         if mine is None and self._keeps and self._desk is not None:
             found = self._desk.queue.get(handoff_id)
@@ -360,10 +396,3 @@ async def _itself(result: Awaitable[Any]) -> Any:
 
 def _by(handoff: Handoff) -> Holder:
     return Holder(handoff.holder, handoff.fence)
-
-
-def _packed(value: Any, path: str, bytes_max: int) -> bytes:
-    try:
-        return pack(value, path=path, bytes_max=bytes_max)
-    except PayloadError as error:
-        raise CallerError(str(error), code="INPUT_VALIDATION_FAILED", problems=error.problems) from None
