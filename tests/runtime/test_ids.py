@@ -1,4 +1,4 @@
-"""Who a call and its reply belong to: an id that a caller chooses is never one that a node makes."""
+"""Who a call, a session and a reply belong to, whatever ids their callers choose."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from comity import Agent, Context, Node, Tool
-from comity.errors import CallerError
+from comity.errors import CallerError, RefusedError
 from comity.runtime.handoff.manager import AsyncHandoffManager
 from death import die
 
@@ -105,3 +105,84 @@ def test_who_asks_under_the_id_of_a_tree_that_was_taken_up_ends_nothing_of_it(tm
 
     asyncio.run(first_life())
     assert sorted(asyncio.run(second_life())) == [("case", "success", None), ("case.1", "success", None)]
+
+
+notes = Agent("notes")
+
+
+@notes.capability("LEARN")
+async def learn(ctx: Context, key: str, value: str = "") -> dict:
+    ctx.session.learn(key, value)
+    return dict(ctx.session.facts)
+
+
+@notes.capability("ASK")
+async def ask(text: str = "") -> str:
+    return text
+
+
+@notes.capability("FACTS")
+async def facts(ctx: Context) -> list:
+    return list(ctx.session.facts)
+
+
+async def code(calling) -> str | None:
+    reply = await calling
+    return None if reply.error is None else reply.error.code
+
+
+async def test_a_call_that_is_named_as_a_session_belongs_to_it_and_only_its_user_may_make_one(make_node) -> None:
+    async with make_node([notes]) as node:
+        await node.call("notes", "LEARN", {"key": "a"}, user_id="bob", session_id="order")
+        assert await code(node.call("notes", "LEARN", {"key": "b"}, user_id="eve", request_id="order")) == "IDENTITY_MISMATCH"
+        manager = AsyncHandoffManager(node=node, user_id="eve")
+        with pytest.raises(RefusedError, match="another user"):
+            await manager.create_handoff("notes", "ASK", inputs={"text": "x@example.com"}, handoff_id="order")
+        mine = await node.call("notes", "LEARN", {"key": "c", "value": "bob@example.com"}, user_id="bob", request_id="order")
+        assert mine.data == {"a": "", "c": "bob@example.com"}
+        assert (await node.call("notes", "FACTS", user_id="bob", session_id="order")).data == ["a", "c"]
+
+
+async def test_a_session_that_is_named_as_a_call_belongs_to_who_made_that(make_node) -> None:
+    slow = Agent("slow")
+
+    @slow.capability("WAIT")
+    async def wait(ctx: Context) -> list:
+        await asyncio.sleep(1)
+        ctx.session.learn("mine", 1)
+        return list(ctx.session.facts)
+
+    async with make_node([notes, slow]) as node:
+        waiting = asyncio.create_task(node.call("slow", "WAIT", user_id="ann", request_id="job"))
+        await asyncio.sleep(0.5)
+        stolen = [await code(node.call("notes", "LEARN", {"key": "x"}, user_id="eve", session_id="job"))]
+        assert (await waiting).data == ["mine"]
+        await node.call("notes", "ASK", user_id="ann", request_id="other")  # which needed no session
+        stolen += [await code(node.call("notes", "ASK", user_id="eve", session_id=one)) for one in ("job", "other")]
+        mine = [await code(node.call("notes", "ASK", user_id="ann", session_id=one)) for one in ("job", "other")]
+        elsewhere = await code(node.call("notes", "ASK", user_id="eve", tenant_id="t2", session_id="job"))
+    assert (stolen, mine, elsewhere) == (["IDENTITY_MISMATCH"] * 3, [None, None], None)
+
+
+def test_a_session_is_its_users_from_the_first_call_or_handoff_in_it_also_for_another_process(tmp_path) -> None:
+    def node() -> Node:
+        return Node([notes], store=tmp_path / "s.db")
+
+    async def stolen(one: Node) -> list[str | None]:
+        return [await code(one.call("notes", "LEARN", {"key": "x"}, user_id="eve", session_id=name)) for name in ("s", "h")]
+
+    async def lives() -> None:
+        async with node() as one, node() as two:
+            await one.call("notes", "ASK", {"text": "in private"}, user_id="bob", session_id="s")
+            manager = AsyncHandoffManager(node=one, user_id="bob", session_id="h")
+            await manager.create_handoff("notes", "ASK")
+            assert await stolen(two) == ["IDENTITY_MISMATCH"] * 2
+            refused = await one.call("notes", "NO SUCH", user_id="bob", session_id="never")
+            assert refused.error is not None
+        async with node() as three:
+            assert await stolen(three) == ["IDENTITY_MISMATCH"] * 2
+            assert await code(three.call("notes", "ASK", user_id="bob", session_id="s")) is None
+            # What was refused stored nothing, and so bound nothing.
+            assert await code(three.call("notes", "ASK", user_id="eve", session_id="never")) is None
+
+    asyncio.run(lives())

@@ -29,7 +29,7 @@ from comity.engines.system import SystemClock, SystemIds
 from comity.runtime.sessions import in_clear
 
 HELP = "list the sessions in the store; show, resume, export or erase one"
-EMPTY = "remembers no session yet. A call that names a session_id and notes something makes one."
+EMPTY = "remembers no session yet. A call that names a session_id makes one."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -87,7 +87,7 @@ class CallPath:
         self.sessions = sessions
         self.recorder = recorder
         self.settlement = Settlement(journal, clock, loop, sessions, guardrails, recorder.ended)
-        self.calls = self.settlement.calls
+        self.calls = sessions.calls = self.settlement.calls
         self.toolbox = toolbox
         self.identity_key = identity_key
         self.limits = limits
@@ -215,10 +215,6 @@ class CallPath:
         self._journal.append(interrupted(open_, now_ns // 1_000_000), None, terms)
         return None
 
-    def hand_off(self, arrival: Arrival, lane: Lane, now_ns: int, parent: Call | None = None) -> Call | Reply:
-        """Admit work for whoever takes it, under the same rules. It gets a place in its lane instead of one in this process."""
-        return self.enter(arrival, parent, now_ns, None, lane=lane)
-
     def seen(self, request: Request) -> Call | Reply | None:
         """Return the call or reply already known under this request's id, or a refusal if it was another request."""
         running = self.calls.get(request.request_id)
@@ -245,7 +241,10 @@ class CallPath:
         way: Way | None = None,
         is_named: bool = False,
     ) -> Call | Reply:
-        """Admit the call and give it its place, or refuse it. Nothing is awaited in between."""
+        """Admit the call and give it its place, or refuse it. Nothing is awaited in between.
+
+        Work for whoever takes it gets a place in its lane instead of one in this process.
+        """
         request, agent, capability = arrival.request, arrival.agent, arrival.capability
         now_ms = now_ns // 1_000_000
         watcher = log if parent is None else parent.log
@@ -260,7 +259,7 @@ class CallPath:
                 checked = (capability.input_checker or capability.inputs).check(arrival.body)
             except SchemaError as error:
                 return self.refuse(request, admission.Refused("TARGET_MISCONFIGURED", str(error)), watcher)
-        live = parent.live if parent is not None else self.sessions.bind(request, now_ms, leftovers is not None)
+        live = parent.live if parent is not None else self.sessions.bind(request, now_ms, is_named or leftovers is not None)
         seat = None if agent is None else self.activations.seat(agent, request.target, way) if lane is None else lane
         limits = request.limits if way is None or way.loan is None else way.loan.of(request.limits)
         account = Account(limits) if parent is None else parent.account.narrowed(limits)
@@ -388,7 +387,7 @@ class CallPath:
         """Give an accepted call its place."""
         request, parent = call.request, call.parent
         if call.live is not None and parent is None:
-            self.sessions.use(call.live, now_ms)
+            self.sessions.use(call.live, request, now_ms)
             if request.message and request.parent_id is None and (call.way is None or call.way.fence is not None):
                 self.session_of(call).hear(request.message, is_again=call.leftovers is not None)
         self.settlement.deadlines.add(call)

@@ -138,7 +138,7 @@ def _resumed(path: CallPath, requests: dict[str, Request], root_id: str) -> Call
     # Waiting for a person does not use up the time the work was given.
     now_ms = path.now_ms()
     if (live := path.sessions.find(root.tenant_id, root.session_id)) is not None:
-        path.sessions.use(live, now_ms)  # the answer uses the session, however long it took
+        path.sessions.use(live, root, now_ms)  # the answer uses the session, however long it took
     root = replace(root, deadline_at=now_ms + root.deadline_at - root.created_at, created_at=now_ms)
     return path.resume(root, requests) if path.cluster is None else root
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 
 from comity.core import session as core
 from comity.core.envelope import Background, Request
-from comity.core.journal import Document, Saved
+from comity.core.journal import Document, Saved, StoredCall
 from comity.core.limits import INPUTS_BYTES_MAX
 from comity.core.payload import pack, unpack
 from comity.core.redaction import Vault, restore_text, restore_value
@@ -35,10 +36,19 @@ _C = TypeVar("_C", bound=Change)
 class Live:
     """A session in memory, with its vault."""
 
-    __slots__ = ("noted_at", "session", "used_at", "vault", "vault_saved", "vault_version", "visits")
+    __slots__ = ("is_stored", "noted_at", "session", "used_at", "vault", "vault_saved", "vault_version", "visits")
 
-    def __init__(self, session: Session, vault: Vault | None = None, vault_version: int = 0, noted_at: int = 0) -> None:
+    def __init__(
+        self,
+        session: Session,
+        vault: Vault | None = None,
+        vault_version: int = 0,
+        noted_at: int = 0,
+        *,
+        is_stored: bool = True,
+    ) -> None:
         self.session = session
+        self.is_stored = is_stored  # the store has it, or will
         self.noted_at = noted_at  # when its use was last noted, or need not be
         self.used_at = max(session.used_at, noted_at)
         self.vault = vault
@@ -55,11 +65,6 @@ class Live:
     def current(self) -> Session:
         """The session with its last use, also one that changed nothing in it."""
         return replace(self.session, used_at=max(self.session.used_at, self.used_at))
-
-    @property
-    def is_stored(self) -> bool:
-        """Whether the store has it."""
-        return self.session.version > 0 or self.vault_version > 0
 
 
 def key_of(tenant_id: str, session_id: str) -> str:
@@ -99,6 +104,7 @@ class Sessions:
         self._ids = ids
         self._cipher = cipher
         self._live: OrderedDict[tuple[str, str], Live] = OrderedDict()  # by tenant and id
+        self.calls: Mapping[str, Call] = {}  # under way, by request id; those of the call path
 
     def find(self, tenant_id: str, session_id: str) -> Live | None:
         """Return a session if there is one, from memory or the store."""
@@ -114,13 +120,14 @@ class Sessions:
             return None
         return self._remember(Live(_decode(stored[1]), *self._load_vault(key), self._noted_at(key)), visits)
 
-    def bind(self, request: Request, now_ms: int, is_again: bool = False) -> Live | None:
+    def bind(self, request: Request, now_ms: int, may_be_known: bool = False) -> Live | None:
         """Return the session a root names, new if there is none; a call that names none has none until it needs one.
 
-        A call that is taken up again may have needed one: what was hidden in it before is found there.
+        That one is named as the call, so for an id that the node has not just made it may be there: of a call that is taken
+        up again, or because somebody named a session so, whose it stays.
         """
         if request.session_id == request.root_id:
-            return self.find(request.tenant_id, request.session_id) if is_again else None
+            return self.find(request.tenant_id, request.session_id) if may_be_known else None
         live = self.find(request.tenant_id, request.session_id)
         if live is not None:
             if now_ms - live.used_at >= EXPIRED_MS:  # here; another node may have used it since
@@ -130,6 +137,9 @@ class Sessions:
             above = self.find(request.tenant_id, request.parent_session_id)
             if above is not None and above.session.user_id != request.user_id:
                 return above  # a link to somebody else's session: admission refuses it as theirs
+        root = call.request if (call := self.calls.get(request.session_id)) else self._journal.call(request.session_id)
+        if root is not None and _is_anothers(root, request):
+            return Live(_new(request.tenant_id, root.user_id, request.session_id, now_ms))  # which admission refuses as theirs
         return self.begin(request.tenant_id, request.user_id, request.session_id, now_ms, request.parent_session_id or "")
 
     def refresh(self, tenant_id: str, session_id: str) -> None:
@@ -149,8 +159,11 @@ class Sessions:
         stored = self._journal.load(Document.SESSION, live.key)
         if stored is None:
             return not live.is_stored  # else somebody has erased it
+        session = _decode(stored[1])
+        if session.user_id != live.session.user_id:
+            return False  # it was erased, or began at the same moment elsewhere, and is another's now
         if stored[0] > live.session.version + 1:
-            live.session = _decode(stored[1])
+            live.session = session
         vault, version = self._load_vault(live.key)
         if vault is not None:
             live.vault_saved, live.vault_version = len(vault), max(version, live.vault_version)
@@ -161,11 +174,9 @@ class Sessions:
         return True
 
     def begin(self, tenant_id: str, user_id: str, session_id: str, now_ms: int, parent_id: str = "") -> Live:
-        """Make a session and bind it to its user. It is stored once something in it is worth keeping."""
-        session = Session(
-            id=session_id, tenant_id=tenant_id, user_id=user_id, created_at=now_ms, used_at=now_ms, parent_id=parent_id
-        )
-        return self._remember(Live(session), self._journal.visits())
+        """Make a session and bind it to its user. It is stored once it is used by its name or has something to keep."""
+        session = _new(tenant_id, user_id, session_id, now_ms, parent_id)
+        return self._remember(Live(session, is_stored=False), self._journal.visits())
 
     def vault(self, live: Live) -> Vault:
         """Return the vault of a session, new if nothing was hidden in it yet."""
@@ -188,7 +199,8 @@ class Sessions:
             self._journal.append(saved)
 
     def saved(self, live: Live) -> Saved:
-        """Return the record of a session as it is now."""
+        """Return the record of a session as it is now, to be written."""
+        live.is_stored = True
         return Saved(Document.SESSION, live.key, live.session.version + 1, _encode(live.session))
 
     def change(self, live: Live, change: Change, *, based_on: int) -> None:
@@ -201,9 +213,14 @@ class Sessions:
         live.session = outcome
         self._journal.append(self.saved_vault(live) or (self.saved(live),))
 
-    def use(self, live: Live, now_ms: int) -> None:
-        """Note that a session is used: in the store now and then, apart from what it holds, which others may be changing."""
+    def use(self, live: Live, request: Request, now_ms: int) -> None:
+        """Note that a call uses a session: in the store now and then, apart from what it holds, which others may be changing.
+
+        The first call that names a session stores it, whatever it does in it: from then on it is its user's, for good.
+        """
         live.used_at = now_ms
+        if not live.is_stored and request.session_id != request.root_id:
+            self._journal.append((self.saved(live),))
         if now_ms - live.noted_at >= USE_NOTED_MS:
             live.noted_at = now_ms
             if live.is_stored and now_ms - live.session.used_at >= USE_NOTED_MS:
@@ -235,6 +252,16 @@ class Sessions:
         while len(self._live) > LIVE_MAX:
             self._live.popitem(last=False)
         return live
+
+
+def _new(tenant_id: str, user_id: str, session_id: str, now_ms: int, parent_id: str = "") -> Session:
+    return Session(id=session_id, tenant_id=tenant_id, user_id=user_id, created_at=now_ms, used_at=now_ms, parent_id=parent_id)
+
+
+def _is_anothers(root: Request | StoredCall, request: Request) -> bool:
+    """Return whether what a request names as its session is the own session of a call by another user of its tenant."""
+    is_own = root.session_id == request.session_id
+    return is_own and root.tenant_id == request.tenant_id and root.user_id != request.user_id
 
 
 class SessionView:

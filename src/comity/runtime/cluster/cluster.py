@@ -284,7 +284,10 @@ class Cluster:
                     arrival = replace(arrival, request=request)
             leftovers: dict[str, Request] | None = {} if is_open and way.fence is not None else None
             now_ns, rights = self._clock.now_ns(), errand.rights
-            opened = self.path.enter(arrival, parent, now_ns, errand.log, leftovers, rights, remote=errand.remote, way=way)
+            is_root = request.parent_id is None
+            opened = self.path.enter(
+                arrival, parent, now_ns, errand.log, leftovers, rights, remote=errand.remote, way=way, is_named=is_root
+            )
             if isinstance(opened, Reply) and is_open:
                 fences = self._caller_fences(request) if way.fence is None else (way.fence,)
                 # Not as refused: it was begun, and counts for as long as its tree lives.

@@ -59,7 +59,8 @@ async def _hand_off(path: CallPath, parent: Call, draft: Draft, given: ExpectedO
         lane_name = lane_of(request.tenant_id, request.target)
         waiting = desk.count_waiting(lane_name, agent.pending_max, desk.now_ms)
         lane = Lane(agent, request.target, desk.journal, waiting, takes=False)
-        opened = path.hand_off(replace(arrival, request=request, capability=capability), lane, now_ms * 1_000_000, parent)
+        arrival = replace(arrival, request=request, capability=capability)
+        opened = path.enter(arrival, parent, now_ms * 1_000_000, None, lane=lane)
         if isinstance(opened, Call):
             opened.has_answer = partial(desk.has_answer, request.request_id)
     return await (after_a_turn(opened, above.limits.pause_ms(number)) if isinstance(opened, Reply) else path.reply_of(opened))

@@ -153,9 +153,12 @@ class Handoffs:
         lane, agent = lane_of(request.tenant_id, request.target), arrival.agent or ANYBODY
         waiting = self.count_waiting(lane, agent.pending_max, now_ms)
         queued = Lane(agent, request.target, self.journal, waiting, takes=True)
-        opened = self._path.hand_off(replace(arrival, request=request), queued, now_ns)
+        is_named = request_id is not None
+        opened = self._path.enter(replace(arrival, request=request), None, now_ns, None, lane=queued, is_named=is_named)
         if isinstance(opened, Reply):
             return self._refused(opened)
+        if opened.live is not None:
+            self.sessions.use(opened.live, opened.request, now_ms)
         request = opened.request  # as it may leave
         handoff = Handoff(
             request=request, lane=lane, made_by=self.node_id, attempts_max=attempts_max, result_trace_id=request.trace_id
