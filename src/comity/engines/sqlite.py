@@ -201,6 +201,7 @@ class SqliteJournal:
             self.failure = error
             thens += self._thens
             self._records, self._thens, self._gathered = [], [], {}
+            self._loop.call_soon(self.handoffs.hear, None)  # who waits for a handoff waits in vain
         for then in thens:
             try:
                 then(error)

@@ -182,7 +182,6 @@ class Node:
             self._sweep.cancel()
         if self._handoffs is not None:
             self._handoffs.close()
-            self._handoffs = None
         cluster = self._path.cluster
         if cluster is not None:
             await cluster.leave()
@@ -200,7 +199,7 @@ class Node:
             self._path.watchdog.close()
         assert self._journal is not None
         await self._journal.close()
-        self._path = None
+        self._path = self._handoffs = None
 
     def elsewhere(self, store: str | Path | None, journal: Journal | None = None) -> Node:
         """Return a node with the same agents, tools and rules on another store, or in memory."""

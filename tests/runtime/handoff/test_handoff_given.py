@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from handoff_pair import pair
+from handoff_pair import code_of, pair
 
 from comity import AsyncHandoffManager, AsyncHandoffReceiver, Node
 from comity.core.declaration import DeclarationError
@@ -33,8 +33,8 @@ async def problems_of(awaitable):
 async def test_what_cannot_be_an_id_names_no_handoff(make_node, handoff_id):
     async with make_node() as node:
         manager, receiver = pair(node)
+        assert await code_of(manager.create_handoff("o11y", "investigate", handoff_id=handoff_id)) == "IDENTITY_INVALID"
         for attempt in (
-            manager.create_handoff("o11y", "investigate", handoff_id=handoff_id),
             manager.get_handoff_status(handoff_id),
             manager.await_result(handoff_id),
             manager.cancel(handoff_id),

@@ -88,7 +88,7 @@ async def done_elsewhere(desk: Handoffs, request: Request) -> Reply:
         settles=False,
         result_trace_id=request.trace_id,
     )
-    with desk.ear(f"!{request.request_id}") as ear:
+    with desk.ear(None, f"!{request.request_id}") as ear:
         try:
             handoff = checked((await desk.perform(desk.step(Offer(handoff), request.request_id))).outcome)
             while not handoff.has_ended:

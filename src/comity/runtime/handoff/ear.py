@@ -12,10 +12,15 @@ Arm = Callable[[int | None], None]  # see that somebody looks at the queue at su
 class Ear:
     """Hears of some topics from the moment it is entered, so that nothing is missed between looking and waiting."""
 
-    __slots__ = ("_arm", "_ears", "_is_rung", "_topics", "_waiter")
+    __slots__ = ("_arm", "_ears", "_error", "_host", "_is_rung", "_topics", "_waiter", "due_at")
 
-    def __init__(self, arm: Arm, ears: dict[str, tuple[Ear, ...]], topics: tuple[str, ...]) -> None:
+    def __init__(
+        self, arm: Arm, ears: dict[str, tuple[Ear, ...]], topics: tuple[str, ...], host: dict[Ear, None] | None
+    ) -> None:
+        self.due_at: int | None = None  # when who waits expects to be woken at the latest
         self._arm = arm
+        self._host = host  # those of one manager or receiver, which end with it; None for one that ends with its call
+        self._error: Exception | None = None
         self._ears = ears
         self._topics = topics
         self._is_rung = False
@@ -25,17 +30,27 @@ class Ear:
         for topic in self._topics:
             others = self._ears.get(topic)
             self._ears[topic] = (self,) if others is None else (*others, self)
+        if self._host is not None:
+            self._host[self] = None
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._host is not None:
+            del self._host[self]
         for topic in self._topics:
             ears = self._ears.pop(topic)
             if len(ears) > 1:
                 self._ears[topic] = tuple(ear for ear in ears if ear is not self)
 
     def wait(self, due_at: int | None) -> asyncio.Future[None]:
-        """Return what to wait for until something is heard; `due_at` is when somebody has to look at the queue anyway."""
+        """Return what to wait for until something is heard; `due_at` is when somebody has to look at the queue anyway.
+
+        Raises why nothing will be heard any more.
+        """
+        if self._error is not None:
+            raise self._error
         self._arm(due_at)
+        self.due_at = due_at
         waiter = self._waiter = asyncio.get_running_loop().create_future()
         if self._is_rung:
             self._is_rung = False
@@ -48,3 +63,11 @@ class Ear:
             self._is_rung = True
         else:
             self._waiter.set_result(None)
+
+    def fail(self, error: Exception) -> None:
+        """Tell who waits, or will, that it is in vain; a call is told when it ends itself, and may go on in another life."""
+        if self._host is None:
+            return
+        self._error = error
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_exception(error)

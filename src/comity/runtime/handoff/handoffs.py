@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
@@ -54,6 +55,7 @@ TIMEOUT_MS: Final = 300_000
 _MADE_KEPT_MAX: Final = 1_024  # what most nodes have under way; of more, the store is asked
 _COUNT_AGAIN_MS: Final = 1_000
 _SOON_S: Final = 1.0
+_PATIENCE_MS: Final = 10_000  # how long after a deadline the store may stay unreadable until who waits for it is told so
 LOOK_AGAIN_S: Final = 30.0  # a ring may be lost with the process that should have rung
 Lost = Callable[[str], None]  # told the id of a handoff
 _JITTER_S: Final = 0.02  # so that not all processes look at one lapsed lease at once
@@ -105,7 +107,7 @@ class Handoffs:
         self._again = self._loop.call_later(_SOON_S, self._look_for_the_dead)
 
     def close(self) -> None:
-        """Hear no more, and give back nothing: who holds a handoff has given it back before."""
+        """Hear no more, and tell who waits so. Nothing is given back: who holds a handoff has done that before."""
         for timer in (self._timer, self._heartbeat, self._again, self._retry):
             if timer is not None:
                 timer.cancel()
@@ -114,6 +116,7 @@ class Handoffs:
         self.post(self.step(Listen(self.node_id, ())))
         self.queue.close()
         self.is_closed = True
+        self._fail(closed)
 
     @property
     def now_ms(self) -> int:
@@ -300,9 +303,9 @@ class Handoffs:
 
     # --- hearing ---
 
-    def ear(self, *topics: str) -> Ear:
-        """Listen for some topics, in the words of the queue."""
-        return Ear(self.arm, self._ears, topics)
+    def ear(self, host: dict[Ear, None] | None, *topics: str) -> Ear:
+        """Listen for some topics, in the words of the queue; `host` has those that end with whoever listens."""
+        return Ear(self.arm, self._ears, topics, host)
 
     async def listen(self, lanes: Iterable[str], step: int = 1) -> None:
         """Hear of these lanes from now on, or with -1 once less. Whoever looks after this misses nothing."""
@@ -311,7 +314,7 @@ class Handoffs:
             self._lanes[lane] = self._lanes.get(lane, 0) + step
             if not self._lanes[lane]:
                 del self._lanes[lane]
-        if tuple(self._lanes) == before and not self._listening:
+        if self.is_closed or (tuple(self._lanes) == before and not self._listening):
             return
         self._listening += 1
         try:
@@ -320,6 +323,9 @@ class Handoffs:
             self._listening -= 1
 
     def _hear(self, topics: set[str] | None) -> None:
+        if self.journal.failure is not None:
+            self._ring(tuple(self._ears))  # whoever goes on waiting is told
+            return
         try:
             self._attend(topics)
         except ComityError as error:
@@ -346,15 +352,24 @@ class Handoffs:
             for ear in self._ears.get(topic, ()):
                 ear.ring()
 
+    def _fail(self, why: Callable[[], Exception], due_by: int | None = None) -> None:
+        """Tell those who wait that it is in vain; with `due_by`, only those who should have been woken by then."""
+        for ear in dict.fromkeys(ear for ears in self._ears.values() for ear in ears):
+            if due_by is None or (ear.due_at is not None and ear.due_at <= due_by):
+                ear.fail(why())
+
     def _look_again_soon(self, error: ComityError) -> None:
         """The store could not be read, so nobody knows what was missed: after a while everybody looks."""
         log.warning("the handoff queue could not be looked at: %s", error)
+        self._fail(lambda: copy.copy(error), self.now_ms - _PATIENCE_MS)
         if self._retry is not None:
             self._retry.cancel()
         self._retry = self._loop.call_later(_SOON_S, self._hear, None)
 
     def arm(self, due_at: int | None) -> None:
         """See that somebody looks at the queue when its time has come, or after a while. Raises what stopped the journal."""
+        if self.is_closed:
+            raise closed()
         if self.journal.failure is not None:
             raise self.journal.failure
         if self._timer is not None and (due_at is None or due_at >= self._looks_by):
@@ -456,6 +471,11 @@ class Handoffs:
 def lane_of(tenant_id: str, target: str) -> str:
     """Return where work for an agent or a capability waits."""
     return f"{tenant_id}\x1f{target.partition('/')[0]}"
+
+
+def closed() -> UnavailableError:
+    """Return what whoever waits on a node that closes is told."""
+    return UnavailableError("this node, or the manager or receiver, has been closed", code="NODE_CLOSED")
 
 
 def checked(outcome: Outcome) -> Handoff:

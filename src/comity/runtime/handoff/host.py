@@ -7,8 +7,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from comity.errors import UnavailableError
-from comity.runtime.handoff.handoffs import Handoffs
+from comity.runtime.handoff.ear import Ear
+from comity.runtime.handoff.handoffs import Handoffs, closed
 from comity.runtime.node import Node
 
 STORE: Final = "comity.db"
@@ -25,11 +25,12 @@ class HandoffHost:
         self._is_started = node is not None
         self._is_closed = False
         self._desk: Handoffs | None = None  # once it is known
+        self._ears: dict[Ear, None] = {}  # of those who wait here
 
     async def desk(self) -> Handoffs:
         """Return the handoffs of the node, which is started if need be."""
         if self._is_closed:
-            raise UnavailableError("it has been closed", code="NODE_CLOSED")
+            raise closed()
         assert self._node is not None
         if not self._is_started:
             self._is_started = True
@@ -47,8 +48,10 @@ class HandoffHost:
         await self.close()
 
     async def close(self) -> None:
-        """End; a node of its own ends with it."""
+        """End, and with it every waiting here; a node of its own ends with it."""
         self._is_closed = True
         self._desk = None
+        for ear in tuple(self._ears):
+            ear.fail(closed())
         if self._owned is not None and self._is_started:
             await self._owned.close()

@@ -24,7 +24,7 @@ from comity.core.handoff import (
 from comity.core.limits import ID_CHARS_MAX, INPUTS_BYTES_MAX, TIMEOUT_MS_CEILING, Limits
 from comity.core.payload import Problem, text_problem, unpack
 from comity.engines.bells import EVERY
-from comity.errors import CallerError, RefusedError
+from comity.errors import CallerError, RefusedError, UnavailableError
 from comity.runtime.arrival import Draft, Identity
 from comity.runtime.handoff.given import LISTED_MAX, name_problem, number_problem, packed, reason_problem, refuse
 from comity.runtime.handoff.handoffs import TIMEOUT_MS, Handoffs, lane_of
@@ -93,7 +93,7 @@ class AsyncHandoffManager(HandoffHost):
         """
         if "" in (to_agent, capability_id, handoff_id):  # never what stands in its place: most are variables that were not set
             raise _empty({"to_agent": to_agent, "capability_id": capability_id, "handoff_id": handoff_id})
-        expected = self._checked_rest(handoff_id, attempts_max, expected_output)
+        expected = self._checked_rest(attempts_max, expected_output)
         if inputs is not None and type(inputs) is not dict and isinstance(inputs, Mapping):
             inputs = dict(inputs)
         word = "normal" if priority == "medium" else priority  # what the origin's storage calls it
@@ -114,11 +114,10 @@ class AsyncHandoffManager(HandoffHost):
         )
         return handoff.id
 
-    def _checked_rest(self, handoff_id: Any, attempts_max: Any, expected_output: Any) -> ExpectedOutput | None:
+    def _checked_rest(self, attempts_max: Any, expected_output: Any) -> ExpectedOutput | None:
         """Check what no rule of a call looks at; return what is expected of the result."""
         expected, problems = read_expected(expected_output)
         refuse(
-            None if handoff_id is None else name_problem(handoff_id, "handoff_id"),
             None if self.agent_id is None else name_problem(self.agent_id, "agent_id"),
             text_problem(self.project_id, path="project_id", bytes_max=ID_CHARS_MAX),
             number_problem(attempts_max, "attempts_max", 1, _ATTEMPTS_CEILING),
@@ -175,7 +174,7 @@ class AsyncHandoffManager(HandoffHost):
 
     async def _ended(self, desk: Handoffs, handoff: Handoff) -> Handoff:
         handoff_id = handoff.request.request_id
-        with desk.ear(f"!{handoff_id}") as ear:
+        with desk.ear(self._ears, f"!{handoff_id}") as ear:
             while handoff.state not in ENDED:
                 await ear.wait(handoff.request.deadline_at)
                 handoff = self._checked(desk.find(handoff_id), handoff_id)
@@ -189,7 +188,8 @@ class AsyncHandoffManager(HandoffHost):
         try:
             yield
         finally:
-            await desk.listen((EVERY,), -1)
+            with contextlib.suppress(UnavailableError):  # what it waited in vain for is told, not this
+                await desk.listen((EVERY,), -1)
 
     async def create_and_await(
         self, to_agent: str | None = None, capability_id: str = "", task: str = "", **more: Any
@@ -218,7 +218,7 @@ class AsyncHandoffManager(HandoffHost):
         refuse(number_problem(after, "after", 0, LISTED_MAX))
         desk = await self.desk()
         async with self._hearing(desk):
-            with desk.ear(f"={handoff_id}", f"!{handoff_id}") as ear:
+            with desk.ear(self._ears, f"={handoff_id}", f"!{handoff_id}") as ear:
                 while True:
                     handoff = desk.content.shown(self._mine(desk, handoff_id))
                     for entry in handoff.history:

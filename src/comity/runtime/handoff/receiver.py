@@ -138,7 +138,7 @@ class AsyncHandoffReceiver(HandoffHost):
         """Yield handoffs that wait for this receiver as they come, each once, without keeping them from others."""
         desk = await self.desk()
         seen: set[str] = set()
-        with desk.ear(*(f"+{lane}" for lane in (self._want.own_lane, *self._want.lanes))) as ear:
+        with desk.ear(self._ears, *(f"+{lane}" for lane in (self._want.own_lane, *self._want.lanes))) as ear:
             while True:
                 waiting = [one for one in reversed(await self.poll(PEEK_MAX)) if one.id not in seen]
                 for handoff in waiting:
@@ -167,7 +167,7 @@ class AsyncHandoffReceiver(HandoffHost):
         desk = await self.desk()
         lanes = (self._want.own_lane, *self._want.lanes)
         has_looked = False
-        with desk.ear(*(f"+{lane}" for lane in lanes)) as ear:
+        with desk.ear(self._ears, *(f"+{lane}" for lane in lanes)) as ear:
             while True:
                 now_ms = desk.now_ms
                 has_work = any(map(desk.is_coming, lanes))
@@ -247,7 +247,7 @@ class AsyncHandoffReceiver(HandoffHost):
         asked = {"text": question, "input_type": input_type, "options": list(options), "default": default}
         raw, saved = desk.content.hidden(mine.request, packed(asked, "question", INPUTS_BYTES_MAX))
         plain = unpack(raw) | {"options": tuple(options)}
-        with desk.ear(f"={handoff_id}", f"-{handoff_id}") as ear:
+        with desk.ear(self._ears, f"={handoff_id}", f"-{handoff_id}") as ear:
             await desk.change(handoff_id, Ask(_by(mine), Question(**plain), saved))
             while True:
                 handoff = desk.queue.get(handoff_id)
