@@ -112,8 +112,15 @@ _LEGACY_NAMES = {"agent_id": "agent.id", "session_id": "agent.session_id", "prov
 _OTEL_NAMES = {"agent_id": "gen_ai.agent.id", "session_id": "gen_ai.conversation.id", "provider": "gen_ai.provider.name"}
 
 
-def to_span(insight: Insight, *, mode: Mode, parent_id: str | None = None, resource: Attributes = _NO_ATTRIBUTES) -> Span:
-    """Return the span of an insight that has been given a trace and span id."""
+def to_span(
+    insight: Insight,
+    *,
+    mode: Mode,
+    parent_id: str | None = None,
+    resource: Attributes = _NO_ATTRIBUTES,
+    more: Attributes = _NO_ATTRIBUTES,
+) -> Span:
+    """Return the span of an insight that has been given a trace and span id, with some more attributes."""
     assert insight.trace_id, "an insight needs a trace id to become a span"
     assert insight.span_id, "an insight needs a span id to become a span"
     time_ns = insight.created_at * _MS_NS
@@ -125,7 +132,7 @@ def to_span(insight: Insight, *, mode: Mode, parent_id: str | None = None, resou
         kind=Kind.INTERNAL,
         start_ns=time_ns,
         end_ns=time_ns,
-        attributes=_attributes(insight, mode),
+        attributes={**more, **_attributes(insight, mode)},
         resource=resource,
         events=tuple(
             Event(name=EVIDENCE_EVENT, time_ns=time_ns, attributes=_evidence_attributes(evidence))

@@ -250,10 +250,27 @@ def named(attributes: Mapping[str, Any], mode: Mode) -> dict[str, Any]:
     return found
 
 
+def belonging(request: Request) -> dict[str, Any]:
+    """Return what says to which call, session and tenant a span belongs, under current names; so it is erased with them."""
+    return {
+        "gen_ai.conversation.id": request.session_id if request.session_id != request.root_id else None,
+        "comity.request.id": request.request_id,
+        "comity.root.id": request.root_id if request.root_id != request.request_id else None,
+        "comity.tenant.id": request.tenant_id if request.tenant_id != "default" else None,
+    }
+
+
+_SESSION_NAMES: Final = ("gen_ai.conversation.id", _LEGACY["gen_ai.conversation.id"], "comity.root.id", "comity.request.id")
+
+
+def session_of(attributes: Attributes) -> Any:
+    """Return the session of a span, under the names of any mode; one without a name is known by its root call."""
+    return next((attributes[name] for name in _SESSION_NAMES if name in attributes), None)
+
+
 def is_of_session(attributes: Attributes, session_id: str, tenant_id: str) -> bool:
-    """Return whether a span with these attributes belongs to a session, under the names of any mode."""
-    names = ("gen_ai.conversation.id", _LEGACY["gen_ai.conversation.id"])
-    return session_id in [attributes.get(name) for name in names] and attributes.get("comity.tenant.id", "default") == tenant_id
+    """Return whether a span with these attributes belongs to a session."""
+    return bool(session_of(attributes) == session_id) and attributes.get("comity.tenant.id", "default") == tenant_id
 
 
 def storable(value: Any) -> Any:
@@ -370,6 +387,7 @@ def _handoff_attributes(ended: Ended, handed: Handed) -> dict[str, Any]:
         "gen_ai.tool.type": "agent_handoff",
         "gen_ai.agent.id": ended.target,
         "gen_ai.conversation.id": ended.session_id if ended.session_id != ended.root_id else None,
+        "comity.request.id": ended.request_id,
         "handoff.id": ended.request_id,
         "handoff.capability_id": ended.capability,
         "handoff.from_agent": ended.source or None,

@@ -53,7 +53,10 @@ class InsightEmitter:
         clock: Clock | None = None,
         ids: Ids | None = None,
         resource: Attributes | None = None,
+        tenant_id: str = "default",
+        more: Attributes | None = None,
     ) -> None:
+        """Emit for an agent. `more` are further attributes of every insight's span."""
         self.store = default_spans() if store is None else store
         self.project_id = project_id
         self.agent_id = agent_id
@@ -63,6 +66,8 @@ class InsightEmitter:
         self._clock = clock or SystemClock()
         self._ids = ids or SystemIds()
         self._resource = {"service.name": agent_id, "project.id": project_id} if resource is None else resource
+        self._more = {} if tenant_id == "default" else {"comity.tenant.id": tenant_id}
+        self._more |= more or {}
 
     def emit(
         self,
@@ -103,7 +108,8 @@ class InsightEmitter:
             trace_id=trace_id or self._ids.trace_id(),
             span_id=self._ids.span_id(),
         )
-        self.store.ingest([insights.to_span(given, mode=self.mode, parent_id=parent_id, resource=self._resource)])
+        span = insights.to_span(given, mode=self.mode, parent_id=parent_id, resource=self._resource, more=self._more)
+        self.store.ingest([span])
         return given
 
     def emit_decision(self, *, summary: str, confidence: float, **fields: Any) -> Insight:

@@ -26,7 +26,7 @@ LOST: Final = (
     "spans = spans + excluded.spans, last_at = excluded.last_at"
 )
 _OF_SESSION: Final = (
-    "SELECT s.id, s.body FROM span_keys AS k JOIN span_spans AS s ON s.id = k.span WHERE k.key = ? AND k.value = ?"
+    "SELECT s.id, s.body FROM span_keys AS k JOIN span_spans AS s ON s.id = k.span WHERE k.key IN (?, ?) AND k.value = ?"
 )
 
 _Row = tuple[str, str, int, int, str, int, bytes]
@@ -95,9 +95,9 @@ def take(connection: sqlite3.Connection, spans_max: int) -> list[Span]:
 
 def erase(connection: sqlite3.Connection, session_id: str, tenant_id: str) -> int:
     """Remove the spans of a session within a transaction and return how many."""
-    pair = (span_rows.INDEXED["gen_ai.conversation.id"], span_rows.indexed_value(session_id))
+    named, unnamed = span_rows.INDEXED["gen_ai.conversation.id"], span_rows.KEY_OF_SESSION
     found: set[int] = set()
-    for number, body in connection.execute(_OF_SESSION, pair).fetchall():
+    for number, body in connection.execute(_OF_SESSION, (named, unnamed, span_rows.indexed_value(session_id))).fetchall():
         attributes = span_rows.decode_span("", "", 0, 0, "", {}, body).attributes
         if is_of_session(attributes, session_id, tenant_id):
             found.add(number)

@@ -39,6 +39,7 @@ INDEXED: Final[Mapping[str, int]] = {
     "handoff.id": 8,
     "gen_ai.tool.call.id": 8,
 }
+KEY_OF_SESSION: Final = 9  # of one without a name, which is known by its root call: only erasing asks for it
 
 _SCHEMA: Final = f"""
 CREATE TABLE span_meta (version INTEGER NOT NULL);
@@ -252,6 +253,14 @@ def keys_of(attributes: Attributes) -> Iterator[tuple[int, str | int | float]]:
         for one in value if isinstance(value, tuple | list) else (value,):
             if (stored := indexed_value(one)) is not None:
                 yield INDEXED[name], stored
+
+
+def unnamed_session(attributes: Attributes) -> str | None:
+    """Return what the index holds of a session without a name: its root call."""
+    if "comity.request.id" not in attributes or "gen_ai.conversation.id" in attributes or "agent.session_id" in attributes:
+        return None
+    root = attributes.get("comity.root.id", attributes["comity.request.id"])
+    return root[:INDEXED_TEXT_CHARS] if isinstance(root, str) else None
 
 
 def indexed_value(value: Any) -> str | int | float | None:

@@ -28,7 +28,7 @@ from comity.core.span import Attributes, Span, SpanError
 from comity.core.telemetry import Ended, Origin
 from comity.engines import span_inbox, span_rows, store_file
 from comity.engines.span_plan import Lookup, Pair, RowCondition, choose, lookups, row_condition
-from comity.engines.span_rows import KEY_OF_NAME, KEY_OF_TRACE, clamp
+from comity.engines.span_rows import KEY_OF_NAME, KEY_OF_SESSION, KEY_OF_TRACE, clamp
 from comity.errors import UnavailableError
 
 # How far an index entry is counted when the shortest list is chosen.
@@ -339,6 +339,8 @@ def _write(connection: sqlite3.Connection, batch: list[Span], bodies: list[bytes
         keys.append((KEY_OF_NAME, span_rows.indexed_value(span.name), number, span_no))
         keys += [(key, value, number, span_no) for key, value in resource_keys[id(span.resource)]]
         keys += [(key, value, number, span_no) for key, value in span_rows.keys_of(span.attributes)]
+        if (root := span_rows.unnamed_session(span.attributes)) is not None:
+            keys.append((KEY_OF_SESSION, root, number, span_no))
     connection.executemany(_INSERT_SPAN, rows)
     # In the index's own order, so that a page is touched once per batch.
     keys.sort(key=lambda row: (row[0], str(row[1])))

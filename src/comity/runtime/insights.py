@@ -9,7 +9,7 @@ import msgspec
 from comity.core.insight import Insight
 from comity.core.limits import INPUTS_BYTES_MAX
 from comity.core.payload import pack, unpack
-from comity.core.telemetry import storable
+from comity.core.telemetry import belonging, storable
 from comity.engines.insights import InsightEmitter, evidence_of
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 def emit(path: CallPath, call: Call, insight_type: str, project_id: str, fields: dict[str, Any]) -> Insight:
     """Record an insight of the agent that serves a call."""
     request, recorder = call.request, path.recorder
+    belongs = belonging(request)
     fields["evidence"] = [msgspec.to_builtins(one) for one in evidence_of(fields["evidence"])]
     words = {name: fields[name] for name in ("summary", "rationale", "category", "evidence")}
     words |= {"applies_to": list(fields["applies_to"])}
@@ -28,11 +29,12 @@ def emit(path: CallPath, call: Call, insight_type: str, project_id: str, fields:
         recorder,
         project_id=project_id or recorder.settings.project_id or request.tenant_id,
         agent_id=request.target,
-        session_id=request.session_id if request.session_id != request.root_id else "",
+        session_id=belongs.pop("gen_ai.conversation.id") or "",
         mode=recorder.settings.origin.mode,
         clock=path.clock,
         ids=path.ids,
         resource=recorder.settings.origin.resource,
+        more={name: value for name, value in belongs.items() if value is not None},
     )
     return emitter.emit(insight_type, trace_id=request.trace_id, parent_id=request.span_id, **fields)
 

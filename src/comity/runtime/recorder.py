@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from comity.core.envelope import Request
 from comity.core.limits import SPANS_KEPT_MAX
 from comity.core.span import Attributes, Event, Kind, Link, Span, Status
-from comity.core.telemetry import PROVIDER, CallEnd, ExportStats, Recorded, Settings, named, storable, summarize
+from comity.core.telemetry import PROVIDER, CallEnd, ExportStats, Recorded, Settings, belonging, named, storable, summarize
 from comity.core.trace_context import SAMPLED, TRACEPARENT, TRACESTATE, TraceContext
 from comity.engines.span_place import spans_path
 from comity.ports import Clock, Ids
@@ -176,7 +176,7 @@ class Recorder:
                 start_ns=opened.start_ns,
                 end_ns=self._clock.now_ns(),
                 kind=kind,
-                attributes=opened.attributes,
+                attributes=opened.attributes | belonging(request),
                 error_type=opened.error_type,
                 events=tuple(opened.events),
                 links=tuple(opened.links),
