@@ -6,7 +6,6 @@ once, at the edge; inputs stay the JSON they arrived in until the capability's s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any, Final, TypeVar
@@ -14,6 +13,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Raw, Struct, field
 
+from comity.core.given import UNKNOWN, UNREADABLE, problems_of, read, rejected, sentence
 from comity.core.limits import (
     CHAIN_MAX,
     ERROR_CHARS_MAX,
@@ -28,7 +28,7 @@ from comity.core.limits import (
     WARNINGS_MAX,
     Limits,
 )
-from comity.core.payload import PayloadError, Problem, check, check_keys, out_of_range, pack, step, text_problem, unpack
+from comity.core.payload import PayloadError, Problem, check, check_keys, pack, text_problem, unpack
 from comity.errors import CODES, CallerError, family
 
 VERSION: Final = "1.0"
@@ -48,6 +48,7 @@ class Status(StrEnum):
 
 # Bare names for the path of a call: before Python 3.12, looking a member up in its class costs ten times as much.
 SUCCESS, PARTIAL, NEEDS_INPUT, *_ = Status
+_NUMBERS: Final = (float, int)
 
 
 class Priority(StrEnum):
@@ -137,9 +138,11 @@ class Error(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
         problems: tuple[Problem, ...] = (),
     ) -> Error:
         """Make an error whose `retryable` and `advice` come from the code table unless given."""
-        meaning = CODES.get(code)
+        meaning = CODES.get(code) if type(code) is str else None
         if meaning is None and not is_id(code, NAME_CHARS_MAX):
             code = "TARGET_FAILED"
+        if type(message) is not str:
+            message = str(message)
         if retryable is None:
             retryable = meaning.retryable if meaning else False
         if len(message) > ERROR_CHARS_MAX or not message.isascii():
@@ -240,10 +243,13 @@ class Reply(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     def __post_init__(self) -> None:
         status = self.status
         if status is SUCCESS or status is PARTIAL:
-            if self.confidence is None or not 0.0 <= self.confidence <= 1.0:
-                raise ValueError(f"a {status} reply carries a confidence from 0 to 1, not {self.confidence!r}")
+            confidence = self.confidence
+            if type(confidence) not in _NUMBERS or not 0.0 <= confidence <= 1.0:  # type: ignore[operator]
+                raise ValueError(f"a {status} reply carries a confidence from 0 to 1, not {confidence!r}")
             if status is PARTIAL and not self.warnings:
                 raise ValueError("a partial reply carries at least one warning that says what is missing")
+        elif type(status) is not Status:
+            raise ValueError(f"the status of a reply is one of Status, such as Status.SUCCESS, not {status!r}")
         elif self.error is None and status is not NEEDS_INPUT:
             raise ValueError(f"a {status} reply carries an error")
 
@@ -320,9 +326,7 @@ encode = msgspec.json.Encoder().encode
 _decode_request = msgspec.json.Decoder(Request).decode
 _decode_reply = msgspec.json.Decoder(Reply).decode
 _decode_background = msgspec.json.Decoder(Background).decode
-_UNREADABLE = (msgspec.MsgspecError, RecursionError, ValueError)  # broken UTF-8 is a ValueError
-_NAMED_FIELD = re.compile(r"Object (?:missing required|contains unknown) field `(.*)`", re.DOTALL)
-_UNKNOWN: Final = "is not a field of this"
+decode_error = msgspec.json.Decoder(Error).decode
 
 
 def decode_request(raw: bytes) -> Request:
@@ -332,15 +336,15 @@ def decode_request(raw: bytes) -> Request:
     try:
         if not isinstance(unpack(request.body), dict):  # inputs are bytes until now, which may hold anything
             problems += (Problem("inputs", "must be an object"),)
-    except _UNREADABLE as error:
-        problems += _problems_of(error, request.body, "inputs")
+    except UNREADABLE as error:
+        problems += problems_of(error, request.body, "inputs")
     if problems:
         raise _malformed(problems, version)
     try:
         check(bytes(request.body), path="inputs", bytes_max=INPUTS_BYTES_MAX)
         check_keys(raw, path="")
     except PayloadError as error:
-        raise CallerError(str(error), code=error.code, problems=error.problems) from None
+        raise rejected(error) from None
     return request
 
 
@@ -355,7 +359,7 @@ def decode_reply(raw: bytes, *, is_ours: bool = False) -> Reply:
         if not is_ours:
             check_keys(raw, path="")
     except PayloadError as error:
-        raise CallerError(str(error), code=error.code, problems=error.problems) from None
+        raise rejected(error) from None
     return reply
 
 
@@ -367,7 +371,7 @@ def _decode(raw: bytes, typed: Callable[[bytes], Envelope], bytes_max: int) -> t
         envelope = typed(raw)
         if envelope.version == VERSION:
             return envelope, VERSION
-    except _UNREADABLE:
+    except UNREADABLE:
         pass  # an older version, or wrong: the slow way below tells which
     version: Any = VERSION
     try:
@@ -377,14 +381,14 @@ def _decode(raw: bytes, typed: Callable[[bytes], Envelope], bytes_max: int) -> t
         version = document.get("version", VERSION)
         if version not in VERSIONS_ACCEPTED:
             problem = Problem("version", f"must be one of {', '.join(VERSIONS_ACCEPTED)}")
-            raise CallerError(_sentence((problem,)), code="ENVELOPE_VERSION_UNSUPPORTED", problems=(problem,))
+            raise CallerError(sentence((problem,)), code="ENVELOPE_VERSION_UNSUPPORTED", problems=(problem,))
         if version == VERSION:
             return typed(raw), VERSION
-        if unknown := tuple(Problem(name, _UNKNOWN) for name in document if name in _RENAMED[version].values()):
-            raise CallerError(_sentence(unknown), code="ENVELOPE_MALFORMED", problems=unknown)
+        if unknown := tuple(Problem(name, UNKNOWN) for name in document if name in _RENAMED[version].values()):
+            raise CallerError(sentence(unknown), code="ENVELOPE_MALFORMED", problems=unknown)
         return typed(encode(_renewed(document, version))), version
-    except _UNREADABLE as error:
-        raise _malformed(_problems_of(error, raw, ""), version) from None
+    except UNREADABLE as error:
+        raise _malformed(problems_of(error, raw, ""), version) from None
 
 
 def _malformed(problems: tuple[Problem, ...], version: str) -> CallerError:
@@ -392,29 +396,7 @@ def _malformed(problems: tuple[Problem, ...], version: str) -> CallerError:
     for old, new in _RENAMED.get(version, {}).items():
         names = ((*problem.path.partition("["), problem.message) for problem in problems)
         problems = tuple(Problem((old if name == new else name) + mark + rest, message) for name, mark, rest, message in names)
-    return CallerError(_sentence(problems), code="ENVELOPE_MALFORMED", problems=problems)
-
-
-def _problems_of(error: Exception, raw: bytes | Raw, path: str) -> tuple[Problem, ...]:
-    """Turn a decoder's complaint into paths below `path` and messages; the decoder's path stands at its end as `$.a[0].b`."""
-    if isinstance(error, RecursionError):
-        return (Problem(path or "$", "is nested too deep"),)
-    if isinstance(error, UnicodeDecodeError):
-        return (Problem(path or "$", "is not valid UTF-8"),)
-    message, mark, where = str(error).rpartition(" - at `")
-    if "out of range" in message and (problems := out_of_range(bytes(raw), path)):
-        return problems
-    if mark:
-        path = (path + where.removesuffix("`").removeprefix("$")).removeprefix(".")
-    else:
-        message = str(error)
-    if field := _NAMED_FIELD.fullmatch(message):
-        return (Problem(step(path, field[1]), "is required" if "missing" in message else _UNKNOWN),)
-    return (Problem(path or "$", message),)
-
-
-def _sentence(problems: tuple[Problem, ...]) -> str:
-    return "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
+    return CallerError(sentence(problems), code="ENVELOPE_MALFORMED", problems=problems)
 
 
 def request_problems(request: Request) -> tuple[Problem, ...]:
@@ -467,26 +449,35 @@ def context_problems(context: Background) -> list[Problem]:
     return []
 
 
+def copied(reply: Reply) -> Reply:
+    """Return a copy of a reply, whoever made it, without its data, which is checked as a document of its own.
+
+    Raises `PayloadError` for one that could not be written and read again: it would fail where it is stored.
+    """
+    problems = tuple(_texts(*((name, getattr(reply, name), MESSAGE_BYTES_MAX) for name in ("message", "summary", "thought"))))
+    if problems:
+        raise PayloadError("OUTPUT_VALIDATION_FAILED", problems)
+    copy = read(msgspec.structs.replace(reply, data=None), "", _decode_reply)
+    if len(copy.warnings) > WARNINGS_MAX:
+        problem = Problem("warnings", f"has {len(copy.warnings)} entries; at most {WARNINGS_MAX} are allowed")
+        raise PayloadError("OUTPUT_VALIDATION_FAILED", (problem,))
+    return copy
+
+
 def reply_problems(reply: Reply) -> tuple[Problem, ...]:
-    """Return what is wrong with a reply, whoever made it, but for its data, which is checked as a document of its own."""
-    problems = _texts(*((name, getattr(reply, name), MESSAGE_BYTES_MAX) for name in ("message", "summary", "thought")))
-    if not problems:
-        # What cannot be written and read again would otherwise fail where it is stored, far from who made it.
-        problems = _document_problems(msgspec.structs.replace(reply, data=None), "", _decode_reply)
-    if not problems and len(reply.warnings) > WARNINGS_MAX:
-        problems.append(Problem("warnings", f"has {len(reply.warnings)} entries; at most {WARNINGS_MAX} are allowed"))
-    return tuple(problems)
+    """Return what is wrong with a reply, but for its data."""
+    try:
+        copied(reply)
+    except PayloadError as error:
+        return tuple(Problem(problem.path or "$", problem.message) for problem in error.problems)
+    return ()
 
 
 def _document_problems(value: Any, path: str, typed: Callable[[bytes], Any] = unpack) -> list[Problem]:
-    raw = b""
     try:
-        raw = pack(value, path=path, bytes_max=INPUTS_BYTES_MAX)
-        typed(raw)
+        read(value, path, typed)
     except PayloadError as error:
         return [Problem(problem.path or "$", problem.message) for problem in error.problems]
-    except _UNREADABLE as error:
-        return list(_problems_of(error, raw, path))
     return []
 
 

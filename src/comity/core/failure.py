@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from comity.core.envelope import Error, decode_error
+from comity.core.given import read
+from comity.core.limits import WHOLE_MAX
+from comity.core.payload import PayloadError, Problem
+from comity.errors import ComityError
+
 # Not a failure of the code they pass through: somebody ends the program, or a coroutine is thrown away. `SystemExit` is none of
 # these: code that calls `sys.exit` in one agent must not take the others with it.
 ENDINGS: Final = (KeyboardInterrupt, GeneratorExit)
@@ -11,7 +17,27 @@ ENDINGS: Final = (KeyboardInterrupt, GeneratorExit)
 
 def told(raised: BaseException) -> str:
     """Return an exception in words: its type, and what it says."""
-    if isinstance(raised, SystemExit):
-        return f"SystemExit: its code called sys.exit({'' if raised.code is None else repr(raised.code)})"
-    text = str(raised)
-    return f"{type(raised).__name__}: {text}" if text else type(raised).__name__
+    name = type(raised).__name__
+    try:
+        if isinstance(raised, SystemExit):
+            return f"SystemExit: its code called sys.exit({'' if raised.code is None else repr(raised.code)})"
+        text = str(raised)
+    except BaseException:  # noqa: BLE001  also what it says of itself is foreign code
+        return f"{name}, which cannot be shown as text"
+    return f"{name}: {text}" if text else name
+
+
+def error_of(raised: ComityError) -> Error:
+    """Return what an agent's error says. Raises `PayloadError` if it could not be written and read again."""
+    problems, retry_after_ms = raised.facts.get("problems", ()), raised.retry_after_ms
+    if retry_after_ms is not None and (type(retry_after_ms) is not int or not 0 <= retry_after_ms <= WHOLE_MAX):
+        problem = Problem("error.retry_after_ms", f"must be a whole number from 0 to {WHOLE_MAX:,}")
+        raise PayloadError("OUTPUT_VALIDATION_FAILED", (problem,))
+    error = Error.of(
+        raised.code,
+        raised.message,
+        retryable=raised.retryable,
+        retry_after_ms=retry_after_ms,
+        problems=problems if isinstance(problems, tuple) else (),
+    )
+    return read(error, "error", decode_error)

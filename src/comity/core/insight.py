@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, json
 
 from comity.core.emission import Mode
 from comity.core.query.ast import Expression, Query
@@ -108,6 +108,7 @@ class Insight(Struct, frozen=True, kw_only=True):
 
 # to a span and back
 
+decode = json.Decoder(Insight).decode
 _LEGACY_NAMES = {"agent_id": "agent.id", "session_id": "agent.session_id", "provider": "gen_ai.system"}
 _OTEL_NAMES = {"agent_id": "gen_ai.agent.id", "session_id": "gen_ai.conversation.id", "provider": "gen_ai.provider.name"}
 

@@ -36,6 +36,10 @@ PROBLEMS_MAX: Final = 100
 TIMEOUT_MS_CEILING: Final = 24 * 60 * 60 * 1000
 FAN_OUT_CEILING: Final = 1_000
 CALLS_CEILING: Final = 1_000_000
+# What an agent may report at once, so that the sum over a tree is still a number every store can hold.
+TOKENS_CEILING: Final = 10**12
+# The greatest whole number that every reader of JSON keeps as it is.
+WHOLE_MAX: Final = 2**53 - 1
 # Kept in memory for joining repeated request ids when there is no store, and in front of it when there is.
 SETTLED_KEPT_MAX: Final = 10_000
 # Events kept for one root call that somebody watches.

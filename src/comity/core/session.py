@@ -7,12 +7,13 @@ the version it was based on, and one that would overwrite what somebody else wro
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeVar, cast
 
-from msgspec import Struct
+from msgspec import Meta, Struct, json
 from msgspec.structs import replace
 
 from comity.core.envelope import Background
+from comity.core.given import take
 
 IDLE_MS: Final = 20 * 60 * 1000
 PAUSED_MS: Final = 30 * 60 * 1000
@@ -110,7 +111,7 @@ class Learn(Struct, frozen=True, tag=True):
     key: str
     value: Any
     source: str
-    confidence: float = 1.0
+    confidence: Annotated[float, Meta(ge=0.0, le=1.0)] = 1.0
 
 
 class Decide(Struct, frozen=True, tag=True):
@@ -160,6 +161,8 @@ class Summarise(Struct, frozen=True, tag=True):
 
 
 Change = Say | Learn | Decide | Constrain | Assume | Place | Produce | Keep | Summarise
+_C = TypeVar("_C", bound=Change)
+_decode_change = json.Decoder(Change).decode
 
 
 class Conflict(Struct, frozen=True):
@@ -168,6 +171,11 @@ class Conflict(Struct, frozen=True):
     what: str
     based_on: int
     current: int
+
+
+def sound(change: _C) -> _C:
+    """Return a copy of a change as it will be read again, or raise `CallerError` that names what is wrong with it."""
+    return cast("_C", take(change, type(change).__name__.lower(), _decode_change))
 
 
 def status(session: Session, now_ms: int) -> Status:

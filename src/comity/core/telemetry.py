@@ -16,6 +16,8 @@ from msgspec import Struct
 
 from comity.core.emission import Mode, emission_mode
 from comity.core.envelope import Priority, Reply, Request
+from comity.core.given import rejected
+from comity.core.payload import PayloadError, Problem
 from comity.core.span import INT64_MAX, INT64_MIN, Attributes, Kind, Span
 from comity.core.span import Status as SpanStatus
 from comity.core.trace_context import TraceContext
@@ -286,6 +288,17 @@ def storable(value: Any) -> Any:
     if isinstance(value, dict):
         return {storable(str(key)): storable(one) for key, one in value.items()}
     return str(value).encode(errors="replace").decode()
+
+
+def plain_attributes(given: Any) -> dict[str, Any]:
+    """Return what somebody gave as attributes as they can be stored, or raise `CallerError`."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise rejected(
+            PayloadError("INPUT_VALIDATION_FAILED", (Problem("attributes", "must be a mapping of names to values"),))
+        )
+    return {storable(str(name)): storable(value) for name, value in given.items()}
 
 
 # --- spans of calls and tools -------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from typing import Any, Final, TypeVar
 from comity.core import insight as insights
 from comity.core.audience import QUERY_INSIGHTS, Settings, agent_text
 from comity.core.emission import Mode, emission_mode
+from comity.core.given import take
 from comity.core.insight import Audience, Evidence, Insight, Support, Type
 from comity.core.query import Query
 from comity.core.query.values import parse_duration
@@ -87,27 +88,28 @@ class InsightEmitter:
         parent_id: str | None = None,
     ) -> Insight:
         """Store an insight and return it. Within a trace of yours, give its id and the span it belongs under."""
-        given = Insight(
-            id=f"insight-{self._ids.span_id()[:12]}",
-            type=word(Type, insight_type, "insight_type"),
-            summary=summary,
-            confidence=float(confidence),
-            project_id=self.project_id,
-            agent_id=self.agent_id,
-            created_at=self._clock.now_ns() // _MS_NS,
-            audience=word(Audience, audience, "audience"),
-            session_id=self.session_id,
-            provider=self.provider,
-            rationale=rationale,
-            evidence=evidence_of(evidence),
-            links=tuple(links),
-            supersedes=supersedes,
-            expires_at=_time(expires_at),
-            applies_to=tuple(applies_to),
-            category=category,
-            trace_id=trace_id or self._ids.trace_id(),
-            span_id=self._ids.span_id(),
-        )
+        fields = {
+            "id": f"insight-{self._ids.span_id()[:12]}",
+            "type": word(Type, insight_type, "insight_type"),
+            "summary": summary,
+            "confidence": confidence,
+            "project_id": self.project_id,
+            "agent_id": self.agent_id,
+            "created_at": self._clock.now_ns() // _MS_NS,
+            "audience": word(Audience, audience, "audience"),
+            "session_id": self.session_id,
+            "provider": self.provider,
+            "rationale": rationale,
+            "evidence": evidence_of(evidence),
+            "links": listed(links, "links"),
+            "supersedes": supersedes,
+            "expires_at": _time(expires_at),
+            "applies_to": listed(applies_to, "applies_to"),
+            "category": category,
+            "trace_id": trace_id or self._ids.trace_id(),
+            "span_id": self._ids.span_id(),
+        }
+        given = take(fields, "insight", insights.decode)
         span = insights.to_span(given, mode=self.mode, parent_id=parent_id, resource=self._resource, more=self._more)
         self.store.ingest([span])
         return given
@@ -242,15 +244,22 @@ class InsightQuerier:
         return self._clock.now_ns() // _MS_NS
 
 
+def listed(given: Any, field: str) -> list[Any]:
+    """Return what was given as a list, or raise `CallerError`."""
+    if isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping)):
+        return list(given)
+    raise CallerError(f"{field} is a {type(given).__name__}; it must be a list", field=field)
+
+
 def evidence_of(given: EvidenceGiven) -> tuple[Evidence, ...]:
     """Return evidence from values or from mappings with `type`, `ref` and optionally `description` and `query`."""
     found = []
-    for item in given:
+    for item in listed(given, "evidence"):
         if isinstance(item, Evidence):
             found.append(item)
             continue
-        unknown = item.keys() - set(Evidence.__struct_fields__)
-        if unknown or "type" not in item or "ref" not in item:
+        is_known = isinstance(item, Mapping) and item.keys() <= set(Evidence.__struct_fields__)
+        if not is_known or "type" not in item or "ref" not in item:
             raise CallerError("evidence has a type, a ref, and may have a description and a query", field="evidence")
         found.append(Evidence(**item))
     return tuple(found)

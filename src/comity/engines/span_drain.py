@@ -108,15 +108,24 @@ class SpanDrain:
             ended = [one for one in batch if isinstance(one, Ended)]
             spans = [one for one in batch if isinstance(one, Span)]
         if ended or spans:
-            try:
-                self._store.post(self._settings.origin, ended, spans)
-                self._posted += len(ended) + len(spans)
-            except (SpanError, UnavailableError, UnicodeEncodeError) as error:
-                self._unstored += len(ended) + len(spans)
-                log.warning("%d spans could not be stored: %s", len(ended) + len(spans), error)
+            self._post(ended, spans)
         if self._exporter is not None:
             self._exporter.offer(batch)
         self._note_losses()
+
+    def _post(self, ended: Sequence[Ended], spans: Sequence[Span]) -> None:
+        try:
+            self._store.post(self._settings.origin, ended, spans)
+            self._posted += len(ended) + len(spans)
+        except (SpanError, UnavailableError, UnicodeEncodeError, OverflowError) as error:
+            if isinstance(error, UnavailableError) or len(ended) + len(spans) == 1:
+                self._unstored += len(ended) + len(spans)
+                log.warning("%d spans could not be stored: %s", len(ended) + len(spans), error)
+                return
+            for one in ended:  # one that cannot be stored does not take the others with it
+                self._post((one,), ())
+            for span in spans:
+                self._post((), (span,))
 
     def _sort_in(self) -> None:
         try:

@@ -18,6 +18,8 @@ import msgspec
 from msgspec.structs import replace
 
 from comity.core.envelope import Reply, Status
+from comity.core.given import take_whole
+from comity.core.limits import TOKENS_CEILING
 from comity.core.model import (
     TRANSIENT,
     Assistant,
@@ -41,7 +43,7 @@ from comity.core.reply.message import MessageStream
 from comity.core.task import brief
 from comity.core.telemetry import MODEL_PREFIX
 from comity.core.tokens import count_messages, count_prompt
-from comity.errors import ComityError, RefusedError
+from comity.errors import CallerError, ComityError, RefusedError
 from comity.models import colleagues as others
 from comity.models.mind import Mind
 from comity.runtime.context import Context
@@ -304,7 +306,7 @@ class Turn:
 
     async def _answer(self, prompt: Prompt, estimated: int) -> Reply:
         """Return the model's answer as a record of it can be kept: without personal data, with what it cost."""
-        answer = await self._patiently(prompt)
+        answer = self._sound(await self._patiently(prompt))
         if not answer.usage.total_tokens:  # a provider that does not count
             said = count_messages((Assistant(answer.text, answer.calls),), self._mind.count)
             asked = estimated or count_prompt(prompt, self._mind.count)
@@ -314,6 +316,16 @@ class Turn:
         if hidden is not raw:
             answer = _decode_completion(hidden)
         return Reply(status=Status.SUCCESS, data=answer, confidence=1.0, usage=answer.usage)
+
+    def _sound(self, answer: Any) -> Completion:
+        """Return an answer that can be recorded and charged for. Raises if it is none, which is its model's fault."""
+        try:
+            sound: Completion = _decode_completion(_encode(answer))
+            take_whole(sound.usage.prompt_tokens, "usage.prompt_tokens", TOKENS_CEILING)
+            take_whole(sound.usage.completion_tokens, "usage.completion_tokens", TOKENS_CEILING)
+        except (msgspec.MsgspecError, TypeError, ValueError, RecursionError, CallerError) as error:
+            raise model_error(Fault.FAILED, f"{self._mind.model_name} answered badly: {error}") from None
+        return sound
 
     async def _patiently(self, prompt: Prompt) -> Completion:
         """Ask, and ask again after what is transient, as long as there is time."""

@@ -17,7 +17,7 @@ from comity.core.failure import told
 from comity.core.journal import Document, Saved
 from comity.core.limits import STATE_BYTES_MAX
 from comity.core.mailbox import Mailbox
-from comity.core.payload import pack, unpack
+from comity.core.payload import PayloadError, pack, unpack
 from comity.ports import Clock, Journal
 from comity.runtime.tasks import PASSES
 
@@ -101,7 +101,10 @@ class Activation:
             self._state_data = None
 
     def changes(self) -> tuple[Saved, ...]:
-        """Return the record of what changed since it was last saved, if anything did."""
+        """Return the record of what changed since it was last saved, if anything did.
+
+        A state that cannot be saved is as it was last saved again; what is wrong with it is raised as `PayloadError`.
+        """
         if self._state_data is None:
             return ()
         data = self._packed()
@@ -111,8 +114,20 @@ class Activation:
         self._version += 1
         return (Saved(Document.STATE, self.address, self._version, data, self.token),)
 
+    def check(self) -> None:
+        """Raise `PayloadError` if the state cannot be saved; it is as it was last saved then."""
+        if self._state_data is not None:
+            self._packed()
+
     def _packed(self) -> bytes:
-        return pack(self._state_data, path="state", bytes_max=STATE_BYTES_MAX)
+        assert self._state_data is not None
+        try:
+            return pack(self._state_data, path="state", bytes_max=STATE_BYTES_MAX)
+        except PayloadError:
+            # In place: a call that runs beside the one that ends here may hold on to it.
+            self._state_data.clear()
+            self._state_data.update(unpack(self._saved))
+            raise
 
 
 _NOBODY: Mailbox[Call] = Mailbox()  # nobody waits in a lane
@@ -230,8 +245,7 @@ class Activations:
         for task in self._tasks:
             task.cancel()
         for seat in self._seats.values():
-            if changes := seat.changes():
-                self._journal.append(changes)
+            self._save(seat)
 
     def _start_waiting(self, seat: Activation) -> None:
         while seat.can_start() and (call := seat.mailbox.take()) is not None:
@@ -244,6 +258,7 @@ class Activations:
     async def _ready(self, seat: Activation) -> None:
         try:
             await _run_hook(seat.agent.on_activate, seat)
+            seat.check()
         except PASSES:
             raise
         except BaseException as raised:  # the task boundary
@@ -264,9 +279,15 @@ class Activations:
             log.exception("%s failed while being put away", seat.address)
         self._gone(seat)
 
+    def _save(self, seat: Activation) -> None:
+        try:
+            if changes := seat.changes():
+                self._journal.append(changes)
+        except PayloadError as error:  # of a hook, or of a call that was cancelled with the node: nobody is left to be told
+            log.error("a change of the state of %s is dropped, it cannot be kept: %s", seat.address, error)  # noqa: TRY400
+
     def _gone(self, seat: Activation) -> None:
-        if changes := seat.changes():
-            self._journal.append(changes)
+        self._save(seat)
         seat.advance(Event.GONE)
         if seat.mailbox.waiting:  # a call came while it was being put away
             self._activate(seat)

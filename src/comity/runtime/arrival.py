@@ -116,7 +116,7 @@ class Reader:
             except PayloadError as error:
                 problems, code = error.problems, error.code
         if problems or capability is None:  # something is not known to be sound, so nothing is recorded as it came
-            target, called, identity = _name(target), _name(called), _named(identity)
+            target, called, identity = recordable(target), recordable(called), _named(identity)
         if above is None:
             source = parent_id = None
             chain: tuple[str, ...] = ()
@@ -179,15 +179,12 @@ def _is_plain(draft: Draft) -> bool:
 
 def _said(draft: Draft, *, is_sound: bool) -> tuple[str, str, str | int, Background | None]:
     """Return objective, message, history and context as they can be recorded, whatever they are."""
+    if not is_sound:  # a refusal does not repeat what was wrong
+        return "", "", "none", None
     context = draft.context
-    if context is not None and is_sound:
+    if context is not None:
         context = _decode_background(encode(context))  # a copy: what the caller holds may change, what was sent may not
-    return (
-        draft.objective if type(draft.objective) is str else "",
-        draft.message if type(draft.message) is str else "",
-        draft.history if isinstance(draft.history, (str, int)) else "none",
-        context,
-    )
+    return draft.objective, draft.message, draft.history, context
 
 
 def _priority(asked: Any, otherwise: Priority) -> Priority:
@@ -234,11 +231,11 @@ def _identity_problems(identity: Identity) -> tuple[Problem, ...]:
 
 
 def _named(identity: Identity) -> Identity:
-    session_id = None if identity.session_id is None else _name(identity.session_id)  # none named is none named
-    return Identity(_name(identity.user_id), _name(identity.tenant_id), session_id, identity.parent_session_id)
+    session_id = None if identity.session_id is None else recordable(identity.session_id)  # none named is none named
+    return Identity(recordable(identity.user_id), recordable(identity.tenant_id), session_id, identity.parent_session_id)
 
 
-def _name(value: Any) -> str:
+def recordable(value: Any) -> str:
     """Return a name as it may be recorded; one that cannot be recorded as it is has been noted as a problem or is unknown."""
     if type(value) is str and value.isprintable() and len(value) <= ID_CHARS_MAX:
         return value

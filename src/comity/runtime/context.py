@@ -7,11 +7,12 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, json
 
 from comity.core.envelope import Background, ExpectedOutput, Priority, Reply, Request
-from comity.core.limits import INPUTS_BYTES_MAX, Limits
-from comity.core.payload import pack, unpack
+from comity.core.given import take, take_text, take_whole
+from comity.core.limits import TOKENS_CEILING, Limits
+from comity.core.payload import unpack
 from comity.core.span import Kind
 from comity.core.tool import may_use
 from comity.errors import RefusedError
@@ -29,6 +30,16 @@ if TYPE_CHECKING:
     from comity.runtime.path import CallPath
     from comity.runtime.recorder import OpenSpan
     from comity.runtime.sessions import SessionView
+
+
+class _SpanFields(Struct, frozen=True):
+    """What names a span."""
+
+    name: str
+    kind: Kind
+
+
+_decode_span = json.Decoder(_SpanFields).decode
 
 
 class Context(Struct, eq=False, gc=False):
@@ -179,7 +190,8 @@ class Context(Struct, eq=False, gc=False):
     ) -> AbstractContextManager[OpenSpan]:
         """Record what happens inside as a span of its own under this call's. Its `headers` go with requests elsewhere."""
         call = self._call
-        return self._path.recorder.span(name, call.request, kind=Kind(kind), attributes=attributes, remote=call.remote)
+        fields = take({"name": name, "kind": kind}, "span", _decode_span)
+        return self._path.recorder.span(fields.name, call.request, kind=fields.kind, attributes=attributes, remote=call.remote)
 
     @property
     def traceparent(self) -> str:
@@ -226,7 +238,7 @@ class Context(Struct, eq=False, gc=False):
 
     def note(self, text: str) -> None:
         """Write something about this call into the audit. It must not repeat what users or agents said."""
-        self._path.steps.note(self._call, text)
+        self._path.steps.note(self._call, take_text(text, "note"))
 
     def chance(self) -> float:
         """Return a number from 0 to below 1, from the node's own source of chance."""
@@ -242,7 +254,7 @@ class Context(Struct, eq=False, gc=False):
 
     def progress(self, data: Any) -> None:
         """Tell whoever watches how far this call is. The last thing told is kept as partial data if time runs out."""
-        self._path.progress(self._call, unpack(self.hide(pack(data, path="progress", bytes_max=INPUTS_BYTES_MAX))))
+        self._path.progress(self._call, unpack(self.hide(take(data, "progress", bytes))))
 
     @property
     def left_ms(self) -> int:
@@ -256,8 +268,9 @@ class Context(Struct, eq=False, gc=False):
 
     def report_usage(self, *, prompt_tokens: int = 0, completion_tokens: int = 0) -> None:
         """Charge tokens to the tree's budget. Raises `RefusedError` if they were more than was left; they count either way."""
-        if prompt_tokens < 0 or completion_tokens < 0:
-            raise ValueError("tokens cannot be given back")
-        if not self._path.charge(self._call, prompt_tokens, completion_tokens):
-            used = prompt_tokens + completion_tokens
-            raise RefusedError(f"{used} tokens were more than the budget had left", code="BUDGET_TOKENS_EXHAUSTED")
+        prompt = take_whole(prompt_tokens, "prompt_tokens", TOKENS_CEILING)
+        completion = take_whole(completion_tokens, "completion_tokens", TOKENS_CEILING)
+        if not self._path.charge(self._call, prompt, completion):
+            raise RefusedError(
+                f"{prompt + completion} tokens were more than the budget had left", code="BUDGET_TOKENS_EXHAUSTED"
+            )

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from comity.core.agent import PROCESS, Implementation
-from comity.core.envelope import SUCCESS, Error, Reply, Status, Usage, reply_problems
-from comity.core.failure import told
+from comity.core.envelope import SUCCESS, Error, Reply, Status, Usage, copied
+from comity.core.failure import error_of, told
 from comity.core.limits import REPLY_BYTES_MAX
 from comity.core.payload import PayloadError, pack, unpack
 from comity.errors import CallerError, ComityError, RefusedError, family
@@ -115,10 +115,12 @@ async def _plain(function: Callable[..., Any], ctx: Any, arguments: dict[str, An
 def read_result(call: Call, value: Any, now_ns: int, hide: Hide | None) -> Reply:
     """Return what a capability gave back as a reply, its data checked and copied. Raises what is wrong as `PayloadError`."""
     if type(value) is not dict and isinstance(value, Reply):  # most give back a dict, and of one the answer takes long
-        if problems := reply_problems(value):
-            raise PayloadError("OUTPUT_VALIDATION_FAILED", problems)
-        data = _read_data(call, value.data, hide, value.ok)
-        return complete(value if hide is None else hide.words(call, value), call, now_ns, data)
+        try:
+            reply = copied(value)
+        except PayloadError as error:
+            raise PayloadError("OUTPUT_VALIDATION_FAILED", error.problems) from None
+        data = _read_data(call, value.data, hide, reply.ok)
+        return complete(reply if hide is None else hide.words(call, reply), call, now_ns, data)
     data = _read_data(call, value, hide, True)
     return complete(None, call, now_ns, data)
 
@@ -168,14 +170,11 @@ def _classify(raised: BaseException, call: Call) -> Error:
     """Return what an exception of an agent's code means to its caller."""
     where = f"{call.request.target} {call.request.capability}"
     if isinstance(raised, ComityError):
-        problems = raised.facts.get("problems", ())
-        return Error.of(
-            raised.code,
-            raised.message,
-            retryable=raised.retryable,
-            retry_after_ms=raised.retry_after_ms,
-            problems=problems if isinstance(problems, tuple) else (),
-        )
+        try:
+            return error_of(raised)
+        except PayloadError as error:
+            what = f"{where} raised {type(raised).__name__} with what cannot be recorded: {error}"
+            return Error.of("OUTPUT_VALIDATION_FAILED", what, problems=error.problems)
     if isinstance(raised, PayloadError):
         return Error.of(raised.code, f"{where} answered badly: {raised}", problems=raised.problems)
     if isinstance(raised, (TimeoutError, ConnectionError)):

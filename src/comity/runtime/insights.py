@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from comity.core.given import take
 from comity.core.insight import Insight
-from comity.core.limits import INPUTS_BYTES_MAX
-from comity.core.payload import pack, unpack
-from comity.core.telemetry import belonging, storable
-from comity.engines.insights import InsightEmitter, evidence_of
+from comity.core.payload import unpack
+from comity.core.telemetry import belonging
+from comity.engines.insights import InsightEmitter, evidence_of, listed
 
 if TYPE_CHECKING:
     from comity.runtime.call import Call
@@ -23,8 +23,8 @@ def emit(path: CallPath, call: Call, insight_type: str, project_id: str, fields:
     belongs = belonging(request)
     fields["evidence"] = [msgspec.to_builtins(one) for one in evidence_of(fields["evidence"])]
     words = {name: fields[name] for name in ("summary", "rationale", "category", "evidence")}
-    words |= {"applies_to": list(fields["applies_to"])}
-    fields |= _hidden(path, call, storable(words))
+    words |= {"applies_to": listed(fields["applies_to"], "applies_to")}
+    fields |= _hidden(path, call, take(words, "insight", bytes))
     emitter = InsightEmitter(
         recorder,
         project_id=project_id or recorder.settings.project_id or request.tenant_id,
@@ -39,10 +39,7 @@ def emit(path: CallPath, call: Call, insight_type: str, project_id: str, fields:
     return emitter.emit(insight_type, trace_id=request.trace_id, parent_id=request.span_id, **fields)
 
 
-def _hidden(path: CallPath, call: Call, words: dict[str, Any]) -> dict[str, Any]:
+def _hidden(path: CallPath, call: Call, raw: bytes) -> dict[str, Any]:
     """Return the texts as others may read them: an insight outlives the session in which it was found."""
-    if path.answers is None:
-        return words
-    raw = path.answers.data(call, pack(words, path="insight", bytes_max=INPUTS_BYTES_MAX))
-    hidden: dict[str, Any] = unpack(raw)
+    hidden: dict[str, Any] = unpack(raw if path.answers is None else path.answers.data(call, raw))
     return hidden

@@ -473,13 +473,12 @@ class Node:
             self._path.resume(requests.pop(root_id, None), requests)
 
     def _sweep_idle(self) -> None:
-        path = self._running()
-        path.activations.put_away_idle()
-        with contextlib.suppress(UnavailableError):  # a store that cannot be read now may be the next time
-            self._take_over()
         shortest = min((agent.idle_ms for agent in self.registry), default=int(SWEEP_S_MAX * 1000))
         delay = min(max(shortest / 2000, 0.05), SWEEP_S_MAX)
-        self._sweep = asyncio.get_running_loop().call_later(delay, self._sweep_idle)
+        self._sweep = asyncio.get_running_loop().call_later(delay, self._sweep_idle)  # first: what fails here fails once
+        self._running().activations.put_away_idle()
+        with contextlib.suppress(UnavailableError):  # a store that cannot be read now may be the next time
+            self._take_over()
 
 
 async def _live(given: str | Path | Guidance | GuidanceSource) -> LiveGuidance:

@@ -6,21 +6,35 @@ Other parts of a node record through `record` and `span`; insights through `keep
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from comity.core.envelope import Request
 from comity.core.limits import SPANS_KEPT_MAX
 from comity.core.span import Attributes, Event, Kind, Link, Span, Status
-from comity.core.telemetry import PROVIDER, CallEnd, ExportStats, Recorded, Settings, belonging, named, storable, summarize
+from comity.core.telemetry import (
+    PROVIDER,
+    CallEnd,
+    ExportStats,
+    Recorded,
+    Settings,
+    belonging,
+    named,
+    plain_attributes,
+    storable,
+    summarize,
+)
 from comity.core.trace_context import SAMPLED, TRACEPARENT, TRACESTATE, TraceContext
 from comity.engines.span_place import spans_path
+from comity.errors import CallerError
 from comity.ports import Clock, Ids
 
 if TYPE_CHECKING:  # loaded when a node needs them; most in memory never do
@@ -29,10 +43,15 @@ if TYPE_CHECKING:  # loaded when a node needs them; most in memory never do
     from comity.engines.span_memory import MemorySpans
     from comity.engines.span_store import SpanStore
 
+log = logging.getLogger("comity")
+
 # How long spans are gathered before they are handed over, and how many at most.
 GATHER_S: Final = 0.2
 GATHERED_MAX: Final = 1_024
 _FAILED, _UNSET = Status.ERROR, Status.UNSET
+
+
+_P = TypeVar("_P", Event, Link)
 
 
 class OpenSpan:
@@ -124,10 +143,7 @@ class Recorder:
         if self.settings.is_disabled or not self.settings.samples(trace_id, remote):
             return
         origin = self.settings.origin
-        given = {
-            name: value if type(value) is int or (type(value) is str and value.isascii()) else storable(value)  # as most are
-            for name, value in (attributes or {}).items()
-        }
+        given = plain_attributes(attributes)
         if error_type:
             given["error.type"] = storable(error_type)
         self.keep(
@@ -161,7 +177,7 @@ class Recorder:
         remote: TraceContext | None = None,
     ) -> Iterator[OpenSpan]:
         """Record what happens inside as a span under a call's own; an exception marks it failed and goes on."""
-        opened = OpenSpan(self.context(request, remote, self.new_span_id()), self._clock.now_ns(), dict(attributes or {}))
+        opened = OpenSpan(self.context(request, remote, self.new_span_id()), self._clock.now_ns(), plain_attributes(attributes))
         try:
             yield opened
         except BaseException as raised:
@@ -176,10 +192,10 @@ class Recorder:
                 start_ns=opened.start_ns,
                 end_ns=self._clock.now_ns(),
                 kind=kind,
-                attributes=opened.attributes | belonging(request),
-                error_type=opened.error_type,
-                events=tuple(opened.events),
-                links=tuple(opened.links),
+                attributes=plain_attributes(opened.attributes) | belonging(request),
+                error_type=str(opened.error_type),
+                events=_sound(opened.events, Event),
+                links=_sound(opened.links, Link),
                 remote=remote,
             )
 
@@ -250,3 +266,17 @@ class Recorder:
             self._kept.extend(batch)
         if batch and (then := self._drain or self._exporter) is not None:
             then.offer(batch)
+
+
+def _sound(given: Iterable[Any], kind: type[_P]) -> tuple[_P, ...]:
+    """Return the events or links that can be stored; an agent may have put anything there."""
+    found = []
+    for one in given:
+        try:
+            plain = replace(one, attributes=plain_attributes(one.attributes))
+            fields = {name: getattr(plain, name) for name in kind.__struct_fields__}
+            msgspec.msgpack.encode(fields)  # as the store will
+            found.append(msgspec.convert(fields, kind))
+        except (msgspec.ValidationError, TypeError, ValueError, OverflowError, AttributeError, CallerError):
+            log.warning("a span's %s is left out: it is none", kind.__name__.lower())
+    return tuple(found)

@@ -13,8 +13,6 @@ from msgspec.structs import replace
 from comity.core import session as core
 from comity.core.envelope import Background, Request
 from comity.core.journal import Document, Saved, StoredCall
-from comity.core.limits import INPUTS_BYTES_MAX
-from comity.core.payload import pack, unpack
 from comity.core.redaction import Vault, restore_text, restore_value
 from comity.core.session import EXPIRED_MS, USE_NOTED_MS, Change, Session, Turn
 from comity.engines.cipher import Cipher
@@ -346,17 +344,17 @@ class SessionView:
 
     def say(self, text: str, *, role: str = "") -> None:
         """Add a turn to the conversation."""
-        self._change(core.Say(role or self._agent, text))
+        self._change(core.Say(self._agent if role == "" else role, text))
 
     def hear(self, message: str, *, is_again: bool) -> None:
         """Add what the user said, hidden though the callee may see it in clear; for a call run again, if it is not there."""
         said = self._hidden(core.Say("user", message))
         if not is_again or all((turn.role, turn.text) != (said.role, said.text) for turn in self._live.session.turns):
-            self._change(said)
+            self._apply(said)
 
     def learn(self, key: str, value: Any, *, source: str = "", confidence: float = 1.0) -> None:
         """Note a fact. Raises `CallerError` SESSION_CONFLICT if another agent wrote it since this agent looked."""
-        self._change(core.Learn(key, _plain(value), source or self._agent, confidence))
+        self._change(core.Learn(key, value, self._agent if source == "" else source, confidence))
 
     def decide(self, text: str) -> None:
         """Note a decision."""
@@ -368,7 +366,7 @@ class SessionView:
 
     def constrain(self, key: str, value: Any) -> None:
         """Set a constraint."""
-        self._change(core.Constrain(key, _plain(value)))
+        self._change(core.Constrain(key, value))
 
     def place(self, position: str) -> None:
         """Say where in its workflow the work is."""
@@ -376,19 +374,22 @@ class SessionView:
 
     def produce(self, key: str, value: Any) -> None:
         """Note an output other agents may build on."""
-        self._change(core.Produce(self._agent, key, _plain(value)))
+        self._change(core.Produce(self._agent, key, value))
 
     def keep(self, data: dict[str, Any]) -> None:
         """Replace this agent's private part."""
-        self._change(core.Keep(self._agent, _plain(data)))
+        self._change(core.Keep(self._agent, data))
 
     def summarise(self, text: str) -> None:
         """Replace the summary of the conversation."""
         self._change(core.Summarise(text))
 
     def _change(self, change: Change) -> None:
+        self._apply(self._hidden(core.sound(change)))
+
+    def _apply(self, change: Change) -> None:
         before = self._live.session.version
-        self._sessions.change(self._live, self._hidden(change), based_on=self._based_on)
+        self._sessions.change(self._live, change, based_on=self._based_on)
         if self._based_on == before:  # nobody else wrote since, so what this agent saw includes its own change
             self._based_on = self._live.session.version
 
@@ -399,7 +400,3 @@ class SessionView:
 
     def _hidden(self, change: _C) -> _C:
         return change if self._privacy is None else self._privacy.hide_change(change, lambda: self._sessions.vault(self._live))
-
-
-def _plain(value: Any) -> Any:
-    return unpack(pack(value, path="value", bytes_max=INPUTS_BYTES_MAX))

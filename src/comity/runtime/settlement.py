@@ -255,8 +255,11 @@ class Settlement:
     def _save_state(self, call: Call, reply: Reply, records: list[Record]) -> Reply:
         try:
             records.extend(call.seat.changes())
-        except PayloadError as error:
-            failure = Error.of("OUTPUT_VALIDATION_FAILED", f"the state of {call.request.target} cannot be kept: {error}")
+        except PayloadError as error:  # the state is as it was last saved
+            what = f"the state of {call.request.target} cannot be kept: {error}"
+            if reply.error is not None:  # it has failed already, or its time is up
+                return replace(reply, warnings=(*reply.warnings, what)[-WARNINGS_MAX:])
+            failure = Error.of("OUTPUT_VALIDATION_FAILED", what, problems=error.problems)
             return Reply(status=Status.ERROR, error=failure, message=failure.message)
         return reply
 

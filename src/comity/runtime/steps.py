@@ -7,13 +7,16 @@ is, and a tree that is taken up after a crash or an approval goes on from the ve
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 from msgspec.structs import replace
 
-from comity.core.envelope import Reply, Request
+from comity.core.envelope import Reply, Request, copied, encode
+from comity.core.given import rejected, take_whole
 from comity.core.journal import Accepted, Noted, Settled
+from comity.core.limits import CALLS_CEILING, TOKENS_CEILING
+from comity.core.payload import PayloadError, Problem
 from comity.core.telemetry import CallEnd
 from comity.ports import Clock, Ids, Journal
 
@@ -42,7 +45,7 @@ class Steps:
             if known is not None and known.reply is not None:
                 return known.reply
         started_ns = self._clock.now_ns()
-        reply = await make()
+        reply = _checked(await make())
         ended_ns = self._clock.now_ns()
         started_ms = started_ns // 1_000_000
         request = step_request(call.request, number, target, capability, NOTHING, started_ms, self._recorder.new_span_id())
@@ -60,6 +63,24 @@ class Steps:
     def note(self, call: Call, text: str) -> None:
         """Write down in the audit what was found in a call under way."""
         self._journal.append((Noted(call.request, text, self._clock.now_ns() // 1_000_000),), None, call.terms)
+
+
+def _checked(reply: Any) -> Reply:
+    """Return a reply that can be recorded, or raise `CallerError`: one that cannot would end the store, not its maker."""
+    if not isinstance(reply, Reply):
+        problem = Problem("reply", f"must be a Reply, not {type(reply).__name__}")
+        raise rejected(PayloadError("INPUT_VALIDATION_FAILED", (problem,)))
+    try:
+        usage = copied(reply).usage
+        take_whole(usage.prompt_tokens, "usage.prompt_tokens", TOKENS_CEILING)
+        take_whole(usage.completion_tokens, "usage.completion_tokens", TOKENS_CEILING)
+        take_whole(usage.calls, "usage.calls", CALLS_CEILING)
+        encode(reply)
+    except PayloadError as error:
+        raise rejected(error) from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise rejected(PayloadError("INPUT_VALIDATION_FAILED", (Problem("data", f"has no JSON form: {error}"),))) from None
+    return reply
 
 
 def step_request(above: Request, number: int, target: str, capability: str, body: Raw, now_ms: int, span_id: str) -> Request:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from comity.core.payload import Problem
+from comity.errors import CallerError
 from comity.runtime.events import Kind
 
 if TYPE_CHECKING:
@@ -29,6 +31,11 @@ class TextStream:
 
     def feed(self, raw: str, shown: str) -> None:
         """Take the next piece: all of it, and what of it is for the user."""
+        for path, piece in (("raw", raw), ("shown", shown)):
+            if not isinstance(piece, str):  # who joins the pieces at the end can no longer say whose fault it was
+                raise CallerError(
+                    f"{path}: must be text, not {type(piece).__name__}", problems=(Problem(path, "must be text"),)
+                )
         self._pieces.append(raw)
         if shown:
             self._tell(shown if self._redactor is None else self._redactor.feed(shown))
@@ -40,7 +47,7 @@ class TextStream:
 
     def data(self) -> Any:
         """Return what there is so far, as partial data of a reply."""
-        text = "".join(self._pieces)
+        text = "".join(self._pieces).encode(errors="replace").decode()  # half a character may be the last that came
         if not text:
             return None
         return {"raw_output": text if self._path.answers is None else self._path.answers.text(self._call, text)}

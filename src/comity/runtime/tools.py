@@ -23,11 +23,12 @@ from comity.core.admission import Refused as Refusal
 from comity.core.agent import DeclarationError
 from comity.core.call import PAUSED, State
 from comity.core.declaration import shown
-from comity.core.envelope import Error, Reply, Request, Status
+from comity.core.envelope import Error, Reply, Request, Status, is_id
 from comity.core.failure import told
+from comity.core.given import rejected
 from comity.core.journal import PAUSED_AT, Accepted, Document, Late, Saved, Settled
 from comity.core.limits import INPUTS_BYTES_MAX, REPLY_BYTES_MAX
-from comity.core.payload import PayloadError, pack, unpack
+from comity.core.payload import PayloadError, Problem, pack, unpack
 from comity.core.redaction import restore_value
 from comity.core.registry import Registry, nearest
 from comity.core.schema import Checker
@@ -35,6 +36,7 @@ from comity.core.telemetry import TOOL_PREFIX, CallEnd
 from comity.core.tool import Risk, Tool
 from comity.errors import CallerError, ComityError, RefusedError, TargetError
 from comity.ports import Clock, Journal
+from comity.runtime.arrival import recordable
 from comity.runtime.steps import step_request
 from comity.runtime.tasks import PASSES, after_a_turn
 
@@ -185,6 +187,12 @@ class Toolbox:
 
     async def decide(self, path: CallPath, approval: Approval, *, granted: bool, by: str) -> str:
         """Note a person's answer, and return what to say of one that is not the first. Raises if it is not the same."""
+        for field, is_sound, rule in (
+            ("granted", type(granted) is bool, "must be True or False"),
+            ("by", is_id(by), "must name who answers, in printable text"),
+        ):
+            if not is_sound:
+                raise rejected(PayloadError("INPUT_VALIDATION_FAILED", (Problem(field, rule),)))
         if approval.granted is None:
             mine = replace(approval, granted=granted, decided_by=by, decided_at=self._now_ms())
             await path.durable((Saved(Document.APPROVAL, approval.id, 2, _encode(mine)),))
@@ -203,14 +211,15 @@ class Toolbox:
         try:
             body = pack(inputs, path="inputs", bytes_max=INPUTS_BYTES_MAX)
         except PayloadError as error:
-            raise CallerError(str(error), code=error.code, problems=error.problems) from None
-        return step_request(call.request, number, f"{TOOL_PREFIX}{name}", str(name), Raw(body), self._now_ms(), span_id)
+            raise rejected(error) from None
+        shown = recordable(name)
+        return step_request(call.request, number, f"{TOOL_PREFIX}{shown}", shown, Raw(body), self._now_ms(), span_id)
 
     def _refusal(self, call: Call, name: str, request: Request, offered: Collection[str] | None) -> Refusal | None:
-        if name not in self._tools:
-            close = nearest(str(name), self._tools if offered is None else offered)
+        if not isinstance(name, str) or name not in self._tools:
+            close = nearest(request.capability, self._tools if offered is None else offered)
             hint = f"; did you mean {' or '.join(close)}?" if close else ""
-            return Refusal("TOOL_UNKNOWN", f"no tool {str(name)[:64]!r}{hint}")
+            return Refusal("TOOL_UNKNOWN", f"no tool {request.capability[:64]!r}{hint}")
         if offered is not None and name not in offered:
             return Refusal("TOOL_NOT_PERMITTED", f"{name} is not offered to {request.source}")
         if not core.may_use(call.rights, name):
