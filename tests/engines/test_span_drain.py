@@ -9,6 +9,7 @@ from comity.core.telemetry import Settings
 from comity.engines import span_drain
 from comity.engines.span_drain import SpanDrain
 from comity.engines.span_store import SpanStore
+from comity.errors import UnavailableError
 
 
 def spans(count, first=0, **attributes):
@@ -80,7 +81,7 @@ def test_a_store_that_fails_costs_its_batch_and_not_the_thread(store, tmp_path):
     class Failing(Slow):
         def post(self, origin, ended, some):
             if len(some) == 2:
-                self.store.post(origin, ended, [Span(trace_id="1" * 32, span_id="1" * 16, name="\ud800")])
+                raise UnavailableError("the disk is full", code="STORE_UNAVAILABLE")
             self.store.post(origin, ended, some)
 
     drain = SpanDrain(Settings(), Failing(store), None)
@@ -89,6 +90,13 @@ def test_a_store_that_fails_costs_its_batch_and_not_the_thread(store, tmp_path):
     drain.close()
     assert drain.dropped == 2
     assert store.count() == 1
+
+
+def test_a_span_that_cannot_be_stored_costs_itself_and_not_its_batch(store):
+    drain = SpanDrain(Settings(), store, None)
+    drain.offer([*spans(1), Span(trace_id="1" * 32, span_id="1" * 16, name="\ud800"), *spans(1, first=5)])
+    drain.close()
+    assert (drain.dropped, store.count()) == (1, 2)
 
 
 def test_a_fault_nobody_thought_of_costs_its_batch_and_not_the_thread(store, caplog):

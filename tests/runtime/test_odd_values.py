@@ -177,7 +177,7 @@ async def attempt(ctx: Context, door: str) -> Any:
 
 @agent.capability("READ")
 async def read(ctx: Context) -> Any:
-    return [ctx.state, ctx.session.facts, ctx.session.decisions, ctx.session.constraints, ctx.session.private]
+    return len(str([ctx.state, ctx.session.facts, ctx.session.decisions, ctx.session.constraints, ctx.session.private]))
 
 
 @other.capability("HI")
@@ -195,7 +195,7 @@ def node_on(store: Path) -> Node:
 
 async def call_all(node: Node) -> dict[str, Reply]:
     calls = (
-        node.call(f"agent/{door}", "TRY", {"door": door}, user_id="u", session_id="s", request_id=door, timeout_ms=5_000)
+        node.call(f"agent/{door}", "TRY", {"door": door}, user_id="u", session_id="s", request_id=door, timeout_ms=60_000)
         for door in DOORS
     )
     return dict(zip(DOORS, await asyncio.gather(*calls), strict=True))

@@ -47,7 +47,36 @@ def be_odd(*_seen, **_inputs):
     raise Odd("odd")
 
 
-@pytest.mark.parametrize(("act", "says"), [(leave, "SystemExit: its code called sys.exit(0)"), (be_odd, "Odd: odd")])
+class Mute(Exception):
+    """Cannot be shown."""
+
+    def __str__(self) -> str:
+        raise ValueError("no")
+
+
+class Wary(Exception):
+    """Cannot even be asked what it is."""
+
+    __class__ = property(lambda self: 1 / 0)
+
+
+def be_mute(*_seen, **_inputs):
+    raise Mute
+
+
+def be_gone(*_seen, **_inputs):
+    raise GeneratorExit
+
+
+@pytest.mark.parametrize(
+    ("act", "says"),
+    [
+        (leave, "SystemExit: its code called sys.exit(0)"),
+        (be_odd, "Odd: odd"),
+        (be_mute, "Mute, which cannot be shown as text"),
+        (be_gone, "GeneratorExit"),
+    ],
+)
 @pytest.mark.parametrize(
     ("where", "code"),
     [
@@ -87,9 +116,41 @@ async def test_code_that_leaves_the_program_ends_its_own_call_and_nothing_else(m
         broken, whole = await asyncio.gather(wrong, node.call("GOOD", "GO", user_id="u"))
     assert (broken.error.code, whole.data) == (code, "fine")
     assert says in broken.error.message
+    assert broken.duration_ms < 1_000
 
 
-@pytest.mark.parametrize("act", [leave, be_odd])
+async def test_an_exception_that_cannot_be_looked_at_is_a_crash_at_once(make_node):
+    agent = Agent("A")
+
+    @agent.capability("GO")
+    async def go():
+        raise Wary
+
+    async with make_node([agent]) as node:
+        reply = await node.call("A", "GO", user_id="u")
+    assert (reply.error.code, reply.error.message) == ("TARGET_CRASHED", "A raised Wary, which cannot be looked at")
+
+
+def test_a_coroutine_that_is_thrown_away_is_no_failure_of_its_agent(make_node, caplog):
+    agent = Agent("A")
+
+    @agent.capability("GO")
+    async def go():
+        await asyncio.sleep(60)
+
+    async def program():
+        async with make_node([agent]) as node:
+            handle = node.start_call("A", "GO", user_id="u")
+            await asyncio.sleep(1)
+            call = node._path.calls[handle.request_id]
+            call.task.get_coro().cr_await.close()  # as the collector does, and a loop that ends
+            assert call.reply is None
+            assert "raised" not in caplog.text
+
+    run_virtual(program())
+
+
+@pytest.mark.parametrize("act", [leave, be_odd, be_mute, be_gone])
 async def test_an_agent_that_leaves_the_program_when_it_is_put_away_is_put_away_and_wakes_again(make_node, caplog, act):
     agent = Agent("A", idle_ms=10, on_deactivate=act)
 

@@ -14,7 +14,7 @@ import pytest
 
 from comity import Agent, Context, Node, Status
 from comity.core.limits import INPUTS_BYTES_MAX
-from comity.errors import CallerError
+from comity.errors import CallerError, UnavailableError
 
 GIVE_UP_S = 5
 
@@ -35,6 +35,25 @@ def fail(kind: str) -> None:
     if kind == "leave":
         sys.exit(3)
     raise ValueError("broken")
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("not even this")
+
+
+def fail_oddly(kind: str) -> int:
+    if kind == "mute":
+        raise Mute
+    if kind == "gone":
+        raise GeneratorExit
+    if kind == "busy":
+        raise UnavailableError("later", code="MY_LIMIT", retryable=True, retry_after_ms=7)
+    if kind == "after":
+        raise UnavailableError("later", retry_after_ms=1.5)
+    if kind == "problems":
+        raise CallerError("no", problems=(lambda: 5,))
+    return os.getpid()
 
 
 def spin_for_ever(pipe: str) -> None:
@@ -71,6 +90,21 @@ def test_failures_in_a_process_are_typed_and_a_dead_process_is_replaced(caplog):
     assert [error.code for error in errors] == codes
     assert "sys.exit(3)" in errors[3].message
     assert [line.count("in fail\n") for line in caplog.messages] == [1, 1]  # the traceback of each crash, and of nothing else
+
+
+def test_an_odd_failure_in_a_process_is_told_whole_and_does_not_kill_it():
+    async def go():
+        async with Node([agent_with(fail_oddly)]) as node:
+            kinds = ("none", "mute", "gone", "busy", "after", "problems", "none")
+            return [await node.call("A", "GO", {"kind": kind}, user_id="u") for kind in kinds]
+
+    first, mute, gone, busy, after, problems, last = asyncio.run(go())
+    assert first.data == last.data  # one process for all of them
+    assert [one.error.code for one in (mute, gone)] == ["TARGET_CRASHED", "TARGET_CRASHED"]
+    assert "Mute, which cannot be shown as text" in mute.error.message
+    assert (busy.error.code, busy.error.retryable, busy.error.retry_after_ms) == ("MY_LIMIT", True, 7)
+    assert [one.error.code for one in (after, problems)] == ["OUTPUT_VALIDATION_FAILED"] * 2
+    assert after.error.problems[0].path == "error.retry_after_ms"
 
 
 def test_cancelling_a_call_kills_its_process(tmp_path):

@@ -10,9 +10,9 @@ from comity.core.limits import WHOLE_MAX
 from comity.core.payload import PayloadError, Problem
 from comity.errors import ComityError
 
-# Not a failure of the code they pass through: somebody ends the program, or a coroutine is thrown away. `SystemExit` is none of
-# these: code that calls `sys.exit` in one agent must not take the others with it.
-ENDINGS: Final = (KeyboardInterrupt, GeneratorExit)
+# Not a failure of the code it passes through: somebody ends the program. `SystemExit` is none: code that calls `sys.exit`
+# in one agent must not take the others with it. Nor is `GeneratorExit`, which nobody can throw into a plain function.
+ENDINGS: Final = (KeyboardInterrupt,)
 
 
 def told(raised: BaseException) -> str:

@@ -16,10 +16,12 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
+import msgspec
+
 from comity.core import insight as insights
 from comity.core.audience import QUERY_INSIGHTS, Settings, agent_text
 from comity.core.emission import Mode, emission_mode
-from comity.core.given import take
+from comity.core.given import UNREADABLE, take
 from comity.core.insight import Audience, Evidence, Insight, Support, Type
 from comity.core.query import Query
 from comity.core.query.values import parse_duration
@@ -34,6 +36,7 @@ from comity.ports import Clock, Ids, SpanSink, SpanSource
 LIMIT_DEFAULT: Final = 100
 TIME_RANGE_DEFAULT: Final = "24h"
 _MS_NS = 10**6
+_encode = msgspec.json.Encoder().encode
 
 _Word = TypeVar("_Word", bound=StrEnum)
 EvidenceGiven = Iterable[Evidence | Mapping[str, str]]
@@ -109,7 +112,7 @@ class InsightEmitter:
             "trace_id": trace_id or self._ids.trace_id(),
             "span_id": self._ids.span_id(),
         }
-        given = take(fields, "insight", insights.decode)
+        given = _insight(fields)
         span = insights.to_span(given, mode=self.mode, parent_id=parent_id, resource=self._resource, more=self._more)
         self.store.ingest([span])
         return given
@@ -242,6 +245,13 @@ class InsightQuerier:
 
     def _now_ms(self) -> int:
         return self._clock.now_ns() // _MS_NS
+
+
+def _insight(fields: dict[str, Any]) -> Insight:
+    try:
+        return insights.decode(_encode(fields))
+    except (TypeError, *UNREADABLE):  # it cannot be written, or not be read again: the longer way says where
+        return take(fields, "insight", insights.decode)
 
 
 def listed(given: Any, field: str) -> list[Any]:

@@ -19,7 +19,7 @@ from comity.core.limits import STATE_BYTES_MAX
 from comity.core.mailbox import Mailbox
 from comity.core.payload import PayloadError, pack, unpack
 from comity.ports import Clock, Journal
-from comity.runtime.tasks import PASSES
+from comity.runtime.tasks import PASSES, is_own
 
 if TYPE_CHECKING:
     from comity.runtime.call import Call, Way
@@ -256,12 +256,13 @@ class Activations:
         self._spawn(self._ready(seat), f"activate {seat.address}")
 
     async def _ready(self, seat: Activation) -> None:
+        task = asyncio.current_task()
         try:
             await _run_hook(seat.agent.on_activate, seat)
             seat.check()
-        except PASSES:
-            raise
         except BaseException as raised:  # the task boundary
+            if isinstance(raised, PASSES) and not is_own(raised, task):
+                raise
             log.exception("%s could not be activated", seat.address)
             seat.advance(Event.FAIL)
             while (call := seat.mailbox.take()) is not None:
@@ -271,11 +272,12 @@ class Activations:
         self._start_waiting(seat)
 
     async def _deactivate(self, seat: Activation) -> None:
+        task = asyncio.current_task()
         try:
             await _run_hook(seat.agent.on_deactivate, seat)
-        except PASSES:
-            raise
-        except BaseException:  # the task boundary
+        except BaseException as raised:  # the task boundary
+            if isinstance(raised, PASSES) and not is_own(raised, task):
+                raise
             log.exception("%s failed while being put away", seat.address)
         self._gone(seat)
 

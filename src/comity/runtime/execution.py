@@ -17,7 +17,7 @@ from comity.core.limits import REPLY_BYTES_MAX
 from comity.core.payload import PayloadError, pack, unpack
 from comity.errors import CallerError, ComityError, RefusedError, family
 from comity.ports import Clock, Ids
-from comity.runtime.tasks import PASSES
+from comity.runtime.tasks import PASSES, is_own
 from comity.runtime.tools import Paused
 
 if TYPE_CHECKING:
@@ -71,8 +71,10 @@ class Execution:
                 try:
                     reply = read_result(call, await self._invoke(call, ctx, implementation), self._clock.now_ns(), self._hide)
                     return reply if is_first else _degraded(reply, call, implementation)
-                except (*PASSES, Paused):
-                    raise
+                except (*PASSES, Paused) as raised:
+                    if not is_own(raised, call.task):
+                        raise
+                    error = _classify(raised, call)
                 except BaseException as raised:  # noqa: BLE001  the task boundary: an agent's failure is a value to its caller
                     error = _classify(raised, call)
                 failures += 1
@@ -86,7 +88,7 @@ class Execution:
                 break  # the request is at fault, or a rule: another implementation would be told the same
         assert error is not None
         if self._hide is not None:
-            error = self._hide.error(call, error)
+            error = _hidden(self._hide, call, error)
         return Reply(status=Status.ERROR, error=error, message=error.message)
 
     def _invoke(self, call: Call, ctx: Any, implementation: Implementation) -> Awaitable[Any]:
@@ -166,8 +168,23 @@ def _read_data(call: Call, value: Any, hide: Hide | None, is_result: bool) -> An
     return unpack(raw if hide is None else hide.data(call, raw))
 
 
+def _hidden(hide: Hide, call: Call, error: Error) -> Error:
+    try:
+        return hide.error(call, error)
+    except ComityError as unread:  # what is to be hidden cannot be found out, so nothing is shown
+        log.error("why %s failed is not told: %s", call.request.request_id, unread)  # noqa: TRY400  no fault of the agent
+        return Error.of(error.code, "why it failed cannot be told now", retryable=error.retryable)
+
+
 def _classify(raised: BaseException, call: Call) -> Error:
     """Return what an exception of an agent's code means to its caller."""
+    try:
+        return _meaning(raised, call)
+    except Exception:  # noqa: BLE001  an exception can be made to fail at whatever it is asked, also by who would log it
+        return Error.of("TARGET_CRASHED", f"{call.request.target} raised {type(raised).__name__}, which cannot be looked at")
+
+
+def _meaning(raised: BaseException, call: Call) -> Error:
     where = f"{call.request.target} {call.request.capability}"
     if isinstance(raised, ComityError):
         try:

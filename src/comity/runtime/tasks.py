@@ -5,16 +5,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from typing import Final
+from typing import Any, Final
 
 from comity.core.envelope import Reply, Status
 from comity.core.failure import ENDINGS
 
 log = logging.getLogger("comity")
 
-# What unwinds foreign code without being its failure.
-PASSES: Final = (asyncio.CancelledError, *ENDINGS)
+# What unwinds foreign code without being its failure: it is cancelled, it is thrown away, the program is to end.
+PASSES: Final = (asyncio.CancelledError, GeneratorExit, *ENDINGS)
 CLOSE_S: Final = 5.0  # how long a node that closes waits for what it cancelled
+
+
+def is_own(raised: BaseException, task: asyncio.Task[Any] | None) -> bool:
+    """Return whether the code of a task raised `GeneratorExit` itself: what is thrown away is not at work any more."""
+    try:
+        return isinstance(raised, GeneratorExit) and asyncio.current_task() is task
+    except RuntimeError:  # no loop runs
+        return False
 
 
 async def all_ended(tasks: list[asyncio.Task[None]]) -> None:

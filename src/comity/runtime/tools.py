@@ -38,7 +38,7 @@ from comity.errors import CallerError, ComityError, RefusedError, TargetError
 from comity.ports import Clock, Journal
 from comity.runtime.arrival import recordable
 from comity.runtime.steps import step_request
-from comity.runtime.tasks import PASSES, after_a_turn
+from comity.runtime.tasks import PASSES, after_a_turn, is_own
 
 if TYPE_CHECKING:
     from comity.core.guidance import Finding
@@ -257,7 +257,7 @@ class Toolbox:
             raise RefusedError(f"{tool.name} was denied by {approval.decided_by}", code="APPROVAL_DENIED")
 
     async def _run(self, path: CallPath, call: Call, tool: Tool, request: Request) -> Reply:
-        inputs, vault = unpack(request.body), path.vault_of(call)
+        inputs, vault, task = unpack(request.body), path.vault_of(call), asyncio.current_task()
         if tool.clear and vault is not None:
             inputs = restore_value(inputs, vault, tool.clear)
         try:
@@ -270,13 +270,13 @@ class Toolbox:
                 result = await result
             raw = pack(result, path="data", bytes_max=REPLY_BYTES_MAX)
             data = unpack(raw if path.answers is None else path.answers.data(call, raw))
-        except PASSES:
-            raise
         except BaseException as raised:  # a tool's failure is a value to the agent that used it
+            if isinstance(raised, PASSES) and not is_own(raised, task):
+                raise
             if not isinstance(raised, _EXPLAINED):
                 log.exception("the tool %s raised (request %s)", tool.name, request.request_id)
             code = raised.code if isinstance(raised, (CallerError, TargetError)) else "TARGET_FAILED"
-            error = Error.of(code, f"{tool.name}: {raised if isinstance(raised, Exception) else told(raised)}")
+            error = Error.of(code, f"{tool.name}: {_said(raised)}")
             error = error if path.answers is None else path.answers.error(call, error)
             return Reply(status=Status.ERROR, error=error, request_id=request.request_id, source=request.target)
         return Reply.success(data, request_id=request.request_id, source=request.target)
@@ -289,6 +289,14 @@ def _check_running(call: Call) -> None:
     """A task that outlived its call does nothing in the world any more."""
     if call.state is not State.RUNNING:
         raise RefusedError(f"the call {call.request.request_id} has ended", code="CALL_CANCELLED")
+
+
+def _said(raised: BaseException) -> str:
+    """Return what a tool's exception says, without its type where it says something."""
+    try:
+        return str(raised) if isinstance(raised, Exception) else told(raised)
+    except Exception:  # noqa: BLE001  also what it says of itself is foreign code
+        return told(raised)
 
 
 def _typed(checker: Checker, inputs: dict[str, Any]) -> Any:

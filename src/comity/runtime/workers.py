@@ -19,7 +19,8 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from comity.core.failure import told
+from comity.core.envelope import Error, decode_error, encode
+from comity.core.failure import error_of, told
 from comity.core.limits import REPLY_BYTES_MAX
 from comity.core.payload import PayloadError, pack, unpack
 from comity.errors import ComityError, TargetError, UnavailableError
@@ -144,11 +145,12 @@ def _framed(message: bytes) -> bytes:
     return len(message).to_bytes(_LENGTH_BYTES) + message
 
 
-def _rebuilt(kind: str, code: str, message: str, trace: str = "") -> ComityError:
-    if kind == "error":
-        return ComityError(message, code=code)
-    log.error("a function in a worker process raised\n%s", trace)
-    return TargetError(message, code="TARGET_CRASHED")
+def _rebuilt(kind: str, raw: bytes, trace: str = "") -> ComityError:
+    error = decode_error(raw)
+    if kind == "crash":
+        log.error("a function in a worker process raised\n%s", trace)
+    after, problems = error.retry_after_ms, error.problems
+    return ComityError(error.message, code=error.code, retryable=error.retryable, retry_after_ms=after, problems=problems)
 
 
 def _serve(connection: socket.socket) -> None:
@@ -161,22 +163,30 @@ def _serve(connection: socket.socket) -> None:
             connection.sendall(_framed(pickle.dumps(_outcome(jobs.read(int.from_bytes(length))))))
 
 
-def _outcome(job: bytes) -> tuple[str, ...] | tuple[str, bytes]:
+def _outcome(job: bytes) -> tuple[str, bytes] | tuple[str, bytes, str]:
     try:
         function, arguments = pickle.loads(job)  # noqa: S301  our own parent wrote it
     except Exception as error:  # noqa: BLE001  whatever importing the function's module raises
-        return "error", "TARGET_MISCONFIGURED", f"a worker process cannot import the function: {told(error)}"
+        what = f"a worker process cannot import the function: {told(error)}"
+        return "error", encode(Error.of("TARGET_MISCONFIGURED", what))
     try:
         result = function(**arguments)
         if asyncio.iscoroutine(result):
             result = asyncio.run(result)
         return "result", pack(result, path="data", bytes_max=REPLY_BYTES_MAX)
-    except ComityError as error:
-        return "error", error.code, error.message
-    except PayloadError as error:
-        return "error", "OUTPUT_VALIDATION_FAILED", str(error)
     except BaseException as error:  # noqa: BLE001  the process boundary: it becomes a value to the parent
-        return "crash", "TARGET_CRASHED", told(error), traceback.format_exc()
+        return _told(error)
+
+
+def _told(raised: BaseException) -> tuple[str, bytes] | tuple[str, bytes, str]:
+    try:
+        if isinstance(raised, ComityError):
+            return "error", encode(error_of(raised))
+        if isinstance(raised, PayloadError):
+            return "error", encode(Error.of("OUTPUT_VALIDATION_FAILED", str(raised), problems=raised.problems))
+    except PayloadError as unsound:
+        return "error", encode(Error.of("OUTPUT_VALIDATION_FAILED", str(unsound), problems=unsound.problems))
+    return "crash", encode(Error.of("TARGET_CRASHED", told(raised))), "".join(traceback.format_exception(raised))
 
 
 def _end_with_parent() -> None:

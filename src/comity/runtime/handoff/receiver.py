@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from comity.core.declaration import DeclarationError
 from comity.core.envelope import Reply, is_id
-from comity.core.failure import told
+from comity.core.failure import ENDINGS, told
 from comity.core.handoff import (
     LEASE_MS,
     Accept,
@@ -48,7 +48,7 @@ from comity.runtime.handoff.given import (
 from comity.runtime.handoff.handoffs import Handoffs, lane_of
 from comity.runtime.handoff.host import HandoffHost
 from comity.runtime.node import Node
-from comity.runtime.tasks import PASSES
+from comity.runtime.tasks import PASSES, is_own
 
 log = logging.getLogger("comity")
 
@@ -333,7 +333,7 @@ class AsyncHandoffReceiver(HandoffHost):
                     else:
                         reply, saved = desk.content.answer(handoff.request, result)
                         done.append(desk.step(Complete(_by(handoff), reply, "", saved), handoff.request.request_id))
-                except PASSES:
+                except (asyncio.CancelledError, *ENDINGS):
                     raise
                 except BaseException as error:  # noqa: BLE001  the task boundary
                     self._spawn(handoff, partial(_raised, error))
@@ -345,12 +345,13 @@ class AsyncHandoffReceiver(HandoffHost):
                 self._got(handoff)
 
     async def _do(self, handoff_id: str, doing: Doing) -> None:
+        task = asyncio.current_task()
         try:
             try:
                 await self.complete(handoff_id, await doing())
-            except PASSES:
-                raise
             except BaseException as error:  # the task boundary
+                if isinstance(error, PASSES) and not is_own(error, task):
+                    raise
                 if handoff_id not in self._held:
                     raise
                 if isinstance(error, ComityError):
