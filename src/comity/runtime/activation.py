@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from comity.core.activation import ACTIVE, INACTIVE, Event, State, advance
 from comity.core.agent import Agent, Hook
+from comity.core.call import RUNNING
 from comity.core.failure import told
 from comity.core.journal import Document, Saved
 from comity.core.limits import STATE_BYTES_MAX
@@ -32,6 +33,7 @@ class Activation:
 
     __slots__ = (
         "_journal",
+        "_kept",
         "_saved",
         "_state_data",
         "_version",
@@ -55,7 +57,7 @@ class Activation:
         self.used_at = 0  # milliseconds; when it fell idle
         self._journal = journal
         self._state_data: dict[str, Any] | None = None
-        self._saved = b"{}"
+        self._saved = self._kept = b"{}"  # as the store has it, and as it was when last a call that used it ended
         self._version = 0
         self._visits = 0  # of other nodes to the store, when the state was loaded
 
@@ -90,44 +92,43 @@ class Activation:
             stored = self._journal.load(Document.STATE, self.address)
             if stored is not None:
                 self._version, self._saved = stored
+            self._kept = self._saved
             self._state_data = unpack(self._saved)
         assert self._state_data is not None
         return self._state_data
 
     def look_again(self) -> None:
-        """Forget a state that another node may have saved since, unless it is held, changed or in use here."""
-        is_ours = self._state_data is None or self.token or len(self.holders) > 1
-        if not is_ours and self._visits != self._journal.visits() and self._packed() == self._saved:
-            self._state_data = None
+        """Forget what a call that has ended did to the state since, and a state that another node may have saved since.
 
-    def changes(self) -> tuple[Saved, ...]:
-        """Return the record of what changed since it was last saved, if anything did.
+        While another call uses it, both look at one state.
+        """
+        if self._state_data is None or any(one.uses_state and one.state is RUNNING for one in self.holders):
+            return
+        is_stale = not self.token and self._visits != self._journal.visits() and self._kept == self._saved
+        self._state_data = None if is_stale else unpack(self._kept)
 
-        A state that cannot be saved is as it was last saved again; what is wrong with it is raised as `PayloadError`.
+    def keep(self) -> None:
+        """Take the state as it is for what it is to be: whoever changes it from now on must be a call under way.
+
+        One that cannot be saved is as it was last kept again; what is wrong with it is raised as `PayloadError`.
         """
         if self._state_data is None:
-            return ()
-        data = self._packed()
-        if data == self._saved:
-            return ()
-        self._saved = data
-        self._version += 1
-        return (Saved(Document.STATE, self.address, self._version, data, self.token),)
-
-    def check(self) -> None:
-        """Raise `PayloadError` if the state cannot be saved; it is as it was last saved then."""
-        if self._state_data is not None:
-            self._packed()
-
-    def _packed(self) -> bytes:
-        assert self._state_data is not None
+            return
         try:
-            return pack(self._state_data, path="state", bytes_max=STATE_BYTES_MAX)
+            self._kept = pack(self._state_data, path="state", bytes_max=STATE_BYTES_MAX)
         except PayloadError:
             # In place: a call that runs beside the one that ends here may hold on to it.
             self._state_data.clear()
-            self._state_data.update(unpack(self._saved))
+            self._state_data.update(unpack(self._kept))
             raise
+
+    def changes(self) -> tuple[Saved, ...]:
+        """Return the record of what changed since it was last saved, if anything did."""
+        if self._kept == self._saved:
+            return ()
+        self._saved = self._kept
+        self._version += 1
+        return (Saved(Document.STATE, self.address, self._version, self._saved, self.token),)
 
 
 _NOBODY: Mailbox[Call] = Mailbox()  # nobody waits in a lane
@@ -259,7 +260,6 @@ class Activations:
         task = asyncio.current_task()
         try:
             await _run_hook(seat.agent.on_activate, seat)
-            seat.check()
         except BaseException as raised:  # the task boundary
             if isinstance(raised, PASSES) and not is_own(raised, task):
                 raise
@@ -282,11 +282,8 @@ class Activations:
         self._gone(seat)
 
     def _save(self, seat: Activation) -> None:
-        try:
-            if changes := seat.changes():
-                self._journal.append(changes)
-        except PayloadError as error:  # of a hook, or of a call that was cancelled with the node: nobody is left to be told
-            log.error("a change of the state of %s is dropped, it cannot be kept: %s", seat.address, error)  # noqa: TRY400
+        if changes := seat.changes():
+            self._journal.append(changes)
 
     def _gone(self, seat: Activation) -> None:
         self._save(seat)
@@ -309,6 +306,8 @@ class Activations:
 
 async def _run_hook(hook: Hook | None, seat: Activation) -> None:
     if hook is not None:
+        seat.look_again()
         result = hook(seat.address, seat.data)
         if asyncio.iscoroutine(result):
             await result
+        seat.keep()

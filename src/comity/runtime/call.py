@@ -16,6 +16,7 @@ from comity.core.ledger import Account, Loan
 from comity.core.limits import Limits
 from comity.core.tool import EVERYTHING
 from comity.core.trace_context import TraceContext
+from comity.errors import RefusedError
 from comity.runtime.activation import Activation
 from comity.runtime.arrival import Arrival
 from comity.runtime.events import EventLog
@@ -145,6 +146,11 @@ class Call(Struct, eq=False, gc=False):
             if top.objectives is None:
                 top.objectives = {}
             top.objectives[key] = top.objectives.get(key, 0) + 1
+
+    def check_running(self) -> None:
+        """Raise if it has ended: a task that outlived its call does nothing in the world any more."""
+        if self.state is not RUNNING:
+            raise RefusedError(f"the call {self.request.request_id} has ended", code="CALL_CANCELLED")
 
     def use_tokens(self, prompt_tokens: int, completion_tokens: int) -> None:
         """Note tokens that were used, here and in every call above."""

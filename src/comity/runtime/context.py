@@ -69,10 +69,12 @@ class Context(Struct, eq=False, gc=False):
     @property
     def state(self) -> dict[str, Any]:
         """The agent's private state at this address. What it holds when the call settles is saved with the settlement."""
-        if not self._call.uses_state:
-            self._call.uses_state = True
-            self._call.seat.look_again()
-        return self._call.seat.data
+        call = self._call
+        call.check_running()
+        if not call.uses_state:
+            call.seat.look_again()
+            call.uses_state = True
+        return call.seat.data
 
     @property
     def guidance(self) -> Guidance:

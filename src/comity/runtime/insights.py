@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 def emit(path: CallPath, call: Call, insight_type: str, project_id: str, fields: dict[str, Any]) -> Insight:
     """Record an insight of the agent that serves a call."""
+    call.check_running()
     request, recorder = call.request, path.recorder
     belongs = belonging(request)
     fields["evidence"] = [msgspec.to_builtins(one) for one in evidence_of(fields["evidence"])]

@@ -269,13 +269,12 @@ class SessionView:
     declares to need and the node grants it.
     """
 
-    __slots__ = ("_agent", "_based_on", "_granted", "_history", "_live", "_privacy", "_sessions")
+    __slots__ = ("_based_on", "_call", "_granted", "_live", "_privacy", "_sessions")
 
     def __init__(self, sessions: Sessions, live: Live, call: Call, privacy: Privacy | None) -> None:
         self._sessions = sessions
         self._live = live
-        self._agent = call.agent.id
-        self._history = call.request.history
+        self._call = call
         self._privacy = privacy
         self._granted = frozenset[str]() if privacy is None else privacy.granted(call.request, call.capability.clear)
         self._based_on = live.session.version
@@ -322,11 +321,11 @@ class SessionView:
 
     def history(self) -> tuple[Turn, ...]:
         """As much of the conversation as the caller's policy lets this agent see."""
-        return core.history(self._seen, self._history)
+        return core.history(self._seen, self._call.request.history)
 
     def background(self) -> Background:
         """The handoff context: what the next agent should know about the work so far."""
-        return core.background(self._seen, self._history)
+        return core.background(self._seen, self._call.request.history)
 
     def is_empty(self, message: str) -> bool:
         """Return whether nothing is known yet but that the user said this one message."""
@@ -385,6 +384,7 @@ class SessionView:
         self._change(core.Summarise(text))
 
     def _change(self, change: Change) -> None:
+        self._call.check_running()
         self._apply(self._hidden(core.sound(change)))
 
     def _apply(self, change: Change) -> None:
@@ -392,6 +392,10 @@ class SessionView:
         self._sessions.change(self._live, change, based_on=self._based_on)
         if self._based_on == before:  # nobody else wrote since, so what this agent saw includes its own change
             self._based_on = self._live.session.version
+
+    @property
+    def _agent(self) -> str:
+        return self._call.agent.id
 
     @property
     def _seen(self) -> Session:

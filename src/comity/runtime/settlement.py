@@ -254,6 +254,7 @@ class Settlement:
 
     def _save_state(self, call: Call, reply: Reply, records: list[Record]) -> Reply:
         try:
+            call.seat.keep()
             records.extend(call.seat.changes())
         except PayloadError as error:  # the state is as it was last saved
             what = f"the state of {call.request.target} cannot be kept: {error}"

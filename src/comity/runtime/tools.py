@@ -21,7 +21,7 @@ from comity.core import admission, touch
 from comity.core import tool as core
 from comity.core.admission import Refused as Refusal
 from comity.core.agent import DeclarationError
-from comity.core.call import PAUSED, State
+from comity.core.call import PAUSED
 from comity.core.declaration import shown
 from comity.core.envelope import Error, Reply, Request, Status, is_id
 from comity.core.failure import told
@@ -121,7 +121,7 @@ class Toolbox:
         self, path: CallPath, call: Call, name: str, inputs: dict[str, Any], number: int, offered: Collection[str] | None
     ) -> Any:
         await asyncio.sleep(0)  # an agent that uses tools in a loop must let others run, and its own deadline come
-        _check_running(call)
+        call.check_running()
         start_ns = self._clock.now_ns()
         request = self._request(call, name, inputs, path.recorder.new_span_id(), number)
         refusal = self._refusal(call, name, request, offered)
@@ -151,7 +151,7 @@ class Toolbox:
             call.uses = {}
         call.uses[request.request_id] = request
         await path.durable((Accepted(request, self._now_ms(), self._journal.node_id, note),), call.terms)  # before the effect
-        _check_running(call)  # it may have ended meanwhile, and with it what it was about to do
+        call.check_running()  # it may have ended meanwhile, and with it what it was about to do
         reply = await self._run(path, call, tool, request)
         if call.state is PAUSED:
             pass  # it waits with its tree; when that goes on, nobody knows whether it happened
@@ -283,12 +283,6 @@ class Toolbox:
 
     def _now_ms(self) -> int:
         return self._clock.now_ns() // 1_000_000
-
-
-def _check_running(call: Call) -> None:
-    """A task that outlived its call does nothing in the world any more."""
-    if call.state is not State.RUNNING:
-        raise RefusedError(f"the call {call.request.request_id} has ended", code="CALL_CANCELLED")
 
 
 def _said(raised: BaseException) -> str:
