@@ -197,9 +197,9 @@ DEFECTS = (
         "the store forgets what the earlier lives of a tree began",
         "BudgetConserved",
         lambda: without_terms(within=()),
-        seeds_max=600,
+        seeds_max=1_000,
         scenario="nodes",
-        known=329,
+        known=859,
     ),
     Defect(
         "a settled call can be settled again",
