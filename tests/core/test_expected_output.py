@@ -64,7 +64,7 @@ def test_what_is_expected_is_read_as_it_will_be_read_from_a_store():
     ("given", "path"),
     [
         (5, "expected_output"),
-        ({"colour": "red"}, "expected_output"),
+        ({"colour": "red"}, "expected_output.colour"),
         (ExpectedOutput(fields=("a", 5)), "expected_output.fields[1]"),
         ({"bytes_max": 1.5}, "expected_output.bytes_max"),
         ({"type": "\ud800"}, "expected_output.type"),

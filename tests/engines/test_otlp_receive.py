@@ -136,3 +136,11 @@ def test_the_listener_knows_one_path_and_a_bound(server):
 
 def test_the_listener_is_on_this_machine_only(server):
     assert server.endpoint.startswith("http://127.0.0.1:")
+
+
+@pytest.mark.parametrize("bad", [{"name": "\ud800"}, {"attributes": {"x": "\ud800"}}], ids=["name", "attribute"])
+def test_a_span_that_cannot_be_stored_does_not_take_the_others_along(store, bad):
+    body = json.dumps(encode_spans([SPAN, Span(trace_id="1" * 32, span_id="3" * 16, **bad)])).encode()
+    answer = ingest(store, body, JSON_TYPE)
+    assert (answer.status, json.loads(answer.body)["partialSuccess"]["rejectedSpans"]) == (200, "1")
+    assert store.find("{ }") == [SPAN]

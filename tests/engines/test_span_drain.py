@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+from msgspec.structs import replace
 
 from comity.core.span import Span
 from comity.core.telemetry import Settings
@@ -112,3 +113,12 @@ def test_a_fault_nobody_thought_of_costs_its_batch_and_not_the_thread(store, cap
     drain.close()
     assert (drain.dropped, store.count()) == (2, 1)
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_span_that_cannot_be_stored_is_counted_and_does_not_take_its_batch_along(store):
+    drain = SpanDrain(Settings(), store, None)
+    good, bad = spans(3), [replace(one, name=name) for one, name in zip(spans(2, first=3), (5, "\ud800"), strict=True)]
+    drain.offer([*good, *bad])
+    wait_for(drain)
+    assert (store.count(), drain.dropped) == (3, 2)
+    drain.close()

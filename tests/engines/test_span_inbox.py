@@ -3,10 +3,12 @@
 import sqlite3
 
 import pytest
+from msgspec.structs import replace
 
 from comity.core.emission import Mode
-from comity.core.span import Span
+from comity.core.span import Link, Span
 from comity.core.telemetry import Ended, Origin, call_span
+from comity.engines import span_inbox
 from comity.engines.span_store import SpanStore
 
 ORIGIN = Origin(mode=Mode.OTEL, resource={"service.name": "shop", "list": ("a", 1)}, version="1")
@@ -74,3 +76,39 @@ def test_erasing_a_session_leaves_no_byte_of_it_and_keeps_the_others(store, mode
     assert {trace.trace_id for trace in store.search('{ name = "invoke_agent ANL" }').traces} == {f"{2:032x}", f"{3:032x}"}
     files = [path.read_bytes() for path in store.path.parent.iterdir()]
     assert not any(b"my secret" in content for content in files)
+
+
+OTHER = Span(trace_id="a" * 32, span_id="b" * 16, name="other")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"name": 5}, {"attributes": {1: "x"}}, {"name": "\ud800"}, {"links": (Link(trace_id=5, span_id="c" * 16),)}],
+    ids=["name", "attribute name", "surrogate", "link"],
+)
+def test_nothing_that_could_not_be_read_again_is_put_in(store, bad):
+    with pytest.raises(span_inbox.UNSOUND):
+        store.post(ORIGIN, [ended(1)], [OTHER, replace(OTHER, span_id="c" * 16, **bad)])
+    assert store.count() == 0
+
+
+def test_what_cannot_be_read_in_the_inbox_is_named_and_counted_and_the_rest_is_found(store, caplog):
+    store.post(ORIGIN, [ended(1), replace(ended(2), tenant_id=5), ended(3)])
+    store.post(ORIGIN, [ended(4)], [OTHER])
+    with sqlite3.connect(store.path) as connection:
+        connection.execute("INSERT INTO span_inbox (spans, body) VALUES (7, 'rubbish')")
+    assert {span.trace_id for span in store.find("{ }")} == {f"{number:032x}" for number in (1, 3, 4)} | {"a" * 32}
+    assert "1 of 3 spans cannot be read" in caplog.text
+    assert [(why, lost) for why, lost, _ in store.losses()] == [("they could not be read", 8)]
+    assert not store.sort_in()
+
+
+def test_a_span_that_cannot_be_read_is_passed_over_by_who_asks(store, caplog):
+    store.post(ORIGIN, [ended(1), ended(2)])
+    assert store.count() == 2
+    with sqlite3.connect(store.path) as connection:
+        connection.execute("UPDATE span_spans SET body = 'rubbish' WHERE id = 1")
+    assert [span.trace_id for span in store.find("{ }")] == [f"{2:032x}"]
+    assert f"trace {1:032x} cannot be read" in caplog.text
+    assert store.query_range("{ } | count_over_time()", start_ns=0, end_ns=10**9, step_ns=10**9)
+    assert store.erase("s1") == 2

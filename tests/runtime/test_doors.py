@@ -165,3 +165,12 @@ async def test_a_document_with_an_input_twice_runs_nothing(make_node):
         with pytest.raises(CallerError, match=r"inputs_json\.discount_rate: stands twice"):
             await node.receive(twice, dialect="kdap", user_id="ann")
         assert node.audit.rows() == []
+
+
+@pytest.mark.parametrize("who", [{"tenant_id": 5}, {"session_id": "\ud800"}, {"session_id": 5}, {"tenant_id": ""}], ids=ascii)
+async def test_a_document_from_nobody_that_could_be_named_is_refused_and_recorded_readably(make_node, who):
+    async with make_node(team()) as node:
+        answer = await node.receive(KDAP | {"source_agent": "zz"}, dialect="kdap", user_id="ann", **who)
+        assert (answer["error_code"], next(iter(who)) in answer["error_message"]) == ("IDENTITY_INVALID", True)
+        assert [row.kind for row in node.audit.rows()] == ["refused"]
+        assert len(node.spans.find("{ }")) == 1

@@ -7,8 +7,8 @@ from typing import Any, Final
 import msgspec
 
 from comity.core.envelope import ExpectedOutput
-from comity.core.limits import INPUTS_BYTES_MAX
-from comity.core.payload import PayloadError, Problem, pack
+from comity.core.given import read
+from comity.core.payload import PayloadError, Problem
 
 _decode: Final = msgspec.json.Decoder(ExpectedOutput).decode
 
@@ -28,12 +28,9 @@ def read_expected(given: Any) -> tuple[ExpectedOutput | None, tuple[Problem, ...
     if given is None:
         return None, ()
     try:
-        return _decode(pack(given, "expected_output", INPUTS_BYTES_MAX)), ()
+        return read(given, "expected_output", _decode), ()
     except PayloadError as error:
         return None, error.problems
-    except msgspec.DecodeError as error:
-        message, _, where = str(error).partition(" - at `$")
-        return None, (Problem(f"expected_output{where.removesuffix('`')}", message),)
 
 
 def output_problems(expected: ExpectedOutput | None, data: Any, size_bytes: int) -> tuple[Problem, ...]:

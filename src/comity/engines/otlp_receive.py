@@ -8,14 +8,17 @@ from __future__ import annotations
 import json
 import threading
 import zlib
+from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Final, Self
 
 from msgspec import Struct
 
-from comity.core.otlp import CONTENT_TYPE, decode_request, encode_status
-from comity.core.span import SpanError, decode_spans
+from comity.core.otlp import CONTENT_TYPE, decode_request, encode_partial, encode_status
+from comity.core.span import Span, SpanError, decode_spans
+from comity.core.telemetry import Origin
+from comity.engines import span_inbox
 from comity.errors import UnavailableError
 from comity.ports import SpanSink
 
@@ -35,18 +38,38 @@ class Answer(Struct, frozen=True):
 
 
 def ingest(store: SpanSink, body: bytes, content_type: str, *, encoding: str = "") -> Answer:
-    """Take one export request and return the answer to it; when it is 200, the spans are stored."""
+    """Take one export request and return the answer to it; when it is 200, the spans are stored.
+
+    Spans that cannot be stored, or not be read again, do not take the others along: the answer says how many were rejected.
+    """
     kind = content_type.partition(";")[0].strip().lower()
     if kind not in (CONTENT_TYPE, JSON_TYPE):
         return Answer(415, "text/plain", f"send {CONTENT_TYPE} or {JSON_TYPE}".encode())
     try:
         plain = _plain(body, encoding.strip().lower())
-        store.ingest(decode_request(plain) if kind == CONTENT_TYPE else decode_spans(json.loads(plain)))
+        rejected, why = _store(store, decode_request(plain) if kind == CONTENT_TYPE else decode_spans(json.loads(plain)))
     except (SpanError, ValueError, RecursionError, zlib.error) as error:
         return _refused(400, kind, str(error))
     except UnavailableError as error:
         return _refused(503, kind, error.message)
+    if rejected:
+        return Answer(200, kind, encode_partial(rejected, why) if kind == CONTENT_TYPE else _partial(rejected, why))
     return Answer(200, kind, b"" if kind == CONTENT_TYPE else b"{}")
+
+
+def _store(store: SpanSink, spans: Sequence[Span]) -> tuple[int, str]:
+    """Store spans; return how many were rejected, and why the first of them."""
+    try:
+        store.ingest(spans)
+    except SpanError:
+        _, good, bad = span_inbox.sound(Origin(), (), spans)
+        store.ingest(good)
+        return len(bad), str(bad[0]) if bad else ""
+    return 0, ""
+
+
+def _partial(rejected: int, why: str) -> bytes:
+    return json.dumps({"partialSuccess": {"rejectedSpans": str(rejected), "errorMessage": why}}).encode()
 
 
 def _plain(body: bytes, encoding: str) -> bytes:

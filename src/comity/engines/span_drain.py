@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Final
 
-from comity.core.span import Span, SpanError
+from comity.core.span import Span
 from comity.core.telemetry import Ended, Settings
+from comity.engines import span_inbox
 from comity.engines.otlp_export import OtlpExporter
 from comity.engines.span_store import SpanStore
 from comity.errors import UnavailableError
@@ -114,18 +115,24 @@ class SpanDrain:
         self._note_losses()
 
     def _post(self, ended: Sequence[Ended], spans: Sequence[Span]) -> None:
+        """Store a batch. One that cannot be written is looked at span by span: a bad one must not take the others along."""
+        origin = self._settings.origin
         try:
-            self._store.post(self._settings.origin, ended, spans)
+            try:
+                self._store.post(origin, ended, spans)
+            except span_inbox.UNSOUND:
+                ended, spans, bad = span_inbox.sound(origin, ended, spans)
+                for error in bad:
+                    self._lose(1, error)
+                self._store.post(origin, ended, spans)
+        except UnavailableError as error:
+            self._lose(len(ended) + len(spans), error)
+        else:
             self._posted += len(ended) + len(spans)
-        except (SpanError, UnavailableError, UnicodeEncodeError, OverflowError) as error:
-            if isinstance(error, UnavailableError) or len(ended) + len(spans) == 1:
-                self._unstored += len(ended) + len(spans)
-                log.warning("%d spans could not be stored: %s", len(ended) + len(spans), error)
-                return
-            for one in ended:  # one that cannot be stored does not take the others with it
-                self._post((one,), ())
-            for span in spans:
-                self._post((), (span,))
+
+    def _lose(self, spans: int, why: Exception) -> None:
+        self._unstored += spans
+        log.warning("%d spans could not be stored: %s", spans, why)
 
     def _sort_in(self) -> None:
         try:

@@ -7,10 +7,12 @@ microseconds a span; they are sorted in when the node has nothing else to do, or
 from __future__ import annotations
 
 import contextlib
+import logging
 import sqlite3
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -18,6 +20,8 @@ from comity.core.span import Span
 from comity.core.telemetry import Ended, Origin, call_span, is_of_session
 from comity.engines import span_rows
 from comity.engines.tables import connect_anywhere
+
+log = logging.getLogger("comity")
 
 PUT: Final = "INSERT INTO span_inbox (spans, body) VALUES (?, ?)"
 LOSSES: Final = "SELECT why, spans, last_at FROM span_losses ORDER BY why"
@@ -29,7 +33,13 @@ _OF_SESSION: Final = (
     "SELECT s.id, s.body FROM span_keys AS k JOIN span_spans AS s ON s.id = k.span WHERE k.key IN (?, ?) AND k.value = ?"
 )
 
+# What reading something raises that was written by a program that did not check it, or that was damaged since.
+UNREADABLE: Final = (msgspec.DecodeError, ValueError, TypeError, IndexError, KeyError)
+UNSOUND: Final = (*UNREADABLE, OverflowError)  # and what writing raises
+_NOT_READ: Final = "they could not be read"
+
 _Row = tuple[str, str, int, int, str, int, bytes]
+_One = TypeVar("_One")
 
 
 class _Batch(msgspec.Struct, array_like=True):
@@ -46,7 +56,7 @@ _decode = msgspec.msgpack.Decoder(_Batch).decode
 
 
 def encode(origin: Origin, ended: Sequence[Ended], spans: Sequence[Span]) -> bytes:
-    """Return a batch as bytes."""
+    """Return a batch as bytes. Raises one of `UNSOUND` if something in it could not be read again."""
     resources: dict[int, int] = {}
     encoded: list[bytes] = []
     rows: list[_Row] = []
@@ -56,18 +66,55 @@ def encode(origin: Origin, ended: Sequence[Ended], spans: Sequence[Span]) -> byt
             encoded.append(span_rows.encode_resource(span.resource))
         span_id, kind, status, *_ = span_rows.columns(span)
         rows.append((span.trace_id, span_id, kind, status, span.name, at, span_rows.encode_body(span)))
-    return _encode(_Batch(origin, list(ended), encoded, rows))
+    body = _encode(_Batch(origin, list(ended), encoded, rows))
+    if rows:  # what ends a call was checked when the call came; what else is recorded may hold anything
+        for row in _decode(body).rows:
+            span_rows.check_body(row[-1])
+    return body
+
+
+def sound(origin: Origin, ended: Sequence[Ended], spans: Sequence[Span]) -> tuple[list[Ended], list[Span], list[Exception]]:
+    """Return those of a batch that can be written and read again, and why the others cannot."""
+    bad: list[Exception] = []
+
+    def keeps(ended: Sequence[Ended], spans: Sequence[Span]) -> bool:
+        try:
+            decode(encode(origin, ended, spans))
+        except UNSOUND as error:
+            bad.append(error)
+            return False
+        return True
+
+    return [one for one in ended if keeps((one,), ())], [one for one in spans if keeps((), (one,))], bad
 
 
 def decode(body: bytes) -> list[Span]:
     """Return the spans of a batch."""
     batch = _decode(body)
     resources = [span_rows.decode_resource(raw) for raw in batch.resources]
-    others = [
-        span_rows.decode_span(trace_id, span_id, kind, status, name, resources[at], raw)
-        for trace_id, span_id, kind, status, name, at, raw in batch.rows
-    ]
-    return [*(call_span(ended, batch.origin) for ended in batch.ended), *others]
+    return [*(call_span(ended, batch.origin) for ended in batch.ended), *(_revive(row, resources) for row in batch.rows)]
+
+
+def _revive(row: _Row, resources: Sequence[dict[str, Any]]) -> Span:
+    trace_id, span_id, kind, status, name, at, raw = row
+    return span_rows.decode_span(trace_id, span_id, kind, status, name, resources[at], raw)
+
+
+def _salvage(body: bytes) -> list[Span]:
+    """Return those spans of a batch that can be read, where not all can."""
+    try:
+        raw_origin, ended, raw_resources, rows = msgspec.msgpack.decode(body)
+        origin, resources = msgspec.convert(raw_origin, Origin), [span_rows.decode_resource(raw) for raw in raw_resources]
+    except UNREADABLE:
+        return []
+    calls = _readable(ended, lambda raw: call_span(msgspec.convert(raw, Ended), origin))
+    return [*calls, *_readable(rows, lambda raw: _revive(msgspec.convert(raw, _Row), resources))]
+
+
+def _readable(raws: Sequence[Any], read: Callable[[Any], _One]) -> Iterator[_One]:
+    for raw in raws:
+        with contextlib.suppress(*UNREADABLE):
+            yield read(raw)
 
 
 def overview(path: Path) -> tuple[int, int, list[tuple[str, int, int]]]:
@@ -81,15 +128,23 @@ def overview(path: Path) -> tuple[int, int, list[tuple[str, int, int]]]:
 def take(connection: sqlite3.Connection, spans_max: int) -> list[Span]:
     """Remove the oldest batches within a transaction, about so many spans, and return what they hold."""
     found: list[Span] = []
-    rows = connection.execute("SELECT id, body FROM span_inbox ORDER BY id")
-    taken = 0
-    for number, body in rows:
-        found += decode(body)
+    rows = connection.execute("SELECT id, spans, body FROM span_inbox ORDER BY id")
+    taken = lost = 0
+    for number, count, body in rows:
+        try:
+            found += decode(body)
+        except UNREADABLE as error:  # it must not keep the others from everybody
+            left = _salvage(body)
+            found += left
+            lost += count - len(left)
+            log.error("%d of %d spans cannot be read and are lost: %s", count - len(left), count, error)  # noqa: TRY400
         taken = number
         if len(found) >= spans_max:
             break
     rows.close()
     connection.execute("DELETE FROM span_inbox WHERE id <= ?", (taken,))
+    if lost:
+        connection.execute(LOST, (_NOT_READ, lost, time.time_ns() // 1_000_000))
     return found
 
 
@@ -98,7 +153,11 @@ def erase(connection: sqlite3.Connection, session_id: str, tenant_id: str) -> in
     named, unnamed = span_rows.INDEXED["gen_ai.conversation.id"], span_rows.KEY_OF_SESSION
     found: set[int] = set()
     for number, body in connection.execute(_OF_SESSION, (named, unnamed, span_rows.indexed_value(session_id))).fetchall():
-        attributes = span_rows.decode_span("", "", 0, 0, "", {}, body).attributes
+        try:
+            attributes = span_rows.decode_span("", "", 0, 0, "", {}, body).attributes
+        except UNREADABLE:  # nobody can say whose it is, nor show it
+            found.add(number)
+            continue
         if is_of_session(attributes, session_id, tenant_id):
             found.add(number)
     gone = msgspec.json.encode(sorted(found)).decode()

@@ -218,6 +218,11 @@ def encode_body(span: Span) -> bytes:
     return _encoded(body, f"span {span.span_id}")
 
 
+def check_body(body: bytes) -> None:
+    """Raise `DecodeError` if a body cannot be read again: of what stands in it only the values of attributes are looked at."""
+    _decode_body(body)
+
+
 def encode_resource(attributes: Attributes) -> bytes:
     """Return the body of a resource."""
     return _encoded((plain(attributes), _elements([attributes])), "resource")

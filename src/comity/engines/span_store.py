@@ -9,6 +9,7 @@ be another process.
 from __future__ import annotations
 
 import contextlib
+import logging
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,6 +31,8 @@ from comity.engines import span_inbox, span_rows, store_file
 from comity.engines.span_plan import Lookup, Pair, RowCondition, choose, lookups, row_condition
 from comity.engines.span_rows import KEY_OF_NAME, KEY_OF_SESSION, KEY_OF_TRACE, clamp
 from comity.errors import UnavailableError
+
+log = logging.getLogger("comity")
 
 # How far an index entry is counted when the shortest list is chosen.
 ESTIMATE_MAX: Final = 2_000
@@ -231,7 +234,7 @@ class SpanStore:
         test = row_condition(wanted.span)
         sql = f"SELECT t.trace_id, {_SPAN_COLUMNS} FROM {start.sql} AND {test.sql or '1'}"  # noqa: S608
         for trace_id, *row in connection.execute(sql, (*start.parameters, *test.parameters)):
-            yield (self._span(connection, trace_id, row),)
+            yield self._spans(connection, trace_id, (row,))
 
     def _load(self, connection: sqlite3.Connection, number: int, start_ns: int | None, end_ns: int | None) -> list[Span]:
         """Return the spans of a trace, or none if it lies outside the time range."""
@@ -240,7 +243,17 @@ class SpanStore:
         ).fetchone()
         if (end_ns is not None and first_ns > clamp(end_ns)) or (start_ns is not None and last_ns < clamp(start_ns)):
             return []
-        return [self._span(connection, trace_id, row) for row in connection.execute(_BY_TRACE, (number,)).fetchall()]
+        return self._spans(connection, trace_id, connection.execute(_BY_TRACE, (number,)).fetchall())
+
+    def _spans(self, connection: sqlite3.Connection, trace_id: str, rows: Iterable[Sequence[Any]]) -> list[Span]:
+        """Return the spans of rows of a trace; one that cannot be read is named and passed over."""
+        found = []
+        for row in rows:
+            try:
+                found.append(self._span(connection, trace_id, row))
+            except span_inbox.UNREADABLE as error:
+                log.error("span %s of trace %s cannot be read and is passed over: %s", row[0], trace_id, error)  # noqa: TRY400
+        return found
 
     def _span(self, connection: sqlite3.Connection, trace_id: str, row: Sequence[Any]) -> Span:
         span_id, kind, status, name, resource, body = row

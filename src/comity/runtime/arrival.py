@@ -116,7 +116,7 @@ class Reader:
             except PayloadError as error:
                 problems, code = error.problems, error.code
         if problems or capability is None:  # something is not known to be sound, so nothing is recorded as it came
-            target, called, identity = recordable(target), recordable(called), _named(identity)
+            target, called, identity = recordable(target), recordable(called), named(identity)
         if above is None:
             source = parent_id = None
             chain: tuple[str, ...] = ()
@@ -154,8 +154,8 @@ class Reader:
             if key in self._sound:
                 return ()
         except TypeError:  # some of it is no text, and cannot be looked up
-            return _identity_problems(identity)
-        problems = _identity_problems(identity)
+            return identity_problems(identity)
+        problems = identity_problems(identity)
         if not problems:
             if len(self._sound) >= IDENTITIES_KEPT_MAX:
                 self._sound.clear()
@@ -222,7 +222,8 @@ def draft_problems(draft: Draft) -> tuple[tuple[Problem, ...], str]:
     return (tuple(problems), code) if problems else ((), "")
 
 
-def _identity_problems(identity: Identity) -> tuple[Problem, ...]:
+def identity_problems(identity: Identity) -> tuple[Problem, ...]:
+    """Return what is wrong with who asks."""
     return tuple(
         Problem(name, "must be printable text that is not empty")
         for name in ("user_id", "tenant_id", "session_id")
@@ -230,7 +231,8 @@ def _identity_problems(identity: Identity) -> tuple[Problem, ...]:
     )
 
 
-def _named(identity: Identity) -> Identity:
+def named(identity: Identity) -> Identity:
+    """Return who asks as it may be recorded, whatever it is."""
     session_id = None if identity.session_id is None else recordable(identity.session_id)  # none named is none named
     return Identity(recordable(identity.user_id), recordable(identity.tenant_id), session_id, identity.parent_session_id)
 

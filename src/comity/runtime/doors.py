@@ -18,7 +18,7 @@ from comity.core.trace_context import TraceContext
 from comity.dialects import dialect
 from comity.dialects.delegation import UNKNOWN_ANCESTOR
 from comity.errors import CallerError, RefusedError
-from comity.runtime.arrival import Draft, Identity
+from comity.runtime.arrival import Draft, Identity, identity_problems, named
 from comity.runtime.call import Call
 from comity.runtime.path import CallPath
 
@@ -49,6 +49,9 @@ async def receive(
     remote: TraceContext | None = None,
 ) -> Reply:
     """Take a decoded request through the one call path, on behalf of whoever really sent it."""
+    if flaws := identity_problems(identity):
+        what = "; ".join(f"{flaw.path}: {flaw.message}" for flaw in flaws)
+        return await _refuse(path, claimed, named(identity), Refused("IDENTITY_INVALID", what))
     parent: Call | None = None
     if token is not None:
         try:

@@ -9,9 +9,9 @@ import math
 from typing import Any, Final
 
 from comity.core.envelope import is_id
+from comity.core.given import rejected
 from comity.core.limits import MESSAGE_BYTES_MAX
 from comity.core.payload import PayloadError, Problem, pack, text_problem
-from comity.errors import CallerError
 
 LISTED_MAX: Final = 1_000_000
 
@@ -20,8 +20,7 @@ def refuse(*problems: Problem | None) -> None:
     """Raise the error that names everything that is wrong, if anything is."""
     found = tuple(problem for problem in problems if problem is not None)
     if found:
-        what = "; ".join(f"{problem.path}: {problem.message}" for problem in found)
-        raise CallerError(what, code="INPUT_VALIDATION_FAILED", problems=found)
+        raise rejected(PayloadError("INPUT_VALIDATION_FAILED", found))
 
 
 def name_problem(value: Any, path: str) -> Problem | None:
@@ -66,4 +65,4 @@ def packed(value: Any, path: str, bytes_max: int) -> bytes:
     try:
         return pack(value, path=path, bytes_max=bytes_max)
     except PayloadError as error:
-        raise CallerError(str(error), code="INPUT_VALIDATION_FAILED", problems=error.problems) from None
+        raise rejected(PayloadError("INPUT_VALIDATION_FAILED", error.problems)) from None
