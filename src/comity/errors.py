@@ -110,6 +110,7 @@ CODES: dict[str, Meaning] = {
     "IDENTITY_INVALID": Meaning(CallerError, False, _IGNORES, "Name the user, tenant, session and request with valid ids."),
     "IDENTITY_MISMATCH": Meaning(RefusedError, False, _IGNORES, "A call stays with the user and session of its root."),
     "SESSION_EXPIRED": Meaning(CallerError, False, _IGNORES, "Resume the session, or begin a new one."),
+    "SESSION_ERASED": Meaning(CallerError, False, _IGNORES, "Begin a new session; nothing can be added to this one."),
     "SESSION_CONFLICT": Meaning(CallerError, True, _IGNORES, "Look at the session again and decide anew."),
     "IDENTITY_FORGED": Meaning(RefusedError, False, _IGNORES, "Use the token the node gave you, unchanged."),
     "IDENTITY_EXPIRED": Meaning(RefusedError, False, _IGNORES, "Ask for a new token within a call that is under way."),

@@ -380,13 +380,15 @@ class Node:
         return None if live is None else in_clear(msgspec.to_builtins(live.current), live.vault)
 
     async def erase_session(self, session_id: str, *, tenant_id: str = "default") -> int:
-        """Remove everything a person said or was told in a session; return how many records. The audit stays whole."""
+        """Remove everything a person said or was told in a session; return how many records. The audit stays whole.
+
+        What runs in the session is cancelled; the call whose code asks for this goes on.
+        """
+        from comity.runtime.erasure import erase_session  # noqa: PLC0415  few processes erase anything
+
         path = self._running()
-        await path.durable()
         assert self._journal is not None
-        path.sessions.forget(tenant_id, session_id)
-        await path.recorder.flush()
-        return self._journal.erase(tenant_id, session_id) + path.recorder.spans.erase(session_id, tenant_id=tenant_id)
+        return await erase_session(path, self._journal, tenant_id, session_id)
 
     # --- views ---
 

@@ -110,6 +110,7 @@ class CallPath:
         """Share the work with other nodes from now on."""
         self.cluster = self.settlement.cluster = cluster
         self.activations.put_away = cluster.holds.release
+        self.sessions.is_shared = True
 
     # --- open ---
 

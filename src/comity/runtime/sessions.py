@@ -34,7 +34,7 @@ _C = TypeVar("_C", bound=Change)
 class Live:
     """A session in memory, with its vault."""
 
-    __slots__ = ("is_stored", "noted_at", "session", "used_at", "vault", "vault_saved", "vault_version", "visits")
+    __slots__ = ("is_gone", "is_stored", "noted_at", "session", "used_at", "vault", "vault_saved", "vault_version", "visits")
 
     def __init__(
         self,
@@ -47,6 +47,7 @@ class Live:
     ) -> None:
         self.session = session
         self.is_stored = is_stored  # the store has it, or will
+        self.is_gone = False  # it was erased: what still holds it must not bring it back
         self.noted_at = noted_at  # when its use was last noted, or need not be
         self.used_at = max(session.used_at, noted_at)
         self.vault = vault
@@ -103,6 +104,7 @@ class Sessions:
         self._cipher = cipher
         self._live: OrderedDict[tuple[str, str], Live] = OrderedDict()  # by tenant and id
         self.calls: Mapping[str, Call] = {}  # under way, by request id; those of the call path
+        self.is_shared = False  # with nodes that pass calls on to each other
 
     def find(self, tenant_id: str, session_id: str) -> Live | None:
         """Return a session if there is one, from memory or the store."""
@@ -111,7 +113,7 @@ class Sessions:
         if live is not None:
             if live.visits == visits or self._catch_up(live, visits):
                 return live
-            del self._live[tenant_id, session_id]
+            self.drop(tenant_id, session_id)
         key = key_of(tenant_id, session_id)
         stored = self._journal.load(Document.SESSION, key)
         if stored is None:
@@ -184,7 +186,7 @@ class Sessions:
 
     def saved_vault(self, live: Live) -> tuple[Saved, ...]:
         """Return the record of what was hidden since the vault was last saved, if anything was."""
-        if live.vault is None or len(live.vault) == live.vault_saved:
+        if live.vault is None or len(live.vault) == live.vault_saved or live.is_gone:
             return ()
         live.vault_saved = len(live.vault)
         live.vault_version += 1
@@ -201,9 +203,16 @@ class Sessions:
         live.is_stored = True
         return Saved(Document.SESSION, live.key, live.session.version + 1, _encode(live.session))
 
+    def is_there(self, live: Live) -> bool:
+        """Return whether a session was not erased since, here or by another process, and take over what others saved."""
+        if not live.is_gone:
+            live.is_gone = not (self._read_again(live) if self.is_shared else self._catch_up(live, self._journal.visits()))
+        return not live.is_gone
+
     def change(self, live: Live, change: Change, *, based_on: int) -> None:
         """Apply a change and save it; a conflict is the caller's to resolve."""
-        self._catch_up(live, self._journal.visits())
+        if not self.is_there(live):
+            raise CallerError(f"session {live.session.id} was erased", code="SESSION_ERASED")
         outcome = core.apply(live.session, change, based_on=based_on, now_ms=self._clock.now_ns() // 1_000_000)
         if isinstance(outcome, core.Conflict):
             message = f"{outcome.what} was written at version {outcome.current}; this change was based on {outcome.based_on}"
@@ -217,6 +226,8 @@ class Sessions:
         The first call that names a session stores it, whatever it does in it: from then on it is its user's, for good.
         """
         live.used_at = now_ms
+        if live.is_gone:
+            return
         if not live.is_stored and request.session_id != request.root_id:
             self._journal.append((self.saved(live),))
         if now_ms - live.noted_at >= USE_NOTED_MS:
@@ -231,8 +242,14 @@ class Sessions:
         self._journal.append((self.saved(live),))
 
     def forget(self, tenant_id: str, session_id: str) -> None:
-        """Drop a session from memory; it has been erased."""
+        """Drop a session from memory; it is read again when it is needed."""
         self._live.pop((tenant_id, session_id), None)
+
+    def drop(self, tenant_id: str, session_id: str) -> None:
+        """Drop a session that has been erased; who still has it can add nothing to it."""
+        live = self._live.pop((tenant_id, session_id), None)
+        if live is not None:
+            live.is_gone = True
 
     def _noted_at(self, key: str) -> int:
         stored = self._journal.load(Document.USE, key)
@@ -347,6 +364,8 @@ class SessionView:
 
     def hear(self, message: str, *, is_again: bool) -> None:
         """Add what the user said, hidden though the callee may see it in clear; for a call run again, if it is not there."""
+        if not self._sessions.is_there(self._live):
+            return
         said = self._hidden(core.Say("user", message))
         if not is_again or all((turn.role, turn.text) != (said.role, said.text) for turn in self._live.session.turns):
             self._apply(said)

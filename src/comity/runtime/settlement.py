@@ -173,7 +173,7 @@ class Settlement:
     def _session_records(self, call: Call, reply: Reply) -> tuple[Record, ...]:
         """Return what the end of a call adds to its session: what was hidden, and what the user is told."""
         assert call.live is not None
-        if call.request.parent_id is None and reply.message and reply.ok:
+        if call.request.parent_id is None and reply.message and reply.ok and self._sessions.is_there(call.live):
             self._sessions.change(call.live, Say(call.request.target, reply.message), based_on=call.live.session.version)
         return self._sessions.saved_vault(call.live)
 
