@@ -12,6 +12,7 @@ from comity.core.journal import Document
 from comity.core.session import EXPIRED_MS, USE_NOTED_MS
 from comity.engines.memory import MemoryJournal
 from comity.errors import CallerError
+from comity.runtime.sessions import LIVE_MAX
 
 HOUR_MS = 3_600_000
 notes = Agent("notes")
@@ -256,3 +257,27 @@ async def test_each_agent_has_a_private_part_that_others_do_not_see(make_node):
         await node.call("first", "KEEP", {"note": "mine"}, user_id="ann", session_id="s")
         replies = [(await node.call(name, "READ", user_id="ann", session_id="s")).data for name in ("first", "second")]
     assert replies == [{"note": "mine"}, {}]
+
+
+async def test_a_session_in_use_stays_in_memory_and_of_the_others_the_least_recently_used_goes(make_node):
+    agent, gate = Agent("A"), asyncio.Event()
+
+    @agent.capability("ADD")
+    async def add(ctx: Context, key: str, waits: bool = False) -> list:
+        session = ctx.session
+        if waits:
+            await gate.wait()
+        session.learn(key, 1)
+        return list(session.facts)
+
+    async with make_node([agent]) as node:
+        waiting = asyncio.create_task(node.call("A", "ADD", {"key": "long", "waits": True}, user_id="u", session_id="s"))
+        await asyncio.sleep(1)
+        sessions, now_ms = node._path.sessions, node._path.now_ms()
+        for number in range(LIVE_MAX):
+            sessions.begin("default", "u", f"o{number}", now_ms + number + (LIVE_MAX if number == 0 else 0))
+        assert (await node.call("A", "ADD", {"key": "b"}, user_id="u", session_id="s")).data == ["b"]
+        gate.set()
+        assert (await waiting).data == ["b", "long"]
+        kept = [sessions.find("default", f"o{number}") is not None for number in (0, 1, LIVE_MAX - 1)]
+    assert kept == [True, False, True]

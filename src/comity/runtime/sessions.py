@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -24,7 +23,8 @@ if TYPE_CHECKING:
     from comity.runtime.call import Call
     from comity.runtime.privacy import Privacy
 
-LIVE_MAX: Final = 10_000  # sessions kept in memory; older ones are read from the store again
+LIVE_MAX: Final = 10_000  # sessions kept in memory beyond those in use; others are read from the store again
+_PUT_AWAY: Final = LIVE_MAX // 10  # so many at once: finding out which are in use takes a look at every call
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Session).decode
@@ -102,7 +102,8 @@ class Sessions:
         self._clock = clock
         self._ids = ids
         self._cipher = cipher
-        self._live: OrderedDict[tuple[str, str], Live] = OrderedDict()  # by tenant and id
+        self._live: dict[tuple[str, str], Live] = {}  # by tenant and id
+        self._room = LIVE_MAX  # how many may be in memory before some are put away
         self.calls: Mapping[str, Call] = {}  # under way, by request id; those of the call path
         self.is_shared = False  # with nodes that pass calls on to each other
 
@@ -263,10 +264,18 @@ class Sessions:
 
     def _remember(self, live: Live, visits: int) -> Live:
         live.visits = visits
+        if len(self._live) >= self._room:
+            self._put_away()
         self._live[live.session.tenant_id, live.session.id] = live
-        while len(self._live) > LIVE_MAX:
-            self._live.popitem(last=False)
         return live
+
+    def _put_away(self) -> None:
+        """Make room, the least recently used first. One that a call uses stays: it would be there twice."""
+        in_use = {call.live for call in self.calls.values()}
+        idle = [(live.used_at, place) for place, live in self._live.items() if live not in in_use]
+        for _, place in sorted(idle)[:_PUT_AWAY]:
+            del self._live[place]
+        self._room = max(LIVE_MAX, len(self._live) + _PUT_AWAY)
 
 
 def _new(tenant_id: str, user_id: str, session_id: str, now_ms: int, parent_id: str = "") -> Session:
