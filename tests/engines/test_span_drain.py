@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from comity.core.span import Span
 from comity.core.telemetry import Settings
-from comity.engines import span_drain
+from comity.engines import span_drain, span_inbox, span_losses
 from comity.engines.span_drain import SpanDrain
 from comity.engines.span_store import SpanStore
 from comity.errors import UnavailableError
@@ -122,3 +122,30 @@ def test_a_span_that_cannot_be_stored_is_counted_and_does_not_take_its_batch_alo
     wait_for(drain)
     assert (store.count(), drain.dropped) == (3, 2)
     drain.close()
+
+
+def test_what_is_lost_is_seen_though_not_even_the_loss_could_be_written_down(store):
+    drain = SpanDrain(Settings(), store, None)
+    wait_for(drain)
+    store._writer.execute("PRAGMA query_only = ON")  # nothing can be written, as on a disk that is full
+    for number in range(3):
+        drain.offer(spans(20, first=20 * number, text="x" * 2_000))
+    wait_for(drain)
+    assert drain.dropped == 60
+    assert "could not be written" in drain.last_error
+    kept, waiting, losses = span_inbox.overview(store.path)
+    assert (kept, waiting, [lost for _, lost, _ in losses]) == (0, 0, [60])
+    store._writer.execute("PRAGMA query_only = OFF")
+    drain.offer(spans(1))
+    wait_for(drain)
+    drain.close()
+    assert [(why, lost) for why, lost, _ in store.losses()] == [(span_losses.WHY, 60)]
+    assert not span_losses.place(store.path).exists()
+    assert [lost for _, lost, _ in span_inbox.overview(store.path)[2]] == [60]
+
+
+def test_a_later_life_writes_down_what_an_earlier_one_could_not(store):
+    for lost in (3, 4):
+        span_losses.add(store.path, lost)
+    SpanDrain(Settings(), store, None).close()
+    assert [(why, lost) for why, lost, _ in store.losses()] == [(span_losses.WHY, 7)]

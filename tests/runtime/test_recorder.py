@@ -347,3 +347,16 @@ async def test_a_node_whose_spans_cannot_be_opened_does_not_start_and_lets_go_of
     spans_path(tmp_path / "n.db").unlink()
     async with node(tmp_path) as running:
         assert (await running.call("WORK", "DO", user_id="u")).ok
+
+
+@live
+async def test_who_waits_for_spans_learns_once_that_some_are_lost(tmp_path):
+    async with node(tmp_path / "store.db") as running:
+        await running.flush_spans()
+        running.spans._writer.execute("PRAGMA max_page_count = 1")  # as on a disk that is full
+        for _ in range(10):
+            await running.call("BOSS", "FIND", {"summary": "x" * 10_000}, user_id="u")
+        with pytest.raises(UnavailableError, match=r"20 spans are lost: .* disk is full") as lost:
+            await running.flush_spans()
+        assert (lost.value.code, lost.value.retryable, running.export.unstored) == ("STORE_UNAVAILABLE", False, 20)
+        await running.flush_spans()

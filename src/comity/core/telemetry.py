@@ -108,7 +108,7 @@ class ExportStats(Struct, frozen=True, kw_only=True):
     waiting: int = 0
     failures: int = 0  # attempts in a row that failed
     last_error: str = ""
-    unstored: int = 0  # recorded faster than the store could write
+    unstored: int = 0  # recorded faster than the store could write, or not to be written at all
 
 
 class Settings(Struct, frozen=True, kw_only=True):

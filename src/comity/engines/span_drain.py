@@ -10,13 +10,14 @@ import contextlib
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Final
 
 from comity.core.span import Span
 from comity.core.telemetry import Ended, Settings
-from comity.engines import span_inbox
+from comity.engines import span_inbox, span_losses
 from comity.engines.otlp_export import OtlpExporter
 from comity.engines.span_store import SpanStore
 from comity.errors import UnavailableError
@@ -28,6 +29,10 @@ WAITING_MAX: Final = 65_536
 # How long nothing must have come before the inbox is sorted in, and how much may be in it before that happens anyway.
 IDLE_S: Final = 10.0
 INBOX_SPANS_MAX: Final = 200_000
+
+_IN_TIME: Final = "the store could not take them in time"
+_NOT_STORED: Final = "they could not be stored"
+_NOT_SENT: Final = "the collector could not be reached in time"
 
 _Recorded = Ended | Span  # of an end, what goes into its span and no more
 
@@ -45,7 +50,9 @@ class SpanDrain:
         self._posted = 0  # in the inbox, as far as this thread put them there
         self._crowded_out = 0  # counted by the loop
         self._unstored = 0  # counted by the thread
-        self._noted = 0  # of both, in the store
+        self._counted = (0, 0)  # of both, as far as they are in what follows or in the store
+        self._unnoted: Counter[str] = Counter()  # lost for this reason, and not in the store yet
+        self.last_error = ""  # why spans could not be stored
         self._then: Callable[[], object] | None = None
         self._thread = threading.Thread(target=self._run, name="comity-spans", daemon=True)
         self._thread.start()
@@ -76,11 +83,13 @@ class SpanDrain:
             self._thread.join()
 
     def _run(self) -> None:
+        self._note_losses()  # of an earlier life that could not
         while True:
             try:
                 batch = self._batches.get(timeout=IDLE_S if self._posted else None)
             except Empty:
                 self._sort_in()
+                self._note_losses()
                 continue
             if batch is None:
                 break
@@ -90,8 +99,8 @@ class SpanDrain:
                 continue
             try:
                 self._write(batch)
-            except Exception:  # the boundary of the thread: one bad batch must not end recording
-                self._unstored += len(batch)
+            except Exception as error:  # the boundary of the thread: one bad batch must not end recording
+                self._lose(len(batch), error)
                 log.exception("%d spans are lost", len(batch))
             self._done += len(batch)
             if self._posted > INBOX_SPANS_MAX:
@@ -132,6 +141,7 @@ class SpanDrain:
 
     def _lose(self, spans: int, why: Exception) -> None:
         self._unstored += spans
+        self.last_error = str(getattr(why, "message", why))
         log.warning("%d spans could not be stored: %s", spans, why)
 
     def _sort_in(self) -> None:
@@ -143,16 +153,33 @@ class SpanDrain:
             log.warning("spans wait in the inbox: %s", error)
 
     def _note_losses(self) -> None:
-        """Write down how many were lost, where a later look at the store finds it."""
-        at_ms = time.time_ns() // 1_000_000
-        dropped = self.dropped
-        new = {"the store could not take them in time": dropped - self._noted}
-        self._noted = dropped
+        """Write down how many were lost, where a later look at the store finds it; what cannot be is tried again."""
+        crowded_out, unstored = self._crowded_out, self._unstored
+        self._unnoted[_IN_TIME] += crowded_out - self._counted[0]
+        self._unnoted[_NOT_STORED] += unstored - self._counted[1]
+        self._counted = (crowded_out, unstored)
         if self._exporter is not None:
-            new["the collector could not be reached in time"] = self._exporter.take_losses()
-        for why, spans in new.items():
-            if spans:
-                try:
-                    self._store.note_loss(why, spans, at_ms=at_ms)
-                except UnavailableError as error:
-                    log.warning("%d spans were lost (%s), which could not be written down: %s", spans, why, error)
+            self._unnoted[_NOT_SENT] += self._exporter.take_losses()
+        aside, _ = span_losses.read(self._store.path)
+        if not aside and not any(self._unnoted.values()):
+            return
+        at_ms = time.time_ns() // 1_000_000
+        try:
+            if aside:
+                self._store.note_loss(span_losses.WHY, aside, at_ms=at_ms)
+                span_losses.clear(self._store.path)
+            for why in [why for why, lost in self._unnoted.items() if lost]:
+                self._store.note_loss(why, self._unnoted[why], at_ms=at_ms)
+                del self._unnoted[why]
+        except (UnavailableError, OSError):
+            self._put_aside()
+
+    def _put_aside(self) -> None:
+        """Count what was lost where it takes no room."""
+        lost = sum(self._unnoted.values())
+        try:
+            if lost:
+                span_losses.add(self._store.path, lost)
+            self._unnoted.clear()
+        except OSError as error:
+            log.warning("%d spans were lost, which could not be written down: %s", lost, error)

@@ -18,7 +18,7 @@ import msgspec
 
 from comity.core.span import Span
 from comity.core.telemetry import Ended, Origin, call_span, is_of_session
-from comity.engines import span_rows
+from comity.engines import span_losses, span_rows
 from comity.engines.tables import connect_anywhere
 
 log = logging.getLogger("comity")
@@ -122,7 +122,9 @@ def overview(path: Path) -> tuple[int, int, list[tuple[str, int, int]]]:
     with contextlib.closing(connect_anywhere(path, span_rows.connect)) as connection:
         kept = connection.execute("SELECT count(*) FROM span_spans").fetchone()[0]
         waiting = connection.execute("SELECT coalesce(sum(spans), 0) FROM span_inbox").fetchone()[0]
-        return kept, waiting, connection.execute(LOSSES).fetchall()
+        losses = connection.execute(LOSSES).fetchall()
+    aside, last_at = span_losses.read(path)
+    return kept, waiting, [*losses, (span_losses.WHY, aside, last_at)] if aside else losses
 
 
 def take(connection: sqlite3.Connection, spans_max: int) -> list[Span]:

@@ -25,7 +25,7 @@ async def erase_session(path: CallPath, journal: Journal, tenant_id: str, sessio
         for call in running:
             await path.reply_of(call)
         await path.durable()
-        await path.recorder.flush()
+        await path.recorder.drained()
         if not _running(path, tenant_id, session_id):  # nothing came meanwhile, and from here on nothing can
             break
     path.sessions.drop(tenant_id, session_id)

@@ -422,7 +422,7 @@ class Node:
         return self._running().recorder.spans
 
     async def flush_spans(self) -> None:
-        """Wait until everything recorded so far can be found in `spans`."""
+        """Wait until everything recorded so far can be found in `spans`; raise `UnavailableError` if some of it was lost."""
         await self._running().recorder.flush()
 
     @property

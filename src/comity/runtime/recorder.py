@@ -34,7 +34,7 @@ from comity.core.telemetry import (
 )
 from comity.core.trace_context import SAMPLED, TRACEPARENT, TRACESTATE, TraceContext
 from comity.engines.span_place import spans_path
-from comity.errors import CallerError
+from comity.errors import CallerError, UnavailableError
 from comity.ports import Clock, Ids
 
 if TYPE_CHECKING:  # loaded when a node needs them; most in memory never do
@@ -94,6 +94,7 @@ class Recorder:
         self._store: SpanStore | None = None
         self._exporter: OtlpExporter | None = None
         self._drain: SpanDrain | None = None
+        self._told = 0  # of the spans that are lost, by `flush`
         if settings.endpoint and not settings.is_disabled:
             from comity.engines.otlp_export import OtlpExporter  # noqa: PLC0415  few nodes export
 
@@ -224,7 +225,16 @@ class Recorder:
         return stats if self._drain is None else replace(stats, unstored=self._drain.dropped)
 
     async def flush(self) -> None:
-        """Wait until everything recorded so far can be found in `spans`."""
+        """Wait until everything recorded so far can be found in `spans`. Raises if some of it was lost since this was asked."""
+        await self.drained()
+        lost = self.stats.unstored
+        if lost > self._told:
+            what = f"{lost - self._told:,} spans are lost: {self._drain.last_error if self._drain else ''}"
+            self._told = lost
+            raise UnavailableError(what.rstrip(": "), code="STORE_UNAVAILABLE", retryable=False)
+
+    async def drained(self) -> None:
+        """Wait until everything recorded so far is in the store, or lost."""
         self._hand_over()
         if self._drain is not None:
             done = asyncio.Event()
