@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from comity.core.audit import ENTRY_FIELDS, GENESIS, digest, row, seal
-from comity.core.envelope import Error, Reply, Request, Status, Usage
+from comity.core.envelope import Background, Error, ExpectedOutput, Reply, Request, Status, Usage
 from comity.core.journal import (
     PAUSED_AT,
     Accepted,
@@ -199,7 +199,11 @@ def test_a_request_whose_inputs_were_changed_on_the_way_keeps_the_fingerprint_it
     assert fingerprint(request(fingerprint=0)) == 0
 
 
-def test_another_target_capability_or_input_has_another_fingerprint():
+def test_what_an_agent_passes_on_may_have_grown_when_it_asks_the_same_again():
+    assert fingerprint(request(context=Background(facts=("a",)))) == fingerprint(request(context=Background(facts=("a", "b"))))
+
+
+def test_whatever_else_is_asked_has_another_fingerprint():
     prints = {
         fingerprint(request(**other))
         for other in (
@@ -209,6 +213,14 @@ def test_another_target_capability_or_input_has_another_fingerprint():
             {"body": Raw(b'{"n":2}')},
             {"target": "A", "capability": "NL"},
             {"target": "AN", "capability": "L"},
+            {"message": "pay"},
+            {"message": "do not pay"},
+            {"objective": "pay"},
+            {"parent_id": None, "context": Background(facts=("a",))},
+            {"parent_id": None, "context": Background(facts=("b",))},
+            {"expected_output": ExpectedOutput(type="report")},
+            {"history": "full"},
+            {"history": 3},
         )
     }
-    assert len(prints) == 6
+    assert len(prints) == 14

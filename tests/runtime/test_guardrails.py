@@ -43,6 +43,15 @@ async def test_a_guardrail_may_rewrite_a_message_before_the_callee_sees_it(make_
     assert reply.data["data"] == {"heard": "be polite"}
 
 
+async def test_a_message_that_was_rewritten_or_hidden_is_the_same_request_when_it_comes_again(make_node):
+    rewriter = Guardrail(name="r", inbound=lambda request: Rewrite("write to ann@example.com"))
+    async with make_node(team(), guardrails=[rewriter]) as node:
+        asked = {"target": "LEAF", "capability": "GO", "user_id": "ann", "request_id": "r"}
+        first, again, other = [await node.call(message=text, **asked) for text in ("a@example.com", "a@example.com", "b")]
+    assert first.data == again.data == {"heard": "write to ann@example.com"}
+    assert other.error.code == "IDENTITY_REQUEST_ID_REUSED"
+
+
 @pytest.mark.parametrize("verdict", [Stop("no politics"), Fail("no politics")])
 async def test_a_stopped_request_reaches_nobody_and_is_audited(make_node, verdict):
     ran: list[str] = []

@@ -42,8 +42,15 @@ async def test_a_request_id_of_another_request_or_user_is_refused_and_shows_noth
         first = asyncio.ensure_future(node.call("A", "GO", {"n": 1}, user_id="u", request_id="x"))
         await asyncio.sleep(0)
         for _ in range(2):  # while it runs, and after
-            for other in ({"inputs": {"n": 2}, "user_id": "u"}, {"inputs": {"n": 1}, "user_id": "someone else"}):
-                reply = await node.call("A", "GO", request_id="x", **other)
+            for other in (
+                {"inputs": {"n": 2}},
+                {"user_id": "someone else"},
+                {"message": "instead of it"},
+                {"objective": "another"},
+                {"context": Background(facts=("it is late",))},
+                {"history": "none"},
+            ):
+                reply = await node.call("A", "GO", request_id="x", **{"inputs": {"n": 1}, "user_id": "u"} | other)
                 assert (reply.status, reply.error.code, reply.data) == (Status.REFUSED, "IDENTITY_REQUEST_ID_REUSED", None)
             await first
 

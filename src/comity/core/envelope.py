@@ -197,7 +197,7 @@ class Request(
     span_id: str = ""
     parent_span_id: str = ""
     history: str | int = "none"  # how much of the conversation the callee may see: none, summary, full, or so many turns
-    fingerprint: int | None = None  # of the inputs as they came, once something in them has been hidden
+    fingerprint: int | None = None  # of what was asked as it came, once something in it has been hidden or rewritten
     metadata: dict[str, Any] = {}
 
     @property

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from comity.core.envelope import Error, Reply, Request, Status
 from comity.core.failure import ENDINGS, told
+from comity.core.journal import fingerprint
 
 
 class Allow(Struct, frozen=True):
@@ -59,6 +60,7 @@ class Guardrail(Struct, frozen=True, kw_only=True):
 
 def admit(request: Request, guardrails: Sequence[Guardrail]) -> Request | Error:
     """Return the request as the callee may see it, or why it may not."""
+    asked = request
     for guardrail in guardrails:
         if guardrail.inbound is None:
             continue
@@ -79,7 +81,8 @@ def admit(request: Request, guardrails: Sequence[Guardrail]) -> Request | Error:
                 return _stopped(guardrail, reason)
             case _:
                 return _stopped(guardrail, _no_verdict(verdict))
-    return request
+    # Asked again it is still the same, whatever was made of it.
+    return request if request is asked else replace(request, fingerprint=fingerprint(asked))
 
 
 def release(request: Request, reply: Reply, guardrails: Sequence[Guardrail]) -> Reply:
