@@ -48,7 +48,6 @@ class Status(StrEnum):
 
 # Bare names for the path of a call: before Python 3.12, looking a member up in its class costs ten times as much.
 SUCCESS, PARTIAL, NEEDS_INPUT, *_ = Status
-_NUMBERS: Final = (float, int)
 
 
 class Priority(StrEnum):
@@ -244,7 +243,8 @@ class Reply(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
         status = self.status
         if status is SUCCESS or status is PARTIAL:
             confidence = self.confidence
-            if type(confidence) not in _NUMBERS or not 0.0 <= confidence <= 1.0:  # type: ignore[operator]
+            # A whole number is one too, and seldom; what is no number at all cannot be compared.
+            if (type(confidence) is not float and type(confidence) is not int) or not 0.0 <= confidence <= 1.0:
                 raise ValueError(f"a {status} reply carries a confidence from 0 to 1, not {confidence!r}")
             if status is PARTIAL and not self.warnings:
                 raise ValueError("a partial reply carries at least one warning that says what is missing")

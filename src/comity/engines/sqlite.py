@@ -77,11 +77,25 @@ class SqliteJournal:
     @property
     def has_company(self) -> bool:
         """Whether another node has this store open."""
-        return self._company.is_there()
+        try:
+            return self._company.is_there()
+        except OSError as error:
+            raise self._lost(error) from error
 
     def visits(self) -> int:
         """Return a number that grows once another node may have written since."""
-        return self._company.visits()
+        try:
+            return self._company.visits()
+        except OSError as error:
+            raise self._lost(error) from error
+
+    def _lost(self, error: OSError) -> UnavailableError:
+        """Accept nothing more: the folder of the store is gone, or not to be seen any more, and the store with it."""
+        if self.failure is None:
+            message = f"the store {self.path} is gone: {error}; restart the node once the cause is gone"
+            self.failure = UnavailableError(message, code="STORE_UNAVAILABLE", retryable=False)
+            log.error("nothing more is accepted: %s", self.failure)
+        return self.failure
 
     # --- opening and closing ---
 

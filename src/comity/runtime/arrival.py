@@ -8,6 +8,7 @@ from msgspec import Raw, Struct, json
 
 from comity.core.agent import Agent, Capability
 from comity.core.envelope import VERSION, Background, Priority, Request, context_problems, encode, is_id
+from comity.core.given import rejected
 from comity.core.limits import (
     ID_CHARS_MAX,
     INPUTS_BYTES_MAX,
@@ -18,6 +19,7 @@ from comity.core.limits import (
 )
 from comity.core.payload import PayloadError, Problem, pack, text_problem
 from comity.core.registry import Registry
+from comity.core.tool import EVERYTHING
 from comity.ports import Ids
 
 _decode_background = json.Decoder(Background).decode
@@ -28,6 +30,8 @@ IDENTITIES_KEPT_MAX: Final = 10_000
 # What doors are given by default. Compared by identity: an equal one that is another object only takes the longer way.
 _NO_TEXT, _NORMAL_WORD, _ALL, _NONE = "", "normal", "full", "none"
 _NO_PROBLEMS: Final[tuple[tuple[Problem, ...], str]] = ((), "")
+_NAME_RULE: Final = f"must be printable text that is not empty, of at most {ID_CHARS_MAX} characters"
+_LISTS: Final = (list, tuple, set, frozenset)
 _PRIORITIES: Final = {str(priority): priority for priority in Priority}
 
 
@@ -44,6 +48,7 @@ class Draft(Struct, frozen=True, gc=False):
     context: Background | None
     limits: Limits | None
     history: Any
+    tools: Any = None  # that it may use; all if it says nothing
 
 
 class Identity(Struct, frozen=True, gc=False):
@@ -64,6 +69,7 @@ class Arrival(Struct, frozen=True, gc=False):
     capability: Capability | None
     problems: tuple[Problem, ...]
     code: str  # of the problems
+    rights: frozenset[str] = EVERYTHING  # to tools
 
 
 class Reader:
@@ -137,21 +143,20 @@ class Reader:
         if draft.priority is not None:
             priority = _NORMAL if is_plain else _priority(draft.priority, priority)
         session_id = request_id if identity.session_id is None else identity.session_id
-        parent_session_id = identity.parent_session_id
-        if parent_session_id is not None and not isinstance(parent_session_id, str):
-            parent_session_id = None
         # By position: naming two dozen fields costs as much as all the rules together.
         request = Request(
             request_id, target, called, identity.user_id, limits, deadline_at, now_ms, VERSION, source, chain, body, objective,
             message, priority, root_id, parent_id, correlation_id, identity.tenant_id, session_id,
-            parent_session_id, context, None, trace_id, span_id, parent_span_id, history,
+            identity.parent_session_id, context, None, trace_id, span_id, parent_span_id, history,
         )  # fmt: skip
-        return Arrival(request, raw, agent, capability, problems, code)
+        if draft.tools is None or problems:
+            return Arrival(request, raw, agent, capability, problems, code)
+        return Arrival(request, raw, agent, capability, problems, code, frozenset(draft.tools))
 
     def _identity_problems(self, identity: Identity) -> tuple[Problem, ...]:
         key = (identity.user_id, identity.tenant_id, identity.session_id)
         try:
-            if key in self._sound:
+            if key in self._sound and identity.parent_session_id is None:
                 return ()
         except TypeError:  # some of it is no text, and cannot be looked up
             return identity_problems(identity)
@@ -174,6 +179,7 @@ def _is_plain(draft: Draft) -> bool:
         and draft.limits is None
         and (draft.priority is _NORMAL_WORD or draft.priority is None)
         and (draft.history is _ALL or draft.history is _NONE)
+        and draft.tools is None
     )
 
 
@@ -211,6 +217,8 @@ def draft_problems(draft: Draft) -> tuple[tuple[Problem, ...], str]:
         problems.append(Problem("history", "must be none, summary, full or a number of turns"))
     if draft.limits is not None and type(draft.limits) is not Limits:
         problems.append(Problem("limits", "must be a Limits"))
+    if draft.tools is not None and not (isinstance(draft.tools, _LISTS) and all(map(is_id, draft.tools))):
+        problems.append(Problem("tools", "must be a list of names of tools"))
     code = "INPUT_VALIDATION_FAILED"
     for name, value, most in (
         ("objective", draft.objective, OBJECTIVE_CHARS_MAX),
@@ -225,16 +233,27 @@ def draft_problems(draft: Draft) -> tuple[tuple[Problem, ...], str]:
 def identity_problems(identity: Identity) -> tuple[Problem, ...]:
     """Return what is wrong with who asks."""
     return tuple(
-        Problem(name, "must be printable text that is not empty")
-        for name in ("user_id", "tenant_id", "session_id")
-        if not (is_id(getattr(identity, name)) or (name == "session_id" and identity.session_id is None))
+        Problem(name, _NAME_RULE)
+        for name, value, may_miss in (
+            ("user_id", identity.user_id, False),
+            ("tenant_id", identity.tenant_id, False),
+            ("session_id", identity.session_id, True),
+            ("parent_session_id", identity.parent_session_id, True),
+        )
+        if not (is_id(value) or (may_miss and value is None))
     )
+
+
+def check_names(**names: Any) -> None:
+    """Raise `CallerError` for what a program took for the name of something and cannot be one."""
+    if problems := tuple(Problem(field, _NAME_RULE) for field, name in names.items() if not is_id(name)):
+        raise rejected(PayloadError("IDENTITY_INVALID", problems))
 
 
 def named(identity: Identity) -> Identity:
     """Return who asks as it may be recorded, whatever it is."""
     session_id = None if identity.session_id is None else recordable(identity.session_id)  # none named is none named
-    return Identity(recordable(identity.user_id), recordable(identity.tenant_id), session_id, identity.parent_session_id)
+    return Identity(recordable(identity.user_id), recordable(identity.tenant_id), session_id)
 
 
 def recordable(value: Any) -> str:

@@ -23,7 +23,7 @@ from comity.core.registry import Registry
 from comity.core.request_id import chosen_id_problem
 from comity.core.session import Session
 from comity.core.telemetry import ExportStats, Settings, settings_from
-from comity.core.tool import EVERYTHING, Tool
+from comity.core.tool import Tool
 from comity.core.transparency import leaks
 from comity.core.version import VERSION
 from comity.engines.cipher import derived
@@ -32,7 +32,7 @@ from comity.engines.sqlite import SqliteJournal
 from comity.engines.system import SystemClock, SystemIds
 from comity.errors import UnavailableError
 from comity.ports import Clock, GuidanceSource, Ids, Journal, Leases, Transport
-from comity.runtime.arrival import Draft, Identity
+from comity.runtime.arrival import Draft, Identity, check_names
 from comity.runtime.audit import Audit
 from comity.runtime.call import Call
 from comity.runtime.events import EventLog
@@ -41,7 +41,7 @@ from comity.runtime.path import CallPath
 from comity.runtime.privacy import Privacy
 from comity.runtime.recorder import Recorder
 from comity.runtime.repetition import take_up
-from comity.runtime.sessions import Sessions, in_clear
+from comity.runtime.sessions import Live, Sessions, in_clear
 from comity.runtime.tools import Approval, Toolbox, checked_tools
 from comity.runtime.vault_key import TRIED_MAX, store_key, vault_cipher
 from comity.runtime.watchdog import Lag, Watchdog
@@ -251,13 +251,12 @@ class Node:
         `traceparent` and `tracestate` are the W3C headers the call came with, a list where there were several; what cannot be
         read begins a new trace.
         """
-        draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits, history)
+        draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits, history, tools)
         # Not awaited here: a coroutine more would be a percent of a call.
         return (self._path or self._running()).call_root(
             draft,
             Identity(user_id, tenant_id, session_id, parent_session_id),
             request_id,
-            EVERYTHING if tools is None else frozenset(tools),
             None if traceparent is None else trace_context.read(traceparent, tracestate),
         )
 
@@ -286,14 +285,14 @@ class Node:
         """Begin a call for a user and return a handle to watch, cancel or await it."""
         path = self._running()
         log = EventLog()
-        draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits, history)
+        draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits, history, tools)
         identity = Identity(user_id, tenant_id, session_id, parent_session_id)
         remote = None if traceparent is None else trace_context.read(traceparent, tracestate)
         if path.cluster is not None and (request_id is None or not chosen_id_problem(request_id)):
-            errand = path.cluster.errand(draft, identity, request_id, _rights(tools), remote, log)
+            errand = path.cluster.errand(draft, identity, request_id, remote, log)
             path.cluster.start(errand)
             return CallHandle(path, errand, log, errand.arrival.request.request_id)
-        opened = path.open_root(draft, identity, request_id, rights=_rights(tools), log=log, remote=remote)
+        opened = path.open_root(draft, identity, request_id, remote, log)
         if isinstance(opened, Call):
             opened.is_detached = True
             if opened.log is None:  # joined a call that nobody watched until now
@@ -350,6 +349,7 @@ class Node:
         APPROVAL_ANSWERED if the other answer was given before. The reply to the same answer again has a warning that says so.
         """
         path = self._running()
+        check_names(approval_id=approval_id)
         approval = path.toolbox.approval(approval_id)
         if approval is None:
             return None
@@ -364,19 +364,19 @@ class Node:
 
     def session(self, session_id: str, *, tenant_id: str = "default") -> Session | None:
         """Return a session as it is now."""
-        live = self._running().sessions.find(tenant_id, session_id)
+        live = self._live_session(tenant_id, session_id)
         return None if live is None else live.current
 
     def resume_session(self, session_id: str, *, tenant_id: str = "default") -> bool:
         """Wake a session that has expired; return whether there is one."""
-        live = self._running().sessions.find(tenant_id, session_id)
+        live = self._live_session(tenant_id, session_id)
         if live is not None:
             self._running().sessions.resume(live)
         return live is not None
 
     def export_session(self, session_id: str, *, tenant_id: str = "default") -> dict[str, Any] | None:
         """Return what a session knows, with personal data in clear; the inputs and replies of its calls are not in it."""
-        live = self._running().sessions.find(tenant_id, session_id)
+        live = self._live_session(tenant_id, session_id)
         return None if live is None else in_clear(msgspec.to_builtins(live.current), live.vault)
 
     async def erase_session(self, session_id: str, *, tenant_id: str = "default") -> int:
@@ -387,6 +387,7 @@ class Node:
         from comity.runtime.erasure import erase_session  # noqa: PLC0415  few processes erase anything
 
         path = self._running()
+        check_names(tenant_id=tenant_id, session_id=session_id)
         assert self._journal is not None
         return await erase_session(path, self._journal, tenant_id, session_id)
 
@@ -452,6 +453,10 @@ class Node:
         settings = self._telemetry or settings_from(os.environ, version=VERSION)
         return Recorder(settings, self._clock, self._ids, asyncio.get_running_loop(), self._store)
 
+    def _live_session(self, tenant_id: str, session_id: str) -> Live | None:
+        check_names(tenant_id=tenant_id, session_id=session_id)
+        return self._running().sessions.find(tenant_id, session_id)
+
     def _running(self) -> CallPath:
         if self._path is None:
             raise _not_running()
@@ -493,7 +498,3 @@ async def _live(given: str | Path | Guidance | GuidanceSource) -> LiveGuidance:
 
 def _not_running() -> UnavailableError:
     return UnavailableError("the node is not running; use `async with Node(...)`", code="NODE_CLOSED")
-
-
-def _rights(tools: Collection[str] | None) -> frozenset[str]:
-    return EVERYTHING if tools is None else frozenset(tools)

@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from comity.core import admission, guardrail
-from comity.core.agent import Agent
-from comity.core.breaker import Breaker
 from comity.core.call import CANCEL, FINISH, QUEUED, RUNNING
 from comity.core.envelope import Error, Reply, Request, Status, Usage
 from comity.core.fencing import Terms
@@ -51,6 +49,7 @@ from comity.runtime.snapshot import snapshot
 from comity.runtime.steps import Steps
 from comity.runtime.tasks import after_a_turn, all_ended
 from comity.runtime.tools import Paused, Toolbox
+from comity.runtime.unread import unread
 from comity.runtime.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -119,7 +118,6 @@ class CallPath:
         draft: Draft,
         identity: Identity,
         request_id: str | None,
-        rights: frozenset[str] = EVERYTHING,
         remote: TraceContext | None = None,
         log: events.EventLog | None = None,
     ) -> Call | Reply:
@@ -129,7 +127,10 @@ class CallPath:
         if request_id is None and remote is None:
             new_id, trace_id = self.ids.new_request(now_ms)
             arrival = self._reader.read(draft, identity, None, new_id, now_ms, trace_id)
-            return self.enter(arrival, None, now_ns, log, None, rights)
+            try:
+                return self.enter(arrival, None, now_ns, log, None, arrival.rights)
+            except UnavailableError as error:
+                return unread(self, arrival.request, error)
         if request_id is None:
             request_id = self.ids.new_request(now_ms)[0]
         if problem := chosen_id_problem(request_id):
@@ -137,7 +138,11 @@ class CallPath:
             request = self._reader.read(draft, identity, None, told, now_ms).request
             return self.refuse(request, admission.Refused("IDENTITY_INVALID", f"request_id {told} {problem}"), log)
         arrival = self.arrive(draft, identity, request_id, now_ms, remote)
-        return self.seen(arrival.request) or self.enter(arrival, None, now_ns, log, None, rights, remote=remote, is_named=True)
+        try:
+            known = self.seen(arrival.request)
+            return known or self.enter(arrival, None, now_ns, log, None, arrival.rights, remote=remote, is_named=True)
+        except UnavailableError as error:
+            return unread(self, arrival.request, error)
 
     def arrive(self, draft: Draft, identity: Identity, request_id: str, now_ms: int, remote: TraceContext | None) -> Arrival:
         """Return what a user asks as a request; `remote` is the trace it belongs to, which began in another process."""
@@ -152,13 +157,12 @@ class CallPath:
         draft: Draft,
         identity: Identity,
         request_id: str | None,
-        rights: frozenset[str] = EVERYTHING,
         remote: TraceContext | None = None,
     ) -> Reply:
         """Call for a user and return the reply."""
         if self.cluster is not None and (request_id is None or not chosen_id_problem(request_id)):
-            return await self.cluster.run(self.cluster.errand(draft, identity, request_id, rights, remote))
-        opened = self.open_root(draft, identity, request_id, rights, remote)
+            return await self.cluster.run(self.cluster.errand(draft, identity, request_id, remote))
+        opened = self.open_root(draft, identity, request_id, remote)
         if isinstance(opened, Call):
             return await self.reply_of(opened)
         await self.recorded()
@@ -183,7 +187,12 @@ class CallPath:
             return await after_a_turn(await self.cluster.ask(arrival, parent), pause_ms)
         # Only a call that an earlier life began can have made this one before.
         is_new = parent.top.leftovers is None
-        opened = self.enter(arrival, parent, now_ns, None) if is_new else again(self, self._journal, parent, arrival, now_ns)
+        try:
+            opened = (
+                self.enter(arrival, parent, now_ns, None) if is_new else again(self, self._journal, parent, arrival, now_ns)
+            )
+        except UnavailableError as error:
+            opened = unread(self, arrival.request, error)
         return await (after_a_turn(opened, pause_ms) if isinstance(opened, Reply) else self.reply_of(opened))
 
     def count(self, parent: Call, usage: Usage) -> None:
@@ -266,7 +275,7 @@ class CallPath:
         account = Account(limits) if parent is None else parent.account.narrowed(limits)
         breaker, wait_ms, has_fallback = None, None, False
         if self.settlement.breakers and agent is not None and (way is None or way.fence is not None):
-            breaker, wait_ms, has_fallback = self._gate(agent, request.capability, now_ms)
+            breaker, wait_ms, has_fallback = self.settlement.gate(agent, request.capability, now_ms)
         world = snapshot(self.registry, arrival, parent, live, checked, seat, account, wait_ms, now_ms, way)
         if self.guidance is not None and capability is not None and capability.touching is not None and not checked.problems:
             world = replace(world, findings=self.guidance.findings(capability.touching, unpack(arrival.body)))
@@ -283,8 +292,11 @@ class CallPath:
         if way is not None:
             call.way = way
         note = ""
-        if self._guardrails and (stopped := self._pass_guardrails(call)) is not None:
-            return self.refuse(request, admission.Refused(stopped.code, stopped.message), watcher)
+        if self._guardrails:
+            passed = guardrail.admit(call.request, self._guardrails)
+            if isinstance(passed, Error):
+                return self.refuse(request, admission.Refused(passed.code, passed.message), watcher)
+            call.request = passed
         if self._privacy is not None and self._privacy.concerns(request, arrival.body, capability.clear):
             outcome = conceal(self, call, arrival.body, self._privacy)
             if isinstance(outcome, admission.Refused):
@@ -301,14 +313,6 @@ class CallPath:
             call.probe = breaker.enter(now_ms)
         self._accept(call, now_ms, leftovers, note, is_named)
         return call
-
-    def _gate(self, agent: Agent, code: str, now_ms: int) -> tuple[Breaker | None, int | None, bool]:
-        """Return a capability's breaker if it ever failed, how long no call may pass, and whether a fallback stands in."""
-        breaker = self.settlement.breakers.get((agent.id, code))
-        wait_ms = None if breaker is None else breaker.retry_after_ms(now_ms)
-        if wait_ms is not None and code in agent.capabilities and len(agent.capabilities[code].implementations) > 1:
-            return breaker, None, True
-        return breaker, wait_ms, False
 
     def live_of(self, call: Call) -> Live:
         """Return the session of a call, made now if it has none."""
@@ -328,13 +332,6 @@ class CallPath:
         """Return the vault of a call's session, if anything was hidden in it."""
         live = call.top.live
         return None if live is None else live.vault
-
-    def _pass_guardrails(self, call: Call) -> Error | None:
-        passed = guardrail.admit(call.request, self._guardrails)
-        if isinstance(passed, Error):
-            return passed
-        call.request = passed
-        return None
 
     def refuse(self, request: Request, refusal: admission.Refused, log: events.EventLog | None = None) -> Reply:
         """Refuse a request: one audit row, one reply that says what to do instead, and nothing else."""
@@ -387,12 +384,12 @@ class CallPath:
     def place(self, call: Call, now_ms: int) -> None:
         """Give an accepted call its place."""
         request, parent = call.request, call.parent
+        self.settlement.deadlines.add(call)
+        call.state = QUEUED
         if call.live is not None and parent is None:
             self.sessions.use(call.live, request, now_ms)
             if request.message and request.parent_id is None and (call.way is None or call.way.fence is not None):
                 self.session_of(call).hear(request.message, is_again=call.leftovers is not None)
-        self.settlement.deadlines.add(call)
-        call.state = QUEUED
         if call.log is not None:
             call.log.add(events.Kind.QUEUED, now_ms, request)
         if call.way is not None and call.way.fence is None:

@@ -159,7 +159,10 @@ def _accepted(path: CallPath, call: Call, error: Exception | None) -> None:
         call.state = SETTLED
         path.settlement.deliver(call, None)
         return
-    path.place(call, path.now_ms())
+    try:
+        path.place(call, path.now_ms())
+    except UnavailableError as unread:
+        error = error or unread
     if error is not None:
         withdrawn = Reply(status=Status.ERROR, error=path.settlement.unrecorded(error))
     if withdrawn is not None:

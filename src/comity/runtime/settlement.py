@@ -7,6 +7,7 @@ durable.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from comity.core import guardrail
+from comity.core.agent import Agent
 from comity.core.breaker import Breaker
 from comity.core.call import ADMITTED, CANCEL, EXPIRE, FINISH, PAUSED, QUEUED, RUNNING, SETTLED, Event, advance
 from comity.core.envelope import Error, Reply, Request, Status
@@ -26,18 +28,20 @@ from comity.core.payload import PayloadError
 from comity.core.session import Say
 from comity.core.telemetry import CallEnd
 from comity.errors import Breaker as Effect
-from comity.errors import ComityError, breaker_effect
+from comity.errors import ComityError, UnavailableError, breaker_effect
 from comity.ports import Clock, Journal
 from comity.runtime import events
 from comity.runtime.call import Call
 from comity.runtime.deadlines import Deadlines
 from comity.runtime.execution import complete
 from comity.runtime.privacy import reveal
-from comity.runtime.sessions import Sessions
+from comity.runtime.sessions import Live, Sessions
 
 if TYPE_CHECKING:
     from comity.runtime.cluster.cluster import Cluster
     from comity.runtime.tools import Approval
+
+log = logging.getLogger("comity")
 
 # So long after its deadline a call takes an answer that was stored in time. A process that stood still longer is too late.
 ANSWER_MS_MAX: Final = 500
@@ -158,7 +162,7 @@ class Settlement:
         if self.breakers or reply.error is not None or call.primary_code:
             self._tell_breaker(call, reply, now_ms)
         if call.live is not None and (reply.message or call.live.vault is not None):
-            records.extend(self._session_records(call, reply))
+            records.extend(self._session_records(call, call.live, reply))
         records.append(Settled(call.request, reply, now_ms))
         root = call if call.root is None else call.root
         if root.leftovers:
@@ -170,12 +174,15 @@ class Settlement:
         if call.log is not None and parent is not None:
             call.log.add(events.Kind.SETTLED, now_ms, call.request, _outline(reply))
 
-    def _session_records(self, call: Call, reply: Reply) -> tuple[Record, ...]:
+    def _session_records(self, call: Call, live: Live, reply: Reply) -> tuple[Record, ...]:
         """Return what the end of a call adds to its session: what was hidden, and what the user is told."""
-        assert call.live is not None
-        if call.request.parent_id is None and reply.message and reply.ok and self._sessions.is_there(call.live):
-            self._sessions.change(call.live, Say(call.request.target, reply.message), based_on=call.live.session.version)
-        return self._sessions.saved_vault(call.live)
+        if call.request.parent_id is None and reply.message and reply.ok:
+            try:
+                if self._sessions.is_there(live):
+                    self._sessions.change(live, Say(call.request.target, reply.message), based_on=live.session.version)
+            except UnavailableError as error:  # the call ends all the same
+                log.warning("what %s was told is not in its session: %s", call.request.request_id, error)
+        return self._sessions.saved_vault(live)
 
     def pause(self, root: Call, approval: Approval, then: Callable[[], None]) -> None:
         """Put a whole tree aside until a person has answered: it stays open in the store and leaves memory, `then` comes."""
@@ -264,6 +271,14 @@ class Settlement:
             return Reply(status=Status.ERROR, error=failure, message=failure.message)
         return reply
 
+    def gate(self, agent: Agent, code: str, now_ms: int) -> tuple[Breaker | None, int | None, bool]:
+        """Return a capability's breaker if it ever failed, how long no call may pass, and whether a fallback stands in."""
+        breaker = self.breakers.get((agent.id, code))
+        wait_ms = None if breaker is None else breaker.retry_after_ms(now_ms)
+        if wait_ms is not None and code in agent.capabilities and len(agent.capabilities[code].implementations) > 1:
+            return breaker, None, True
+        return breaker, wait_ms, False
+
     def _tell_breaker(self, call: Call, reply: Reply, now_ms: int) -> None:
         if call.skips_primary:
             return
@@ -294,7 +309,11 @@ class Settlement:
             and call.reply is not None
             and (call.way is None or not call.way.is_served)
         ):
-            call.reply = self.shown(call.reply, call.request)
+            try:
+                call.reply = self.shown(call.reply, call.request)
+            except UnavailableError as unread:  # it has ended, and who asks again is told how
+                failure = self.unrecorded(unread)
+                call.reply = Reply(status=Status.ERROR, error=failure, request_id=call.request.request_id)
         call.is_delivered = True
         self.calls.pop(call.request.request_id, None)
         _wake(call)

@@ -120,7 +120,6 @@ class Cluster:
         draft: Draft,
         identity: Identity,
         request_id: str | None,
-        rights: frozenset[str],
         remote: TraceContext | None,
         log: EventLog | None = None,
     ) -> Errand:
@@ -128,7 +127,8 @@ class Cluster:
         now_ms = self._clock.now_ns() // 1_000_000
         if request_id is None:
             request_id = self.ids.new_request(now_ms)[0]
-        return Errand(self.path.arrive(draft, identity, request_id, now_ms, remote), None, rights, remote, log)
+        arrival = self.path.arrive(draft, identity, request_id, now_ms, remote)
+        return Errand(arrival, None, arrival.rights, remote, log)
 
     def start(self, errand: Errand) -> None:
         """Run an errand in the background."""

@@ -1,0 +1,25 @@
+"""A store that cannot be read on behalf of a call: its caller gets an answer, and what was begun of it ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from comity.core.admission import Refused
+from comity.core.call import CANCEL, QUEUED
+from comity.core.envelope import Reply, Request, Status
+
+if TYPE_CHECKING:
+    from comity.errors import UnavailableError
+    from comity.runtime.call import Call
+    from comity.runtime.path import CallPath
+
+
+def unread(path: CallPath, request: Request, error: UnavailableError) -> Call | Reply:
+    """Answer a call that could not be opened: with a refusal, or with its end if it was accepted already."""
+    failed = path.settlement.unrecorded(error)
+    call = path.calls.get(request.request_id)
+    if call is None:
+        return path.refuse(request, Refused(failed.code, failed.message, retryable=failed.retryable))
+    call.state = QUEUED  # so far it has got, and from there it can end
+    path.settlement.settle(call, CANCEL, Reply(status=Status.ERROR, error=failed, message=failed.message))
+    return call
