@@ -6,6 +6,7 @@ import dataclasses
 import enum
 import json
 import math
+import string
 import uuid
 from collections import OrderedDict, deque
 from collections.abc import Iterator
@@ -502,3 +503,30 @@ def test_a_key_that_stands_twice_in_one_object_is_refused_by_its_path(raw, paths
 def test_looking_for_keys_in_what_is_nested_too_deep_is_a_typed_error_too():
     with pytest.raises(PayloadError, match="nested too deep"):
         check_keys("[" * 100_000 + "]" * 100_000, path="")
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ({1: 1, "1": 2}, "x.1"),
+        ({"a": [{"b": {2.5: 1, "2.5": 2}}]}, "x.a[0].b.2.5"),
+        ([{b"x": 1, "eA==": 2}], "x[0].eA=="),
+        ({"a": {}, 1: 1, "1": 2}, "x.1"),
+        ({Colour.RED: 1, "red": 2}, "x.red"),
+    ],
+)
+def test_two_keys_that_become_one_are_refused_by_their_path(value, path):
+    with pytest.raises(PayloadError) as caught:
+        pack(value, "x", BYTES_MAX)
+    assert caught.value.problems == (Problem(path, "stands twice"),)
+
+
+@given(st.dictionaries(st.integers() | st.text(string.digits, max_size=2), st.integers(), max_size=6))
+def test_keys_that_are_numbers_become_text_and_none_is_lost(value):
+    is_lossless = len({str(key) for key in value}) == len(value)
+    for nested in (value, {"a": value}, [value]):
+        if is_lossless:
+            assert unpack(pack({"in": nested}, "x", BYTES_MAX))["in"] == json.loads(json.dumps(nested))
+        else:
+            with pytest.raises(PayloadError, match="stands twice"):
+                pack(nested, "x", BYTES_MAX)

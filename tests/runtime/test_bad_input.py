@@ -246,3 +246,28 @@ def test_personal_data_in_an_objective_or_user_id_never_enters_the_audit(make_no
     assert "Ann" not in told
     assert "example.com" not in told
     assert "4111 1111" not in told  # with its space: a hash may hold the digits
+
+
+@pytest.mark.parametrize("lost", [{1: 1, "1": 2}, {"a": {1: 1, "1": 2}}, [{1: 1, "1": 2}]])
+async def test_keys_that_become_one_lose_nothing_silently_whoever_sends_them(make_node, lost):
+    agent = Agent("A")
+
+    @agent.capability("TAKE")
+    async def take(**named: Any) -> Any:
+        return len(named)
+
+    @agent.capability("GIVE")
+    async def give() -> Any:
+        return lost
+
+    @agent.capability("KEEP")
+    async def keep(ctx: Context) -> None:
+        ctx.state["kept"] = lost
+
+    async with make_node([agent]) as node:
+        sent = lost if isinstance(lost, dict) else {"x": lost}
+        taken = [await node.call("A", "TAKE", sent, user_id="u") for _ in range(2)]  # its signature is read with the first
+        given, kept = await node.call("A", "GIVE", user_id="u"), await node.call("A", "KEEP", user_id="u")
+    assert [reply.error.code for reply in taken] == ["INPUT_VALIDATION_FAILED"] * 2
+    assert [reply.error.code for reply in (given, kept)] == ["OUTPUT_VALIDATION_FAILED"] * 2
+    assert {reply.error.problems[0].message for reply in (*taken, given, kept)} == {"stands twice"}

@@ -14,7 +14,7 @@ from comity.core import breaker, touch
 from comity.core.declaration import DeclarationError as DeclarationError  # noqa: PLC0414  where its readers look for it
 from comity.core.limits import NAME_CHARS_MAX, TIMEOUT_MS_CEILING, Limits
 from comity.core.retry import Retry
-from comity.core.schema import Checker, JsonSchema, SchemaError, from_return, from_signature
+from comity.core.schema import Checker, JsonSchema, PythonType, SchemaError, from_return, from_signature
 from comity.core.tool import Tool
 from comity.core.touch import Touches, Touching
 
@@ -72,6 +72,7 @@ class Capability:
         "examples",
         "implementations",
         "input_checker",
+        "is_closed",
         "limits",
         "name",
         "output_checker",
@@ -124,6 +125,7 @@ class Capability:
         # Read with every call, where a property would cost as much as three rules; None until first needed, or undeclared.
         self.input_checker: Checker | None = None
         self.output_checker: Checker | None = None
+        self.is_closed = False  # whether it is known to take inputs of declared names only
 
     def add(self, implementation: Implementation) -> None:
         """Add a way to do it; the lowest priority number goes first, equal ones in order of declaration."""
@@ -161,6 +163,7 @@ class Capability:
             else from_return(self.implementations[0].function)
         )
         self.input_checker = JsonSchema(self._input_schema, path="inputs") if self._input_schema is not None else first
+        self.is_closed = self._input_schema is None and isinstance(first, PythonType) and first.is_closed
 
 
 class Agent:

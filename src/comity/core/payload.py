@@ -59,26 +59,39 @@ class PayloadError(ValueError):
         super().__init__("; ".join(f"{p.path}: {p.message}" for p in problems))
 
 
-def pack(value: Any, path: str, bytes_max: int) -> bytes:
-    """Return `value` as JSON, or raise `PayloadError` naming the path of what JSON or the limits do not allow."""
+def pack(value: Any, path: str, bytes_max: int, is_named: bool = False) -> bytes:
+    """Return `value` as JSON, or raise `PayloadError` naming the path of what JSON or the limits do not allow.
+
+    Keys that are numbers become text, and two that become the same are refused. With `is_named` the caller sees to that for
+    the outermost object, which costs less where it is read again anyway.
+    """
     try:
         raw = _encode(value)
     except (TypeError, RecursionError, ValueError) as error:
         problems = tuple(islice(_unencodable(value, path), PROBLEMS_MAX)) or (Problem(path, f"has no JSON form: {error}"),)
         raise PayloadError("INPUT_VALIDATION_FAILED", problems) from None
     size = len(raw)
+    # How many there are by how much shorter it is without them: `count` takes longer over its arguments than that.
+    objects = size - len(raw.replace(b"{", b""))
     if (
         size > _SMALL_BYTES
         or size > bytes_max
         or _BACKSLASH in raw
         or _DELETE in raw
-        # How many brackets open, by how much shorter it is without them: `count` takes longer over its arguments than that.
-        or 2 * size - len(raw.replace(b"{", b"")) - len(raw.replace(b"[", b"")) > NESTING_MAX
+        or objects + size - len(raw.replace(b"[", b"")) > NESTING_MAX
     ):
         check(raw, path=path, bytes_max=bytes_max)
     if raw.partition(b"null")[1]:  # `in` first takes the bytes for a number and makes an error of it; `find` is slower too
         _check_nulls(raw, value, path)
+    if objects > 1 or (objects and not is_named):
+        check_repeats(raw, path)
     return raw
+
+
+def check_repeats(raw: bytes, path: str) -> None:
+    """Raise `PayloadError` if two keys of an object have become one, such as a number and its digits as text."""
+    if len(_encode(unpack(raw))) < len(raw) and (problems := tuple(islice(repeated_keys(raw.decode(), path), PROBLEMS_MAX))):
+        raise PayloadError("INPUT_VALIDATION_FAILED", problems)
 
 
 def _check_nulls(raw: bytes, value: Any, path: str) -> None:

@@ -78,10 +78,11 @@ class JsonSchema:
 class PythonType:
     """A Python type, checked by pydantic in strict JSON mode: numbers are not text, dates are ISO text."""
 
-    def __init__(self, kind: Any, *, path: str) -> None:
+    def __init__(self, kind: Any, *, path: str, is_closed: bool = False) -> None:
         from pydantic import ConfigDict, PydanticUserError, TypeAdapter  # noqa: PLC0415  slow to import, needed on first use
 
         self._path = path
+        self.is_closed = is_closed  # whether it takes an object of declared names and no others
         try:
             try:
                 self._adapter: Any = TypeAdapter(kind, config=ConfigDict(allow_inf_nan=False))
@@ -132,7 +133,7 @@ def from_signature(function: Callable[..., Any], *, without: Collection[str] = (
     make_typed_dict: Any = TypedDict  # type checkers know the functional form with literal fields only
     inputs = make_typed_dict("Inputs", fields)
     inputs.__pydantic_config__ = {"extra": "allow" if takes_any else "forbid", "allow_inf_nan": False}
-    return PythonType(inputs, path="inputs"), wants_context
+    return PythonType(inputs, path="inputs", is_closed=not takes_any), wants_context
 
 
 def from_return(function: Callable[..., Any]) -> Checker | None:

@@ -117,7 +117,8 @@ class Reader:
         raw, body = _EMPTY, _EMPTY_BODY
         if draft.inputs and not problems:
             try:
-                raw = pack(draft.inputs, "inputs", INPUTS_BYTES_MAX)
+                # Where the names of inputs are declared, no number can be one of them.
+                raw = pack(draft.inputs, "inputs", INPUTS_BYTES_MAX, capability is not None and capability.is_closed)
                 body = Raw(raw)
             except PayloadError as error:
                 problems, code = error.problems, error.code

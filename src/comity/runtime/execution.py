@@ -14,7 +14,7 @@ from comity.core.agent import PROCESS, Implementation
 from comity.core.envelope import SUCCESS, Error, Reply, Status, Usage, copied
 from comity.core.failure import error_of, told
 from comity.core.limits import REPLY_BYTES_MAX
-from comity.core.payload import PayloadError, pack, unpack
+from comity.core.payload import PayloadError, check_repeats, pack, unpack
 from comity.errors import CallerError, ComityError, RefusedError, family
 from comity.ports import Clock, Ids
 from comity.runtime.tasks import PASSES, is_own
@@ -159,13 +159,23 @@ def _read_data(call: Call, value: Any, hide: Hide | None, is_result: bool) -> An
     if value is None and outputs is None:
         return None
     try:
-        raw = pack(value, "data", REPLY_BYTES_MAX)
+        raw = pack(value, "data", REPLY_BYTES_MAX, type(value) is dict)
     except PayloadError as error:
         code = "OUTPUT_TOO_LARGE" if error.code == "ENVELOPE_TOO_LARGE" else "OUTPUT_VALIDATION_FAILED"
         raise PayloadError(code, error.problems) from None
     if outputs is not None and (problems := outputs.check(raw).problems):
         raise PayloadError("OUTPUT_VALIDATION_FAILED", problems)
-    return unpack(raw if hide is None else hide.data(call, raw))
+    data = unpack(raw if hide is None else hide.data(call, raw))
+    if type(value) is dict and len(data) != len(value):  # two keys may have become one
+        _check_outermost(raw)
+    return data
+
+
+def _check_outermost(raw: bytes) -> None:
+    try:
+        check_repeats(raw, "data")
+    except PayloadError as error:
+        raise PayloadError("OUTPUT_VALIDATION_FAILED", error.problems) from None
 
 
 def _hidden(hide: Hide, call: Call, error: Error) -> Error:
