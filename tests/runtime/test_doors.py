@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from comity import Agent, Context
@@ -174,3 +176,22 @@ async def test_a_document_from_nobody_that_could_be_named_is_refused_and_recorde
         assert (answer["error_code"], next(iter(who)) in answer["error_message"]) == ("IDENTITY_INVALID", True)
         assert [row.kind for row in node.audit.rows()] == ["refused"]
         assert len(node.spans.find("{ }")) == 1
+
+
+async def test_a_token_is_for_the_one_call_it_was_made_in_also_if_its_id_is_chosen_again(make_node):
+    tokens: list[str] = []
+
+    async def hold(ctx: Context):
+        tokens.append(ctx.token)
+        await asyncio.sleep(5)
+
+    async with make_node(team(hold)) as node:
+        for user in ("ann", "bob"):
+            node.start_call("ORC", "WORK", user_id=user, request_id="job")
+            await asyncio.sleep(1)
+            if user == "ann":
+                await node.erase_session("job")  # after which nobody knows of its id any more
+        document = {**KDAP, "context": {"session_id": "job", "user_id": "ann"}}
+        assert await refused_code(node, document, dialect="kdap", token=tokens[0]) == "CALL_CANCELLED"
+        taken = await node.receive(KDAP | {"context": {}}, dialect="kdap", user_id="bob", token=tokens[1])
+    assert taken["result_json"]["user"] == "bob"

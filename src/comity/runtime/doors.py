@@ -59,7 +59,7 @@ async def receive(
         except RefusedError as error:
             return await _refuse(path, claimed, identity, Refused(error.code, error.message))
         parent = path.calls.get(claims.request_id)
-        if parent is None or parent.state is not State.RUNNING:
+        if parent is None or parent.state is not State.RUNNING or not _is_for(claims, parent.request):
             return await _refuse(path, claimed, identity, Refused("CALL_CANCELLED", f"the call {claims.request_id} has ended"))
         identity = Identity(claims.user_id, claims.tenant_id, claims.session_id)
     forged = _forged(claimed, parent, identity)
@@ -108,6 +108,12 @@ async def receive_document(
     reply = await receive(path, claimed, identity, token=token, key=key, now_ms=now_ms, remote=remote)
     # Whatever our own ids became on the way, the answer carries the id that was asked with.
     return spoken.encode_reply(replace(reply, request_id=claimed.request_id))
+
+
+def _is_for(claims: Claims, request: Request) -> bool:
+    """Return whether a token was made for this call: once a session is erased, its ids may be chosen again."""
+    mine = (request.user_id, request.tenant_id, request.session_id, request.target, request.chain)
+    return mine == (claims.user_id, claims.tenant_id, claims.session_id, claims.agent, claims.chain)
 
 
 def _forged(claimed: Request, parent: Call | None, identity: Identity) -> str:

@@ -213,7 +213,7 @@ class Sessions:
     def change(self, live: Live, change: Change, *, based_on: int) -> None:
         """Apply a change and save it; a conflict is the caller's to resolve."""
         if not self.is_there(live):
-            raise CallerError(f"session {live.session.id} was erased", code="SESSION_ERASED")
+            raise CallerError(f"session {live.session.id} was erased, or is another user's now", code="SESSION_ERASED")
         outcome = core.apply(live.session, change, based_on=based_on, now_ms=self._clock.now_ns() // 1_000_000)
         if isinstance(outcome, core.Conflict):
             message = f"{outcome.what} was written at version {outcome.current}; this change was based on {outcome.based_on}"
