@@ -41,10 +41,14 @@ def test_a_call_times_out_with_its_caller_only_if_its_own_time_is_up() -> None:
 TOKENS = {"A": 3}
 STANDINGS = {"open": True, "ended": False}
 BEGUN = {"r": 3, "r.1": 1}  # below each
+SESSIONS = {"s": b'{"id":"s","user_id":"ann"}'}
 
 
 def _breach(**terms: object) -> type | None:
-    found = breach(Terms(**terms), lambda address: TOKENS.get(address, 0), STANDINGS.get, lambda above: BEGUN[above.request_id])
+    newest = TOKENS.get
+    found = breach(
+        Terms(**terms), lambda one: newest(one, 0), STANDINGS.get, lambda above: BEGUN[above.request_id], SESSIONS.get
+    )
     return None if found is None else type(found)
 
 
@@ -56,6 +60,11 @@ def test_each_term_holds_for_the_standings_it_names_and_no_others() -> None:
             assert _breach(**{term: request_id}) is (None if request_id in allowed else CallChangedError)
     for request_ids, expected in ((("open",), None), (("open", "new"), CallChangedError), (("ended",), CallChangedError)):
         assert _breach(open=request_ids) is expected
+
+
+def test_a_session_can_be_named_first_by_its_own_user_only() -> None:
+    named = [("s", "ann"), ("s", "bob"), ("new", "bob")]
+    assert [_breach(session=one) for one in named] == [None, RefusedError, None]
 
 
 def test_a_new_call_needs_room_in_every_tree_it_stands_in_and_one_that_was_accepted_has_its_own() -> None:

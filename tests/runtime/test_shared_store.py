@@ -173,3 +173,27 @@ def test_a_session_that_a_visitor_erased_is_not_brought_back(tmp_path: Path) -> 
             return (await one.call("CLERK", "LEARN", {"key": "new"}, user_id="u", session_id="s")).unwrap()
 
     assert asyncio.run(main()) == {"new": 1}
+
+
+def test_of_two_users_who_name_a_new_session_in_two_processes_at_once_one_gets_it(tmp_path: Path) -> None:
+    agent = Agent("NOTES")
+
+    @agent.capability("LEARN")
+    async def learn(ctx: Context) -> list[str]:
+        ctx.session.learn(f"{ctx.request.user_id}'s", 1)
+        return list(ctx.session.facts)
+
+    async def main() -> None:
+        store = tmp_path / "work.db"
+        async with Node([agent], store=store) as one, Node([agent], store=store) as two:
+            for number in range(20):
+                named = {"session_id": f"s{number}"}
+                asked = [node.call("NOTES", "LEARN", user_id=user, **named) for node, user in ((one, "ann"), (two, "bob"))]
+                replies = await asyncio.gather(*asked)
+                assert sorted(reply.error.code if reply.error else "" for reply in replies) == ["", "IDENTITY_MISMATCH"]
+                owner = "ann" if replies[0].ok else "bob"
+                for node in (one, two):
+                    reply = await node.call("NOTES", "LEARN", user_id=owner, **named)
+                    assert reply.data == [f"{owner}'s"]
+
+    asyncio.run(main())

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, json
 
 from comity.core.envelope import Error, Reply, Request, Status
 from comity.core.journal import Accepted, Document, Record, Resumed, Saved, Settled, StoredCall
@@ -32,6 +32,15 @@ class Bound(Struct, frozen=True, array_like=True, gc=False):
     calls_max: int
 
 
+class _Owned(Struct, frozen=True):
+    """What a stored session says of whose it is."""
+
+    user_id: str
+
+
+_decode_owned = json.Decoder(_Owned).decode
+
+
 class Terms(Struct, frozen=True, kw_only=True, gc=False):
     """What must be so in the store for an append to take place; otherwise nothing of it does, and `then` is told why."""
 
@@ -40,6 +49,7 @@ class Terms(Struct, frozen=True, kw_only=True, gc=False):
     unsettled: str = ""  # a call that has not ended, if there is one
     open: tuple[str, ...] = ()  # calls that were accepted and have not ended
     ended: str = ""  # a call that was accepted and has ended
+    session: tuple[str, str] | None = None  # a session, by its key, that is nobody's or this user's
     within: tuple[Bound, ...] = ()  # trees that may make one call more, unless the `unsettled` one was accepted before
     ends: str = ""  # a call whose whole tree, on every node, ends with this append
 
@@ -54,11 +64,12 @@ def breach(
     token_of: Callable[[str], int],
     is_open: Callable[[str], bool | None],
     begun: Callable[[Bound], int],
+    session_of: Callable[[str], bytes | None],
 ) -> ComityError | None:
     """Return the first term that does not hold.
 
-    The others read the store: the newest token of an address, whether a call is open or None if nobody accepted it, and how
-    many calls were accepted below one.
+    The others read the store: the newest token of an address, whether a call is open or None if nobody accepted it, how many
+    calls were accepted below one, and a session as it is stored.
     """
     for fence in terms.fences:
         newest = token_of(fence.address)
@@ -74,6 +85,9 @@ def breach(
             return _changed(request_id, "is not open")
     if terms.ended and is_open(terms.ended) is not False:
         return _changed(terms.ended, "has not ended")
+    stored = None if terms.session is None else session_of(terms.session[0])
+    if terms.session is not None and stored is not None and _decode_owned(stored).user_id != terms.session[1]:
+        return RefusedError("the session belongs to another user, who named it at the same moment", code="IDENTITY_MISMATCH")
     for bound in terms.within if is_open(terms.unsettled) is None else ():
         if begun(bound) + 2 > bound.calls_max:  # itself, those below it, and one more
             what = f"the tree of {bound.request_id} has made the {bound.calls_max} calls it may, in this life or an earlier one"

@@ -68,7 +68,7 @@ class MemoryJournal:
     def append(self, records: Sequence[Record | Step], then: Then | None = None, terms: Terms | None = None) -> None:
         """Take the records at once."""
         if terms is not None:
-            refusal = breach(terms, self._token_of, self._is_open, self.begun)
+            refusal = breach(terms, self._token_of, self._is_open, self.begun, self._session_of)
             if refusal is not None:
                 if then is not None:
                     then(refusal)
@@ -166,6 +166,9 @@ class MemoryJournal:
 
     def _token_of(self, address: str) -> int:
         return self._documents.get((Document.FENCE, address), (0, b""))[0]
+
+    def _session_of(self, key: str) -> bytes | None:
+        return self._documents.get((Document.SESSION, key), (0, None))[1]
 
     def _is_open(self, request_id: str) -> bool | None:
         return False if request_id in self._settled else True if request_id in self._open else None

@@ -327,9 +327,15 @@ def _on_terms(
         written = (one for one in _below(connection, above) if one.request_id not in calls)
         return sum(counts_below(one, above) for one in (*written, *(stored(one, "") for one in here)))
 
+    def session_of(key: str) -> bytes | None:
+        query = "SELECT data FROM documents WHERE kind = 'session' AND key = ?"
+        found = connection.execute(query, (key,)).fetchone()
+        here = documents.get((Document.SESSION, key))
+        return bytes(found[0]) if found else None if here is None else here.data
+
     for record in records:
         if type(record) is Conditional:
-            refusal = breach(record.terms, token_of, is_open, begun)
+            refusal = breach(record.terms, token_of, is_open, begun, session_of)
             if refusal is None:
                 yield from taken(record.records, record.terms, is_open, list(below(record.terms.ends)))
             else:

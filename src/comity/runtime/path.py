@@ -43,7 +43,7 @@ from comity.runtime.execution import Execution, RunInProcess
 from comity.runtime.privacy import Answers, Privacy, conceal
 from comity.runtime.recorder import Recorder
 from comity.runtime.repetition import accept_once, again, count_begun, go_on, is_same, known, reused
-from comity.runtime.sessions import Live, Sessions, SessionView
+from comity.runtime.sessions import Live, Sessions, SessionView, is_new
 from comity.runtime.settlement import Settlement, end_leftovers, interrupted
 from comity.runtime.snapshot import snapshot
 from comity.runtime.steps import Steps
@@ -373,7 +373,8 @@ class CallPath:
             self.cluster.accept(call, now_ms, note)
         elif not was_accepted:
             record = Accepted(request, now_ms, self._journal.node_id, note)
-            if is_named and self._journal.has_company:  # which may be asked for the same at this moment
+            # Others may be asked for the same at this moment, or in the same session by another user.
+            if (is_named or (call.live is not None and is_new(call.live, request))) and self._journal.has_company:
                 accept_once(self, self._journal, call, record)
                 return
             self._journal.append((record,))

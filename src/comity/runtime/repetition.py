@@ -16,9 +16,10 @@ from comity.core.admission import Refused
 from comity.core.call import CANCEL, PAUSED, SETTLED
 from comity.core.envelope import Reply, Request, Status
 from comity.core.fencing import Terms
-from comity.core.journal import PAUSED_AT, Accepted, Paused, Resumed, fingerprint
-from comity.errors import CallChangedError, UnavailableError
+from comity.core.journal import PAUSED_AT, Accepted, Paused, Record, Resumed, fingerprint
+from comity.errors import CallChangedError, RefusedError, UnavailableError
 from comity.ports import Journal
+from comity.runtime.sessions import Live, is_new
 
 if TYPE_CHECKING:
     from comity.runtime.arrival import Arrival
@@ -144,18 +145,34 @@ def _resumed(path: CallPath, requests: dict[str, Request], root_id: str) -> Call
 
 
 def accept_once(path: CallPath, journal: Journal, call: Call, record: Accepted) -> None:
-    """Accept a call if no other node has; only then does it get its place. Who cancels it meanwhile is heard afterwards."""
-    journal.append((record,), partial(_accepted, path, call), Terms(unknown=call.request.request_id))
+    """Accept a call if no other node has, and bind the session it is the first to name if no other user has.
+
+    Only then does it get its place. Who cancels it meanwhile is heard afterwards.
+    """
+    request, live = call.request, call.live
+    records: tuple[Record, ...] = (record,)
+    terms = Terms(unknown=request.request_id)
+    begun = live if live is not None and is_new(live, request) else None
+    if begun is not None:
+        records = (record, path.sessions.saved(begun))
+        terms = replace(terms, session=(begun.key, request.user_id))
+    journal.append(records, partial(_accepted, path, call, begun), terms)
 
 
-def _accepted(path: CallPath, call: Call, error: Exception | None) -> None:
+def _accepted(path: CallPath, call: Call, begun: Live | None, error: Exception | None) -> None:
     request, withdrawn = call.request, call.reply
     call.reply = None
-    if isinstance(error, CallChangedError):
+    if isinstance(error, (CallChangedError, RefusedError)):
         del path.calls[request.request_id]
-        found = path.seen(request)
-        busy = Refused("AGENT_BUSY", f"request {request.request_id} is under way on another node", 1_000)
-        call.reply = found if isinstance(found, Reply) else path.refuse(request, busy)
+        if begun is not None:
+            begun.is_stored = False
+        if isinstance(error, RefusedError):
+            path.sessions.drop(request.tenant_id, request.session_id)  # it is another's
+            call.reply = path.refuse(request, Refused(error.code, error.message))
+        else:
+            found = path.seen(request)
+            busy = Refused("AGENT_BUSY", f"request {request.request_id} is under way on another node", 1_000)
+            call.reply = found if isinstance(found, Reply) else path.refuse(request, busy)
         call.state = SETTLED
         path.settlement.deliver(call, None)
         return

@@ -229,7 +229,7 @@ class Sessions:
         live.used_at = now_ms
         if live.is_gone:
             return
-        if not live.is_stored and request.session_id != request.root_id:
+        if is_new(live, request):
             self._journal.append((self.saved(live),))
         if now_ms - live.noted_at >= USE_NOTED_MS:
             live.noted_at = now_ms
@@ -276,6 +276,11 @@ class Sessions:
         for _, place in sorted(idle)[:_PUT_AWAY]:
             del self._live[place]
         self._room = max(LIVE_MAX, len(self._live) + _PUT_AWAY)
+
+
+def is_new(live: Live, request: Request) -> bool:
+    """Return whether a call is the first to name a session: with it the session is stored, whatever the call does."""
+    return not live.is_stored and request.session_id != request.root_id
 
 
 def _new(tenant_id: str, user_id: str, session_id: str, now_ms: int, parent_id: str = "") -> Session:
