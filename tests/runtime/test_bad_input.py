@@ -271,3 +271,12 @@ async def test_keys_that_become_one_lose_nothing_silently_whoever_sends_them(mak
     assert [reply.error.code for reply in taken] == ["INPUT_VALIDATION_FAILED"] * 2
     assert [reply.error.code for reply in (given, kept)] == ["OUTPUT_VALIDATION_FAILED"] * 2
     assert {reply.error.problems[0].message for reply in (*taken, given, kept)} == {"stands twice"}
+
+
+@pytest.mark.parametrize("name", ["user_id", "tenant_id", "session_id"])
+async def test_a_kind_of_text_that_cannot_be_written_is_refused_though_its_like_was_seen_before(make_node, name):
+    who = {"user_id": "u", "tenant_id": "t", "session_id": "s"}
+    async with make_node([agent]) as node:
+        assert (await node.call("A", "ANY", **who)).status == "success"
+        reply = await node.call("A", "ANY", **who | {name: type("Text", (str,), {})(who[name])})
+        assert (reply.status, reply.error.code) == ("refused", "IDENTITY_INVALID")

@@ -155,9 +155,11 @@ class Reader:
         return Arrival(request, raw, agent, capability, problems, code, frozenset(draft.tools))
 
     def _identity_problems(self, identity: Identity) -> tuple[Problem, ...]:
-        key = (identity.user_id, identity.tenant_id, identity.session_id)
+        user_id, tenant_id, session_id = key = (identity.user_id, identity.tenant_id, identity.session_id)
         try:
-            if key in self._sound and identity.parent_session_id is None:
+            # A kind of `str` that cannot be written equals one that was looked at.
+            is_same = type(user_id) is str and type(tenant_id) is str and (session_id is None or type(session_id) is str)
+            if is_same and key in self._sound and identity.parent_session_id is None:
                 return ()
         except TypeError:  # some of it is no text, and cannot be looked up
             return identity_problems(identity)
