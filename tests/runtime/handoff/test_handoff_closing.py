@@ -105,3 +105,19 @@ def test_nobody_waits_for_ever_for_a_deadline_in_a_store_that_cannot_be_read():
             await asyncio.wait_for(taking, 1)
 
     assert World(1, faults=[Fault(kind=Kind.STORE_READ_FAILED, probability=1.0, from_ms=4_000)]).run(scenario).failure == ""
+
+
+def test_who_waits_for_work_is_not_put_off_by_a_store_that_cannot_be_read_for_a_moment():
+    async def scenario(world):
+        node = await world.node([])
+        manager = AsyncHandoffManager(node=node.node, user_id="u")
+        receiver = AsyncHandoffReceiver("other", node=node.node)
+        await node.within(manager.create_handoff("o11y", "look", timeout_ms=5_000))
+        taking = asyncio.ensure_future(node.within(receiver.take()))
+        await asyncio.sleep(70)  # it waits since that deadline was to come, and there were looks that failed
+        await node.within(manager.create_handoff("other", "look", handoff_id="h"))
+        (taken,) = await asyncio.wait_for(taking, 10)
+        assert taken.id == "h"
+
+    faults = [Fault(kind=Kind.STORE_READ_FAILED, probability=1.0, from_ms=30_000, until_ms=36_000)]
+    assert World(1, faults=faults).run(scenario).failure == ""

@@ -6,7 +6,14 @@ import asyncio
 from collections.abc import Callable
 from typing import Self
 
+from comity.errors import UnavailableError
+
 Arm = Callable[[int | None], None]  # see that somebody looks at the queue at such a time, in ms
+
+
+def closed() -> UnavailableError:
+    """Return what whoever waits on a node that closes is told."""
+    return UnavailableError("this node, or the manager or receiver, has been closed", code="NODE_CLOSED")
 
 
 class Ear:

@@ -44,7 +44,7 @@ from comity.runtime.activation import Lane
 from comity.runtime.arrival import Draft, Identity, Reader
 from comity.runtime.handoff.content import Content
 from comity.runtime.handoff.directory import ANYBODY, Directory
-from comity.runtime.handoff.ear import Ear
+from comity.runtime.handoff.ear import Ear, closed
 from comity.runtime.handoff.given import check_id
 from comity.runtime.path import CallPath
 from comity.runtime.privacy import Privacy
@@ -55,7 +55,7 @@ TIMEOUT_MS: Final = 300_000
 _MADE_KEPT_MAX: Final = 1_024  # what most nodes have under way; of more, the store is asked
 _COUNT_AGAIN_MS: Final = 1_000
 _SOON_S: Final = 1.0
-_PATIENCE_MS: Final = 10_000  # how long after a deadline the store may stay unreadable until who waits for it is told so
+_PATIENCE_MS: Final = 10_000  # how long the store may stay unreadable until who waits for a deadline that passed is told so
 LOOK_AGAIN_S: Final = 30.0  # a ring may be lost with the process that should have rung
 Lost = Callable[[str], None]  # told the id of a handoff
 _JITTER_S: Final = 0.02  # so that not all processes look at one lapsed lease at once
@@ -98,6 +98,7 @@ class Handoffs:
         self._timer: asyncio.TimerHandle | None = None
         self._looks_by = 0  # ms; when the timer rings
         self._heartbeat: asyncio.TimerHandle | None = None
+        self._unread_since = 0  # ms; when the store could not be read for the first time since it was
         self._retry: asyncio.TimerHandle | None = None  # everybody looks again, after the store could not be read
         self._tasks: set[asyncio.Task[None]] = set()
         self.is_closed = False
@@ -328,6 +329,7 @@ class Handoffs:
             return
         try:
             self._attend(topics)
+            self._unread_since = 0
         except ComityError as error:
             self._look_again_soon(error)
 
@@ -361,7 +363,10 @@ class Handoffs:
     def _look_again_soon(self, error: ComityError) -> None:
         """The store could not be read, so nobody knows what was missed: after a while everybody looks."""
         log.warning("the handoff queue could not be looked at: %s", error)
-        self._fail(lambda: copy.copy(error), self.now_ms - _PATIENCE_MS)
+        now_ms = self.now_ms
+        self._unread_since = self._unread_since or now_ms
+        if now_ms - self._unread_since >= _PATIENCE_MS:
+            self._fail(lambda: copy.copy(error), now_ms)
         if self._retry is not None:
             self._retry.cancel()
         self._retry = self._loop.call_later(_SOON_S, self._hear, None)
@@ -413,8 +418,10 @@ class Handoffs:
     async def _swept(self) -> None:
         try:
             await self.sweep()
+            due_at = self.queue.next_due()
+            self._unread_since = 0
             if self._ears:
-                self.arm(self.queue.next_due())
+                self.arm(due_at)
         except ComityError as error:
             self._look_again_soon(error)
 
@@ -471,11 +478,6 @@ class Handoffs:
 def lane_of(tenant_id: str, target: str) -> str:
     """Return where work for an agent or a capability waits."""
     return f"{tenant_id}\x1f{target.partition('/')[0]}"
-
-
-def closed() -> UnavailableError:
-    """Return what whoever waits on a node that closes is told."""
-    return UnavailableError("this node, or the manager or receiver, has been closed", code="NODE_CLOSED")
 
 
 def checked(outcome: Outcome) -> Handoff:

@@ -7,8 +7,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from comity.runtime.handoff.ear import Ear
-from comity.runtime.handoff.handoffs import Handoffs, closed
+from comity.runtime.handoff.ear import Ear, closed
+from comity.runtime.handoff.handoffs import Handoffs
 from comity.runtime.node import Node
 
 STORE: Final = "comity.db"
