@@ -24,7 +24,7 @@ def team(gate: asyncio.Event, kept: dict[str, Any]) -> list[Agent]:
             try:
                 ctx.session.learn("late", SECRET)
             except CallerError as error:
-                return error.code
+                return f"{error.code}, {kept['node'].session('s')}"
         return SECRET
 
     @front.capability("ASK")
@@ -92,14 +92,15 @@ def test_a_call_in_another_process_can_add_nothing_to_a_session_that_was_erased(
         kept: dict[str, Any] = {}
         gate = asyncio.Event()
         store = tmp_path / "s.db"
-        async with Node(team(gate, kept), store=store) as one, Node(store=store) as two:
+        async with Node(team(gate, kept), store=store) as one:
+            kept["node"] = one
             running = asyncio.create_task(one.call("A", "ADD", {"key": "a", "waits": True}, user_id="u", session_id="s"))
-            while two.session("s") is None or not two.session("s").facts:
-                await asyncio.sleep(0.001)
-            await two.erase_session("s")
+            async with Node(store=store) as two:
+                while two.session("s") is None or not two.session("s").facts:
+                    await asyncio.sleep(0.001)
+                await two.erase_session("s")
             gate.set()
-            assert (await running).data == "SESSION_ERASED"
-            assert one.session("s") is two.session("s") is None
+            assert (await running).data == "SESSION_ERASED, None"
             assert (await one.call("A", "ADD", {"key": "anew"}, user_id="v", session_id="s")).ok
             assert list(one.session("s").facts) == ["anew"]
 

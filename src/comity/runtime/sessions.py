@@ -206,9 +206,15 @@ class Sessions:
 
     def is_there(self, live: Live) -> bool:
         """Return whether a session was not erased since, here or by another process, and take over what others saved."""
-        if not live.is_gone:
-            live.is_gone = not (self._read_again(live) if self.is_shared else self._catch_up(live, self._journal.visits()))
-        return not live.is_gone
+        if live.is_gone:
+            return False
+        is_there = self._read_again(live) if self.is_shared else self._catch_up(live, self._journal.visits())
+        if not is_there:
+            live.is_gone = True
+            place = (live.session.tenant_id, live.session.id)
+            if self._live.get(place) is live:
+                del self._live[place]
+        return is_there
 
     def change(self, live: Live, change: Change, *, based_on: int) -> None:
         """Apply a change and save it; a conflict is the caller's to resolve."""
