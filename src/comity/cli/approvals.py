@@ -42,8 +42,11 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
     with Store(Path(args.store)) as store, out.busy("reading the store"):
         approvals = store.approvals()
     if args.verb == "list":
-        return _list(approvals if args.all else [one for one in approvals if one.granted is None], args, out)
+        _list(approvals if args.all else [one for one in approvals if one.granted is None], args, out)
+        store.check_whole()
+        return Exit.OK
     if args.approval_id not in {one.id for one in approvals}:
+        store.check_whole()
         raise CliError(Exit.NOT_FOUND, f"no approval {args.approval_id!r}", hint="`comity approvals list` lists them.")
     return asyncio.run(_decide(args, out))
 
@@ -65,7 +68,7 @@ async def _decide(args: argparse.Namespace, out: Output) -> Exit:
     return exit_of(reply)
 
 
-def _list(approvals: list[Approval], args: argparse.Namespace, out: Output) -> Exit:
+def _list(approvals: list[Approval], args: argparse.Namespace, out: Output) -> None:
     if out.is_json:
         out.document({"approvals": [msgspec.to_builtins(one) for one in approvals]})
     elif not approvals:
@@ -77,4 +80,3 @@ def _list(approvals: list[Approval], args: argparse.Namespace, out: Output) -> E
             out.text(clean(f"  {one.tool} {msgspec.json.encode(one.inputs).decode()}"))
         option = app.store_option(args.store)
         out.hint(f"\n`comity approvals grant APPROVAL_ID --app …{option}` allows one and goes on with its call.")
-    return Exit.OK

@@ -61,6 +61,7 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
             raise CliError(Exit.USAGE, "erasing cannot be undone", hint=hint)
         return asyncio.run(_erase(args, out))
     if found is None:
+        store.check_whole()
         raise CliError(Exit.NOT_FOUND, f"no session {args.session_id!r}", hint="`comity sessions list` lists them.")
     if args.verb == "show":
         return _show(out, found)
@@ -87,6 +88,7 @@ def _list(args: argparse.Namespace, out: Output) -> Exit:
                 str(line["turns"]),
             )
         table.show(out)
+    store.check_whole()
     return Exit.OK
 
 
@@ -133,6 +135,7 @@ def _export(args: argparse.Namespace, out: Output, session: Session) -> Exit:
             "approvals": [msgspec.to_builtins(one) for one in store.approvals() if (one.tenant_id, one.session_id) == of_whom],
         }
     out.document(in_clear(msgspec.to_builtins(session) | more, vault))
+    store.check_whole()
     return Exit.OK
 
 

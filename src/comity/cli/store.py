@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
@@ -22,7 +22,7 @@ from comity.engines.span_place import spans_path
 from comity.engines.sqlite import SCHEMA_VERSION, read_call, read_rows, verify_chain
 from comity.engines.tables import calls_of_session, connect_anywhere
 from comity.errors import UnavailableError
-from comity.runtime.sessions import Live, key_of
+from comity.runtime.sessions import SEPARATOR, Live, key_of
 from comity.runtime.tools import Approval
 from comity.runtime.vault_key import TRIED_MAX, open_vault, vault_cipher
 
@@ -34,6 +34,7 @@ DEFAULT: Final = "comity.db"
 # Rows read at a time while looking for the newest calls.
 _PAGE_ROWS: Final = 2_000
 _NAME_IT: Final = "Name the store with --store or COMITY_STORE."
+_One = TypeVar("_One", Session, Approval)
 _decode_session = msgspec.json.Decoder(Session).decode
 _decode_approval = msgspec.json.Decoder(Approval).decode
 
@@ -43,6 +44,7 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.unreadable: dict[str, str] = {}  # what was left out because it cannot be read, and why
         self._connection: sqlite3.Connection
         if not is_file(path):
             hint = "`comity demo` and `comity call` make one; --store or COMITY_STORE names another."
@@ -185,11 +187,29 @@ class Store:
             query = f"SELECT key, version FROM documents WHERE kind = ? {rest}"  # noqa: S608
             noted = dict(self._connection.execute(query, (Document.USE.value, *values)).fetchall())
         found = self._documents(Document.SESSION, rest, *values)
-        return [Live(_decode_session(data), noted_at=noted.get(key, 0)).current for key, data in found]
+        read = self._readable("session", _decode_session, found)
+        return [Live(one, noted_at=noted.get(key, 0)).current for key, one in read]
 
     def approvals(self) -> list[Approval]:
         """Return every question a tool has asked, in order of asking."""
-        return sorted((_decode_approval(data) for _, data in self._documents(Document.APPROVAL)), key=lambda one: one.asked_at)
+        read = self._readable("approval", _decode_approval, self._documents(Document.APPROVAL))
+        return sorted((one for _, one in read), key=lambda one: one.asked_at)
+
+    def check_whole(self) -> None:
+        """Raise `CliError` if something was left out because it cannot be read."""
+        if self.unreadable:
+            what = "; ".join(f"{name}: {why}" for name, why in self.unreadable.items())
+            hint = "`comity sessions erase SESSION_ID --yes` removes a session that cannot be read."
+            raise CliError(Exit.DAMAGED, f"left out, since it cannot be read: {what}", hint=hint)
+
+    def _readable(self, what: str, decode: Callable[[bytes], _One], found: list[tuple[str, bytes]]) -> list[tuple[str, _One]]:
+        read = []
+        for key, data in found:
+            try:
+                read.append((key, decode(data)))
+            except (msgspec.MsgspecError, ValueError) as error:
+                self.unreadable[f"{what} {key.rpartition(SEPARATOR)[2]}"] = str(error)
+        return read
 
     def _documents(self, kind: Document, rest: str = "", *values: object) -> list[tuple[str, bytes]]:
         query = f"SELECT key, data FROM documents WHERE kind = ? {rest}"  # noqa: S608

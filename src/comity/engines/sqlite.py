@@ -28,6 +28,7 @@ from comity.core.fencing import Terms
 from comity.core.handoff_queue import Step
 from comity.core.journal import PAUSED_AT, Accepted, Document, Paused, Record, Saved, Settled, StoredCall
 from comity.engines import handoff_tables, presence, store_file, tables
+from comity.engines.call_rows import readable
 from comity.engines.handoffs import SqliteHandoffs
 from comity.engines.tables import BUSY_TIMEOUT_MS, SCHEMA_VERSION, connect, read_call, read_rows, verify_chain
 from comity.errors import UnavailableError
@@ -286,7 +287,7 @@ class SqliteJournal:
         """Return calls by users, newest first."""
         with self._reading() as connection:
             query = "SELECT open_at, body FROM calls WHERE is_root ORDER BY rowid DESC LIMIT ?"
-            found = [tables.revive(*one) for one in connection.execute(query, (limit,))]
+            found = list(readable(connection.execute(query, (limit,))))
             handed_off = handoff_tables.read_calls(connection, limit)
         return sorted(found + handed_off, key=lambda call: call.created_at, reverse=True)[:limit] if handed_off else found
 
@@ -304,7 +305,7 @@ class SqliteJournal:
         """Return the open calls by users that no person is asked about, oldest first."""
         with self._reading() as connection:
             query = "SELECT open_at, body FROM calls WHERE open_at IS NOT NULL AND open_at != ? AND is_root"
-            found = (tables.revive(*one) for one in connection.execute(query, (PAUSED_AT,)))
+            found = readable(connection.execute(query, (PAUSED_AT,)))
             return sorted(found, key=lambda call: (call.created_at, call.request_id))
 
     def begun(self, request: Request) -> int:

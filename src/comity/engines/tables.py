@@ -39,6 +39,7 @@ from comity.core.journal import (
 )
 from comity.engines import bulk, handoff_tables
 from comity.engines.bells import Rings
+from comity.engines.call_rows import UNREADABLE, is_of_session, readable, revive
 from comity.ports import Then
 
 SCHEMA_VERSION: Final = 1
@@ -94,7 +95,6 @@ _READ_ROWS = f"SELECT id, CAST(body AS BLOB), {_PREVIOUS}, hash FROM audit"  # n
 _ROOT = f"json_extract(CAST(body AS TEXT), '$[{ENTRY_FIELDS.index('root_id')}]')"
 _encoder = msgspec.json.Encoder()
 _encode, _encode_into = _encoder.encode, _encoder.encode_into
-_decode = msgspec.json.Decoder(StoredCall).decode
 _STANDINGS: Final = frozenset({Accepted, Settled, Paused, Resumed})  # what says where a call stands
 
 
@@ -304,16 +304,18 @@ def _on_terms(
         here = calls.get(request_id)
         if here is not None:
             return type(here) is not Settled
-        found = read_call(connection, request_id)
+        try:
+            found = read_call(connection, request_id)
+        except UNREADABLE:  # nothing can be added to it, and the writer must not end with it
+            return False
         return None if found is None else found.settled_at is None
 
     def below(above: str) -> Iterator[Request]:
         query = "SELECT open_at, body FROM calls WHERE open_at IS NOT NULL AND request_id > ? AND request_id < ?"
         for first, last in (("#", "$"), (".", "/")) if above else ():  # each with the character after it
-            for found in connection.execute(query, (above + first, above + last)).fetchall():
-                request = revive(*found).request
-                if request is not None and request.request_id not in calls:
-                    yield request
+            for found in readable(connection.execute(query, (above + first, above + last)).fetchall()):
+                if found.request is not None and found.request_id not in calls:
+                    yield found.request
         yield from (
             one.request for one in calls.values() if type(one) is not Settled and is_below(one.request.request_id, above)
         )
@@ -364,12 +366,6 @@ def _told_refusal(record: Record | Step) -> Settled | None:
 # --- calls ---
 
 
-def revive(open_at: str | None, body: bytes) -> StoredCall:
-    """Return a stored call as it is now: who holds it is in its column, the body says who first did."""
-    call = _decode(body)
-    return call if open_at is None or open_at == call.node_id else msgspec.structs.replace(call, node_id=open_at)
-
-
 def read_call(connection: sqlite3.Connection, request_id: str) -> StoredCall | None:
     """Return a call by id, also one that was handed off."""
     found = connection.execute("SELECT open_at, body FROM calls WHERE request_id = ?", (request_id,)).fetchone()
@@ -380,7 +376,7 @@ def take_over(connection: sqlite3.Connection, owners: Sequence[str], node_id: st
     """Return the calls open at nodes that are gone and give them to another, oldest first."""
     query = "UPDATE calls SET open_at = ? WHERE open_at = ? RETURNING open_at, body"
     connection.execute("BEGIN IMMEDIATE")  # of two that look at the same moment, one gets the calls
-    taken = [revive(*found) for owner in owners for found in connection.execute(query, (node_id, owner)).fetchall()]
+    taken = [call for owner in owners for call in readable(connection.execute(query, (node_id, owner)).fetchall())]
     connection.execute("COMMIT")
     return sorted(taken, key=lambda call: call.created_at)
 
@@ -392,7 +388,7 @@ def count_begun(connection: sqlite3.Connection, request: Request) -> int:
 
 def _below(connection: sqlite3.Connection, above: Request | Bound) -> Iterator[StoredCall]:
     query = "SELECT open_at, body FROM calls WHERE request_id > ? AND request_id < ?"
-    return (revive(*found) for found in connection.execute(query, _range_below(above)))
+    return readable(connection.execute(query, _range_below(above)))
 
 
 def _range_below(above: Request | Bound) -> tuple[str, str]:
@@ -404,7 +400,7 @@ def take_paused(connection: sqlite3.Connection, root_id: str, node_id: str) -> l
     """Return the paused calls of a tree, as they were, and give them to a node; nothing if another was first."""
     connection.execute("BEGIN IMMEDIATE")
     found = connection.execute("SELECT open_at, body FROM calls WHERE open_at = ?", (PAUSED_AT,)).fetchall()
-    paused = [call for call in (revive(*one) for one in found) if call.root_id == root_id]
+    paused = [call for call in readable(found) if call.root_id == root_id]
     for call in paused:
         body = _encode(msgspec.structs.replace(call, node_id=node_id, reply=None))
         connection.execute("UPDATE calls SET open_at = ?, body = ? WHERE request_id = ?", (node_id, body, call.request_id))
@@ -416,17 +412,17 @@ def erase_session(connection: sqlite3.Connection, tenant_id: str, session_id: st
     """Remove what a store knows of a session, also from the log, and return how many records that were."""
     # In a long store looking takes long, and nobody must wait for it. What came meanwhile is looked at when all others wait.
     (last,) = connection.execute("SELECT coalesce(max(rowid), 0) FROM calls").fetchone()
-    found = calls_of_session(connection, tenant_id, session_id)
+    calls = _ids_of_session(connection, tenant_id, session_id)
     connection.execute("BEGIN IMMEDIATE")
-    found += calls_of_session(connection, tenant_id, session_id, after=last)
-    calls = {call.request_id for call in found}
+    calls |= _ids_of_session(connection, tenant_id, session_id, after=last)
     handed_off = handoff_tables.erase(connection, tenant_id, session_id)  # what came back has a vault of its own
     names = [f"{tenant_id}\x1f{one}" for one in (session_id, *map(result_session, handed_off))]
     documents = [(kind, name) for kind in ("session", "use", "vault") for name in names]
     for key, data in connection.execute("SELECT key, data FROM documents WHERE kind = 'approval'"):
-        asked = msgspec.json.decode(data)
-        if (asked["tenant_id"], asked["session_id"]) == (tenant_id, session_id):
-            documents.append(("approval", key))
+        with contextlib.suppress(*UNREADABLE, LookupError, TypeError):  # what says nothing at all is nobody's
+            asked = msgspec.json.decode(data)
+            if (asked["tenant_id"], asked["session_id"]) == (tenant_id, session_id):
+                documents.append(("approval", key))
     connection.executemany("DELETE FROM calls WHERE request_id = ?", [(one,) for one in sorted(calls)])
     gone = len(calls.union(handed_off))  # a handoff and its call are one
     gone += connection.executemany("DELETE FROM documents WHERE kind = ? AND key = ?", documents).rowcount
@@ -439,10 +435,16 @@ def erase_session(connection: sqlite3.Connection, tenant_id: str, session_id: st
     return gone
 
 
-def calls_of_session(connection: sqlite3.Connection, tenant_id: str, session_id: str, *, after: int = 0) -> list[StoredCall]:
+def _ids_of_session(connection: sqlite3.Connection, tenant_id: str, session_id: str, *, after: int = 0) -> set[str]:
+    query = "SELECT request_id, body FROM calls WHERE rowid > ? AND instr(body, ?)"
+    found = connection.execute(query, (after, _encode(session_id)))
+    return {request_id for request_id, body in found if is_of_session(body, tenant_id, session_id)}
+
+
+def calls_of_session(connection: sqlite3.Connection, tenant_id: str, session_id: str) -> list[StoredCall]:
     """Return the calls of a session in the order they came, those that were handed off aside."""
-    query = "SELECT open_at, body FROM calls WHERE rowid > ? AND instr(body, ?) ORDER BY rowid"
-    found = (revive(*one) for one in connection.execute(query, (after, _encode(session_id))))
+    query = "SELECT open_at, body FROM calls WHERE instr(body, ?) ORDER BY rowid"
+    found = readable(connection.execute(query, (_encode(session_id),)))
     return [call for call in found if (call.tenant_id, call.session_id) == (tenant_id, session_id)]
 
 

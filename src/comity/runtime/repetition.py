@@ -20,6 +20,7 @@ from comity.core.journal import PAUSED_AT, Accepted, Paused, Record, Resumed, fi
 from comity.errors import CallChangedError, RefusedError, UnavailableError
 from comity.ports import Journal
 from comity.runtime.sessions import Live, is_new
+from comity.runtime.unread import unread
 
 if TYPE_CHECKING:
     from comity.runtime.arrival import Arrival
@@ -159,6 +160,13 @@ def accept_once(path: CallPath, journal: Journal, call: Call, record: Accepted) 
     journal.append(records, partial(_accepted, path, call, begun), terms)
 
 
+def _seen(path: CallPath, request: Request) -> Call | Reply | None:
+    try:
+        return path.seen(request)
+    except UnavailableError as error:
+        return unread(path, request, error)
+
+
 def _accepted(path: CallPath, call: Call, begun: Live | None, error: Exception | None) -> None:
     request, withdrawn = call.request, call.reply
     call.reply = None
@@ -170,7 +178,7 @@ def _accepted(path: CallPath, call: Call, begun: Live | None, error: Exception |
             path.sessions.drop(request.tenant_id, request.session_id)  # it is another's
             call.reply = path.refuse(request, Refused(error.code, error.message))
         else:
-            found = path.seen(request)
+            found = _seen(path, request)
             busy = Refused("AGENT_BUSY", f"request {request.request_id} is under way on another node", 1_000)
             call.reply = found if isinstance(found, Reply) else path.refuse(request, busy)
         call.state = SETTLED
@@ -178,8 +186,8 @@ def _accepted(path: CallPath, call: Call, begun: Live | None, error: Exception |
         return
     try:
         path.place(call, path.now_ms())
-    except UnavailableError as unread:
-        error = error or unread
+    except UnavailableError as unreadable:
+        error = error or unreadable
     if error is not None:
         withdrawn = Reply(status=Status.ERROR, error=path.settlement.unrecorded(error))
     if withdrawn is not None:

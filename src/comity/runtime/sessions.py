@@ -15,7 +15,7 @@ from comity.core.journal import Document, Saved, StoredCall
 from comity.core.redaction import Vault, restore_text, restore_value
 from comity.core.session import EXPIRED_MS, USE_NOTED_MS, Change, Session, Turn
 from comity.engines.cipher import Cipher
-from comity.errors import CallerError
+from comity.errors import CallerError, UnavailableError
 from comity.ports import Clock, Ids, Journal
 from comity.runtime.vault_key import open_vault, seal
 
@@ -27,7 +27,8 @@ LIVE_MAX: Final = 10_000  # sessions kept in memory beyond those in use; others 
 _PUT_AWAY: Final = LIVE_MAX // 10  # so many at once: finding out which are in use takes a look at every call
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Session).decode
+SEPARATOR: Final = "\x1f"  # which no name can hold
+_decode_session = msgspec.json.Decoder(Session).decode
 _C = TypeVar("_C", bound=Change)
 
 
@@ -68,7 +69,15 @@ class Live:
 
 def key_of(tenant_id: str, session_id: str) -> str:
     """Return the name a session is stored under."""
-    return f"{tenant_id}\x1f{session_id}"
+    return f"{tenant_id}{SEPARATOR}{session_id}"
+
+
+def _decode(raw: bytes, session_id: str) -> Session:
+    try:
+        return _decode_session(raw)
+    except msgspec.MsgspecError as error:  # one that cannot be read is nobody else's concern
+        message = f"the session {session_id!r} cannot be read: {error}; erase it, or bring back a copy of the store"
+        raise UnavailableError(message, code="STORE_UNAVAILABLE", retryable=False) from None
 
 
 def in_clear(plain: dict[str, Any], vault: Vault | None) -> dict[str, Any]:
@@ -119,7 +128,7 @@ class Sessions:
         stored = self._journal.load(Document.SESSION, key)
         if stored is None:
             return None
-        return self._remember(Live(_decode(stored[1]), *self._load_vault(key), self._noted_at(key)), visits)
+        return self._remember(Live(_decode(stored[1], session_id), *self._load_vault(key), self._noted_at(key)), visits)
 
     def bind(self, request: Request, now_ms: int, may_be_known: bool = False) -> Live | None:
         """Return the session a root names, new if there is none; a call that names none has none until it needs one.
@@ -160,7 +169,7 @@ class Sessions:
         stored = self._journal.load(Document.SESSION, live.key)
         if stored is None:
             return not live.is_stored  # else somebody has erased it
-        session = _decode(stored[1])
+        session = _decode(stored[1], live.session.id)
         if session.user_id != live.session.user_id:
             return False  # it was erased, or began at the same moment elsewhere, and is another's now
         if stored[0] > live.session.version + 1:

@@ -325,7 +325,8 @@ class Settlement:
     def unrecorded(self, error: Exception) -> Error:
         """Return why a call cannot be recorded, as its caller is told. Once the journal has failed, asking again is in vain."""
         message = error.message if isinstance(error, ComityError) else str(error)
-        return Error.of("STORE_UNAVAILABLE", message, retryable=None if self._journal.failure is None else False)
+        can_help = getattr(error, "retryable", None) if self._journal.failure is None else False
+        return Error.of("STORE_UNAVAILABLE", message, retryable=can_help)
 
     def shown(self, reply: Reply, request: Request | StoredCall) -> Reply:
         """Return a reply as the session's user may see it: personal data back in its place, no thoughts."""

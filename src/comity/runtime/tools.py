@@ -34,7 +34,7 @@ from comity.core.registry import Registry, nearest
 from comity.core.schema import Checker
 from comity.core.telemetry import TOOL_PREFIX, CallEnd
 from comity.core.tool import Risk, Tool
-from comity.errors import CallerError, ComityError, RefusedError, TargetError
+from comity.errors import CallerError, ComityError, RefusedError, TargetError, UnavailableError
 from comity.ports import Clock, Journal
 from comity.runtime.arrival import recordable
 from comity.runtime.steps import step_request
@@ -166,11 +166,21 @@ class Toolbox:
     def approval(self, approval_id: str) -> Approval | None:
         """Return a question by its id."""
         stored = self._journal.load(Document.APPROVAL, approval_id)
-        return _decode(stored[1]) if stored is not None else None
+        try:
+            return _decode(stored[1]) if stored is not None else None
+        except msgspec.MsgspecError as error:
+            message = f"the question {approval_id!r} cannot be read: {error}"
+            raise UnavailableError(message, code="STORE_UNAVAILABLE", retryable=False) from None
 
     def approvals(self) -> list[Approval]:
-        """Return every question, answered or not."""
-        return [_decode(data) for _, data in self._journal.list_documents(Document.APPROVAL)]
+        """Return every question, answered or not; one that cannot be read is named in the log."""
+        found = []
+        for key, data in self._journal.list_documents(Document.APPROVAL):
+            try:
+                found.append(_decode(data))
+            except msgspec.MsgspecError as error:
+                log.error("the question %s cannot be read and is left out: %s", key, error)  # noqa: TRY400
+        return found
 
     def check_goes_on(self, approval: Approval, registry: Registry) -> None:
         """Raise if this node cannot go on with the tree that waits: answering here would end it without its work."""
