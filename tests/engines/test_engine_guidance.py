@@ -179,6 +179,25 @@ def test_an_answer_to_no_question_changes_nothing(folder, store):
     assert store.count() == 0
 
 
+@pytest.mark.parametrize(
+    ("answer", "confidence", "path"),
+    [
+        ("\ud800", 0.5, "answer"),
+        (5, 0.5, "answer"),
+        ("x", "sure", "confidence"),
+        ("x", 2, "confidence"),
+        ("x", float("nan"), "confidence"),
+    ],
+)
+def test_an_answer_that_could_not_be_read_again_changes_nothing(folder, store, answer, confidence, path):
+    before = (folder / f"{PROJECT}.yaml").read_text()
+    with pytest.raises(CallerError) as caught:
+        respond(store, folder).answer_question("q-later", answer=answer, confidence=confidence)
+    assert caught.value.facts["problems"][0].path == path
+    assert (folder / f"{PROJECT}.yaml").read_text() == before
+    assert store.count() == 0
+
+
 def test_a_document_with_problems_is_not_written_over(folder, store):
     path = folder / f"{PROJECT}.yaml"
     path.write_text(path.read_text().replace("severity: blocking", "severity: fatal"))
