@@ -219,7 +219,7 @@ def test_whatever_else_is_asked_has_another_fingerprint():
             {"parent_id": None, "context": Background(facts=("a",))},
             {"parent_id": None, "context": Background(facts=("b",))},
             {"expected_output": ExpectedOutput(type="report")},
-            {"history": "full"},
+            {"parent_id": None, "history": "none"},
             {"history": 3},
         )
     }

@@ -231,13 +231,16 @@ def fingerprint(request: Request) -> int:
     """Return a checksum that tells two requests under one id apart; against mistakes, not against malice."""
     if request.fingerprint is not None:
         return request.fingerprint
-    asked, usual, context = f"{request.target}\n{request.capability}", "full", request.context
-    if request.parent_id is not None:
+    found = zlib.crc32(request.body, zlib.crc32(f"{request.target}\n{request.capability}".encode()))
+    if (
+        request.message
+        or request.objective
+        or (request.context is not None and request.parent_id is None)
+        or request.expected_output is not None
+        or (request.history != "full" and (request.history != "none" or request.parent_id is None))  # not what is usual
+    ):
         # What an agent knows and passes on may be more when its tree is run again; what it asks must be the same.
-        usual, context = "none", None
-    if request.history != usual:
-        asked = f"{asked}\n{request.history}"
-    found = zlib.crc32(request.body, zlib.crc32(asked.encode()))
-    if request.message or request.objective or context is not None or request.expected_output is not None:
-        found = zlib.crc32(_encode((request.message, request.objective, context, request.expected_output)), found)
+        context = request.context if request.parent_id is None else None
+        said = (request.message, request.objective, context, request.expected_output, request.history)
+        return zlib.crc32(_encode(said), found)
     return found
