@@ -186,3 +186,13 @@ def test_a_session_is_its_users_from_the_first_call_or_handoff_in_it_also_for_an
             assert await code(three.call("notes", "ASK", user_id="eve", session_id="never")) is None
 
     asyncio.run(lives())
+
+
+async def test_a_handoff_does_not_take_the_id_of_a_call(make_node) -> None:
+    async with make_node(team([])[0]) as node:
+        asked = ("echo", "SAY", {"text": "a"})
+        assert (await node.call(*asked, user_id="alice", request_id="order")).ok
+        manager = AsyncHandoffManager("shop", "orc", node=node, user_id="bob")
+        with pytest.raises(CallerError, match="belongs to another request"):
+            await manager.create_handoff("echo", "SAY", inputs={"text": "b"}, handoff_id="order")
+        assert (await node.call(*asked, user_id="alice", request_id="order")).data == "a"

@@ -48,6 +48,7 @@ from comity.runtime.handoff.ear import Ear, closed
 from comity.runtime.handoff.given import check_id
 from comity.runtime.path import CallPath
 from comity.runtime.privacy import Privacy
+from comity.runtime.repetition import reused
 
 log = logging.getLogger("comity")
 
@@ -81,8 +82,7 @@ class Handoffs:
         self.node_id = journal.node_id
         self.sessions = path.sessions
         self._path = path
-        self._clock = clock
-        self._ids = ids
+        self._clock, self._ids = clock, ids
         self.content = Content(path.registry, path.sessions, privacy, guardrails)
         self._directory = Directory(path.registry)
         self.reader = Reader(self._directory, path.limits, ids)
@@ -151,13 +151,15 @@ class Handoffs:
             refusal = Refused("IDENTITY_INVALID", f"handoff_id {handoff_id} {problem}")
             return self._refused(self._path.refuse(request, refusal))
         waiter: asyncio.Future[Handoff] = self._loop.create_future()
-        if request_id is not None and (known := self._known(request)) is not None:
+        is_named = request_id is not None
+        if is_named and (known := self._known(request)) is not None:
             waiter.set_result(known)
             return waiter
+        if is_named and (handoff_id in self._path.calls or self.journal.call(handoff_id) is not None):
+            return self._refused(self._path.refuse(request, reused(request)))
         lane, agent = lane_of(request.tenant_id, request.target), arrival.agent or ANYBODY
         waiting = self.count_waiting(lane, agent.pending_max, now_ms)
         queued = Lane(agent, request.target, self.journal, waiting, takes=True)
-        is_named = request_id is not None
         opened = self._path.enter(replace(arrival, request=request), None, now_ns, None, lane=queued, is_named=is_named)
         if isinstance(opened, Reply):
             return self._refused(opened)
@@ -224,7 +226,7 @@ class Handoffs:
         return waiting
 
     def _known(self, request: Request) -> Handoff | None:
-        """Return the handoff already known under this id; offering something else under it is refused when it is offered."""
+        """Return the handoff already known under this id, if it is the same."""
         known = self.queue.get(request.request_id)
         return known if known is not None and is_same(known.request, request) else None
 
