@@ -376,3 +376,9 @@ def test_an_id_is_printable_text(text, expected):
     assert is_id(text) is expected
     assert is_id("x" * 5, 5)
     assert not is_id("x" * 6, 5)
+
+
+@pytest.mark.parametrize("confidence", ["high", None, float("nan"), 1.5, [1]])
+def test_what_is_no_number_from_0_to_1_is_no_confidence(confidence):
+    with pytest.raises(ValueError, match="carries a confidence from 0 to 1"):
+        Reply.success(1, confidence=confidence)

@@ -243,8 +243,11 @@ class Reply(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
         status = self.status
         if status is SUCCESS or status is PARTIAL:
             confidence = self.confidence
-            # A whole number is one too, and seldom; what is no number at all cannot be compared.
-            if (type(confidence) is not float and type(confidence) is not int) or not 0.0 <= confidence <= 1.0:
+            try:
+                is_sound = 0.0 <= confidence <= 1.0  # type: ignore[operator]
+            except TypeError:  # what is no number cannot be compared
+                is_sound = False
+            if not is_sound:
                 raise ValueError(f"a {status} reply carries a confidence from 0 to 1, not {confidence!r}")
             if status is PARTIAL and not self.warnings:
                 raise ValueError("a partial reply carries at least one warning that says what is missing")
