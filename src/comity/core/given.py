@@ -54,6 +54,13 @@ def take_whole(value: Any, path: str, most: int) -> int:
     return value
 
 
+def take_share(value: Any, path: str) -> float:
+    """Return a number from 0 to 1 that was handed in, or raise `CallerError`."""
+    if type(value) not in (int, float) or not 0 <= value <= 1:
+        raise rejected(PayloadError("INPUT_VALIDATION_FAILED", (Problem(path, "must be a number between 0 and 1"),)))
+    return float(value)
+
+
 def rejected(error: PayloadError) -> CallerError:
     """Return the error for who handed something in."""
     problems = tuple(Problem(problem.path or "$", problem.message) for problem in error.problems)

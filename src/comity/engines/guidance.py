@@ -15,14 +15,13 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-import msgspec
 import yaml
 
 from comity.core import guidance as rules
 from comity.core.emission import Mode
-from comity.core.given import take, take_text
+from comity.core.given import take_share, take_text
 from comity.core.guidance import Answer, Constraint, Focus, Guidance, Note, Preference, Priority, Question
 from comity.core.insight import Insight
 from comity.core.payload import Problem
@@ -36,7 +35,6 @@ FOLDER_DEFAULT: Final = ".comity"
 DOCUMENT_BYTES_MAX: Final = 1024 * 1024
 _PROJECT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _MS_NS = 10**6
-_decode_confidence = msgspec.json.Decoder(Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]).decode
 
 Read = tuple[dict[str, Any], Guidance, tuple[Problem, ...]]
 
@@ -266,7 +264,7 @@ class GuidanceResponder:
         given = Answer(
             agent_id=self._emitter.agent_id,
             answer=take_text(answer, "answer"),
-            confidence=take(confidence, "confidence", _decode_confidence),
+            confidence=take_share(confidence, "confidence"),
             answered_at=self._clock.now_ns() // _MS_NS,
             evidence=evidence_of(evidence),
         )

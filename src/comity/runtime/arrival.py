@@ -31,6 +31,7 @@ IDENTITIES_KEPT_MAX: Final = 10_000
 _NO_TEXT, _NORMAL_WORD, _ALL, _NONE = "", "normal", "full", "none"
 _NO_PROBLEMS: Final[tuple[tuple[Problem, ...], str]] = ((), "")
 _NAME_RULE: Final = f"must be printable text that is not empty, of at most {ID_CHARS_MAX} characters"
+_TEXT_OR_NONE: Final = frozenset({str, type(None)})
 _LISTS: Final = (list, tuple, set, frozenset)
 _PRIORITIES: Final = {str(priority): priority for priority in Priority}
 
@@ -156,13 +157,10 @@ class Reader:
 
     def _identity_problems(self, identity: Identity) -> tuple[Problem, ...]:
         user_id, tenant_id, session_id = key = (identity.user_id, identity.tenant_id, identity.session_id)
-        try:
-            # A kind of `str` that cannot be written equals one that was looked at.
-            is_same = type(user_id) is str and type(tenant_id) is str and (session_id is None or type(session_id) is str)
-            if is_same and key in self._sound and identity.parent_session_id is None:
-                return ()
-        except TypeError:  # some of it is no text, and cannot be looked up
-            return identity_problems(identity)
+        # Text of another kind cannot be written though it equals one that was looked at.
+        is_text = type(user_id) is type(tenant_id) is str and type(session_id) in _TEXT_OR_NONE
+        if is_text and key in self._sound and identity.parent_session_id is None:
+            return ()
         problems = identity_problems(identity)
         if not problems:
             if len(self._sound) >= IDENTITIES_KEPT_MAX:

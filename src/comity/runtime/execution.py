@@ -158,15 +158,16 @@ def _read_data(call: Call, value: Any, hide: Hide | None, is_result: bool) -> An
     outputs = call.capability.output_checker if is_result else None  # prepared when the inputs were checked
     if value is None and outputs is None:
         return None
+    is_dict = type(value) is dict
     try:
-        raw = pack(value, "data", REPLY_BYTES_MAX, type(value) is dict)
+        raw = pack(value, "data", REPLY_BYTES_MAX, is_dict)
     except PayloadError as error:
         code = "OUTPUT_TOO_LARGE" if error.code == "ENVELOPE_TOO_LARGE" else "OUTPUT_VALIDATION_FAILED"
         raise PayloadError(code, error.problems) from None
     if outputs is not None and (problems := outputs.check(raw).problems):
         raise PayloadError("OUTPUT_VALIDATION_FAILED", problems)
     data = unpack(raw if hide is None else hide.data(call, raw))
-    if type(value) is dict and len(data) != len(value):  # two keys may have become one
+    if is_dict and len(data) != len(value):  # two keys may have become one
         _check_outermost(raw)
     return data
 
