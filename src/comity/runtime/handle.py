@@ -44,5 +44,4 @@ class CallHandle:
         if isinstance(self._opened, Errand):
             assert self._opened.task is not None
             return await asyncio.shield(self._opened.task)
-        await self._path.recorded()
-        return self._opened
+        return await self._path.told(self._opened)

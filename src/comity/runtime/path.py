@@ -42,12 +42,12 @@ from comity.runtime.context import Context
 from comity.runtime.execution import Execution, RunInProcess
 from comity.runtime.privacy import Answers, Privacy, conceal
 from comity.runtime.recorder import Recorder
-from comity.runtime.repetition import accept_once, again, count_begun, go_on, is_same, known, reused
+from comity.runtime.repetition import accept_once, again, count_begun, go_on, is_same, known, newest, reused
 from comity.runtime.sessions import Live, Sessions, SessionView, is_new
 from comity.runtime.settlement import Settlement, end_leftovers, interrupted
 from comity.runtime.snapshot import snapshot
 from comity.runtime.steps import Steps
-from comity.runtime.tasks import after_a_turn, all_ended
+from comity.runtime.tasks import after_a_turn, all_ended, release
 from comity.runtime.tools import Paused, Toolbox
 from comity.runtime.unread import unread
 from comity.runtime.watchdog import Watchdog
@@ -165,8 +165,7 @@ class CallPath:
         opened = self.open_root(draft, identity, request_id, remote)
         if isinstance(opened, Call):
             return await self.reply_of(opened)
-        await self.recorded()
-        return opened
+        return await self.told(opened)
 
     def call_child(self, parent: Call, draft: Draft) -> Coroutine[Any, Any, Reply]:
         """Call on behalf of a call under way; the reply is there when the coroutine ends."""
@@ -186,13 +185,13 @@ class CallPath:
         if self.cluster is not None:
             return await after_a_turn(await self.cluster.ask(arrival, parent), pause_ms)
         # Only a call that an earlier life began can have made this one before.
-        is_new = parent.top.leftovers is None
+        is_again = parent.top.leftovers is not None
         try:
             opened = (
-                self.enter(arrival, parent, now_ns, None) if is_new else again(self, self._journal, parent, arrival, now_ns)
+                again(self, self._journal, parent, arrival, now_ns) if is_again else self.enter(arrival, parent, now_ns, None)
             )
         except UnavailableError as error:
-            opened = unread(self, arrival.request, error)
+            opened = unread(self, arrival.request, error, is_again=is_again)
         return await (after_a_turn(opened, pause_ms) if isinstance(opened, Reply) else self.reply_of(opened))
 
     def count(self, parent: Call, usage: Usage) -> None:
@@ -474,13 +473,18 @@ class CallPath:
     async def durable(self, records: Sequence[Record] = (), terms: Terms | None = None) -> None:
         """Wait until everything recorded so far is durable, and these records after it; raises what stopped them."""
         waiter: asyncio.Future[None] = self._loop.create_future()
-        self._journal.append(records, partial(_release, waiter), terms)
+        self._journal.append(records, partial(release, waiter), terms)
         await waiter
 
     async def recorded(self) -> None:
         """Wait until a refusal is on disk; a store that failed can record none, which is what the refusal says then."""
         with contextlib.suppress(UnavailableError):
             await self.durable()
+
+    async def told(self, reply: Reply) -> Reply:
+        """Return a reply that was there already, once everything is on disk; one that waited for a person may have gone on."""
+        await self.recorded()
+        return await newest(self, self._journal, reply) if reply.status is Status.NEEDS_INPUT else reply
 
     async def close(self) -> None:
         """Cancel what runs, wait for its tasks, and drop the timers."""
@@ -491,8 +495,3 @@ class CallPath:
         await all_ended(tasks)
         self.activations.close()
         self.settlement.deadlines.close()
-
-
-def _release(waiter: asyncio.Future[None], error: Exception | None) -> None:
-    if not waiter.done():
-        waiter.set_result(None) if error is None else waiter.set_exception(error)

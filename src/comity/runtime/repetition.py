@@ -7,6 +7,7 @@ one whose record the store takes.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -50,6 +51,18 @@ def known(request: Request, journal: Journal, *, is_alone: bool) -> Reply | Refu
     if request.parent_id is None:  # taken up and ended, and its end is not on disk yet
         return Refused("AGENT_BUSY", f"request {request.request_id} is about to end", 1_000)
     return None
+
+
+async def newest(path: CallPath, journal: Journal, reply: Reply) -> Reply:
+    """Return how a call stands that waited for a person: if its end was told meanwhile, nobody is told that it waits."""
+    running = path.calls.get(reply.request_id)
+    if running is not None:
+        return await path.reply_of(running)
+    with contextlib.suppress(UnavailableError):
+        stored = journal.call(reply.request_id)
+        if stored is not None and stored.settled_at is not None and stored.reply is not None:
+            return path.settlement.shown(stored.reply, stored)
+    return reply
 
 
 def again(path: CallPath, journal: Journal, parent: Call, arrival: Arrival, now_ns: int) -> Call | Reply:

@@ -55,3 +55,9 @@ async def after_a_turn(reply: Reply, pause_ms: int = 0) -> Reply:
     """
     await asyncio.sleep(pause_ms / 1000 if reply.status is Status.REFUSED else 0)
     return reply
+
+
+def release(waiter: asyncio.Future[None], error: Exception | None) -> None:
+    """Let go on who waits, or raise in it what went wrong."""
+    if not waiter.done():
+        waiter.set_result(None) if error is None else waiter.set_exception(error)

@@ -14,10 +14,15 @@ if TYPE_CHECKING:
     from comity.runtime.path import CallPath
 
 
-def unread(path: CallPath, request: Request, error: UnavailableError) -> Call | Reply:
-    """Answer a call that could not be opened: with a refusal, or with its end if it was accepted already."""
+def unread(path: CallPath, request: Request, error: UnavailableError, *, is_again: bool = False) -> Call | Reply:
+    """Answer a call that could not be opened: with a refusal, or with its end if it was accepted already.
+
+    Where an earlier life may have made it, its caller must not go on as if it had been refused: the error is raised there.
+    """
     failed = path.settlement.unrecorded(error)
     call = path.calls.get(request.request_id)
+    if call is None and is_again:
+        raise error
     if call is None:
         return path.refuse(request, Refused(failed.code, failed.message, retryable=failed.retryable))
     call.state = QUEUED  # so far it has got, and from there it can end
