@@ -154,6 +154,16 @@ def test_what_once_failed_stays_repaired(line):
     assert SCENARIOS[name].run(int(seed)).failure == ""
 
 
+def test_what_a_node_had_under_way_when_it_died_is_freed():
+    def plans() -> int:
+        gc.collect()
+        return sum(type(one) is dict and "plan" in one for one in gc.get_objects())  # the inputs of every call
+
+    before = plans()
+    assert SCENARIOS["mesh"].run(3).ok
+    assert plans() == before
+
+
 def test_a_store_that_fails_is_seen_by_callers_and_outlived():
     async def scenario(world):
         await world.node([echo()])

@@ -52,7 +52,7 @@ class Way(Struct, eq=False, gc=False):
 class Call(Struct, eq=False, gc=False):
     """Everything the runtime knows about one call; equal only to itself.
 
-    Its cycles (task, children, seat, due) are undone when it ends, so the garbage collector need not look for them.
+    Its cycles (task, children, seat) are undone when it ends, so the garbage collector need not look for them.
     """
 
     request: Request
@@ -75,7 +75,7 @@ class Call(Struct, eq=False, gc=False):
     uses: dict[str, Request] | None = None  # of tools, begun and not done
     task: asyncio.Task[None] | None = None
     waiters: list[asyncio.Future[None]] | None = None
-    due: dict[Call, None] | None = None  # the calls it shares a timer with, itself among them until it ends
+    slot: int = 0  # of its deadline, while that is watched
     reply: Reply | None = None
     partial: Any = None  # the last progress told, or the text being written
     warnings: tuple[str, ...] = ()  # of people's constraints, for the reply

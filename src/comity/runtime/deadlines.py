@@ -30,12 +30,13 @@ class Deadlines:
             calls = self._slots[slot] = {}
             self._arm(slot)
         calls[call] = None
-        call.due = calls
+        call.slot = slot
 
     def discard(self, call: Call) -> None:
         """Stop watching."""
-        if call.due is not None:
-            call.due.pop(call, None)
+        calls = self._slots.get(call.slot)
+        if calls is not None:
+            calls.pop(call, None)
 
     def close(self) -> None:
         """Drop all timers."""
