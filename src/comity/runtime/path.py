@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from comity.core import admission, guardrail
+from comity.core import admission
 from comity.core.call import CANCEL, FINISH, QUEUED, RUNNING
 from comity.core.envelope import Error, Reply, Request, Status, Usage
 from comity.core.fencing import Terms
@@ -40,9 +40,10 @@ from comity.runtime.arrival import Arrival, Draft, Identity, Reader
 from comity.runtime.call import Call, Way
 from comity.runtime.context import Context
 from comity.runtime.execution import Execution, RunInProcess
-from comity.runtime.privacy import Answers, Privacy, conceal
+from comity.runtime.privacy import Answers, Privacy
 from comity.runtime.recorder import Recorder
 from comity.runtime.repetition import accept_once, again, count_begun, go_on, is_same, known, newest, reused
+from comity.runtime.screening import screen
 from comity.runtime.sessions import Live, Sessions, SessionView, is_new
 from comity.runtime.settlement import Settlement, end_leftovers, interrupted
 from comity.runtime.snapshot import snapshot
@@ -260,8 +261,7 @@ class CallPath:
         if self.is_closed:
             return self.refuse(request, admission.Refused("NODE_CLOSED", "this node is closing"), watcher)
         if self._journal.failure is not None:  # what cannot be recorded must not be begun
-            failed = self.settlement.unrecorded(self._journal.failure)
-            return self.refuse(request, admission.Refused(failed.code, failed.message, retryable=failed.retryable), watcher)
+            return self.refuse(request, self.settlement.unavailable(self._journal.failure), watcher)
         checked = _NOTHING
         if capability is not None and not arrival.problems:
             try:
@@ -290,20 +290,9 @@ class CallPath:
             call.remote = remote
         if way is not None:
             call.way = way
-        note = ""
-        if self._guardrails:
-            passed = guardrail.admit(call.request, self._guardrails)
-            if isinstance(passed, Error):
-                return self.refuse(request, admission.Refused(passed.code, passed.message), watcher)
-            call.request = passed
-        if self._privacy is not None and self._privacy.concerns(request, arrival.body, capability.clear):
-            outcome = conceal(self, call, arrival.body, self._privacy)
-            if isinstance(outcome, admission.Refused):
-                return self.refuse(request, outcome, watcher)
-            note = outcome
-        if world.findings:
-            call.warnings = tuple(map(str, world.findings))
-            note = "; ".join(filter(None, (note, admission.told(world.findings))))
+        note = screen(self, call, arrival.body, world.findings, self._guardrails, self._privacy)
+        if not isinstance(note, str):
+            return self.refuse(request, note, watcher)
         if lane is not None and lane.accept(note):
             return call
         if has_fallback or (way is not None and way.fence is None):  # the breaker of one that is sent is another node's

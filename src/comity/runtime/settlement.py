@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from comity.core import guardrail
+from comity.core.admission import Refused
 from comity.core.agent import Agent
 from comity.core.breaker import Breaker
 from comity.core.call import ADMITTED, CANCEL, EXPIRE, FINISH, PAUSED, QUEUED, RUNNING, SETTLED, Event, advance
@@ -327,6 +328,11 @@ class Settlement:
         message = error.message if isinstance(error, ComityError) else str(error)
         can_help = getattr(error, "retryable", None) if self._journal.failure is None else False
         return Error.of("STORE_UNAVAILABLE", message, retryable=can_help)
+
+    def unavailable(self, error: Exception) -> Refused:
+        """Return the refusal of a call that cannot be recorded: it must not be begun."""
+        failed = self.unrecorded(error)
+        return Refused(failed.code, failed.message, retryable=failed.retryable)
 
     def shown(self, reply: Reply, request: Request | StoredCall) -> Reply:
         """Return a reply as the session's user may see it: personal data back in its place, no thoughts."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comity.core.admission import Refused
 from comity.core.call import CANCEL, QUEUED
 from comity.core.envelope import Reply, Request, Status
 
@@ -19,12 +18,12 @@ def unread(path: CallPath, request: Request, error: UnavailableError, *, is_agai
 
     Where an earlier life may have made it, its caller must not go on as if it had been refused: the error is raised there.
     """
-    failed = path.settlement.unrecorded(error)
     call = path.calls.get(request.request_id)
     if call is None and is_again:
         raise error
     if call is None:
-        return path.refuse(request, Refused(failed.code, failed.message, retryable=failed.retryable))
+        return path.refuse(request, path.settlement.unavailable(error))
+    failed = path.settlement.unrecorded(error)
     call.state = QUEUED  # so far it has got, and from there it can end
     path.settlement.settle(call, CANCEL, Reply(status=Status.ERROR, error=failed, message=failed.message))
     return call
