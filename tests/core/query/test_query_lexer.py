@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from comity.core.query.ast import Attribute, IntrinsicField, Scope
 from comity.core.query.errors import QueryError
 from comity.core.query.lexer import TEXT_CHARACTERS_MAX, TOKENS_MAX, Lex, tokenize
+from comity.core.query.parse import parse
 from comity.core.query.values import Duration
 from comity.core.span import INT64_MAX, INT64_MIN, Kind, Status
 
@@ -136,3 +137,41 @@ def test_any_text_is_tokens_or_a_query_error(text):
             continue
         assert tokens[-1].kind is Lex.END
         assert all(text.startswith(token.text, token.at) for token in tokens)
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ('// decisions\n{ span.insight.type = "decision" }', '{ span.insight.type = "decision" }'),
+        ("{ span.a = 1 /* one */ }", "{ span.a = 1 }"),
+        ("{ span.a = 1 } // to the end", "{ span.a = 1 }"),
+        ("/* over\ntwo lines */{ span.a = /**/ 1 }", "{ span.a = 1 }"),
+        ('{ span.a = "// no /* comment" }', '{ span.a = "// no /* comment" }'),
+        ("{ span.a = `/* text */` }", "{ span.a = `/* text */` }"),
+        ("{ 6 //* not a division\n / 2 = span.a }", "{ 6 / 2 = span.a }"),
+        ("{ } //", "{ }"),
+    ],
+)
+def test_comments_are_read_as_go_reads_them_and_text_in_quotes_is_no_comment(text, same):
+    assert [(one.kind, one.value) for one in tokenize(text) if one.kind is not Lex.FIELD] == [
+        (one.kind, one.value) for one in tokenize(same) if one.kind is not Lex.FIELD
+    ]
+    assert parse(text) == parse(same)
+
+
+def test_what_looks_like_a_comment_within_an_attributes_name_belongs_to_the_name():
+    """Tempo reads a name up to the first character that cannot be part of one, and a slash can."""
+    assert tokenize("span.a//b")[0].value == Attribute(Scope.SPAN, "a//b")
+    assert tokenize("./*b*/c")[0].value == Attribute(Scope.NONE, "/*b*/c")
+
+
+def test_the_place_of_an_error_is_that_in_the_text_with_its_comments():
+    with pytest.raises(QueryError) as caught:
+        parse("// one\n/* two */ { .a = }")
+    assert (caught.value.line, caught.value.column) == (2, 18)
+
+
+def test_a_comment_without_an_end_is_an_error_where_it_begins():
+    with pytest.raises(QueryError) as caught:
+        parse("{ .a = 1 } /* and")
+    assert (caught.value.problem, caught.value.column) == ("the comment is not closed", 12)

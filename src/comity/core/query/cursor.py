@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from comity.core.query.errors import QueryError, place
+from comity.core.query.hints import token_hint
 from comity.core.query.lexer import Lex, Token
 
 NESTING_MAX = 50
@@ -56,14 +57,15 @@ class Cursor:
 
     def unexpected(self, expected: str) -> QueryError:
         token = self.token
+        hint = token_hint(self.tokens, self.at, self.text)
         if token.kind is Lex.UNKNOWN:
             wanted = "an intrinsic, or an attribute with its scope such as span."
-            return self.error(f"unknown identifier: {token.text}", token.at, wanted)
-        return self.error(f"unexpected {token.text or token.kind}", token.at, expected)
+            return self.error(f"unknown identifier: {token.text}", token.at, wanted, hint)
+        return self.error(f"unexpected {token.text or token.kind}", token.at, expected, hint)
 
-    def error(self, problem: str, at: int, expected: str = "") -> QueryError:
+    def error(self, problem: str, at: int, expected: str = "", hint: str = "") -> QueryError:
         line, column = place(self.text, at)
-        return QueryError(problem, line=line, column=column, expected=expected)
+        return QueryError(problem, line=line, column=column, expected=expected, hint=hint)
 
     def nested(self, parse_inside: Callable[[], _Node]) -> _Node:
         """Parse one level further in; the levels are bounded, so no query can exhaust the stack."""

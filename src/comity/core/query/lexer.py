@@ -1,7 +1,8 @@
 """Query text to tokens.
 
 TraceQL cannot be cut into tokens by one pattern: after `span.` nearly every character belongs to the attribute's name,
-quoted parts included. So the scanner takes fields whole and leaves only marks, words, numbers and strings to patterns.
+quoted parts and what looks like a comment included. So the scanner takes fields whole and leaves only marks, words, numbers,
+strings and comments to patterns.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from comity.core.query.ast import (
     IntrinsicField,
     Scope,
 )
-from comity.core.query.errors import QueryError, place
+from comity.core.query.errors import QueryError, nearest, place
 from comity.core.query.values import DURATION_PART, parse_duration
 from comity.core.span import INT64_MAX, INT64_MIN, Kind, Status
 
@@ -54,13 +55,13 @@ class Token:
     value: Any = None
 
 
-_WORDS = AGGREGATES | METRICS | RANKINGS | {"by", "coalesce", "select", "with"}
-_CONSTANTS: dict[str, Any] = (
+WORDS = AGGREGATES | METRICS | RANKINGS | {"by", "coalesce", "select", "with"}
+CONSTANTS: dict[str, Any] = (
     {"true": True, "false": False, "nil": None, "minInt": INT64_MIN, "maxInt": INT64_MAX}
     | {str(status): status for status in Status}
     | {str(kind): kind for kind in Kind}
 )
-_SCOPES = {str(scope): scope for scope in Scope if scope}
+SCOPES = {str(scope): scope for scope in Scope if scope}
 # OpenTelemetry keeps these names on resources, so a name without a scope means the resource's.
 _RESOURCE_WORDS = frozenset({"service", "deployment", "telemetry", "host", "process", "k8s", "container", "cloud"})
 _COLON_SCOPES = frozenset({"span", "trace", "event", "link", "instrumentation"})
@@ -74,7 +75,22 @@ _STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"|`([^`]*)`', re.DOTALL)
 _QUOTED_NAME = re.compile(r'"((?:[^"\\]|\\["\\])*)"')
 _ESCAPE = re.compile(r"\\(?:([abfnrtv\\\"])|x([0-9a-fA-F]{2})|([0-7]{3})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.?))", re.DOTALL)
 _SIMPLE_ESCAPES = dict(zip('abfnrtv\\"', '\a\b\f\n\r\t\v\\"', strict=True))
-_SPACES = re.compile(f"[{''.join(sorted(SPACES))}]*")
+# What stands between tokens: spaces, and comments as Go writes them. A line comment ends before its line does.
+_BETWEEN = re.compile(f"(?:[{''.join(sorted(SPACES))}]+|//[^\n]*|/\\*.*?\\*/)*", re.DOTALL)
+# What a character that begins no token was probably meant to be.
+_MEANT = {
+    "'": 'texts stand in double quotes: "…"',
+    "“": 'texts stand in straight double quotes: "…"',
+    "”": 'texts stand in straight double quotes: "…"',
+    "‘": 'texts stand in straight double quotes: "…"',
+    "’": 'texts stand in straight double quotes: "…"',
+    "&": "write && for and",
+    "#": "a comment begins with //, or stands between /* and */",
+    ":": "write = to compare; a colon stands only in names such as span:id",
+    "≠": "write != for ≠",
+    "≥": "write >= for ≥",
+    "≤": "write <= for ≤",
+}
 
 
 def tokenize(text: str, *, lenient: bool = False) -> list[Token]:
@@ -103,13 +119,14 @@ class _Scanner:
         self.lenient = lenient
         self.at = 0
 
-    def error(self, problem: str, at: int, expected: str = "") -> QueryError:
+    def error(self, problem: str, at: int, expected: str = "", hint: str = "") -> QueryError:
         line, column = place(self.text, at)
-        return QueryError(problem, line=line, column=column, expected=expected)
+        return QueryError(problem, line=line, column=column, expected=expected, hint=hint)
 
     def next(self) -> Token:
-        self.at = _end(_SPACES, self.text, self.at)
-        start = self.at
+        self.at = start = _end(_BETWEEN, self.text, self.at)
+        if self.text.startswith("/*", start):
+            raise self.error("the comment is not closed", start, "a closing */")
         if start == len(self.text):
             return Token(Lex.END, "", start)
         character = self.text[start]
@@ -125,7 +142,7 @@ class _Scanner:
         if mark := _MARK.match(self.text, start):
             self.at = mark.end()
             return Token(Lex.MARK, mark.group(), start)
-        raise self.error(f"unexpected {character!r}", start)
+        raise self.error(f"unexpected {character!r}", start, hint=_MEANT.get(character, ""))
 
     def _number(self, start: int) -> Token:
         if found := _DURATION.match(self.text, start):
@@ -187,16 +204,16 @@ class _Scanner:
         if following == ".":
             if word == "parent":
                 return self._parent(start, end + 1)
-            if word in _SCOPES:
-                return self._attribute(start, end + 1, _SCOPES[word], parent=False)
+            if word in SCOPES:
+                return self._attribute(start, end + 1, SCOPES[word], parent=False)
             if self.lenient:
                 scope = Scope.RESOURCE if word in _RESOURCE_WORDS else Scope.SPAN
                 return self._attribute(start, start, scope, parent=False)
         self.at = end
-        if word in _WORDS:
+        if word in WORDS:
             return Token(Lex.WORD, word, start)
-        if word in _CONSTANTS:
-            return Token(Lex.LITERAL, word, start, _CONSTANTS[word])
+        if word in CONSTANTS:
+            return Token(Lex.LITERAL, word, start, CONSTANTS[word])
         if word in INTRINSICS:
             return Token(Lex.FIELD, word, start, IntrinsicField(word, start))
         return Token(Lex.UNKNOWN, word, start)
@@ -206,8 +223,9 @@ class _Scanner:
         name = _WORD.match(self.text, name_at)
         written = f"{scope}:{name.group() if name else ''}"
         if written not in INTRINSICS:
-            known = ", ".join(sorted(key for key in INTRINSICS if key.startswith(f"{scope}:")))
-            raise self.error(f"{written} is not an intrinsic", start, f"one of {known}")
+            known = sorted(key for key in INTRINSICS if key.startswith(f"{scope}:"))
+            hint = f"did you mean {close}?" if (close := nearest(written, known)) and name else ""
+            raise self.error(f"{written} is not an intrinsic", start, f"one of {', '.join(known)}", hint)
         self.at = start + len(written)
         return Token(Lex.FIELD, written, start, IntrinsicField(written, start))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from comity.core.query import ast
 from comity.core.query.cursor import DEPTH_MAX, NESTING_MAX
 from comity.core.query.errors import Fault, QueryError, place
+from comity.core.query.hints import type_hint
 from comity.core.query.pattern import PatternError
 from comity.core.query.regex import Regex
 from comity.core.query.values import NUMERIC, Type
@@ -62,9 +63,9 @@ class _Checker:
         self.query = query
         self.text = text
 
-    def error(self, problem: str, at: int, expected: str = "", *, fault: Fault = Fault.INVALID) -> QueryError:
+    def error(self, problem: str, at: int, expected: str = "", *, fault: Fault = Fault.INVALID, hint: str = "") -> QueryError:
         line, column = place(self.text or str(self.query), at)
-        return QueryError(problem, fault=fault, line=line, column=column, expected=expected)
+        return QueryError(problem, fault=fault, line=line, column=column, expected=expected, hint=hint)
 
     def unsupported(self, problem: str, at: int) -> QueryError:
         return self.error(problem, at, fault=Fault.UNSUPPORTED)
@@ -203,9 +204,8 @@ class _Checker:
         if Type.NIL not in (left, right):
             same = left is right or _ANY in (left, right) or (left in NUMERIC and right in NUMERIC)
             if not same:
-                raise self.error(
-                    f"{node} sets {_a(left)} against {_a(right)}: both sides must be of one type", node.at, _a(left)
-                )
+                problem = f"{node} sets {_a(left)} against {_a(right)}: both sides must be of one type"
+                raise self.error(problem, node.at, _a(left), hint=type_hint(node))
         for found in (left, right):
             if node.op not in _OPERATORS[found]:
                 raise self.error(f"{node.op} does not work with {_a(found)} in {node}", node.at)
