@@ -10,9 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-import msgspec
-from msgspec.structs import replace
-
 from comity.core import trace_context
 from comity.core.agent import Agent, DeclarationError
 from comity.core.envelope import Background, Priority, Reply, Request
@@ -21,8 +18,7 @@ from comity.core.journal import Document
 from comity.core.limits import Limits
 from comity.core.registry import Registry
 from comity.core.request_id import chosen_id_problem
-from comity.core.session import Session
-from comity.core.telemetry import ExportStats, Settings, settings_from
+from comity.core.telemetry import Settings, settings_from
 from comity.core.tool import Tool
 from comity.core.transparency import leaks
 from comity.core.version import VERSION
@@ -32,25 +28,22 @@ from comity.engines.sqlite import SqliteJournal
 from comity.engines.system import SystemClock, SystemIds
 from comity.errors import UnavailableError
 from comity.ports import Clock, GuidanceSource, Ids, Journal, Leases, Transport
-from comity.runtime.arrival import Draft, Identity, check_names
-from comity.runtime.audit import Audit
+from comity.runtime.arrival import Draft, Identity
 from comity.runtime.call import Call
 from comity.runtime.events import EventLog
 from comity.runtime.handle import CallHandle
+from comity.runtime.hosting import Hosting
 from comity.runtime.path import CallPath
 from comity.runtime.privacy import Privacy
 from comity.runtime.recorder import Recorder
-from comity.runtime.repetition import take_up
-from comity.runtime.sessions import Live, Sessions, in_clear
-from comity.runtime.tools import Approval, Toolbox, checked_tools
+from comity.runtime.sessions import Sessions
+from comity.runtime.tools import Toolbox, checked_tools
 from comity.runtime.vault_key import TRIED_MAX, store_key, vault_cipher
-from comity.runtime.watchdog import Lag, Watchdog
+from comity.runtime.watchdog import Watchdog
 from comity.runtime.workers import Workers, check_guarded
 
 if TYPE_CHECKING:
     from comity.core.guidance import Guidance
-    from comity.engines.span_memory import MemorySpans
-    from comity.engines.span_store import SpanStore
     from comity.runtime.guidance import LiveGuidance
     from comity.runtime.handoff.handoffs import Handoffs
 
@@ -58,7 +51,7 @@ if TYPE_CHECKING:
 SWEEP_S_MAX = 5.0
 
 
-class Node:
+class Node(Hosting):
     """Hosts agents and takes calls for them.
 
     async with Node(agents=[analyst], store="work.db") as node:
@@ -336,131 +329,11 @@ class Node:
             remote=None if traceparent is None else trace_context.read(traceparent, tracestate),
         )
 
-    # --- people's answers ---
-
-    def approvals(self) -> list[Approval]:
-        """Return every question tools have asked, answered or not."""
-        return self._running().toolbox.approvals()
-
-    async def decide(self, approval_id: str, *, granted: bool, by: str) -> Reply | None:
-        """Answer a question and go on with the call that asked it; return its reply, or None if there is no such question.
-
-        Raises `CallerError`, and notes no answer, where this node lacks the agent or the tool to go on with, and `RefusedError`
-        APPROVAL_ANSWERED if the other answer was given before. The reply to the same answer again has a warning that says so.
-        """
-        path = self._running()
-        check_names(approval_id=approval_id)
-        approval = path.toolbox.approval(approval_id)
-        if approval is None:
-            return None
-        if path.cluster is None:  # in a cluster it goes on where its agent is
-            path.toolbox.check_goes_on(approval, self.registry)
-        repeated = await path.toolbox.decide(path, approval, granted=granted, by=by)
-        assert self._journal is not None
-        reply = await take_up(path, self._journal, approval)
-        if reply is None and (stored := self._journal.call(approval.root_id)) is not None and stored.reply is not None:
-            reply = path.settlement.shown(stored.reply, stored)
-        return replace(reply, warnings=(*reply.warnings, repeated)) if reply is not None and repeated else reply
-
-    def session(self, session_id: str, *, tenant_id: str = "default") -> Session | None:
-        """Return a session as it is now."""
-        live = self._live_session(tenant_id, session_id)
-        return None if live is None else live.current
-
-    def resume_session(self, session_id: str, *, tenant_id: str = "default") -> bool:
-        """Wake a session that has expired; return whether there is one."""
-        live = self._live_session(tenant_id, session_id)
-        if live is not None:
-            self._running().sessions.resume(live)
-        return live is not None
-
-    def export_session(self, session_id: str, *, tenant_id: str = "default") -> dict[str, Any] | None:
-        """Return what a session knows, with personal data in clear; the inputs and replies of its calls are not in it."""
-        live = self._live_session(tenant_id, session_id)
-        return None if live is None else in_clear(msgspec.to_builtins(live.current), live.vault)
-
-    async def erase_session(self, session_id: str, *, tenant_id: str = "default") -> int:
-        """Remove everything a person said or was told in a session; return how many records. The audit stays whole.
-
-        What runs in the session is cancelled; the call whose code asks for this goes on.
-        """
-        from comity.runtime.erasure import erase_session  # noqa: PLC0415  few processes erase anything
-
-        path = self._running()
-        check_names(tenant_id=tenant_id, session_id=session_id)
-        assert self._journal is not None
-        return await erase_session(path, self._journal, tenant_id, session_id)
-
-    # --- views ---
-
-    @property
-    def failure(self) -> UnavailableError | None:
-        """Why the node accepts nothing: it does not run, or its store could not be written. None while it works."""
-        return _not_running() if self._path is None or self._journal is None else self._journal.failure
-
-    @property
-    def audit(self) -> Audit:
-        """The audit trail."""
-        assert self._journal is not None, "the node has not been started"
-        return Audit(self._journal)
-
-    @property
-    def handoffs(self) -> Handoffs:
-        """The handoff queue, as managers and receivers of this node use it."""
-        path = self._running()
-        if self._handoffs is None:
-            from comity.runtime.handoff.handoffs import Handoffs  # noqa: PLC0415  few nodes hand anything off
-
-            assert self._journal is not None
-            self._handoffs = Handoffs(
-                path, self._journal, self._clock, self._ids, privacy=self._privacy, guardrails=self._guardrails
-            )
-        return self._handoffs
-
-    @property
-    def spans(self) -> SpanStore | MemorySpans:
-        """Where the spans of calls, tools and insights can be asked for; `flush_spans` first makes sure they are there."""
-        return self._running().recorder.spans
-
-    async def flush_spans(self) -> None:
-        """Wait until everything recorded so far can be found in `spans`; raise `UnavailableError` if some of it was lost."""
-        await self._running().recorder.flush()
-
-    @property
-    def export(self) -> ExportStats:
-        """How the export of spans goes, and how many were lost."""
-        return self._running().recorder.stats
-
-    @property
-    def tools(self) -> tuple[Tool, ...]:
-        """The tools of the node and those its agents brought."""
-        return (*self._tools, *(tool for agent in self.registry for tool in agent.tools.values() if tool is not None))
-
-    @property
-    def guidance(self) -> LiveGuidance | None:
-        """What people want of these agents, as it is in force; None if the node was given none."""
-        return self._guidance
-
-    @property
-    def lags(self) -> list[Lag]:
-        """The latest times a call blocked the event loop."""
-        watchdog = self._running().watchdog
-        return [] if watchdog is None else list(watchdog.lags)
-
     # --- inside ---
 
     def _recorder(self) -> Recorder:
         settings = self._telemetry or settings_from(os.environ, version=VERSION)
         return Recorder(settings, self._clock, self._ids, asyncio.get_running_loop(), self._store)
-
-    def _live_session(self, tenant_id: str, session_id: str) -> Live | None:
-        check_names(tenant_id=tenant_id, session_id=session_id)
-        return self._running().sessions.find(tenant_id, session_id)
-
-    def _running(self) -> CallPath:
-        if self._path is None:
-            raise _not_running()
-        return self._path
 
     def _resume(self) -> None:
         """Take up what an earlier life of the store left open."""
@@ -494,7 +367,3 @@ async def _live(given: str | Path | Guidance | GuidanceSource) -> LiveGuidance:
 
     # Reading may wait for a disk or a network; fixed guidance waits for nothing.
     return LiveGuidance.of(given) if isinstance(given, Guidance) else await asyncio.to_thread(LiveGuidance.of, given)
-
-
-def _not_running() -> UnavailableError:
-    return UnavailableError("the node is not running; use `async with Node(...)`", code="NODE_CLOSED")
