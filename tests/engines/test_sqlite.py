@@ -306,8 +306,8 @@ def _no_schema_version(path: Path) -> None:
 UNUSABLE = {
     "not a database": (_not_a_database, "not a database"),
     "a database of another program": (_another_programs, "another program"),
-    "a later schema": (_a_later_schema, f"version {SCHEMA_VERSION + 1}, this program needs version {SCHEMA_VERSION}"),
-    "no schema version": (_no_schema_version, "version unknown"),
+    "a later schema": (_a_later_schema, f"version {SCHEMA_VERSION + 1}, this program knows up to version {SCHEMA_VERSION}"),
+    "no schema version": (_no_schema_version, "has no version"),
     "a folder": (Path.mkdir, "is not a file, so it is no store"),
     "a pipe": (os.mkfifo, "is not a file, so it is no store"),
 }

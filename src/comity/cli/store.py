@@ -19,8 +19,8 @@ from comity.core.session import Session
 from comity.engines import handoff_tables, presence, store_file
 from comity.engines.cipher import key_for
 from comity.engines.span_place import spans_path
-from comity.engines.sqlite import SCHEMA_VERSION, read_call, read_rows, verify_chain
-from comity.engines.tables import calls_of_session, connect_anywhere
+from comity.engines.sqlite import read_call, read_rows, verify_chain
+from comity.engines.tables import SCHEMA, calls_of_session, connect_anywhere
 from comity.errors import UnavailableError
 from comity.runtime.sessions import SEPARATOR, Live, key_of
 from comity.runtime.tools import Approval
@@ -227,10 +227,16 @@ class Store:
                 f"{self.path} is a database, but not a Comity store",
                 hint=_NAME_IT,
             )
-        found = self._connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
-        if found is None or str(found[0]) != str(SCHEMA_VERSION):
-            version = "no version" if found is None else f"version {found[0]}"
-            raise CliError(Exit.DAMAGED, f"the store {self.path} has {version}; this Comity reads version {SCHEMA_VERSION}")
+        try:
+            version = SCHEMA.version_of(self._connection)
+        except sqlite3.DatabaseError as error:
+            raise CliError(Exit.DAMAGED, f"the store {self.path} cannot be read: {error}") from None
+        if version < SCHEMA.version:  # the next node changes the file; who only reads changes a copy, gone when it is closed
+            copy = sqlite3.connect("", isolation_level=None)
+            self._connection.backup(copy)
+            SCHEMA.prepare(copy, None)
+            self._connection.close()
+            self._connection = copy
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:

@@ -18,9 +18,9 @@ import msgspec
 
 from comity.core.span import INT64_MAX, INT64_MIN, Attributes, Event, Kind, Link, Span, SpanError, Status
 from comity.engines import span_compare
+from comity.engines.schema import Schema
 from comity.engines.tables import BUSY_TIMEOUT_MS, connect_anywhere, patiently, uri
 
-SCHEMA_VERSION: Final = 1
 CACHE_KIB: Final = 65_536
 INDEXED_TEXT_CHARS: Final = 128
 
@@ -41,9 +41,9 @@ INDEXED: Final[Mapping[str, int]] = {
 }
 KEY_OF_SESSION: Final = 9  # of one without a name, which is known by its root call: only erasing asks for it
 
-_SCHEMA: Final = f"""
+_FIRST: Final = """
 CREATE TABLE span_meta (version INTEGER NOT NULL);
-INSERT INTO span_meta VALUES ({SCHEMA_VERSION});
+INSERT INTO span_meta VALUES (0);
 CREATE TABLE span_traces (
     no INTEGER PRIMARY KEY, trace_id TEXT NOT NULL UNIQUE, start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL
 );
@@ -59,11 +59,16 @@ CREATE TABLE span_keys (
     key INTEGER NOT NULL, value BLOB NOT NULL, trace INTEGER NOT NULL, span INTEGER NOT NULL,
     PRIMARY KEY (key, value, trace, span)
 ) WITHOUT ROWID;
-"""  # noqa: S608
-# What is written down quickly and sorted in later, see `span_inbox`; and what was lost.
-INBOX: Final = (
-    "CREATE TABLE IF NOT EXISTS span_inbox (id INTEGER PRIMARY KEY, spans INTEGER NOT NULL, body BLOB NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS span_losses (why TEXT PRIMARY KEY, spans INTEGER NOT NULL, last_at INTEGER NOT NULL)",
+CREATE TABLE span_inbox (id INTEGER PRIMARY KEY, spans INTEGER NOT NULL, body BLOB NOT NULL);
+CREATE TABLE span_losses (why TEXT PRIMARY KEY, spans INTEGER NOT NULL, last_at INTEGER NOT NULL);
+"""
+# The inbox is what is written down quickly and sorted in later, see `span_inbox`. How to add a version: `engines/schema.py`.
+SCHEMA: Final = Schema(
+    what="its tables of spans",
+    table="span_meta",
+    read_version="SELECT version FROM span_meta",
+    write_version="UPDATE span_meta SET version = ?",
+    steps=(_FIRST,),
 )
 _PRAGMAS: Final = (
     "page_size = 8192",
@@ -119,11 +124,12 @@ def connect_archived(path: Path) -> sqlite3.Connection:
     """Open a file that cannot be written. If spans wait in its inbox it is a copy, gone when it is closed, to sort them in."""
     connection = connect_anywhere(path, connect)
     try:
-        _check_version(connection)
-        if connection.execute("SELECT 1 FROM span_inbox").fetchone() is None:
+        is_old = SCHEMA.version_of(connection) < SCHEMA.version
+        if not is_old and connection.execute("SELECT 1 FROM span_inbox").fetchone() is None:
             return connection
         copy = _connect("")
         connection.backup(copy)
+        SCHEMA.prepare(copy, None)
     except BaseException:
         connection.close()
         raise
@@ -144,29 +150,11 @@ def _connect(place: str) -> sqlite3.Connection:
     return connection
 
 
-def prepare(connection: sqlite3.Connection) -> None:
-    """Create the tables in a file that has none yet, or check that they are this program's."""
+def prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Create the tables in a file that has none yet, or bring those of an earlier program to this one's version."""
     for pragma in _PRAGMAS:
         patiently(lambda pragma=pragma: connection.execute(f"PRAGMA {pragma}"), BUSY_TIMEOUT_MS)  # type: ignore[misc]
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'span_meta'").fetchone()
-        if found is None:
-            for statement in _SCHEMA.split(";"):
-                connection.execute(statement)
-        for statement in INBOX:
-            connection.execute(statement)
-        _check_version(connection)
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-
-
-def _check_version(connection: sqlite3.Connection) -> None:
-    (version,) = connection.execute("SELECT version FROM span_meta").fetchone()
-    if version != SCHEMA_VERSION:
-        raise sqlite3.DatabaseError(f"its spans are version {version}, this program needs version {SCHEMA_VERSION}")
+    SCHEMA.prepare(connection, path)
 
 
 # a span as a row

@@ -40,9 +40,9 @@ from comity.core.journal import (
 from comity.engines import bulk, handoff_tables
 from comity.engines.bells import Rings
 from comity.engines.call_rows import UNREADABLE, is_of_session, readable, revive
+from comity.engines.schema import Schema
 from comity.ports import Then
 
-SCHEMA_VERSION: Final = 1
 BUSY_TIMEOUT_MS: Final = 10_000
 # How long an erasure waits for readers that keep what was erased in the write-ahead log.
 ERASE_WAIT_MS: Final = 250
@@ -65,13 +65,11 @@ PRAGMAS: Final = (
 # What a row says is stored once, as the very bytes its hash covers; the view shows it field by field.
 _FIELDS = ", ".join(f"json_extract(CAST(body AS TEXT), '$[{index}]') AS {name}" for index, name in enumerate(ENTRY_FIELDS))
 _PREVIOUS = f"coalesce((SELECT before.hash FROM audit AS before WHERE before.id = audit.id - 1), '{GENESIS}')"  # noqa: S608
-_SCHEMA = f"""
+_FIRST = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-INSERT INTO meta VALUES ('schema_version', '{SCHEMA_VERSION}');
 CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), id INTEGER NOT NULL, hash TEXT NOT NULL);
 INSERT INTO head VALUES (1, 0, '{GENESIS}');
 CREATE TABLE audit (id INTEGER PRIMARY KEY, body BLOB NOT NULL, hash TEXT NOT NULL);
-CREATE VIEW audit_rows AS SELECT id, {_FIELDS}, {_PREVIOUS} AS previous_hash, hash FROM audit;
 CREATE TABLE calls (request_id TEXT NOT NULL, is_root INTEGER NOT NULL, open_at TEXT, body BLOB NOT NULL);
 CREATE UNIQUE INDEX calls_id ON calls (request_id);
 CREATE INDEX calls_open ON calls (open_at) WHERE open_at IS NOT NULL;
@@ -79,6 +77,18 @@ CREATE TABLE documents (
   kind TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (kind, key)
 ) WITHOUT ROWID;
 """  # noqa: S608
+# Where the kept part of the audit begins once its beginning was cut off, see `audit_rows`.
+_CHECKPOINT = "CREATE TABLE checkpoint (one INTEGER PRIMARY KEY CHECK (one = 1), body BLOB NOT NULL, seal TEXT NOT NULL)"
+# How to add a version is said in `engines/schema.py`.
+SCHEMA: Final = Schema(
+    what="its schema",
+    table="meta",
+    read_version="SELECT value FROM meta WHERE key = 'schema_version'",
+    write_version="INSERT OR REPLACE INTO meta VALUES ('schema_version', ?)",
+    steps=(_FIRST, _CHECKPOINT),
+    views=(("audit_rows", f"CREATE VIEW audit_rows AS SELECT id, {_FIELDS}, {_PREVIOUS} AS previous_hash, hash FROM audit"),),  # noqa: S608
+)
+SCHEMA_VERSION: Final = SCHEMA.version
 _READ_HEAD = "SELECT id, hash FROM head"
 _MOVE_HEAD = "UPDATE head SET id = ?, hash = ?"
 _INSERT_ROWS = "INSERT INTO audit VALUES "
@@ -166,27 +176,6 @@ def _check_owner(connection: sqlite3.Connection) -> None:
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
     if tables and not tables >= {"meta", "audit", "calls"}:
         raise sqlite3.DatabaseError("it is the database of another program")
-
-
-def prepare(connection: sqlite3.Connection) -> None:
-    """Make the tables of a new file, or check that an old one has those this program needs."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        if connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
-            for statement in filter(str.strip, _SCHEMA.split(";")):
-                connection.execute(statement)
-        _check_version(connection)
-        connection.execute("COMMIT")
-    except BaseException:
-        with contextlib.suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise
-
-
-def _check_version(connection: sqlite3.Connection) -> None:
-    (version,) = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone() or ("unknown",)
-    if version != str(SCHEMA_VERSION):
-        raise sqlite3.DatabaseError(f"its schema is version {version}, this program needs version {SCHEMA_VERSION}")
 
 
 # --- records ---
