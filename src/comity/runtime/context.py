@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from comity.runtime.call import Call
     from comity.runtime.path import CallPath
     from comity.runtime.recorder import OpenSpan
-    from comity.runtime.sessions import SessionView
+    from comity.runtime.session_view import SessionView
 
 
 class _SpanFields(Struct, frozen=True):

@@ -44,7 +44,8 @@ from comity.runtime.privacy import Answers, Privacy
 from comity.runtime.recorder import Recorder
 from comity.runtime.repetition import accept_once, again, count_begun, go_on, is_same, known, newest, reused
 from comity.runtime.screening import screen
-from comity.runtime.sessions import Live, Sessions, SessionView, is_new
+from comity.runtime.session_view import SessionView
+from comity.runtime.sessions import Live, Sessions, is_new
 from comity.runtime.settlement import Settlement, end_leftovers, interrupted
 from comity.runtime.snapshot import snapshot
 from comity.runtime.steps import Steps

@@ -10,10 +10,10 @@ import msgspec
 from msgspec.structs import replace
 
 from comity.core import session as core
-from comity.core.envelope import Background, Request
+from comity.core.envelope import Request
 from comity.core.journal import Document, Saved, StoredCall
 from comity.core.redaction import Vault, restore_text, restore_value
-from comity.core.session import EXPIRED_MS, USE_NOTED_MS, Change, Session, Turn
+from comity.core.session import EXPIRED_MS, USE_NOTED_MS, Change, Session
 from comity.engines.cipher import Cipher
 from comity.errors import CallerError, UnavailableError
 from comity.ports import Clock, Ids, Journal
@@ -21,7 +21,6 @@ from comity.runtime.vault_key import open_vault, seal
 
 if TYPE_CHECKING:
     from comity.runtime.call import Call
-    from comity.runtime.privacy import Privacy
 
 LIVE_MAX: Final = 10_000  # sessions kept in memory beyond those in use; others are read from the store again
 _PUT_AWAY: Final = LIVE_MAX // 10  # so many at once: finding out which are in use takes a look at every call
@@ -306,149 +305,3 @@ def _is_anothers(root: Request | StoredCall, request: Request) -> bool:
     """Return whether what a request names as its session is the own session of a call by another user of its tenant."""
     is_own = root.session_id == request.session_id
     return is_own and root.tenant_id == request.tenant_id and root.user_id != request.user_id
-
-
-class SessionView:
-    """What an agent sees of its session, and how it adds to it. `ctx.session` is one.
-
-    What it adds is hidden as inputs are, under the same tokens, and shown as inputs are: in clear only what its capability
-    declares to need and the node grants it.
-    """
-
-    __slots__ = ("_based_on", "_call", "_granted", "_live", "_privacy", "_sessions")
-
-    def __init__(self, sessions: Sessions, live: Live, call: Call, privacy: Privacy | None) -> None:
-        self._sessions = sessions
-        self._live = live
-        self._call = call
-        self._privacy = privacy
-        self._granted = frozenset[str]() if privacy is None else privacy.granted(call.request, call.capability.clear)
-        self._based_on = live.session.version
-
-    @property
-    def id(self) -> str:
-        """The session's id."""
-        return self._live.session.id
-
-    @property
-    def user_id(self) -> str:
-        """Whose session it is."""
-        return self._live.session.user_id
-
-    @property
-    def tenant_id(self) -> str:
-        """The tenant of that user."""
-        return self._live.session.tenant_id
-
-    @property
-    def version(self) -> int:
-        """How often the session has changed."""
-        return self._live.session.version
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What is known, by key."""
-        return {key: fact.value for key, fact in self._seen.facts.items()}
-
-    @property
-    def decisions(self) -> tuple[str, ...]:
-        """What has been decided."""
-        return self._seen.decisions
-
-    @property
-    def constraints(self) -> dict[str, Any]:
-        """What has been agreed to hold."""
-        return dict(self._seen.constraints)
-
-    @property
-    def private(self) -> dict[str, Any]:
-        """This agent's own part of the session; a copy, kept with `keep`."""
-        return dict(self._seen.private.get(self._agent, {}))
-
-    def history(self) -> tuple[Turn, ...]:
-        """As much of the conversation as the caller's policy lets this agent see."""
-        return core.history(self._seen, self._call.request.history)
-
-    def background(self) -> Background:
-        """The handoff context: what the next agent should know about the work so far."""
-        return core.background(self._seen, self._call.request.history)
-
-    def is_empty(self, message: str) -> bool:
-        """Return whether nothing is known yet but that the user said this one message."""
-        known = self._seen
-        return known.version <= 1 and known.original_request in {"", message}
-
-    def missing(self, *keys: str) -> tuple[str, ...]:
-        """Return the facts that are not known yet; only these may be asked for."""
-        known = self._live.session
-        return tuple(key for key in keys if core.missing(known, (self._hidden(core.Learn(key, None, "")).key,)))
-
-    def refresh(self) -> None:
-        """Base further changes on the session as it is now: after a conflict, once it has been looked at."""
-        self._based_on = self._live.session.version
-
-    def say(self, text: str, *, role: str = "") -> None:
-        """Add a turn to the conversation."""
-        self._change(core.Say(self._agent if role == "" else role, text))
-
-    def hear(self, message: str, *, is_again: bool) -> None:
-        """Add what the user said, hidden though the callee may see it in clear; for a call run again, if it is not there."""
-        if not self._sessions.is_there(self._live):
-            return
-        said = self._hidden(core.Say("user", message))
-        if not is_again or all((turn.role, turn.text) != (said.role, said.text) for turn in self._live.session.turns):
-            self._apply(said)
-
-    def learn(self, key: str, value: Any, *, source: str = "", confidence: float = 1.0) -> None:
-        """Note a fact. Raises `CallerError` SESSION_CONFLICT if another agent wrote it since this agent looked."""
-        self._change(core.Learn(key, value, self._agent if source == "" else source, confidence))
-
-    def decide(self, text: str) -> None:
-        """Note a decision."""
-        self._change(core.Decide(text))
-
-    def assume(self, text: str) -> None:
-        """Note an assumption."""
-        self._change(core.Assume(text))
-
-    def constrain(self, key: str, value: Any) -> None:
-        """Set a constraint."""
-        self._change(core.Constrain(key, value))
-
-    def place(self, position: str) -> None:
-        """Say where in its workflow the work is."""
-        self._change(core.Place(position))
-
-    def produce(self, key: str, value: Any) -> None:
-        """Note an output other agents may build on."""
-        self._change(core.Produce(self._agent, key, value))
-
-    def keep(self, data: dict[str, Any]) -> None:
-        """Replace this agent's private part."""
-        self._change(core.Keep(self._agent, data))
-
-    def summarise(self, text: str) -> None:
-        """Replace the summary of the conversation."""
-        self._change(core.Summarise(text))
-
-    def _change(self, change: Change) -> None:
-        self._call.check_running()
-        self._apply(self._hidden(core.sound(change)))
-
-    def _apply(self, change: Change) -> None:
-        before = self._live.session.version
-        self._sessions.change(self._live, change, based_on=self._based_on)
-        if self._based_on == before:  # nobody else wrote since, so what this agent saw includes its own change
-            self._based_on = self._live.session.version
-
-    @property
-    def _agent(self) -> str:
-        return self._call.agent.id
-
-    @property
-    def _seen(self) -> Session:
-        live = self._live
-        return seen(live.session, live.vault, self._granted) if self._granted and live.vault is not None else live.session
-
-    def _hidden(self, change: _C) -> _C:
-        return change if self._privacy is None else self._privacy.hide_change(change, lambda: self._sessions.vault(self._live))
