@@ -2,23 +2,50 @@
 
 from typing import TYPE_CHECKING, Any
 
-from comity.core.envelope import Background, Error, Priority, Reply, Request, Status, Usage
-from comity.core.guardrail import Guardrail
-from comity.core.limits import Limits
-from comity.core.retry import Retry
-from comity.core.tool import Risk, Tool
 from comity.core.version import VERSION
-from comity.models.agent import Agent
-from comity.runtime.context import Context
-from comity.runtime.events import Event
-from comity.runtime.handle import CallHandle
-from comity.runtime.node import Node
-from comity.runtime.sync import SyncNode
 
 if TYPE_CHECKING:
+    from comity.core.envelope import Background, Error, Priority, Reply, Request, Status, Usage
+    from comity.core.guardrail import Guardrail
+    from comity.core.limits import Limits
+    from comity.core.retry import Retry
+    from comity.core.tool import Risk, Tool
+    from comity.models.agent import Agent
+    from comity.runtime.context import Context
+    from comity.runtime.events import Event
+    from comity.runtime.handle import CallHandle
     from comity.runtime.handoff.manager import AsyncHandoffManager
     from comity.runtime.handoff.receiver import AsyncHandoffReceiver
     from comity.runtime.handoff.sync import HandoffManager, HandoffReceiver
+    from comity.runtime.node import Node
+    from comity.runtime.sync import SyncNode
+
+# Each public name and its module. A name is imported when it is first used, so that a command that only reads a store
+# does not load the call path, and a program that hands nothing off does not load handoffs.
+_MODULES = {
+    "Agent": "models.agent",
+    "AsyncHandoffManager": "runtime.handoff.manager",
+    "AsyncHandoffReceiver": "runtime.handoff.receiver",
+    "Background": "core.envelope",
+    "CallHandle": "runtime.handle",
+    "Context": "runtime.context",
+    "Error": "core.envelope",
+    "Event": "runtime.events",
+    "Guardrail": "core.guardrail",
+    "HandoffManager": "runtime.handoff.sync",
+    "HandoffReceiver": "runtime.handoff.sync",
+    "Limits": "core.limits",
+    "Node": "runtime.node",
+    "Priority": "core.envelope",
+    "Reply": "core.envelope",
+    "Request": "core.envelope",
+    "Retry": "core.retry",
+    "Risk": "core.tool",
+    "Status": "core.envelope",
+    "SyncNode": "runtime.sync",
+    "Tool": "core.tool",
+    "Usage": "core.envelope",
+}
 
 __all__ = [
     "Agent",
@@ -46,18 +73,16 @@ __all__ = [
 ]
 __version__ = VERSION
 
-# Loaded when somebody asks for them: most programs hand nothing off.
-_LATER = {
-    "AsyncHandoffManager": "handoff.manager",
-    "AsyncHandoffReceiver": "handoff.receiver",
-    "HandoffManager": "handoff.sync",
-    "HandoffReceiver": "handoff.sync",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _MODULES:
         raise AttributeError(f"module 'comity' has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415
 
-    return getattr(import_module(f"comity.runtime.{_LATER[name]}"), name)
+    found = getattr(import_module(f"comity.{_MODULES[name]}"), name)
+    globals()[name] = found  # the next use finds it without this function
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
