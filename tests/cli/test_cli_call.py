@@ -141,7 +141,6 @@ def test_inputs_may_come_from_stdin(comity, app, monkeypatch):
         (["WORK", "HANG", "--timeout-ms", "50"], 1, "timeout", "CALL_TIMEOUT"),
         (["WORK", "QUESTION"], 1, "needs_input", None),
         (["WORK", "GREET"], 2, "refused", "INPUT_VALIDATION_FAILED"),
-        (["WORK", "GREET", "name=Ada", "--timeout-ms", "-1"], 2, "refused", "INPUT_VALIDATION_FAILED"),
         (["WORK", "GREET", "name=Ada", "--user", ""], 2, "refused", "IDENTITY_INVALID"),
         (["SHUT", "ANY"], 3, "refused", "ROUTING_AGENT_IN_MAINTENANCE"),
         (["OLD", "ANY"], 3, "refused", "ROUTING_AGENT_RETIRED"),

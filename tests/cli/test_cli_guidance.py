@@ -86,7 +86,7 @@ def test_an_answer_is_kept_and_emitted(guided, place):
         (["set", "focus", "x", "--until", "soon"], "is no time"),
         (["set", "constraint", "x"], "to say"),
         (["set", "constraint", "x", "r", "--scope", "src/["], "scope"),
-        (["set", "constraint", "x", "r", "--severity", "fatal"], "no SEVERITY"),
+        (["set", "constraint", "x", "r", "--severity", "fatal"], "unknown severity"),
         (["show", "--project", "../x"], "project id"),
     ],
 )

@@ -1,6 +1,7 @@
 """The front door: usage, help, options anywhere, exit codes, and failures without tracebacks."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -45,25 +46,25 @@ def test_help_imports_nothing_that_is_slow():
 def test_the_command_runs_as_a_module(module):
     ran = subprocess.run([sys.executable, "-m", module, "agnets"], capture_output=True, text=True, check=False)
     assert ran.returncode == 2
-    assert "did you mean agents?" in ran.stderr
+    assert "did you mean 'agents'?" in ran.stderr
     assert "Traceback" not in ran.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["agnets"], "'agnets' is no COMMAND; did you mean agents?"),
+        (["agnets"], "unknown command 'agnets'; did you mean 'agents'?"),
         (
             ["qqq"],
-            f"'qqq' is no COMMAND; it is one of {', '.join(COMMANDS)}",
+            f"unknown command 'qqq'; choose from {', '.join(COMMANDS)}",
         ),
-        (["audit", "verfy"], "'verfy' is no ACTION; did you mean verify?"),
-        (["audit"], "the following arguments are required: ACTION"),
+        (["audit", "verfy"], "unknown action 'verfy'; did you mean 'verify'?"),
         (["calls", "--limt", "3"], "'--limt' is not expected here; did you mean --limit"),
         (["call", "WORK"], "the following arguments are required: CAPABILITY\n"),
         (["calls", "--limit", "0"], "argument --limit: must be at least 1"),
+        (["call", "A", "B", "--timeout-ms", "0"], "argument --timeout-ms: must be at least 1"),
         (["calls", "--limit", "many"], "argument --limit: "),
-        (["--timeout-ms", "soon", "calls"], "argument --timeout-ms: invalid int value: 'soon'"),
+        (["--timeout-ms", "soon", "calls"], "argument --timeout-ms: must be a whole number, not 'soon'"),
         (["doctor", "extra"], "'extra' is not expected here"),
     ],
 )
@@ -75,12 +76,41 @@ def test_wrong_usage_is_one_sentence_and_exit_2(comity, arguments, told):
     assert "--help`" in ran.err
 
 
+@pytest.mark.parametrize(
+    "words", [["audit"], ["handoff"], ["sessions"], ["approvals"], ["guidance"], ["guidance", "set"], ["spans"]]
+)
+def test_a_command_without_its_verb_lists_the_verbs(comity, words):
+    ran = comity(*words)
+    assert (ran.code, ran.err) == (2, "")
+    parser = next(one for one in walk(build_parser()) if one.prog == " ".join(["comity", *words]))
+    verbs = next(action for action in parser._actions if action.choices).choices
+    assert all(re.search(rf"^    {verb}\b", ran.out, flags=re.MULTILINE) for verb in verbs)
+    assert comity(*words, "--json").document["error"]["message"] == f"`comity {' '.join(words)}` needs a verb"
+
+
+def walk(parser):
+    """Yield a parser and all below it."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action.choices, dict):
+            for below in action.choices.values():
+                yield from walk(below)
+
+
+def test_help_texts_fit_80_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for parser in walk(build_parser()):
+        text = parser.format_help()
+        too_long = [line for line in text.splitlines() if len(line) > 80 and "comity " not in line]
+        assert not too_long, parser.prog
+
+
 def test_wrong_usage_with_json_is_a_document_too(comity):
     ran = comity("agnets", "--json")
     assert ran.code == 2
     assert ran.err == ""
     assert ran.document["exit_code"] == 2
-    assert "did you mean agents?" in ran.document["error"]["message"]
+    assert "did you mean 'agents'?" in ran.document["error"]["message"]
 
 
 def test_options_may_stand_before_or_after_the_command(comity, app):

@@ -19,7 +19,6 @@ from comity.models.agent import Agent as ThinkingAgent
 from comity.models.mind import Mind
 
 _COUNTABLE = ("number", "whole number", "text", "object", "list")
-HELP = "list the agents, or show what one can do"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
-import shlex
 from pathlib import Path
 
 from comity import Node
 from comity.cli.exits import CliError, Exit
-from comity.cli.store import DEFAULT, is_file
+from comity.cli.store import is_file
 from comity.core.journal import StoredCall
 from comity.engines.sqlite import SqliteJournal
 from comity.engines.system import SystemIds
@@ -25,11 +23,6 @@ def load(args: argparse.Namespace) -> Node:
     from comity.runtime.manifest import load_node
 
     return load_node(args.app, Agent)
-
-
-def store_option(store: str) -> str:
-    """Return the option that makes a suggested command find the same store; nothing if it does so anyway."""
-    return "" if store == (os.environ.get("COMITY_STORE") or DEFAULT) else f" --store {shlex.quote(store)}"
 
 
 class Visit(SqliteJournal):

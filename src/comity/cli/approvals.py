@@ -18,14 +18,13 @@ from comity.cli.store import Store
 from comity.errors import CallerError, RefusedError
 from comity.runtime.tools import Approval
 
-HELP = "list what waits for a person's approval; grant or deny it"
 NOT_HERE = "--app must name the node with the agents and tools of the call, such as module:node."
 EMPTY = "has no approvals. A tool declared with high risk asks for one before it is used."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB")
     listing = verbs.add_parser("list", help="open questions, or all of them")
     listing.add_argument("--all", action="store_true", help="answered ones too")
     for verb, what in (
@@ -78,5 +77,4 @@ def _list(approvals: list[Approval], args: argparse.Namespace, out: Output) -> N
             answer = "open" if one.granted is None else f"{'granted' if one.granted else 'denied'} by {one.decided_by}"
             out.text(clean(f"{one.id}  {answer}  asked {when(one.asked_at)} by {one.target} for user {one.user_id}"))
             out.text(clean(f"  {one.tool} {msgspec.json.encode(one.inputs).decode()}"))
-        option = app.store_option(args.store)
-        out.hint(f"\n`comity approvals grant APPROVAL_ID --app …{option}` allows one and goes on with its call.")
+        out.hint("\n`comity approvals grant APPROVAL_ID` allows one and goes on with its call.")

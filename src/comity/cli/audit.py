@@ -14,12 +14,10 @@ from comity.cli.store import Store
 from comity.cli.tree import STYLES, called
 from comity.core.audit import Row, Verdict
 
-HELP = "list the audit rows, or check that none was changed, removed or reordered"
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION")
     listing = actions.add_parser("list", help="show the newest rows", description="Show the newest audit rows, oldest first.")
     listing.add_argument("--limit", metavar="N", type=at_least_one, default=50, help="how many of the newest (50)")
     listing.add_argument("--root", metavar="REQUEST_ID", help="only rows of this call tree")

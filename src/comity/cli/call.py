@@ -19,8 +19,6 @@ from comity.cli.reply import document, exit_of, show
 from comity.core.limits import INPUTS_BYTES_MAX
 from comity.core.payload import PayloadError, check_keys
 
-HELP = "call a capability of an agent"
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
@@ -48,7 +46,7 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
     try:
         reply = asyncio.run(_call(team, args, inputs, out, made))
     except KeyboardInterrupt:
-        hint = f"comity show {shlex.quote(made[0])}{app.store_option(args.store)}" if made else ""
+        hint = f"comity show {shlex.quote(made[0])}" if made else ""
         raise CliError(Exit.INTERRUPTED, "interrupted; the call was cancelled", hint=hint) from None
     code = exit_of(reply)
     if out.is_json:
@@ -61,7 +59,7 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
         if reply.error is not None and any(one.path.startswith("inputs") for one in reply.error.problems):
             out.hint(f"`comity agents {args.agent}` shows what {args.capability} takes.", style="")
     else:
-        out.hint(f"\ncomity show {shlex.quote(reply.request_id)}{app.store_option(args.store)}", is_copied=True)
+        out.hint(f"\ncomity show {shlex.quote(reply.request_id)}", is_copied=True)
     return code
 
 

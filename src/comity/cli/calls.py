@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from comity.cli import app
 from comity.cli.arguments import at_least_one
 from comity.cli.exits import Exit
 from comity.cli.listing import Listing
@@ -16,7 +15,6 @@ from comity.cli.store import Store
 from comity.cli.tree import ABANDONED, STYLES, called
 from comity.core.audit import Row
 
-HELP = "list the newest calls in the store"
 EMPTY = "has no calls yet. `comity demo` makes some, and so does `comity call AGENT CAPABILITY`."
 
 
@@ -38,8 +36,7 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
         out.hint(f"The store {store.path} {EMPTY}", style="")
     else:
         _show(rows, abandoned, out)
-        option = app.store_option(args.store)
-        out.hint(f"\n`comity show REQUEST_ID{option}` draws one; `comity show last{option}` the newest.")
+        out.hint("\n`comity show REQUEST_ID` draws one; `comity show last` the newest.")
     return Exit.OK
 
 

@@ -12,8 +12,6 @@ from comity.cli.output import Output
 from comity.core.limits import REQUEST_BYTES_MAX
 from comity.errors import CallerError
 
-HELP = "convert a document from one dialect to another and say what is lost"
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""

@@ -16,15 +16,13 @@ from comity.cli.live import follow
 from comity.cli.output import Output
 from comity.cli.reply import document, exit_of
 
-HELP = "watch four agents build a business case under every rule"
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
         "--out", metavar="FILE", default="business-case.md", help="where to write the case (./business-case.md)"
     )
-    parser.add_argument("--seed", metavar="N", type=int, default=2025, help="of the simulation; the same gives the same (2025)")
+    parser.add_argument("--seed", metavar="N", type=int, default=2025, help="random seed (default: 2025)")
 
 
 class Acts(NamedTuple):
@@ -50,7 +48,7 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
         assert error is not None
         hint = "" if error.code == "INPUT_VALIDATION_FAILED" else error.advice  # its message says what to correct
         raise CliError(exit_of(acts.case), error.message, hint=hint, error_code=error.code)
-    _show_next(acts, args, seconds, out)
+    _show_next(acts, seconds, out)
     return Exit.OK
 
 
@@ -124,16 +122,15 @@ def _show_breaker(failures: int, turned_away: Reply, degraded: Reply, stage: _St
     stage.say("\nA capability that keeps failing is left alone for a while, and callers learn at once how long.")
 
 
-def _show_next(acts: Acts, args: argparse.Namespace, seconds: float, out: Output) -> None:
-    store = app.store_option(args.store)
+def _show_next(acts: Acts, seconds: float, out: Output) -> None:
     out.text(
         f"\nThe business case is in {acts.case.data['document']} ({seconds:.1f} s). Every call is in the audit:", style="bold"
     )
     request_id = shlex.quote(acts.case.request_id)
     for command, what in (
-        (f"comity show {request_id}{store}", "this call tree"),
-        (f"comity calls{store}", "all calls so far"),
-        (f"comity audit verify{store}", "that no row was changed, removed or reordered"),
+        (f"comity show {request_id}", "this call tree"),
+        ("comity calls", "all calls so far"),
+        ("comity audit verify", "that no row was changed, removed or reordered"),
         ("comity agents --app comity.demo:agents", "who these agents are; try `comity call`"),
     ):
         out.hint(f"  {command}  # {what}", style="", is_copied=True)

@@ -31,8 +31,6 @@ from comity.errors import CallerError, ComityError, TargetError, UnavailableErro
 from comity.models.agent import Agent as ThinkingAgent
 from comity.runtime.vault_key import store_key
 
-HELP = "check Python, the store and the agents"
-
 # The store uses RETURNING, which SQLite has since this version.
 SQLITE_LEAST: Final = (3, 35, 0)
 DISK_BYTES_LEAST: Final = 500 * 1024 * 1024
@@ -217,7 +215,7 @@ def _spans(store: str) -> Iterator[Check]:
         except sqlite3.Error as error:
             yield Check("spans", "failed", f"{path} cannot be read: {error}", Exit.DAMAGED)
         else:
-            later = f", {waiting:,} of them not sorted in yet" if waiting else ""
+            later = f" ({waiting:,} not indexed yet)" if waiting else ""
             yield Check("spans", "ok", f"{path}: {kept + waiting:,} spans{later}")
             for why, lost, last_at in losses:
                 yield Check("spans", "warning", f"{lost:,} were lost, last at {when(last_at)}: {why}")

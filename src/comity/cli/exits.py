@@ -23,13 +23,13 @@ class Exit(IntEnum):
 
 MEANINGS: Final[dict[Exit, str]] = {
     Exit.OK: "done",
-    Exit.NO_RESULT: "the call ended without a result: error, timeout, cancelled, or it needs input",
+    Exit.NO_RESULT: "the call ended as error, timeout, cancelled or needs_input",
     Exit.USAGE: "wrong usage, bad input, or a bad declaration of agents",
     Exit.REFUSED: "a rule refused the call",
-    Exit.NOT_FOUND: "what was named is not there: an agent, a capability, a call, a store or the like",
+    Exit.NOT_FOUND: "not found: the agent, capability, call, store or the like that was named",
     Exit.DAMAGED: "the store cannot be used, or the audit is damaged",
-    Exit.INTERRUPTED: "interrupted",
-    Exit.TERMINATED: "told to end, by SIGTERM",
+    Exit.INTERRUPTED: "interrupted (SIGINT)",
+    Exit.TERMINATED: "terminated (SIGTERM)",
 }
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from comity.core.payload import Problem
     from comity.ports import GuidanceSource
 
-HELP = "show people's guidance to agents, check a path against it, ask and answer questions, change it"
 EMPTY = "says nothing yet. `comity guidance set constraint ID RULE --scope 'src/**'` adds a rule, `guidance ask` a question."
 SEVERITIES = ("blocking", "warning", "advisory")
 PRIORITIES = ("critical", "high", "normal", "low")
@@ -29,7 +28,7 @@ _SLUG_CHARS_MAX = 40
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB")
     _add(verbs, "show", "all guidance of the project, and what is wrong with it")
     check = _add(verbs, "check", "which constraints an action on these paths or topics concerns; exit code 3 if one blocks")
     check.add_argument("paths", metavar="PATH", nargs="+", help="a path, a pattern, or topic:NAME")
@@ -45,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     answer.add_argument("--evidence", metavar="TYPE=REF", action="append", default=[], help="what supports it; may be repeated")
     answer.add_argument("--agent", metavar="ID", type=a_name, default=None, help="who answers (you)")
     setting = verbs.add_parser("set", help="change focus, constraints, preferences or context")
-    kinds = setting.add_subparsers(dest="kind", metavar="KIND", required=True)
+    kinds = setting.add_subparsers(dest="kind", metavar="KIND")
     focus = _add(kinds, "focus", "what to work on; without areas, nothing in particular")
     focus.add_argument("areas", metavar="AREA", nargs="*")
     focus.add_argument("--until", metavar="TIME", default="", help="such as 2030-03-31T00:00:00Z")

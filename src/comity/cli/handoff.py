@@ -28,7 +28,6 @@ from comity.errors import ComityError, RefusedError
 if TYPE_CHECKING:
     from comity.runtime.handoff.receiver import AsyncHandoffReceiver
 
-HELP = "hand work off to agents elsewhere; list, take and end it"
 EMPTY = "has no such handoffs. `comity handoff create CAPABILITY --to AGENT` makes one."
 STYLES: Final = {
     State.PENDING: "cyan",
@@ -52,7 +51,7 @@ _USAGE: Final = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB")
     create = _verb(verbs, "create", "hand work off, to an agent or to any that has the capability")
     create.add_argument("capability", metavar="CAPABILITY", type=a_name)
     _add_inputs(create, "inputs")
@@ -79,8 +78,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     watch.add_argument("--limit", metavar="N", type=at_least_one, default=None, help="end after so many")
     accept = _verb(verbs, "accept", "take a handoff; it stays yours until you end it or its deadline passes")
     complete = _verb(verbs, "complete", "end a handoff with a result")
-    fail = _verb(verbs, "fail", "end a handoff without one")
-    reject = _verb(verbs, "reject", "turn down a handoff that nobody has accepted; it ends")
+    fail = _verb(verbs, "fail", "mark a handoff as failed")
+    reject = _verb(verbs, "reject", "reject a handoff that has not been accepted")
     for one in (accept, complete, fail, reject):
         one.add_argument("handoff_id", metavar="HANDOFF_ID")
         one.add_argument("--agent", metavar="AGENT", type=a_name, help="on whose behalf (the agent it is for)")
@@ -91,7 +90,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     answer = _verb(verbs, "answer", "answer what the receiver of a handoff of yours asked")
     answer.add_argument("handoff_id", metavar="HANDOFF_ID")
     answer.add_argument("answer", metavar="ANSWER", help="read as JSON where it is JSON")
-    cancel = _verb(verbs, "cancel", "withdraw a handoff of yours, whoever has it")
+    cancel = _verb(verbs, "cancel", "cancel a handoff of yours, also after it was accepted")
     cancel.add_argument("handoff_id", metavar="HANDOFF_ID")
     cancel.add_argument("--reason", metavar="TEXT", default="it is no longer needed")
     show = _verb(verbs, "show", "one handoff: what was asked, what happened, what came of it")
@@ -199,10 +198,10 @@ async def _create(args: argparse.Namespace, out: Output) -> Exit:
         )
         handoff = await (manager.await_result if args.wait else manager.get_handoff_status)(handoff_id)
         meant = [] if args.to is None or node.registry.resolve(args.to) else node.registry.nearest_agents(args.to)
-    code = _ended(handoff, args, out)
+    code = _ended(handoff, out)
     if meant and not out.is_json:  # it may well be for an agent elsewhere
         wrong = f"{args.app} has no agent '{args.to}'; if {' or '.join(meant)} was meant,"
-        out.hint(f"{wrong} `comity handoff cancel {handoff.id}{app.store_option(args.store)}` withdraws this.", style="yellow")
+        out.hint(f"{wrong} `comity handoff cancel {handoff.id}` withdraws this.", style="yellow")
     return code
 
 
@@ -229,8 +228,7 @@ async def _accept(args: argparse.Namespace, out: Output) -> Exit:
         out.text(f"{clean(handoff.id)} is yours until {when(handoff.request.deadline_at)}.")
         out.text(clean(handoff.task))
         out.text(json.dumps(handoff.inputs, indent=2, ensure_ascii=False), is_copied=True)
-        option = app.store_option(args.store)
-        out.hint(f"\n`comity handoff complete {clean(handoff.id)} key=value{option}` ends it.")
+        out.hint(f"\n`comity handoff complete {clean(handoff.id)} key=value` ends it.")
     else:
         out.document(document(handoff))
     return Exit.OK
@@ -239,20 +237,20 @@ async def _accept(args: argparse.Namespace, out: Output) -> Exit:
 async def _complete(args: argparse.Namespace, out: Output) -> Exit:
     result = read_inputs(args.inputs, args.inputs_document)
     async with _receiver(args) as receiver:
-        return _ended(await receiver.complete(args.handoff_id, result, args.trace_id), args, out)
+        return _ended(await receiver.complete(args.handoff_id, result, args.trace_id), out)
 
 
 async def _fail(args: argparse.Namespace, out: Output) -> Exit:
     async with _receiver(args) as receiver:
         handoff = await receiver.fail(args.handoff_id, args.reason)
-    _tell(handoff, args, out)
+    _tell(handoff, out)
     return Exit.OK
 
 
 async def _reject(args: argparse.Namespace, out: Output) -> Exit:
     async with _receiver(args) as receiver:
         handoff = await receiver.reject(args.handoff_id, args.reason)
-    _tell(handoff, args, out)
+    _tell(handoff, out)
     return Exit.OK
 
 
@@ -262,7 +260,7 @@ async def _answer(args: argparse.Namespace, out: Output) -> Exit:
     async with _node(args) as node:
         manager = AsyncHandoffManager(user_id=args.user, node=node)
         handoff = await manager.provide_input(args.handoff_id, read_value(args.answer))
-    _tell(handoff, args, out)
+    _tell(handoff, out)
     return Exit.OK
 
 
@@ -271,7 +269,7 @@ async def _cancel(args: argparse.Namespace, out: Output) -> Exit:
 
     async with _node(args) as node:
         handoff = await AsyncHandoffManager(user_id=args.user, node=node).cancel(args.handoff_id, args.reason)
-    _tell(handoff, args, out)
+    _tell(handoff, out)
     return Exit.OK
 
 
@@ -385,20 +383,20 @@ def document(handoff: Handoff) -> dict[str, Any]:
     }
 
 
-def _ended(handoff: Handoff, args: argparse.Namespace, out: Output) -> Exit:
+def _ended(handoff: Handoff, out: Output) -> Exit:
     """Show a handoff; without a result, though it has ended, the command has none either."""
-    _tell(handoff, args, out)
+    _tell(handoff, out)
     return Exit.NO_RESULT if handoff.state in ENDED - {State.COMPLETED} else Exit.OK
 
 
-def _tell(handoff: Handoff, args: argparse.Namespace, out: Output) -> None:
+def _tell(handoff: Handoff, out: Output) -> None:
     if out.is_json:
         out.document(document(handoff))
         return
     out.text(_line(handoff))
     if handoff.result is not None:
         out.text(json.dumps(handoff.result, indent=2, ensure_ascii=False), is_copied=True)
-    out.hint(f"\ncomity handoff show {handoff.id}{app.store_option(args.store)}", is_copied=True)
+    out.hint(f"\ncomity handoff show {handoff.id}", is_copied=True)
 
 
 def _line(handoff: Handoff) -> Any:

@@ -16,7 +16,6 @@ from comity.cli.spans import add_range, add_source, open_spans, place
 if TYPE_CHECKING:
     from comity.core.insight import Insight
 
-HELP = "list what agents found out"
 TYPES = ("decision", "recommendation", "blocker", "discovery", "analysis", "question", "risk", "progress", "lesson")
 STYLES = {"blocker": "bold red", "risk": "yellow", "decision": "green"}
 
@@ -28,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--agent", metavar="ID", type=a_name, default=None, help="only by this agent")
     parser.add_argument("--session", metavar="ID", type=a_name, default=None, help="only of this session")
     parser.add_argument("--audience", metavar="WHO", choices=("agent", "human"), default=None, help="only for agent or human")
-    parser.add_argument("--min-confidence", metavar="N", type=_share, default=None, help="at least so sure, from 0 to 1")
+    parser.add_argument("--min-confidence", metavar="N", type=_share, default=None, help="minimum confidence, 0 to 1")
     parser.add_argument("--category", metavar="NAME", default=None, help="only of this category")
     parser.add_argument("--applies-to", metavar="NAME", default=None, help="only what applies to this")
     add_range(parser, "7d", "7d")

@@ -7,62 +7,54 @@ import contextlib
 import logging
 import os
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Collection, Sequence
+from importlib import import_module
 from typing import Any, Final, NoReturn
 
 from comity import __version__
-from comity.cli import (
-    agents,
-    approvals,
-    audit,
-    call,
-    calls,
-    convert,
-    demo,
-    doctor,
-    guidance,
-    handoff,
-    insights,
-    query,
-    sessions,
-    show,
-    sim,
-    spans,
-    trace,
-    view,
-)
-from comity.cli.arguments import a_name
+from comity.cli.arguments import a_name, at_least_one
 from comity.cli.ending import Ending
+from comity.cli.examples import EXAMPLES
 from comity.cli.exits import MEANINGS, CliError, Exit
+from comity.cli.hints import STORE, given
 from comity.cli.output import Output
-from comity.cli.store import DEFAULT as DEFAULT_STORE
 from comity.core.agent import DeclarationError
 from comity.core.registry import nearest
 from comity.errors import CallerError, ComityError
 
 log = logging.getLogger("comity")
 
-# Every command: a module with `HELP`, `configure(parser)` and `run(args, out) -> Exit`.
-COMMANDS: Final[dict[str, Any]] = {
-    "demo": demo,
-    "agents": agents,
-    "call": call,
-    "calls": calls,
-    "show": show,
-    "trace": trace,
-    "query": query,
-    "insights": insights,
-    "audit": audit,
-    "sessions": sessions,
-    "approvals": approvals,
-    "handoff": handoff,
-    "guidance": guidance,
-    "view": view,
-    "spans": spans,
-    "convert": convert,
-    "sim": sim,
-    "doctor": doctor,
+# Every command and what it is for. `comity.cli.NAME` has `configure(parser)` and `run(args, out) -> Exit`; it is imported when
+# its command is given, so that a command does not wait for what the others need.
+COMMANDS: Final[dict[str, str]] = {
+    "demo": "watch four agents build a business case under every rule",
+    "agents": "list the agents, or show what one can do",
+    "call": "call a capability of an agent",
+    "calls": "list the newest calls in the store",
+    "show": "draw the tree of one call",
+    "trace": "draw one trace as a waterfall",
+    "query": "ask for spans in TraceQL",
+    "insights": "list what agents found out",
+    "audit": "list the audit rows, or check that none was changed, removed or reordered",
+    "sessions": "list the sessions in the store; show, resume, export or erase one",
+    "approvals": "list what waits for a person's approval; grant or deny it",
+    "handoff": "hand work off to agents elsewhere; list, take and end it",
+    "guidance": "show people's guidance to agents, check a path against it, ask and answer questions, change it",
+    "view": "show a project's insights to an audience: executive, manager, developer, operator or agent",
+    "spans": "take spans from OpenTelemetry exporters into the store",
+    "convert": "convert a document from one dialect to another and say what is lost",
+    "sim": "simulate agents under faults: one seed with its timeline, or many with a report",
+    "doctor": "check Python, the store and the agents",
 }
+
+
+# The width of help texts, so that they fit the narrowest usual terminal.
+HELP_CHARS: Final = 78
+_COMMON: Final = textwrap.fill(
+    "Every command takes --app, --store, --json, --user, --timeout-ms, --no-color and --verbose: see `comity --help`.",
+    HELP_CHARS,
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -70,17 +62,26 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **more: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **more)
+        self.has_verbs = False  # whether it is a command by itself only together with one of its verbs
+        if self.description:
+            self.description = textwrap.fill(self.description, HELP_CHARS)
 
     def error(self, message: str) -> NoReturn:
         """Wrong usage."""
-        raise CliError(Exit.USAGE, message, hint=f"`{self.prog} --help` shows the usage.")
+        raise CliError(Exit.USAGE, message, hint=self._see_help())
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             known = [str(choice) for choice in action.choices]
             meant = nearest(str(value), known)
-            more = f"; did you mean {' or '.join(meant)}?" if meant else f"; it is one of {', '.join(known)}"
-            raise CliError(Exit.USAGE, f"{value!r} is no {action.metavar or action.dest}{more}", hint=f"`{self.prog} --help`")
+            quoted = " or ".join(f"'{one}'" for one in meant)
+            more = f"; did you mean {quoted}?" if meant else f"; choose from {', '.join(known)}"
+            raise CliError(
+                Exit.USAGE, f"unknown {str(action.metavar or action.dest).lower()} {str(value)!r}{more}", hint=self._see_help()
+            )
+
+    def _see_help(self) -> str:
+        return f"See `{self.prog} --help`."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -146,23 +147,28 @@ def _end_on(error: OSError, out: Output) -> Exit:
 
 
 def _run(arguments: list[str], out: Output) -> Exit:
-    parser = build_parser()
+    named = [word for word in arguments if word in COMMANDS]
+    parser = build_parser(named)
     try:
         args, extra = parser.parse_known_args(arguments)
     except SystemExit:  # --help and --version have said everything
         return Exit.OK
+    if args.command is not None and args.parser.has_verbs:
+        if out.is_json:
+            raise CliError(Exit.USAGE, f"`{args.parser.prog}` needs a verb", hint=f"See `{args.parser.prog} --help`.")
+        args.parser.print_help()
+        return Exit.USAGE
     if isinstance(getattr(args, "inputs", None), list):  # argparse does not take key=value after an option
         args.inputs = [*args.inputs, *(one for one in extra if not one.startswith("-"))]
         extra = [one for one in extra if one.startswith("-")]
     if extra:
         meant = nearest(extra[0], options(args.parser))
         more = f"; did you mean {' or '.join(meant)}?" if meant else ""
-        raise CliError(
-            Exit.USAGE, f"{extra[0]!r} is not expected here{more}", hint=f"`{args.parser.prog} --help` shows the usage."
-        )
+        raise CliError(Exit.USAGE, f"{extra[0]!r} is not expected here{more}", hint=f"See `{args.parser.prog} --help`.")
     if args.command is None:
         parser.print_help()
         return Exit.OK
+    out.context = given(args)
     # Agents' tracebacks go to their log; what the caller needs to know is in the reply.
     logging.basicConfig(
         level=logging.WARNING if args.verbose else logging.CRITICAL + 1, format="%(levelname)s %(name)s: %(message)s"
@@ -171,7 +177,7 @@ def _run(arguments: list[str], out: Output) -> Exit:
     if (here := os.getcwd()) not in sys.path:  # noqa: PTH109  --app names modules of the directory one works in
         sys.path.insert(0, here)
     with contextlib.redirect_stdout(sys.stderr):  # what agents print is no result; `out` has the stream it began with
-        result: Exit = COMMANDS[args.command].run(args, out)
+        result: Exit = _module(args.command).run(args, out)
     sys.stdout.flush()
     return result
 
@@ -191,8 +197,12 @@ def fold_json(arguments: Sequence[str]) -> list[str]:
     return folded
 
 
-def build_parser() -> Parser:
-    """Return the parser of the whole command line."""
+def _module(command: str) -> Any:
+    return import_module(f"comity.cli.{command}")
+
+
+def build_parser(commands: Collection[str] = tuple(COMMANDS)) -> Parser:
+    """Return the parser of the command line; only `commands` get their arguments, the others are names in the help."""
     exits = "\n".join(f"  {int(code):>3}  {meaning}" for code, meaning in MEANINGS.items())
     parser = Parser(
         prog="comity",
@@ -203,21 +213,38 @@ def build_parser() -> Parser:
     parser.set_defaults(parser=parser)
     _add_globals(parser, is_top=True)
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for name, module in COMMANDS.items():
-        subparser = subparsers.add_parser(name, help=module.HELP, description=module.HELP)
-        module.configure(subparser)
-        for leaf in leaves(subparser):
-            _add_globals(leaf, is_top=False)
-            leaf.set_defaults(parser=leaf)
+    for name, purpose in COMMANDS.items():
+        subparser = subparsers.add_parser(name, help=purpose, description=purpose)
+        if name in commands:
+            module = _module(name)
+            module.configure(subparser)
+            _finish(subparser)
     return parser
+
+
+def _finish(parser: Parser) -> None:
+    """Give every command below its common options, or show its verbs where none is given."""
+    below = _below(parser)
+    parser.has_verbs = bool(below)
+    parser.set_defaults(parser=parser)
+    if not below:
+        _add_globals(parser, is_top=False)
+        parser.epilog = f"example:\n  {EXAMPLES[parser.prog.removeprefix('comity ')]}\n\n{_COMMON}"
+    for one in below:
+        _finish(one)
 
 
 def leaves(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
     """Return the parsers of the commands below, or the parser itself if it has none."""
+    below = _below(parser)
+    return [leaf for one in below for leaf in leaves(one)] if below else [parser]
+
+
+def _below(parser: argparse.ArgumentParser) -> list[Any]:
     for action in parser._actions:  # noqa: SLF001  argparse has no other way to ask
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
-            return [leaf for below in action.choices.values() for leaf in leaves(below)]
-    return [parser]
+            return list(action.choices.values())
+    return []
 
 
 def options(parser: argparse.ArgumentParser) -> list[str]:
@@ -231,6 +258,9 @@ def _add_globals(parser: argparse.ArgumentParser, *, is_top: bool) -> None:
     def default(value: Any) -> Any:
         return value if is_top else argparse.SUPPRESS
 
+    def about(text: str) -> str:
+        return text if is_top else argparse.SUPPRESS  # the epilog names them; `comity --help` explains them
+
     group = parser.add_argument_group("options of every command")
     app, store = os.environ.get("COMITY_APP") or None, os.environ.get("COMITY_STORE")
     group.add_argument(
@@ -238,20 +268,24 @@ def _add_globals(parser: argparse.ArgumentParser, *, is_top: bool) -> None:
         metavar="APP",
         type=a_name,
         default=default(app),
-        help="agents: module:attribute or a .yaml/.json file (COMITY_APP)",
+        help=about("agents: module:attribute or a .yaml/.json file (COMITY_APP)"),
     )
     group.add_argument(
         "--store",
         metavar="FILE",
         type=a_name,
-        default=default(store or DEFAULT_STORE),
-        help=f"the store (COMITY_STORE, else ./{DEFAULT_STORE})",
+        default=default(store or STORE),
+        help=about(f"the store (COMITY_STORE, else ./{STORE})"),
     )
-    group.add_argument("--json", action="store_true", default=default(False), help="one JSON document on stdout")
-    group.add_argument("--user", metavar="ID", default=default("local"), help="the user on whose behalf to call (local)")
-    group.add_argument("--timeout-ms", metavar="N", type=int, default=default(None), help="how long a call may take")
-    group.add_argument("--no-color", action="store_true", default=default(False), help="no colours; NO_COLOR does the same")
-    group.add_argument("--verbose", action="store_true", default=default(False), help="show agents' logs and tracebacks")
+    group.add_argument("--json", action="store_true", default=default(False), help=about("one JSON document on stdout"))
+    group.add_argument("--user", metavar="ID", default=default("local"), help=about("the user on whose behalf to call (local)"))
+    group.add_argument(
+        "--timeout-ms", metavar="N", type=at_least_one, default=default(None), help=about("how long a call may take")
+    )
+    group.add_argument(
+        "--no-color", action="store_true", default=default(False), help=about("no colours; NO_COLOR does the same")
+    )
+    group.add_argument("--verbose", action="store_true", default=default(False), help=about("show agents' logs and tracebacks"))
 
 
 if __name__ == "__main__":

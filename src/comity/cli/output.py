@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import shlex
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from comity.cli.exits import CliError, Exit
+from comity.cli.hints import runnable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
 PIPE_CHARS: Final = 200
 # So much is shown of one value among others.
 SHOWN_CHARS_MAX: Final = 2_000
-_COMMAND: Final = re.compile(r"(?<![\w./-])comity (?=[a-z])")
 
 
 class Output:
@@ -31,6 +27,7 @@ class Output:
 
     def __init__(self, *, is_json: bool, has_color: bool) -> None:
         self.is_json = is_json
+        self.context: dict[str, str] = {}  # the options that suggested commands repeat
         self.is_by_line = False  # whether this command writes many documents, each on a line of its own
         self._has_told = False  # whether the one document is written
         self._stdout = sys.stdout  # not to be looked up later: what agents print is sent elsewhere meanwhile
@@ -69,11 +66,11 @@ class Output:
 
     def hint(self, text: str, *, style: str = "dim", is_copied: bool = False) -> None:
         """Write what one may do next, with commands as they can be given here."""
-        self.text(runnable(text), style=style, is_copied=is_copied)
+        self.text(runnable(text, self.context), style=style, is_copied=is_copied)
 
     def error(self, error: CliError) -> None:
         """Say why the command failed and what to do next; beside the document, if there is one already."""
-        hint = runnable(error.hint)
+        hint = runnable(error.hint, self.context)
         if self.is_json and not self._has_told:
             problems = [{"path": problem.path, "message": problem.message} for problem in error.problems]
             code = error.error_code or None
@@ -120,21 +117,6 @@ def counted(number: int, what: str) -> str:
 def cut(text: str) -> str:
     """Return a text, or the beginning of a long one and how long it is."""
     return text if len(text) <= SHOWN_CHARS_MAX else f"{text[:SHOWN_CHARS_MAX]}… ({len(text):,} characters)"
-
-
-def runnable(text: str) -> str:
-    """Return a text with `comity` in its commands written as this shell can run it."""
-    return _COMMAND.sub(lambda _: f"{program(sys.argv[0])} ", text)
-
-
-def program(started: str) -> str:
-    """Return how to start this program again, where it was started as `started`."""
-    if shutil.which("comity"):
-        return "comity"
-    path = Path(started)
-    if (path.parent.name, path.name) == ("comity", "__main__.py"):
-        return f"{shlex.quote(sys.executable)} -m comity"
-    return shlex.quote(started) if path.name == "comity" else "comity"
 
 
 def clean(text: str) -> str:

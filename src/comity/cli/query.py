@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from comity.core.query import QueryError, Rewritten, SearchResult, Series
     from comity.ports import SpanSource
 
-HELP = "ask for spans in TraceQL"
 
 _SECOND_NS: Final = 10**9
 _METRICS_RANGE: Final = "1h"

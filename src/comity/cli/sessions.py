@@ -28,13 +28,12 @@ from comity.engines.span_store import SpanStore
 from comity.engines.system import SystemClock, SystemIds
 from comity.runtime.sessions import in_clear
 
-HELP = "list the sessions in the store; show, resume, export or erase one"
 EMPTY = "remembers no session yet. A call that names a session_id makes one."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB")
     verbs.add_parser("list", help="all sessions, latest used first")
     for verb, what in (
         ("show", "what is known in a session"),

@@ -11,8 +11,6 @@ from comity.cli.output import Output
 from comity.cli.store import Store
 from comity.cli.tree import CallTree
 
-HELP = "draw the tree of one call"
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from comity.testing.report import Report
     from comity.testing.world import Outcome
 
-HELP = "simulate agents under faults: one seed with its timeline, or many with a report"
 SEEDS_SHOWN = 3
 IN_TURN = "storm"  # the scenarios of a long run
 

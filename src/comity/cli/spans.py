@@ -17,13 +17,12 @@ from comity.errors import UnavailableError
 if TYPE_CHECKING:
     from comity.ports import SpanSource
 
-HELP = "take spans from OpenTelemetry exporters into the store"
 EMPTY = "has no spans yet. `comity demo` and `comity call` make some; `comity spans serve` takes them from exporters."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB")
     what = "listen for OTLP over HTTP on this machine until interrupted"
     serve = verbs.add_parser("serve", help=what, description=what)
     serve.add_argument("--port", metavar="N", type=int, default=4318, help="where to listen; 0 chooses a free one (4318)")

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-DEFAULT: Final = "comity.db"
 # Rows read at a time while looking for the newest calls.
 _PAGE_ROWS: Final = 2_000
 _NAME_IT: Final = "Name the store with --store or COMITY_STORE."

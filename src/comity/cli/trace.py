@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from comity.core.span import Span
     from comity.ports import SpanSource
 
-HELP = "draw one trace as a waterfall"
 
 _INDENT: Final = 2
 _NAME_CHARS_MAX: Final = 60

@@ -10,7 +10,6 @@ from comity.cli.guidance import add_project, open_source
 from comity.cli.output import Output, counted
 from comity.cli.spans import add_range, add_source, open_spans
 
-HELP = "show a project's insights to an audience: executive, manager, developer, operator or agent"
 ELSEWHERE = "--project names another project, --range looks further back."
 AUDIENCES = ("executive", "manager", "developer", "operator", "agent")
 _DETAIL = ("rationale", "evidence", "links", "refs", "applies_to", "supersedes", "expires_at", "trace")
