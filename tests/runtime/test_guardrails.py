@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import msgspec
 import pytest
 
-from comity import Agent, Context, Reply, Status
+from comity import Agent, Context, Error, Node, Reply, Status
 from comity.core.agent import DeclarationError
-from comity.core.guardrail import Allow, Fail, Guardrail, Redact, Rewrite, Stop
+from comity.core.envelope import Artifact, Background, Reference
+from comity.core.guardrail import FATE, REPLACED, Allow, Fail, Guardrail, Redact, Rewrite, Stop, redact_failures, release
+from comity.core.payload import Problem
+from comity.core.telemetry import Settings
+from comity.testing import Answer, ScriptedModel
 
 
 def team(answer=None) -> list[Agent]:
@@ -87,6 +94,10 @@ async def forgets_await(*_) -> Allow:
     return Allow()
 
 
+def ignores_async(*_):
+    return forgets_await()
+
+
 @pytest.mark.parametrize(
     ("check", "told"),
     [
@@ -96,7 +107,7 @@ async def forgets_await(*_) -> Allow:
         (lambda request, *_: f"bad: {request.message}", "a value of type str"),
         (lambda *_: Rewrite(None), "a Rewrite whose text is no text"),
         (lambda *_: Redact(7), "a Redact whose text is no text"),
-        (forgets_await, "it is an async function"),
+        (ignores_async, "it is an async function"),
     ],
 )
 @pytest.mark.parametrize("side", ["inbound", "outbound"])
@@ -146,3 +157,214 @@ async def test_words_for_users_that_name_agents_or_capabilities_are_refused_at_t
     with pytest.raises(DeclarationError, match="describe the work"):
         async with make_node([agent, other]):
             raise AssertionError("never reached")
+
+
+# --- nothing of what was withheld is left ---------------------------------------------------------------------------------
+
+SECRET = "Ann's PIN 9137 was wrong"
+FULL = {  # a secret in every field of a reply that can hold a text of the callee
+    "message": SECRET,
+    "warnings": (SECRET,),
+    "error": Error(code="TARGET_FAILED", message=SECRET, advice=SECRET, problems=(Problem("pin", SECRET),)),
+    "summary": SECRET,
+    "thought": SECRET,
+    "next_step_hint": SECRET,
+    "artifacts": (Artifact(type="json", value={"said": SECRET}, label=SECRET),),
+    "new_facts": (SECRET,),
+    "sources": (Reference(source_id=SECRET, owner_scope=SECRET),),
+    "metadata": {"said": SECRET, "sacp.status": "completed"},
+}
+
+
+@pytest.mark.parametrize("verdict", [Redact(), Rewrite("Something was wrong."), Redact(""), Stop("not said")])
+@pytest.mark.parametrize("status", [Status.ERROR, Status.PARTIAL, Status.NEEDS_INPUT])
+def test_no_field_of_a_reply_keeps_a_copy_of_what_was_withheld(status, verdict):
+    reply = Reply(status=status, confidence=0.5, data={"account": 42}, **FULL)
+    released, is_withheld = release(None, reply, [Guardrail(name="g", outbound=lambda *_: verdict)])
+    assert is_withheld
+    assert "9137" not in msgspec.json.encode(released).decode()
+    assert released.data == (None if isinstance(verdict, Stop) else {"account": 42})
+
+
+def test_what_happens_to_each_field_of_a_withheld_reply_is_decided_and_tried():
+    assert FATE.keys() == set(Reply.__struct_fields__)  # a new field of a reply must be decided upon
+    assert {name for name, fate in FATE.items() if fate != "stays"} == FULL.keys()
+    assert FATE["error"] == REPLACED
+
+
+def test_a_guardrail_may_keep_fields_that_it_has_looked_at():
+    reply = Reply.success(message="rude", new_facts=("a fact",), warnings=("old rates",))
+    verdict = Rewrite("polite", keep=("new_facts", "warnings"))
+    released, _ = release(None, reply, [Guardrail(name="g", outbound=lambda *_: verdict)])
+    assert (released.message, released.new_facts, released.warnings) == ("polite", ("a fact",), ("old rates",))
+
+
+def withhold(request, reply):
+    return Redact() if "9137" in msgspec.json.encode(reply).decode() else Allow()
+
+
+def careful(request, reply):
+    raise ValueError(f"cannot judge {reply.message}")
+
+
+@pytest.mark.parametrize("rail", [withhold, careful])
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_withheld_failure_is_in_no_event_span_audit_row_or_stored_reply(tmp_path, rail, stored):
+    asyncio.run(_look_for_a_withheld_failure(tmp_path, rail, stored))  # in real time: a store works in a thread
+    for path in tmp_path.iterdir():
+        assert b"9137" not in path.read_bytes(), path.name
+
+
+async def _look_for_a_withheld_failure(tmp_path, rail, stored):
+    agent = Agent("A")
+
+    @agent.capability("PAY")
+    async def pay(ctx: Context):
+        ctx.progress({"so far": SECRET})
+        return Reply.failure(SECRET)
+
+    store = tmp_path / "w.db" if stored else None
+    telemetry = Settings(captures_content=True)
+    async with Node([agent], guardrails=[rail], store=store, telemetry=telemetry, privacy=None) as node:
+        handle = node.start_call("A", "PAY", user_id="u")
+        seen = [event async for event in handle.events()]
+        reply = await handle.reply()
+        await node.flush_spans()
+        left = [seen, reply, node.audit.rows(), node._journal.call(handle.request_id), node.spans.find("{ }")]
+    assert reply.status is Status.ERROR
+    assert "9137" not in repr(left)
+
+
+@pytest.mark.parametrize("protocol", [False, True])
+def test_withheld_words_of_a_model_are_in_no_text_event_span_or_recorded_answer(tmp_path, protocol):
+    asyncio.run(_look_for_withheld_words(tmp_path, protocol))
+    for path in tmp_path.iterdir():
+        assert b"9137" not in path.read_bytes(), path.name
+
+
+async def _look_for_withheld_words(tmp_path, protocol):
+    said = {"thought": SECRET, "status": "failure", "data": {}, "message": SECRET} if protocol else SECRET
+    text = msgspec.json.encode(said).decode() if protocol else SECRET
+    model = ScriptedModel([Answer(text=text, piece_chars=3)])
+    agent = Agent("A", model=model, use_standard_protocol=protocol, can_call=[])
+    telemetry = Settings(captures_content=True)
+    async with Node([agent], guardrails=[withhold], store=tmp_path / "w.db", telemetry=telemetry) as node:
+        handle = node.start_call("A", "message", message="pay", user_id="u")
+        seen = [event async for event in handle.events()]
+        await node.flush_spans()
+        kinds = [row.target for row in node.audit.rows()]
+        left = [seen, await handle.reply(), node.spans.find("{ }")]
+    assert kinds == ["A", "model:scripted", "model:scripted", "A"]  # that the model was asked is on record
+    assert "9137" not in repr(left)
+
+
+@pytest.mark.parametrize("streams", [False, True])
+async def test_progress_is_shown_once_the_reply_has_passed_and_at_once_where_a_guardrail_streams(make_node, streams):
+    agents = team()
+
+    @agents[0].capability("TELL")
+    async def tell(ctx: Context):
+        ctx.progress("half way")
+        await ctx.call("LEAF", "GO")
+
+    rail = Guardrail(name="g", outbound=lambda *_: Allow(), streams=streams)
+    async with make_node(agents, guardrails=[rail]) as node:
+        handle = node.start_call("TOP", "TELL", user_id="u")
+        kinds = [event.kind async for event in handle.events()]
+    assert kinds.index("progress") == (2 if streams else len(kinds) - 2)
+
+
+async def test_a_message_that_is_rewritten_on_the_way_in_is_not_repeated_by_objective_or_context(make_node):
+    seen = []
+    agent = Agent("A")
+
+    @agent.capability("GO")
+    async def go(ctx: Context):
+        seen.append((ctx.request.message, ctx.request.objective, ctx.request.context))
+
+    rail = Guardrail(name="g", inbound=lambda request: Redact("(withheld)"))
+    context = Background(original_request=SECRET, facts=(f"she said: {SECRET}",), prior_outputs={"x": [SECRET]})
+    async with make_node([agent], guardrails=[rail], privacy=None) as node:
+        await node.call("A", "GO", message=SECRET, objective=f"answer {SECRET}", context=context, user_id="u")
+    assert "9137" not in repr(seen)
+    assert seen[0][1] == "answer (withheld)"
+    assert seen[0][2].facts == ("she said: (withheld)",)
+
+
+async def test_a_stopped_request_is_in_no_span():
+    agent = Agent("A")
+    agent.capability("GO")(lambda: None)
+    rail = Guardrail(name="g", inbound=lambda request: Stop("no"))
+    async with Node([agent], guardrails=[rail], telemetry=Settings(captures_content=True), privacy=None) as node:
+        await node.call("A", "GO", message=SECRET, objective=SECRET, user_id="u")
+        assert "9137" not in repr(node.spans.find("{ }"))
+
+
+# --- what is no guardrail -------------------------------------------------------------------------------------------------
+
+
+async def test_a_plain_function_is_a_guardrail_for_the_side_that_its_parameters_say(make_node):
+    def polite(request):
+        return Rewrite("be polite")
+
+    def terse(request, reply):
+        return Rewrite("done")
+
+    async with make_node(team(), guardrails=[polite, terse]) as node:
+        reply = await node.call("LEAF", "GO", user_id="ann", message="now!")
+    assert (reply.data, reply.message) == ({"heard": "be polite"}, "done")
+
+
+def three(a, b, c):
+    return Allow()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (7, "7 (int) is none"),
+        ("text", "is none"),
+        (Allow, "is none"),
+        (three, "three must take (request) or (request, reply)"),
+        (forgets_await, "async function"),
+    ],
+)
+def test_what_is_no_guardrail_is_refused_when_the_node_is_made(wrong, told):
+    with pytest.raises(DeclarationError) as caught:
+        Node(guardrails=[wrong])
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"name": ""}, "name"),
+        ({"name": 7, "inbound": lambda r: Allow()}, "name"),
+        ({"name": "g"}, "checks nothing"),
+        ({"name": "g", "inbound": 7}, "inbound of the guardrail g must be a function, not 7 (int)"),
+        ({"name": "g", "outbound": lambda request: Allow()}, "outbound of the guardrail g must take (request, reply)"),
+        ({"name": "g", "inbound": lambda a, b: Allow()}, "inbound of the guardrail g must take (request)"),
+        ({"name": "g", "outbound": forgets_await}, "async function"),
+    ],
+)
+def test_a_guardrail_that_is_declared_wrongly_is_refused_at_once(given, told):
+    with pytest.raises(DeclarationError) as caught:
+        Guardrail(**given)
+    assert told in str(caught.value)
+
+
+async def test_the_built_in_guardrail_withholds_the_texts_of_failures_with_sensitive_data_and_keeps_the_data(make_node):
+    agent = Agent("A")
+
+    @agent.capability("GO")
+    async def go(account: int):
+        if account < 0:
+            return Reply.success({"account": account}, message="fine")
+        return Reply.failure(f"account {account} is overdrawn", code="DATA_OVERDRAWN", data={"account": account})
+
+    rail = redact_failures(sensitive=lambda data: data["account"] > 9)
+    async with make_node([agent], guardrails=[rail]) as node:
+        replies = [await node.call("A", "GO", {"account": number}, user_id="u") for number in (-1, 7, 42)]
+    assert [reply.message for reply in replies] == ["fine", "account 7 is overdrawn", "The message was withheld."]
+    assert (replies[2].data, replies[2].error.code) == ({"account": 42}, "DATA_OVERDRAWN")
+    assert replies[2].error.message == "The message was withheld."

@@ -294,7 +294,9 @@ class Turn:
             room = left - estimated if most is None else min(most, left - estimated)
             prompt = replace(prompt, settings=replace(prompt.settings, max_tokens=room))
         before_ms = ctx.left_ms
-        reply = await ctx.once(f"{MODEL_PREFIX}{mind.model_name}", "complete", lambda: self._answer(prompt, estimated))
+        reply = await ctx.once(
+            f"{MODEL_PREFIX}{mind.model_name}", "complete", lambda: self._answer(prompt, estimated), is_last=_wants_no_tool
+        )
         self._asked_ms = before_ms - ctx.left_ms
         answer: Completion = reply.data if type(reply.data) is Completion else msgspec.convert(reply.data, Completion)
         try:
@@ -359,6 +361,10 @@ class Turn:
         if answer is None:
             raise model_error(Fault.FAILED, f"{self._mind.model_name} broke off before its answer was whole")
         return answer
+
+
+def _wants_no_tool(reply: Reply) -> bool:
+    return type(reply.data) is Completion and not reply.data.calls
 
 
 def _doubts(reading: Reading) -> tuple[Problem, ...]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from comity.core.agent import Agent, Capability
 from comity.core.call import ADMITTED, RUNNING, State
 from comity.core.envelope import Reply, Request, Usage
 from comity.core.fencing import Bound, Fence, Terms
+from comity.core.journal import Accepted, Settled
 from comity.core.ledger import Account, Loan
 from comity.core.limits import Limits
+from comity.core.telemetry import CallEnd
 from comity.core.tool import EVERYTHING
 from comity.core.trace_context import TraceContext
 from comity.errors import RefusedError
@@ -47,6 +50,20 @@ class Way(Struct, eq=False, gc=False):
     def to_end(self, request_id: str) -> Terms:
         """Return the terms on which a call and everything below it ends."""
         return Terms(fences=() if self.fence is None else (self.fence,), open=(request_id,), ends=request_id)
+
+
+class Unjudged(NamedTuple):
+    """A step of a call whose words may turn out to be withheld: its records, and its span if spans are kept."""
+
+    accepted: Accepted
+    settled: Settled
+    end: CallEnd | None
+
+    def without_words(self) -> Unjudged:
+        """Return the step as it is recorded if a guardrail took the words away: that it happened, and what it cost."""
+        reply = replace(self.settled.reply, data=None)
+        end = None if self.end is None else replace(self.end, reply=reply)
+        return Unjudged(self.accepted, replace(self.settled, reply=reply), end)
 
 
 class Call(Struct, eq=False, gc=False):
@@ -89,6 +106,7 @@ class Call(Struct, eq=False, gc=False):
     completion_tokens: int = 0
     calls_below: int = 0
     way: Way | None = None  # None where no other node takes part
+    unjudged: list[Unjudged] | None = None  # words of a model that are recorded once the reply has passed the guardrails
     has_answer: Callable[[], bool] | None = None  # of a handoff: whether its end is stored, which was in time
     calls_made: int = 0  # numbers the ids of the calls it makes
     tools_used: int = 0  # and of the tools it uses

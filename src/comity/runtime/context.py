@@ -234,9 +234,20 @@ class Context(Struct, eq=False, gc=False):
             turns = turns[:-1]
         return session.background(), turns
 
-    async def once(self, target: str, capability: str, make: Callable[[], Awaitable[Reply]]) -> Reply:
-        """Do something whose outcome is recorded: it is the same when this call is run again after a crash or a pause."""
-        return await self._path.steps.once(self._call, target, capability, make)
+    async def once(
+        self,
+        target: str,
+        capability: str,
+        make: Callable[[], Awaitable[Reply]],
+        *,
+        is_last: Callable[[Reply], bool] | None = None,
+    ) -> Reply:
+        """Do something whose outcome is recorded: it is the same when this call is run again after a crash or a pause.
+
+        An outcome for which `is_last`, on which nothing but the reply depends, is recorded with the end of the call where the
+        node has guardrails that may withhold it.
+        """
+        return await self._path.steps.once(self._call, target, capability, make, is_last)
 
     def note(self, text: str) -> None:
         """Write something about this call into the audit. It must not repeat what users or agents said."""

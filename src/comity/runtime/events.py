@@ -42,9 +42,10 @@ class Event(Struct, frozen=True, kw_only=True):
 class EventLog:
     """The events of one root call; kept up to a bound, oldest dropped first."""
 
-    __slots__ = ("_events", "_is_closed", "_seq", "_watchers")
+    __slots__ = ("_aside", "_events", "_is_closed", "_seq", "_watchers")
 
     def __init__(self) -> None:
+        self._aside: deque[tuple[Kind, int, Request, Any]] = deque(maxlen=EVENTS_KEPT_MAX)
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT_MAX)
         self._seq = 0
         self._watchers: list[asyncio.Future[None]] = []
@@ -67,6 +68,19 @@ class EventLog:
             )
         )
         self._wake()
+
+    def put_aside(self, kind: Kind, at_ms: int, request: Request, data: Any) -> None:
+        """Keep an event until the reply has been judged: `show_aside` appends it, `drop_aside` forgets it."""
+        self._aside.append((kind, at_ms, request, data))
+
+    def show_aside(self) -> None:
+        """Append what was put aside."""
+        while self._aside:
+            self.add(*self._aside.popleft())
+
+    def drop_aside(self) -> None:
+        """Forget what was put aside."""
+        self._aside.clear()
 
     def close(self) -> None:
         """The root call has settled and been delivered; watchers end after the last event."""

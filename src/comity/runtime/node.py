@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Collection, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from comity.core import trace_context
 from comity.core.agent import Agent, DeclarationError
 from comity.core.envelope import Background, Priority, Reply, Request
-from comity.core.guardrail import Guardrail
+from comity.core.guardrail import Guardrail, Verdict, checked_guardrails
 from comity.core.journal import Document
 from comity.core.limits import Limits
 from comity.core.registry import Registry
@@ -72,7 +72,7 @@ class Node(Hosting):
         transport: Transport | None = None,
         lag_ms: int | None = 100,
         tools: Iterable[Tool] = (),
-        guardrails: Iterable[Guardrail] = (),
+        guardrails: Iterable[Guardrail | Callable[..., Verdict]] = (),
         privacy: Privacy | Literal["default"] | None = "default",
         guidance: str | Path | Guidance | GuidanceSource | None = None,
         telemetry: Settings | None = None,
@@ -91,7 +91,7 @@ class Node(Hosting):
         self._journal: Journal | None = journal
         self._lag_ms = lag_ms
         self._tools = checked_tools(tools)
-        self._guardrails = tuple(guardrails)
+        self._guardrails = checked_guardrails(guardrails)
         self._privacy = Privacy() if privacy == "default" else privacy
         self._telemetry = telemetry
         self._guidance_given = guidance

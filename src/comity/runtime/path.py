@@ -103,7 +103,9 @@ class CallPath:
         self._privacy = privacy
         self._guardrails = guardrails
         self.answers = None if privacy is None else Answers(self, privacy)
-        self.steps = Steps(journal, clock, ids, recorder)
+        # What is still to be judged is neither shown nor recorded; see `settlement`.
+        self.holds_words = any(one.outbound is not None and not one.streams for one in guardrails)
+        self.steps = Steps(journal, clock, ids, recorder, holds_words=self.holds_words)
         self._execution = Execution(clock, ids, run_in_process, self.answers)
         self._loop = loop
 
@@ -293,7 +295,7 @@ class CallPath:
             call.way = way
         note = screen(self, call, arrival.body, world.findings, self._guardrails, self._privacy)
         if not isinstance(note, str):
-            return self.refuse(request, note, watcher)
+            return self.refuse(call.request, note, watcher)
         if lane is not None and lane.accept(note):
             return call
         if has_fallback or (way is not None and way.fence is None):  # the breaker of one that is sent is another node's
@@ -430,7 +432,8 @@ class CallPath:
         if call.log is not None:
             vault = self.vault_of(call)
             data = data if vault is None else restore_value(data, vault)
-            call.log.add(kind, self.clock.now_ns() // 1_000_000, call.request, data)
+            add = call.log.put_aside if self.holds_words else call.log.add
+            add(kind, self.clock.now_ns() // 1_000_000, call.request, data)
 
     def charge(self, call: Call, prompt_tokens: int, completion_tokens: int) -> bool:
         """Charge tokens to the call, to every call above it and to the tree's budget; return whether they were there."""

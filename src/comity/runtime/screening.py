@@ -29,6 +29,7 @@ def screen(
     if guardrails:
         passed = guardrail.admit(request, guardrails)
         if isinstance(passed, Error):
+            call.request = guardrail.unsaid(request)
             return Refused(passed.code, passed.message)
         call.request = passed
     if privacy is not None and privacy.concerns(request, body, call.capability.clear):

@@ -145,9 +145,7 @@ class Settlement:
         if reply.request_id != call.request.request_id:
             reply = complete(reply, call, now_ns, data=reply.data)
         if self._guardrails:
-            released = guardrail.release(call.request, reply, self._guardrails)
-            if released is not reply:
-                reply = complete(released, call, now_ns, data=released.data)
+            reply = self._judged(call, event, reply, now_ns, records)
         if call.warnings:
             reply = replace(reply, warnings=(*reply.warnings, *call.warnings)[:WARNINGS_MAX])
         # What an agent thought is kept for those who must explain it, and shown to nobody.
@@ -174,6 +172,20 @@ class Settlement:
             ended(CallEnd(call.request, reply, call.started_ns, now_ns, call.remote))
         if call.log is not None and parent is not None:
             call.log.add(events.Kind.SETTLED, now_ms, call.request, _outline(reply))
+
+    def _judged(self, call: Call, event: Event, reply: Reply, now_ns: int, records: list[Record]) -> Reply:
+        """Return the reply as the guardrails let it pass, and record the model's steps that waited for their verdict."""
+        released, is_withheld = guardrail.release(call.request, reply, self._guardrails)
+        for step in call.unjudged or ():
+            # Words of a call that was cancelled or timed out were judged by nobody.
+            told = step if event is FINISH and not is_withheld else step.without_words()
+            records += (told.accepted, told.settled)
+            if self._ended is not None and told.end is not None:
+                self._ended(told.end)
+        call.unjudged = None
+        if is_withheld and call.log is not None:
+            call.log.drop_aside()
+        return reply if released is reply else complete(released, call, now_ns, data=released.data)
 
     def _session_records(self, call: Call, live: Live, reply: Reply) -> tuple[Record, ...]:
         """Return what the end of a call adds to its session: what was hidden, and what the user is told."""
@@ -320,6 +332,7 @@ class Settlement:
         _wake(call)
         if call.log is not None and call.parent is None:
             assert call.reply is not None
+            call.log.show_aside()
             call.log.add(events.Kind.SETTLED, self._clock.now_ns() // 1_000_000, call.request, _outline(call.reply))
             call.log.close()
 

@@ -19,9 +19,9 @@ from comity.core.limits import CALLS_CEILING, TOKENS_CEILING
 from comity.core.payload import PayloadError, Problem
 from comity.core.telemetry import CallEnd
 from comity.ports import Clock, Ids, Journal
+from comity.runtime.call import Call, Unjudged
 
 if TYPE_CHECKING:
-    from comity.runtime.call import Call
     from comity.runtime.recorder import Recorder
 
 NOTHING = Raw(b"{}")
@@ -30,14 +30,26 @@ NOTHING = Raw(b"{}")
 class Steps:
     """Records the steps of calls under way."""
 
-    def __init__(self, journal: Journal, clock: Clock, ids: Ids, recorder: Recorder) -> None:
+    def __init__(self, journal: Journal, clock: Clock, ids: Ids, recorder: Recorder, *, holds_words: bool) -> None:
+        self._holds_words = holds_words
         self._journal = journal
         self._clock = clock
         self._ids = ids
         self._recorder = recorder
 
-    async def once(self, call: Call, target: str, capability: str, make: Callable[[], Awaitable[Reply]]) -> Reply:
-        """Return what `make` gives, or what it gave when this call was run before."""
+    async def once(
+        self,
+        call: Call,
+        target: str,
+        capability: str,
+        make: Callable[[], Awaitable[Reply]],
+        is_last: Callable[[Reply], bool] | None = None,
+    ) -> Reply:
+        """Return what `make` gives, or what it gave when this call was run before.
+
+        Where guardrails judge replies, an outcome for which `is_last` is recorded with the end of the call: it holds words that
+        may be withheld, and nothing but the reply depends on it.
+        """
         call.tools_used += 1
         number = call.tools_used
         if call.is_again:
@@ -51,9 +63,14 @@ class Steps:
         request = step_request(call.request, number, target, capability, NOTHING, started_ms, self._recorder.new_span_id())
         reply = replace(reply, request_id=request.request_id, source=target, duration_ms=(ended_ns - started_ns) / 1_000_000)
         accepted = Accepted(request, started_ms, self._journal.node_id)
-        self._journal.append((accepted, Settled(request, reply, ended_ns // 1_000_000)), None, call.terms)
-        if self._recorder.ended is not None:
-            self._recorder.ended(CallEnd(request, reply, started_ns, ended_ns, call.remote))
+        settled = Settled(request, reply, ended_ns // 1_000_000)
+        end = None if self._recorder.ended is None else CallEnd(request, reply, started_ns, ended_ns, call.remote)
+        if self._holds_words and is_last is not None and is_last(reply):
+            call.unjudged = [*(call.unjudged or ()), Unjudged(accepted, settled, end)]
+            return reply
+        self._journal.append((accepted, settled), None, call.terms)
+        if end is not None and self._recorder.ended is not None:
+            self._recorder.ended(end)
         return reply
 
     def chance(self) -> float:

@@ -6,6 +6,7 @@ import asyncio
 
 from comity import Agent, AsyncHandoffReceiver, Context, Limits, Node
 from comity.core.envelope import ExpectedOutput
+from comity.core.guardrail import redact_failures
 from comity.core.handoff import State
 from death import die
 
@@ -72,6 +73,19 @@ async def test_what_a_receiver_rejects_or_fails_is_an_answer(make_node):
                 await receiver.accept(handoff.id)
             await getattr(receiver, end)(handoff.id, "no")
             assert (await asking).data["code"] == code
+
+
+async def test_a_guardrail_judges_why_a_receiver_failed_before_it_is_stored(make_node):
+    async with make_node([boss()], guardrails=[redact_failures()], privacy=None) as node:
+        receiver = AsyncHandoffReceiver("o11y", node=node)
+        asking = asyncio.ensure_future(node.call("BOSS", "ASK", user_id="u"))
+        handoff = await anext(receiver.watch_handoffs())
+        await receiver.accept(handoff.id)
+        await receiver.fail(handoff.id, "Ann's PIN 9137 was wrong")
+        await asking
+        (stored,) = node.handoffs.queue.find()
+    assert stored.reply.error.message == "The message was withheld."
+    assert "9137" not in repr(stored)
 
 
 async def test_it_is_withdrawn_when_its_caller_is_cancelled_or_runs_out_of_time(make_node):

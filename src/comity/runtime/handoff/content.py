@@ -60,9 +60,13 @@ class Content:
             message, saved = unpack(words), (*saved, *more)
         reply = Reply(status=SUCCESS, data=unpack(raw), message=message, confidence=confidence)
         if self._guardrails:
-            reply = guardrail.release(request, reply, self._guardrails)
+            reply = guardrail.release(request, reply, self._guardrails).reply
             reply.unwrap()  # one that was stopped is no result
         return reply, saved
+
+    def failure(self, request: Request, reason: str, code: str) -> Reply:
+        """Return a receiver's failure as the guardrails let it pass."""
+        return guardrail.release(request, Reply.failure(reason, code=code), self._guardrails).reply
 
     def _declared_problems(self, request: Request, raw: bytes) -> tuple[Problem, ...]:
         address = self._registry.resolve(request.target)

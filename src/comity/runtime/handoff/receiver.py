@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from comity.core.declaration import DeclarationError
-from comity.core.envelope import Reply, is_id
+from comity.core.envelope import is_id
 from comity.core.failure import ENDINGS, told
 from comity.core.handoff import (
     LEASE_MS,
@@ -283,7 +283,7 @@ class AsyncHandoffReceiver(HandoffHost):
         desk = await self.desk()
         mine = self._mine(handoff_id)
         raw, saved = desk.content.hidden(mine.request, packed(reason, "reason", INPUTS_BYTES_MAX))
-        return await self._end(desk, handoff_id, Fail(_by(mine), Reply.failure(unpack(raw), code=code), saved))
+        return await self._end(desk, handoff_id, Fail(_by(mine), desk.content.failure(mine.request, unpack(raw), code), saved))
 
     async def release(self, handoff_id: str, reason: str = "its receiver gave it back") -> None:
         """Give it back; the next receiver may have it."""
