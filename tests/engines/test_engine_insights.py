@@ -1,12 +1,19 @@
 """Emitting and querying insights with the calls of the protocol, on a real store."""
 
+import subprocess
+import sys
+
 import pytest
 import yaml
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.trace import Link as OtelLink
 
 from comity.core.audience import QUERY_INSIGHTS
 from comity.core.insight import Audience, Mode, Support, Type
 from comity.core.tokens import estimate
+from comity.engines.guidance import GuidanceResponder
 from comity.engines.insights import InsightEmitter, InsightQuerier, range_ms
+from comity.engines.otlp_receive import SpanServer
 from comity.engines.span_store import SpanStore
 from comity.errors import CallerError
 
@@ -210,3 +217,89 @@ def test_an_insight_says_which_tenant_it_is_of_unless_it_is_the_default_one(stor
     for tenant_id in ("default", "t1"):
         InsightEmitter(store, project_id="p", agent_id="a", tenant_id=tenant_id).emit("risk", summary="x", confidence=1)
     assert {span.attributes.get("comity.tenant.id") for span in store.find("{ }")} == {"t1", None}
+
+
+# --- where they go besides the store ---
+
+
+@pytest.fixture
+def collector(tmp_path, monkeypatch):
+    """Another store behind an OTLP listener, which the environment names as the collector."""
+    with SpanStore(tmp_path / "collector.db") as there, SpanServer(there, port=0) as server:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.endpoint)
+        yield there
+
+
+@pytest.mark.parametrize("protocol", ["http/protobuf", "http/json"])
+def test_an_insight_goes_to_the_collector_that_the_environment_names(store, collector, monkeypatch, protocol):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "shop")
+    monkeypatch.setenv("COMITY_OTEL_MODE", "otel")
+    with InsightEmitter(store, project_id="p", agent_id="claude-code") as emitter:
+        given = emitter.emit_decision(summary="s", confidence=0.9)
+    assert emitter.export.exported >= 1
+    (found,) = InsightQuerier(collector).query(project_id="p")
+    assert (found.id, found.trace_id) == (given.id, given.trace_id)
+    (span,) = collector.trace(given.trace_id)
+    assert span.resource["service.name"] == "shop"
+    assert "agent.id" not in span.attributes
+    assert store.trace(given.trace_id) == [span]
+
+
+def test_an_answer_to_a_question_goes_to_the_collector_too(store, collector, tmp_path):
+    document = {
+        "spec": {"agentGuidance": {"questions": [{"id": "q", "question": "Why?", "priority": "high", "status": "open"}]}}
+    }
+    (tmp_path / "p.yaml").write_text(yaml.safe_dump(document))
+    responder = GuidanceResponder(store, project_id="p", agent_id="a", folder=tmp_path, provider="anthropic")
+    given = responder.answer_question("q", answer="Because", confidence=0.9)
+    assert responder.flush()
+    (span,) = collector.trace(given.trace_id)
+    assert span.attributes["gen_ai.provider.name"] == "anthropic"
+
+
+@pytest.mark.parametrize("variables", [{"OTEL_TRACES_EXPORTER": "none"}, {"OTEL_SDK_DISABLED": "true"}])
+def test_an_insight_that_is_not_to_be_sent_is_stored_all_the_same(store, collector, monkeypatch, variables):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    emitter = InsightEmitter(store, project_id="p", agent_id="a")
+    given = emitter.emit_risk(summary="s", confidence=0.9)
+    assert emitter.flush()
+    assert (len(store.trace(given.trace_id)), collector.trace(given.trace_id)) == (1, [])
+
+
+def test_a_program_that_ends_has_sent_its_insights(collector, tmp_path):
+    program = """
+from comity.engines.insights import InsightEmitter
+InsightEmitter(project_id="checkout-service", agent_id="claude-code").emit_decision(summary="s", confidence=.9)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=tmp_path)
+    (found,) = InsightQuerier(collector).query(project_id="checkout-service")
+    assert found.summary == "s"
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        {"links": [{"trace_id": "trace-xyz", "span_id": "1"}]},
+        {"links": [Support(trace_id="trace-xyz", span_id="1")]},
+        {"links": ["trace-xyz"]},
+        {"trace_id": "trace-xyz"},
+        {"trace_id": "1" * 32, "parent_id": "span-1"},
+    ],
+)
+def test_an_id_that_is_none_is_refused_and_nothing_is_stored(store, emitter, querier, ids):
+    with pytest.raises(CallerError, match="hex digits"):
+        emitter.emit_risk(summary="s", confidence=0.5, **ids)
+    assert querier.query(time_range=None) == []
+
+
+def test_an_insight_stands_under_the_current_opentelemetry_span_and_links_to_others(store, emitter):
+    tracer = TracerProvider().get_tracer("test")
+    with tracer.start_as_current_span("earlier") as earlier:
+        pass
+    with tracer.start_as_current_span("work") as span:
+        given = emitter.emit_risk(summary="s", confidence=0.5, links=[earlier.get_span_context(), OtelLink(earlier.context)])
+    (stored,) = store.trace(f"{span.context.trace_id:032x}")
+    assert (stored.attributes["insight.id"], stored.parent_id) == (given.id, f"{span.context.span_id:016x}")
+    assert [link.span_id for link in stored.links] == [f"{earlier.context.span_id:016x}"] * 2

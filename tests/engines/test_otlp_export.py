@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from comity.core.otlp import CONTENT_TYPE, encode_partial
-from comity.core.span import Span, decode_spans
+from comity.core.span import Link, Span, decode_spans
 from comity.core.telemetry import Settings
-from comity.engines.otlp_export import OtlpExporter
+from comity.engines.otlp_export import SPLITS_MAX, OtlpExporter
 from comity.engines.otlp_receive import SpanServer
 from comity.engines.span_store import SpanStore
 
@@ -128,13 +128,13 @@ def test_a_collector_that_is_busy_gets_the_same_batch_again(collector, status):
 
 
 def test_a_collector_that_refuses_is_not_asked_again_and_the_refused_are_counted(collector):
-    there = collector(400, 200)
+    there = collector(401, 200)
     exporter = OtlpExporter(replace(there.settings, batch_max=2))
     exporter.offer(spans(3))
     exporter.close()
     assert there.taken() == ids(spans(1, first=2))
     assert (exporter.stats.exported, exporter.stats.refused) == (1, 2)
-    assert "400" in exporter.stats.last_error
+    assert "401" in exporter.stats.last_error
     assert (exporter.take_losses(), exporter.take_losses()) == (2, 0)
 
 
@@ -182,6 +182,62 @@ def test_a_span_that_cannot_be_encoded_is_counted_and_the_next_batch_goes_on(col
     exporter.close()
     assert there.taken() == ids(spans(1))
     assert exporter.stats.refused == 1
+
+
+@pytest.mark.parametrize("protocol", ["http/protobuf", "http/json"])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"links": (Link(trace_id="trace-xyz", span_id="1"),)},
+        {"links": (Link(trace_id="ab", span_id="cd"),)},
+        {"parent_id": "12"},
+        {"trace_id": "0" * 32},
+        {"name": "half \ud800"},
+        {"attributes": {"n": 2**70}, "start_ns": -1},
+    ],
+)
+def test_one_bad_span_costs_no_other_and_the_log_says_what_is_wrong_with_it(collector, caplog, protocol, bad):
+    there = collector()
+    exporter = OtlpExporter(replace(there.settings, protocol=protocol))
+    good = spans(5)
+    exporter.offer([*good[:2], Span(**{"trace_id": "1" * 32, "span_id": "9" * 16} | bad), *good[2:]])
+    exporter.close()
+    stats = exporter.stats
+    assert (stats.exported, stats.refused, stats.unsound) == (5, 1, 1)
+    (told,) = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert "cannot be encoded" in told
+    assert "refused by" not in told
+
+
+def test_a_batch_that_a_collector_cannot_read_is_sent_in_halves_so_that_one_span_is_lost(collector):
+    there = collector(400, 200, 400, 400, 200)
+    exporter = OtlpExporter(there.settings)
+    exporter.offer(spans(4))
+    exporter.close()
+    assert there.taken() == ids([*spans(2), *spans(1, first=3)])
+    assert (exporter.stats.exported, exporter.stats.refused, exporter.take_losses()) == (3, 1, 1)
+
+
+def test_a_collector_that_refuses_everything_is_not_flooded(collector):
+    there = collector(400)
+    exporter = OtlpExporter(there.settings)
+    exporter.offer(spans(400))
+    exporter.close()
+    assert (exporter.stats.exported, exporter.stats.refused) == (0, 400)
+    assert len(there.requests) <= 2 * SPLITS_MAX + 1
+
+
+def test_flushing_waits_for_the_collector_and_says_whether_it_came(collector):
+    there = collector(503, 200)
+    exporter = OtlpExporter(there.settings, retry_s=0.01)
+    exporter.offer(spans(2))
+    assert exporter.flush(WAIT_S)
+    assert there.taken() == ids(spans(2))
+    exporter.close()
+    away = OtlpExporter(Settings(endpoint=f"http://127.0.0.1:{free_port()}", timeout_ms=1), retry_s=30)
+    away.offer(spans(1))
+    assert not away.flush(0.01)
+    away.close()
 
 
 def test_json_is_what_the_json_decoder_reads(collector):

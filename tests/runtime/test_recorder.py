@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from comity import Agent, Context, Node, Tool
 from comity.core.insight import Audience
+from comity.core.span import Link
 from comity.core.telemetry import Settings, settings_from
 from comity.engines.insights import InsightQuerier
 from comity.engines.otlp_receive import SpanServer
@@ -360,3 +361,46 @@ async def test_who_waits_for_spans_learns_once_that_some_are_lost(tmp_path):
             await running.flush_spans()
         assert (lost.value.code, lost.value.retryable, running.export.unstored) == ("STORE_UNAVAILABLE", False, 20)
         await running.flush_spans()
+
+
+# --- links ---
+
+linker = Agent("LINK")
+
+
+@linker.capability("GO")
+async def go(ctx: Context, bad: bool):
+    with ctx.span("step") as span:
+        span.add_link({"trace_id": TRACE, "span_id": SPAN, "relationship": "cause"})
+        if bad:
+            span.links.append(Link(trace_id="trace-xyz", span_id="1"))
+    if bad:
+        ctx.insight("risk", summary="s", confidence=0.5, links=[{"trace_id": "trace-xyz", "span_id": "1"}])
+    return 1
+
+
+@linker.capability("ADD")
+async def add_link(ctx: Context):
+    with ctx.span("step") as span:
+        span.add_link("trace-xyz")
+
+
+@live
+async def test_a_bad_link_is_refused_to_its_maker_and_costs_no_other_span(tmp_path):
+    with SpanStore(tmp_path / "there.db") as there, SpanServer(there, port=0) as server:
+        settings = Settings(endpoint=f"{server.endpoint}/v1/traces")
+        async with Node([linker], store=tmp_path / "w.db", telemetry=settings) as running:
+            replies = [await running.call("LINK", "GO", {"bad": number == 7}, user_id="u") for number in range(20)]
+            refused = await running.call("LINK", "ADD", user_id="u")
+        _check_links(there)
+    assert "32 hex digits" in replies[7].error.message
+    assert [reply.ok for reply in replies].count(False) == 1
+    assert refused.error.code == "INPUT_VALIDATION_FAILED"
+
+
+def _check_links(there):
+    assert len(there.find('{ name = "invoke_agent LINK" }')) == 21
+    steps = there.find('{ name = "step" }')
+    assert len(steps) == 21
+    assert {link.trace_id for span in steps for link in span.links} == {TRACE}
+    assert there.find('{ name = "insight.risk" }') == []

@@ -198,7 +198,7 @@ def from_span(span: Span) -> Insight:
         provider=_named(attributes, "provider"),
         rationale=_text(attributes, "insight.rationale"),
         evidence=tuple(_evidence(event) for event in span.events if event.name == EVIDENCE_EVENT),
-        links=tuple(_support(link) for link in span.links),
+        links=tuple(support(link) for link in span.links),
         supersedes=_text(attributes, "insight.supersedes"),
         expires_at=_time(attributes.get("insight.expires_at"), span),
         applies_to=tuple(map(str, applies_to)) if isinstance(applies_to, tuple | list) else (str(applies_to),),
@@ -240,7 +240,8 @@ def _evidence(event: Event) -> Evidence:
     return Evidence(**{name: _text(event.attributes, f"evidence.{name}") for name in names})
 
 
-def _support(link: Link) -> Support:
+def support(link: Link) -> Support:
+    """Return the span that a link leads to, and how the insight rests on it."""
     relationship = _text(link.attributes, "link.relationship") or "evidence"
     return Support(trace_id=link.trace_id, span_id=link.span_id, relationship=relationship)
 

@@ -104,6 +104,7 @@ class ExportStats(Struct, frozen=True, kw_only=True):
 
     exported: int = 0
     refused: int = 0
+    unsound: int = 0  # of those refused: never sent, since they cannot be encoded
     dropped: int = 0
     waiting: int = 0
     failures: int = 0  # attempts in a row that failed

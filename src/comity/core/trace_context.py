@@ -30,6 +30,7 @@ class TraceContext(Struct, frozen=True):
     span_id: str
     flags: int = SAMPLED
     state: str = ""
+    is_local: bool = False  # it is a span of this process
 
     @property
     def is_sampled(self) -> bool:

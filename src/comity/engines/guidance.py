@@ -25,6 +25,8 @@ from comity.core.given import take_share, take_text
 from comity.core.guidance import Answer, Constraint, Focus, Guidance, Note, Preference, Priority, Question
 from comity.core.insight import Insight
 from comity.core.payload import Problem
+from comity.core.telemetry import Settings
+from comity.engines.export_place import FLUSH_S
 from comity.engines.file_watch import FileWatch, Stamp, stamp
 from comity.engines.insights import EvidenceGiven, InsightEmitter, evidence_of
 from comity.engines.system import SystemClock
@@ -252,12 +254,30 @@ class GuidanceResponder:
         mode: Mode | None = None,
         clock: Clock | None = None,
         ids: Ids | None = None,
+        provider: str = "",
+        telemetry: Settings | None = None,
     ) -> None:
         self._source = source or GuidanceFile.of_project(project_id, folder)
         self._clock = clock or SystemClock()
         self._emitter = InsightEmitter(
-            store, project_id=project_id, agent_id=agent_id, session_id=session_id, mode=mode, clock=self._clock, ids=ids
+            store,
+            project_id=project_id,
+            agent_id=agent_id,
+            session_id=session_id,
+            provider=provider,
+            mode=mode,
+            clock=self._clock,
+            ids=ids,
+            telemetry=telemetry,
         )
+
+    def flush(self, timeout_s: float = FLUSH_S) -> bool:
+        """Wait until the collector has every answer; return whether it has. A program that ends waits too."""
+        return self._emitter.flush(timeout_s)
+
+    def close(self) -> None:
+        """Wait until the collector has every answer, or its time is over."""
+        self._emitter.close()
 
     def answer_question(self, question_id: str, *, answer: str, confidence: float, evidence: EvidenceGiven = ()) -> Insight:
         """Store an answer and emit it as an analysis; raises `CallerError` for a question nobody asked."""

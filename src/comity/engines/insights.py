@@ -5,8 +5,9 @@
     for decision in InsightQuerier(store).query(project_id="checkout-service", insight_type="decision", time_range="24h"):
         print(decision.summary)
 
-An insight is stored when `emit` returns. Nothing is cached between queries, so what was emitted is found at once. Without a
-store the spans of the default one are used, which is `COMITY_STORE` or `./comity.db`.
+An insight is stored when `emit` returns, and goes to the collector that the environment names, as a node's spans do. Nothing is
+cached between queries, so what was emitted is found at once. Without a store the spans of the default one are used, which is
+`COMITY_STORE` or `./comity.db`.
 """
 
 from __future__ import annotations
@@ -14,19 +15,26 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
-from typing import Any, Final, TypeVar
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
 
 import msgspec
 
 from comity.core import insight as insights
 from comity.core.audience import QUERY_INSIGHTS, Settings, agent_text
-from comity.core.emission import Mode, emission_mode
+from comity.core.emission import Mode
 from comity.core.given import UNREADABLE, take
-from comity.core.insight import Audience, Evidence, Insight, Support, Type
+from comity.core.insight import Audience, Evidence, Insight, Type
+from comity.core.links import read_link, read_span_id, read_trace_id
 from comity.core.query import Query
 from comity.core.query.values import parse_duration
 from comity.core.span import Attributes
+from comity.core.telemetry import PROVIDER, ExportStats, settings_from
+from comity.core.telemetry import Settings as Telemetry
 from comity.core.tokens import estimate
+from comity.core.version import VERSION
+from comity.engines import ambient
+from comity.engines.export_place import FLUSH_S, exporter_for
 from comity.engines.span_place import default_spans
 from comity.engines.system import SystemClock, SystemIds
 from comity.engines.tempo import TempoStore
@@ -39,6 +47,7 @@ _MS_NS = 10**6
 _encode = msgspec.json.Encoder().encode
 
 _Word = TypeVar("_Word", bound=StrEnum)
+LinkGiven = Any  # an OpenTelemetry `SpanContext` or `Link`, a `Support`, a mapping of ids, or a traceparent
 EvidenceGiven = Iterable[Evidence | Mapping[str, str]]
 
 
@@ -59,17 +68,23 @@ class InsightEmitter:
         resource: Attributes | None = None,
         tenant_id: str = "default",
         more: Attributes | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
-        """Emit for an agent. `more` are further attributes of every insight's span."""
+        """Emit for an agent. `more` are further attributes of every insight's span.
+
+        `telemetry` says what a node's says: where else spans go, under which names. Without it the environment does.
+        """
         self.store = default_spans() if store is None else store
+        settings = settings_from(os.environ, version=VERSION) if telemetry is None else telemetry
+        self._exporter = exporter_for(settings)
         self.project_id = project_id
         self.agent_id = agent_id
         self.session_id = session_id
         self.provider = provider
-        self.mode = emission_mode(os.environ) if mode is None else mode
+        self.mode = settings.origin.mode if mode is None else mode
         self._clock = clock or SystemClock()
         self._ids = ids or SystemIds()
-        self._resource = {"service.name": agent_id, "project.id": project_id} if resource is None else resource
+        self._resource = _resource(settings, agent_id, project_id) if resource is None else resource
         self._more = {} if tenant_id == "default" else {"comity.tenant.id": tenant_id}
         self._more |= more or {}
 
@@ -82,7 +97,7 @@ class InsightEmitter:
         audience: Audience | str = Audience.BOTH,
         rationale: str = "",
         evidence: EvidenceGiven = (),
-        links: Iterable[Support] = (),
+        links: Iterable[LinkGiven] = (),
         supersedes: str = "",
         expires_at: int | str | None = None,
         applies_to: Iterable[str] = (),
@@ -90,7 +105,15 @@ class InsightEmitter:
         trace_id: str = "",
         parent_id: str | None = None,
     ) -> Insight:
-        """Store an insight and return it. Within a trace of yours, give its id and the span it belongs under."""
+        """Store an insight and return it. It stands under the current span, or under the one whose ids are given.
+
+        A link is an OpenTelemetry `SpanContext` or `Link`, a `Support`, or a mapping with `trace_id` and `span_id`.
+        """
+        if trace_id:
+            trace_id = read_trace_id(trace_id)
+        elif (here := ambient.current()) is not None:
+            trace_id, parent_id = here.trace_id, parent_id or here.span_id
+        parent_id = read_span_id(parent_id, "parent_id") if parent_id else None
         fields = {
             "id": f"insight-{self._ids.span_id()[:12]}",
             "type": word(Type, insight_type, "insight_type"),
@@ -104,7 +127,7 @@ class InsightEmitter:
             "provider": self.provider,
             "rationale": rationale,
             "evidence": evidence_of(evidence),
-            "links": listed(links, "links"),
+            "links": [insights.support(read_link(one)) for one in listed(links, "links")],
             "supersedes": supersedes,
             "expires_at": _time(expires_at),
             "applies_to": listed(applies_to, "applies_to"),
@@ -115,7 +138,28 @@ class InsightEmitter:
         given = _insight(fields)
         span = insights.to_span(given, mode=self.mode, parent_id=parent_id, resource=self._resource, more=self._more)
         self.store.ingest([span])
+        if self._exporter is not None:
+            self._exporter.offer([span])
         return given
+
+    @property
+    def export(self) -> ExportStats:
+        """How sending to the collector goes; shared by all emitters of this process that send to the same one."""
+        return ExportStats() if self._exporter is None else self._exporter.stats
+
+    def flush(self, timeout_s: float = FLUSH_S) -> bool:
+        """Wait until the collector has everything emitted so far; return whether it has. A program that ends waits too."""
+        return self._exporter is None or self._exporter.flush(timeout_s)
+
+    def close(self) -> None:
+        """Wait until the collector has everything, or its time is over. The store belongs to its opener."""
+        self.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.close()
 
     def emit_decision(self, *, summary: str, confidence: float, **fields: Any) -> Insight:
         """Say what was decided."""
@@ -245,6 +289,14 @@ class InsightQuerier:
 
     def _now_ms(self) -> int:
         return self._clock.now_ns() // _MS_NS
+
+
+def _resource(settings: Telemetry, agent_id: str, project_id: str) -> Attributes:
+    """Return who sends: what the environment says, else the agent."""
+    resource = dict(settings.origin.resource)
+    if resource.get("service.name") == PROVIDER:  # nobody named the service
+        resource["service.name"] = agent_id
+    return resource | {"project.id": project_id}
 
 
 def _insight(fields: dict[str, Any]) -> Insight:

@@ -11,17 +11,19 @@ import http.client
 import json
 import logging
 import random
+import struct
 import threading
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec.structs import replace
 
+from comity.core.links import id_problem
 from comity.core.otlp import CONTENT_TYPE, decode_partial, encode_request
-from comity.core.span import SpanError, encode_spans
+from comity.core.span import Span, SpanError, encode_spans
 from comity.core.telemetry import JSON, ExportStats, Recorded, Settings, span_of
 
 log = logging.getLogger("comity")
@@ -29,7 +31,13 @@ log = logging.getLogger("comity")
 RETRY_S_FIRST: Final = 1.0
 RETRY_S_MAX: Final = 30.0
 RETRYABLE: Final = frozenset({429, 502, 503, 504})
+OF_CONTENT: Final = frozenset({400, 413, 422})  # what is sent is at fault, be it one span of it
+# How often one batch is cut in two: enough to find one bad span, and no flood where all are refused.
+SPLITS_MAX: Final = 32
 ANSWER_BYTES_MAX: Final = 64 * 1024
+
+
+_UNSOUND: Final = (ValueError, TypeError, AttributeError, KeyError, OverflowError, AssertionError, struct.error)
 
 
 class _RetryLaterError(Exception):
@@ -38,6 +46,14 @@ class _RetryLaterError(Exception):
     def __init__(self, why: str, after_s: float | None = None) -> None:
         super().__init__(why)
         self.after_s = after_s
+
+
+class _RefusedError(Exception):
+    """The collector will not take it, however often it is asked."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"HTTP {status}")
+        self.is_worth_splitting = status in OF_CONTENT
 
 
 class OtlpExporter:
@@ -79,6 +95,11 @@ class OtlpExporter:
                 self._stats = replace(self._stats, dropped=self._stats.dropped + len(spans) - room)
             self._changed.notify()
 
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until everything offered so far is done with, and return whether it is."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._waiting and not self._sending, timeout_s)
+
     def close(self) -> None:
         """Try to send what is left for as long as one request may take; the rest is counted as dropped."""
         with self._changed:
@@ -100,8 +121,8 @@ class OtlpExporter:
     def _run(self) -> None:
         while batch := self._next():
             try:
-                body = self._encode(batch)
-                while body and not self._try(body, len(batch)):
+                spans = self._sound(batch)
+                while not self._try(spans):
                     if self._gives_up.is_set():
                         return
             except Exception as error:  # the boundary of the thread: one bad batch must not end the export
@@ -117,25 +138,62 @@ class OtlpExporter:
             self._sending = count
             return batch
 
-    def _encode(self, batch: Iterable[Recorded]) -> bytes:
-        spans = [span_of(one, self._settings) for one in batch]
+    def _sound(self, batch: Sequence[Recorded]) -> list[Span]:
+        """Return the spans of a batch that can be sent. Others are counted, and the log says what is wrong with each."""
+        spans = [span for one in batch if (span := self._checked(one)) is not None]
         try:
-            is_json = self._settings.protocol == JSON
-            body = msgspec.json.encode(encode_spans(spans)) if is_json else encode_request(spans)
-        except (SpanError, ValueError, OverflowError) as error:
-            self._ended(refused=len(spans), why=f"they cannot be encoded: {error}")
-            return b""
+            encode_request(spans)
+        except _UNSOUND:  # one of them, so each is looked at
+            spans = [span for span in spans if self._checked(span, encodes=True) is not None]
+        return spans
+
+    def _checked(self, one: Recorded, *, encodes: bool = False) -> Span | None:
+        try:
+            span = span_of(one, self._settings)
+            problem = id_problem(span) if isinstance(one, Span) else ""  # the ids of a call are Comity's own
+            if encodes:
+                encode_request((span,))
+        except _UNSOUND as error:
+            problem = f"{type(error).__name__}: {error}"
+        if not problem:
+            return span
+        with self._changed:
+            stats = self._stats
+            self._stats = replace(stats, refused=stats.refused + 1, unsound=stats.unsound + 1, last_error=problem)
+        log.warning("a span is not sent, since it cannot be encoded: %s", problem)
+        return None
+
+    def _encode(self, spans: Sequence[Span]) -> bytes:
+        is_json = self._settings.protocol == JSON
+        body = msgspec.json.encode(encode_spans(spans)) if is_json else encode_request(spans)
         return gzip.compress(body, 1) if self._settings.is_gzipped else body
 
-    def _try(self, body: bytes, count: int) -> bool:
-        """Return whether the batch is done with: taken, or refused for good."""
+    def _try(self, spans: Sequence[Span]) -> bool:
+        """Return whether spans are done with: taken, or refused for good."""
         try:
-            refused, why = self._send(body, count)
+            refused, why = self._send_parts(spans)
         except _RetryLaterError as error:
             self._wait_after(error)
             return False
-        self._ended(exported=count - refused, refused=refused, why=why)
+        self._ended(exported=len(spans) - refused, refused=refused, why=why)
         return True
+
+    def _send_parts(self, spans: Sequence[Span]) -> tuple[int, str]:
+        """Send spans; where the collector refuses them all, send halves, so that one that it cannot take costs no others."""
+        parts, refused, why, splits_left = [spans] if spans else [], 0, "", SPLITS_MAX
+        while parts:
+            part = parts.pop()
+            try:
+                count, reason = self._send(self._encode(part), len(part))
+            except _RefusedError as error:
+                if len(part) > 1 and splits_left and error.is_worth_splitting:
+                    splits_left -= 1
+                    middle = len(part) // 2
+                    parts += (part[middle:], part[:middle])
+                    continue
+                count, reason = len(part), str(error)
+            refused, why = refused + count, reason or why
+        return refused, why
 
     def _send(self, body: bytes, count: int) -> tuple[int, str]:
         """Send one request and return how many of its spans were refused, and why."""
@@ -160,13 +218,15 @@ class OtlpExporter:
             raise _RetryLaterError(f"HTTP {answer.status}", _seconds(answer.headers.get("Retry-After")))
         if not 200 <= answer.status < 300:
             self._disconnect()
-            return count, f"HTTP {answer.status}"
-        return min(_refused(content, answer.headers.get("Content-Type", "")), count), "the collector took only some of them"
+            raise _RefusedError(answer.status)
+        refused = min(_refused(content, answer.headers.get("Content-Type", "")), count)
+        return refused, "the collector took only some of them" if refused else ""
 
     def _ended(self, *, exported: int = 0, refused: int = 0, why: str = "") -> None:
         with self._changed:
             stats = self._stats
             self._sending = 0
+            self._changed.notify_all()
             if refused:
                 log.warning("%d spans were refused by %s: %s", refused, self._settings.endpoint, why)
             self._stats = replace(

@@ -22,10 +22,11 @@ from comity.runtime.text_stream import TextStream
 if TYPE_CHECKING:
     from comity.core.agent import Agent
     from comity.core.guidance import Guidance
-    from comity.core.insight import Evidence, Insight, Support
+    from comity.core.insight import Evidence, Insight
     from comity.core.schema import Checker
     from comity.core.session import Turn
     from comity.core.tool import Tool
+    from comity.engines.insights import LinkGiven
     from comity.runtime.call import Call
     from comity.runtime.path import CallPath
     from comity.runtime.recorder import OpenSpan
@@ -168,16 +169,18 @@ class Context(Struct, eq=False, gc=False):
         audience: str = "both",
         rationale: str = "",
         evidence: Iterable[Evidence | Mapping[str, str]] = (),
-        links: Iterable[Support] = (),
+        links: Iterable[LinkGiven] = (),
         supersedes: str = "",
         expires_at: int | str | None = None,
         applies_to: Iterable[str] = (),
         category: str = "",
         project_id: str = "",
+        provider: str = "",
     ) -> Insight:
         """Tell other agents and people what was found out; it stays in the store, linked to this call.
 
-        The project is the one named here, else the node's (`COMITY_PROJECT`), else the tenant.
+        The project is the one named here, else the node's (`COMITY_PROJECT`), else the tenant. A link is an OpenTelemetry
+        `SpanContext` or `Link`, or a mapping with `trace_id` and `span_id`.
         """
         from comity.runtime.insights import emit  # noqa: PLC0415  most agents find out nothing
 
@@ -185,7 +188,7 @@ class Context(Struct, eq=False, gc=False):
             "summary": summary, "confidence": confidence, "audience": audience, "rationale": rationale, "evidence": evidence,
             "links": links, "supersedes": supersedes, "expires_at": expires_at, "applies_to": applies_to, "category": category,
         }  # fmt: skip
-        return emit(self._path, self._call, insight_type, project_id, fields)
+        return emit(self._path, self._call, insight_type, project_id, provider, fields)
 
     def span(
         self, name: str, *, kind: str = "internal", attributes: Mapping[str, Any] | None = None

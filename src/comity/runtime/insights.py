@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from comity.core.given import take
+from comity.core.given import take, take_text
 from comity.core.insight import Insight
 from comity.core.payload import unpack
-from comity.core.telemetry import belonging
+from comity.core.telemetry import Settings, belonging
 from comity.engines.insights import InsightEmitter, evidence_of, listed
+
+_RECORDED: Final = Settings()  # the recorder exports; the emitter must not do it again
 
 if TYPE_CHECKING:
     from comity.runtime.call import Call
     from comity.runtime.path import CallPath
 
 
-def emit(path: CallPath, call: Call, insight_type: str, project_id: str, fields: dict[str, Any]) -> Insight:
+def emit(path: CallPath, call: Call, insight_type: str, project_id: str, provider: str, fields: dict[str, Any]) -> Insight:
     """Record an insight of the agent that serves a call."""
     call.check_running()
     request, recorder = call.request, path.recorder
@@ -31,11 +33,13 @@ def emit(path: CallPath, call: Call, insight_type: str, project_id: str, fields:
         project_id=project_id or recorder.settings.project_id or request.tenant_id,
         agent_id=request.target,
         session_id=belongs.pop("gen_ai.conversation.id") or "",
+        provider=take_text(provider, "provider"),
         mode=recorder.settings.origin.mode,
         clock=path.clock,
         ids=path.ids,
         resource=recorder.settings.origin.resource,
         more={name: value for name, value in belongs.items() if value is not None},
+        telemetry=_RECORDED,
     )
     return emitter.emit(insight_type, trace_id=request.trace_id, parent_id=request.span_id, **fields)
 

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from comity.core.envelope import Request
 from comity.core.limits import SPANS_KEPT_MAX
+from comity.core.links import read_link
 from comity.core.span import Attributes, Event, Kind, Link, Span, Status
 from comity.core.telemetry import (
     PROVIDER,
@@ -66,6 +67,14 @@ class OpenSpan:
         self.error_type = ""
         self.events: list[Event] = []
         self.links: list[Link] = []
+
+    def add_link(self, target: Any, attributes: Attributes | None = None) -> None:
+        """Link to another span: an OpenTelemetry `SpanContext` or `Link`, or a mapping with `trace_id` and `span_id`.
+
+        Raises `CallerError` for what names no span.
+        """
+        link = read_link(target)
+        self.links.append(replace(link, attributes={**link.attributes, **plain_attributes(attributes)}))
 
     @property
     def headers(self) -> dict[str, str]:
@@ -286,7 +295,10 @@ def _sound(given: Iterable[Any], kind: type[_P]) -> tuple[_P, ...]:
             plain = replace(one, attributes=plain_attributes(one.attributes))
             fields = {name: getattr(plain, name) for name in kind.__struct_fields__}
             msgspec.msgpack.encode(fields)  # as the store will
-            found.append(msgspec.convert(fields, kind))
+            sound = msgspec.convert(fields, kind)
+            if isinstance(sound, Link):
+                read_link(sound)
+            found.append(sound)
         except (msgspec.ValidationError, TypeError, ValueError, OverflowError, AttributeError, CallerError):
             log.warning("a span's %s is left out: it is none", kind.__name__.lower())
     return tuple(found)
