@@ -27,6 +27,10 @@ async def ask(ctx: Context, name: str = "Ada"):
     replies = await ctx.gather(ctx.call("WORK", "GREET", {"name": name}), ctx.call("WORK", "CRASH"), ctx.call("SHUT", "ANY"))
     return [str(reply.status) for reply in replies]
 
+@boss.capability("RELAY")
+async def relay(ctx: Context):
+    return await ctx.call("GONE", "ANY")
+
 @work.capability("GREET", timeout_ms=5_000)
 async def greet(name: str, times: int = 1) -> str:
     """Greet somebody."""

@@ -140,6 +140,7 @@ def test_inputs_may_come_from_stdin(comity, app, monkeypatch):
         (["WORK", "CRASH"], 1, "error", "TARGET_CRASHED"),
         (["WORK", "HANG", "--timeout-ms", "50"], 1, "timeout", "CALL_TIMEOUT"),
         (["WORK", "QUESTION"], 1, "needs_input", None),
+        (["BOSS", "RELAY"], 1, "error", "ROUTING_UNKNOWN_AGENT"),  # BOSS is there and ran
         (["WORK", "GREET"], 2, "refused", "INPUT_VALIDATION_FAILED"),
         (["WORK", "GREET", "name=Ada", "--user", ""], 2, "refused", "IDENTITY_INVALID"),
         (["SHUT", "ANY"], 3, "refused", "ROUTING_AGENT_IN_MAINTENANCE"),

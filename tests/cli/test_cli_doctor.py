@@ -26,7 +26,7 @@ def test_a_sound_place_is_exit_0(comity, used):
     assert found["sqlite"] == [("ok", sqlite3.sqlite_version)]
     assert found["durable writes"] == [("ok", "WAL with synchronous=FULL works here")]
     assert "audit rows, chain whole" in found["store"][0][1]
-    assert ("ok", "app:make: 4 agents, 8 capabilities") in found["agents"]
+    assert ("ok", "app:make: 4 agents, 9 capabilities") in found["agents"]
 
 
 def test_it_is_told_in_words_too(comity, used):

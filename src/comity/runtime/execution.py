@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("comity")
 
 NO_USAGE = Usage()
+_VERDICTS: Final = frozenset({Status.REFUSED, Status.CANCELLED, Status.TIMEOUT})  # of a node on a call
 
 
 class Hide(Protocol):
@@ -122,9 +123,16 @@ def read_result(call: Call, value: Any, now_ns: int, hide: Hide | None) -> Reply
         except PayloadError as error:
             raise PayloadError("OUTPUT_VALIDATION_FAILED", error.problems) from None
         data = _read_data(call, value.data, hide, reply.ok)
+        if reply.status in _VERDICTS and call.has_answer is None:  # what a handoff's receiver says is the handoff's end
+            reply = _relayed(reply)
         return complete(reply if hide is None else hide.words(call, reply), call, now_ns, data)
     data = _read_data(call, value, hide, True)
     return complete(None, call, now_ns, data)
+
+
+def _relayed(reply: Reply) -> Reply:
+    """Return a refusal, timeout or withdrawal of a call below as the error of the call that passes it on: that one ran."""
+    return msgspec.structs.replace(reply, status=Status.ERROR)
 
 
 def complete(reply: Reply | None, call: Call, now_ns: int, data: Any) -> Reply:
