@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from comity import Agent, Context
-from comity.errors import CallerError
 
 
 def team(hold=None) -> list[Agent]:
@@ -154,19 +153,48 @@ async def test_a_stolen_old_or_changed_token_is_refused(make_node):
         assert await refused_code(node, KDAP, dialect="kdap", token="") == "IDENTITY_FORGED"
 
 
-async def test_a_document_that_cannot_be_read_is_a_typed_error_with_its_path(make_node):
-    async with make_node(team()) as node:
-        with pytest.raises(CallerError) as caught:
-            await node.receive({**KDAP, "timeout": 5}, dialect="kdap", user_id="ann")
-    assert caught.value.facts["problems"][0].path == "timeout"
+@pytest.mark.parametrize("said", ["ANL/7", "ANL", "byte-docs", "byte-docs/7"])
+async def test_an_agent_may_name_itself_by_its_address_its_id_or_an_alias(make_node, said):
+    answers: list[dict] = []
+    anl = Agent("ANL", aliases=["byte-docs"])
+    doc = Agent("DOC")
+
+    @anl.capability("WORK")
+    async def work(ctx: Context) -> None:
+        asked = {"source_agent": said, "target_agent": "DOC", "capability_code": "GO", "request_id": "r", "inputs_json": {}}
+        answers.append(await node.receive(asked, dialect="kdap", user_id="ann", token=ctx.token))
+        chained = {"agent_id": "DOC", "message": "m"}
+        assert "text" in await node.receive(chained, dialect="call_agent", user_id="ann", capability="GO", token=ctx.token)
+
+    @doc.capability("GO")
+    async def go(ctx: Context) -> dict:
+        return {"chain": list(ctx.request.chain)}
+
+    async with make_node([anl, doc]) as node:
+        await node.call("ANL/7", "WORK", user_id="ann")
+    assert answers[0]["result_json"] == {"chain": ["ANL/7"]}  # where it really stands
 
 
-async def test_a_document_with_an_input_twice_runs_nothing(make_node):
-    twice = b'{"target_agent":"ANL","capability_code":"ANL_NPV","inputs_json":{"discount_rate":1,"discount_rate":1000}}'
+@pytest.mark.parametrize("said", ["ANL/8", "byte-docs/8", "DOC", "ANL/", "anl", "?"])
+async def test_another_key_or_another_agent_is_a_false_claim(make_node, said):
+    codes: list[str] = []
+    anl = Agent("ANL", aliases=["byte-docs"])
+
+    @anl.capability("WORK")
+    async def work(ctx: Context) -> None:
+        codes.append(await refused_code(node, KDAP | {"source_agent": said}, dialect="kdap", token=ctx.token))
+
+    async with make_node([anl, Agent("DOC")]) as node:
+        await node.call("ANL/7", "WORK", user_id="ann", session_id="sess-789")
+    assert codes == ["IDENTITY_MISMATCH"]
+
+
+async def test_the_origin_that_a_delegation_at_depth_0_claims_is_checked(make_node):
     async with make_node(team()) as node:
-        with pytest.raises(CallerError, match=r"inputs_json\.discount_rate: stands twice"):
-            await node.receive(twice, dialect="kdap", user_id="ann")
-        assert node.audit.rows() == []
+        forged = {**DELEGATION, "origin_employee": "prime-boss", "current_depth": 0}
+        assert await refused_code(node, forged, dialect="delegation") == "IDENTITY_MISMATCH"
+        answer = await node.receive(forged | {"origin_employee": "user"}, dialect="delegation", user_id="ann")
+    assert answer["status"] == "success"
 
 
 @pytest.mark.parametrize("who", [{"tenant_id": 5}, {"session_id": "\ud800"}, {"session_id": 5}, {"tenant_id": ""}], ids=ascii)

@@ -390,3 +390,37 @@ async def test_names_nobody_has_are_answered_at_once_with_the_nearest(make_node)
         missing = await node.call("analyst", "NVP", user_id="u")
         assert missing.error.code == "ROUTING_UNKNOWN_CAPABILITY"
         assert "did you mean NPV?" in missing.error.message
+
+
+async def test_the_depth_that_a_request_asks_for_holds_for_the_request_itself(make_node):
+    boss, worker = Agent("BOSS"), Agent("WORK")
+
+    @worker.capability("GO")
+    async def work(ctx: Context) -> int:
+        return ctx.request.limits.depth_max
+
+    @boss.capability("ASK")
+    async def ask(ctx: Context):
+        return [await ctx.call("WORK", "GO", limits=Limits(depth_max=most)) for most in (0, 1, 9)]
+
+    async with make_node([boss, worker]) as node:
+        replies = (await node.call("BOSS", "ASK", user_id="u")).data
+        alone = await node.call("WORK", "GO", user_id="u", limits=Limits(depth_max=0))  # a user's call is at depth 0
+    assert [(one["status"], one.get("data")) for one in replies] == [("refused", None), ("success", 1), ("success", 5)]
+    assert replies[0]["error"]["message"] == "depth 1 exceeds depth_max 0 on BOSS → WORK"
+    assert alone.data == 0
+
+
+async def test_what_a_callee_narrows_holds_below_it_and_not_for_the_call_to_it(make_node):
+    boss, worker = Agent("BOSS"), Agent("WORK", limits=Limits(depth_max=0))
+
+    @worker.capability("GO")
+    async def work(ctx: Context) -> int:
+        return ctx.request.limits.depth_max
+
+    @boss.capability("ASK")
+    async def ask(ctx: Context):
+        return (await ctx.call("WORK", "GO")).data
+
+    async with make_node([boss, worker]) as node:
+        assert (await node.call("BOSS", "ASK", user_id="u")).data == 0

@@ -64,7 +64,7 @@ class Snapshot(Struct, frozen=True, gc=False):
     nearest: tuple[str, ...]  # names like the one that is not known
     permitted: bool
     checked: Checked
-    depth_max: int  # inherited: what the callee narrows holds below it, not for it
+    depth_max: int  # inherited, or asked for by the request: what the callee narrows holds below it, not for it
     breaker_retry_after_ms: int | None  # None while calls may pass, or a fallback stands in
     objective_in_progress: bool
     owner: str  # the user the session is bound to; empty if it is new

@@ -32,7 +32,8 @@ class Kind(StrEnum):
 class Dialect(Struct, frozen=True, kw_only=True):
     """A dialect's functions. `request_field` is one that only requests have; without requests it is None.
 
-    `asks` names the keyword arguments of `decode_request` for what the dialect's documents may leave unsaid.
+    `asks` names the keyword arguments of `decode_request` for what the dialect's documents may leave unsaid. `time_field` says
+    how long a request may take, in dialects whose documents leave that to the callee when they say nothing.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     request_names: Names = {}
     request_field: str | None = None
     asks: frozenset[str] = frozenset()
+    time_field: str = ""
 
 
 class Conversion(Struct, frozen=True, kw_only=True):
@@ -71,6 +73,7 @@ DIALECTS: Final = {
             reply_names=kdap.REPLY_NAMES,
             request_field="source_agent",
             asks=frozenset({"user_id"}),
+            time_field="timeout_ms",
         ),
         Dialect(
             name=delegation.NAME,
@@ -95,6 +98,7 @@ DIALECTS: Final = {
             reply_names=call_agent.REPLY_NAMES,
             request_field="agent_id",
             asks=frozenset({"request_id", "user_id", "capability"}),
+            time_field="timeout_ms",
         ),
         Dialect(
             name=contextcore.NAME,
@@ -163,8 +167,9 @@ def _read(
 
 def dialect(name: str) -> Dialect:
     """Return a dialect by its name, or raise `CallerError`."""
-    if name not in DIALECTS:
-        raise CallerError(f"no dialect {name!r}; there are {', '.join(DIALECTS)}")
+    if not isinstance(name, str) or name not in DIALECTS:
+        shown = ascii(name)[:64] if isinstance(name, str) else f"of type {type(name).__name__}"
+        raise CallerError(f"no dialect {shown}; there are {', '.join(DIALECTS)}")
     return DIALECTS[name]
 
 

@@ -42,7 +42,7 @@ UNKNOWN_ANCESTOR: Final = "?"
 PARTIAL_WARNING: Final = "The employee did not say what is missing."
 LIMITS: Final = Limits(depth_max=1, fan_out_max=3, timeout_ms=15_000, tokens_max=1200)
 
-_ORIGIN: Final = "delegation.origin_employee"
+CLAIMED_ORIGIN: Final = "delegation.origin_employee"  # of a request at depth 0, which has no source
 _CREATED_AT: Final = "delegation.created_at"
 _TOTAL: Final = "delegation.token_usage.total"
 _PREFIX: Final = "delegation.error_prefix"
@@ -232,7 +232,7 @@ def decode_request(raw: Any, *, now_ms: int, capability: str = MESSAGE_CAPABILIT
     if not form.objective and capability != MESSAGE_CAPABILITY:
         marks.append(_OBJECTIVE_EMPTY)
     if depth == 0 and form.origin_employee != USER:
-        metadata[_ORIGIN] = form.origin_employee
+        metadata[CLAIMED_ORIGIN] = form.origin_employee
     created_at = 0
     if form.created_at is not UNSET:
         created_at = read_time(form.created_at, metadata, path="created_at", key=_CREATED_AT)
@@ -272,7 +272,7 @@ def encode_request(request: Request, *, now_ms: int) -> dict[str, Any]:
     background = request.context or Background()
     depth, origin = request.depth, request.source
     if depth == 0 or origin is None:
-        depth, origin = 0, _text(request.metadata.get(_ORIGIN), USER)
+        depth, origin = 0, _text(request.metadata.get(CLAIMED_ORIGIN), USER)
     usual_depth = 0 if origin == USER else 1
     limits = request.limits
     form = RequestForm(

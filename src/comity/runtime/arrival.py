@@ -71,6 +71,7 @@ class Arrival(Struct, frozen=True, gc=False):
     problems: tuple[Problem, ...]
     code: str  # of the problems
     rights: frozenset[str] = EVERYTHING  # to tools
+    depth_max: int | None = None  # that the request itself asks for; it holds for the request too
 
 
 class Reader:
@@ -151,9 +152,11 @@ class Reader:
             message, priority, root_id, parent_id, correlation_id, identity.tenant_id, session_id,
             identity.parent_session_id, context, None, trace_id, span_id, parent_span_id, history,
         )  # fmt: skip
-        if draft.tools is None or problems:
+        if (draft.tools is None and draft.limits is None) or problems:
             return Arrival(request, raw, agent, capability, problems, code)
-        return Arrival(request, raw, agent, capability, problems, code, frozenset(draft.tools))
+        rights = EVERYTHING if draft.tools is None else frozenset(draft.tools)
+        depth_max = None if draft.limits is None else draft.limits.depth_max
+        return Arrival(request, raw, agent, capability, problems, code, rights, depth_max)
 
     def _identity_problems(self, identity: Identity) -> tuple[Problem, ...]:
         user_id, tenant_id, session_id = key = (identity.user_id, identity.tenant_id, identity.session_id)

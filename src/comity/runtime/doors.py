@@ -2,25 +2,44 @@
 
 Who is asking has been established before: a user by whatever let them in, an agent by its signed token. What a document says
 about source, chain, depth and user is a claim. One that is not true is refused and audited; one that is true adds nothing.
+
+A document that cannot be read is refused and audited too, in the words of its dialect: no input makes the door raise.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+from collections.abc import Callable
+from typing import Any, Final
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from comity.core.admission import Refused
 from comity.core.call import State
-from comity.core.envelope import Reply, Request
+from comity.core.envelope import Reply, Request, is_id
 from comity.core.identity import Claims, sign, verify
+from comity.core.registry import Registry
+from comity.core.request_id import chosen_id_problem
 from comity.core.trace_context import TraceContext
-from comity.dialects import dialect
-from comity.dialects.delegation import UNKNOWN_ANCESTOR
+from comity.dialects import Dialect, dialect
+from comity.dialects.delegation import CLAIMED_ORIGIN, UNKNOWN_ANCESTOR
+from comity.dialects.form import kept
 from comity.errors import CallerError, RefusedError
-from comity.runtime.arrival import Draft, Identity, identity_problems, named
+from comity.runtime.arrival import Draft, Identity, identity_problems, named, recordable
 from comity.runtime.call import Call
 from comity.runtime.path import CallPath
+
+UNREAD: Final = "(unread)"  # stands in the audit for what a document did not say
+
+
+class Sender(Struct, frozen=True):
+    """Who really sent a document, and the call it speaks for; `refusal` if nobody could be made out."""
+
+    identity: Identity
+    parent: Call | None = None
+    refusal: Refused | None = None
 
 
 def token_for(call: Call, key: bytes) -> str:
@@ -38,40 +57,65 @@ def token_for(call: Call, key: bytes) -> str:
     return sign(claims, key)
 
 
-async def receive(
+async def receive_document(
     path: CallPath,
-    claimed: Request,
+    document: Any,
+    name: Any,
     identity: Identity,
+    unsaid: dict[str, str],
     *,
     token: str | None,
-    key: bytes,
     now_ms: int,
     remote: TraceContext | None = None,
+) -> dict[str, Any]:
+    """Take a document in a dialect and answer in the same dialect; where there is no such dialect, in the canonical envelope.
+
+    `unsaid` holds what the dialect's documents may leave out: user, request id, capability.
+    """
+    sender = _sender(path, identity, token, now_ms)
+    spoken: Dialect | None = None
+    try:
+        spoken = dialect(name)
+        asked = {key: value for key, value in unsaid.items() if key in spoken.asks}
+        claimed = _decoder(spoken)(document, now_ms=now_ms, limits=path.limits, **asked)
+    except CallerError as error:
+        claimed = _outline(spoken, document, path, now_ms)
+        problems = error.facts.get("problems", ())
+        refusal = sender.refusal or Refused(
+            error.code, error.message, problems=problems, note=f"unreadable: {recordable(name)}"
+        )
+        reply = await _refuse(path, claimed, sender.identity, refusal, remote)
+    else:
+        reply = await _receive(path, spoken, claimed, sender, now_ms=now_ms, remote=remote)
+    # Whatever our own ids became on the way, the answer carries the id that was asked with.
+    reply = replace(reply, request_id=claimed.request_id)
+    return dict(msgspec.to_builtins(reply)) if spoken is None else spoken.encode_reply(reply)
+
+
+def _decoder(spoken: Dialect) -> Callable[..., Request]:
+    if spoken.decode_request is None:
+        raise CallerError(f"{spoken.name} has replies only; nothing can be asked in it", code="ENVELOPE_MALFORMED")
+    return spoken.decode_request
+
+
+async def _receive(
+    path: CallPath, spoken: Dialect, claimed: Request, sender: Sender, *, now_ms: int, remote: TraceContext | None
 ) -> Reply:
-    """Take a decoded request through the one call path, on behalf of whoever really sent it."""
-    if flaws := identity_problems(identity):
-        what = "; ".join(f"{flaw.path}: {flaw.message}" for flaw in flaws)
-        return await _refuse(path, claimed, named(identity), Refused("IDENTITY_INVALID", what))
-    parent: Call | None = None
-    if token is not None:
-        try:
-            claims = verify(token, key, now_ms=now_ms)
-        except RefusedError as error:
-            return await _refuse(path, claimed, identity, Refused(error.code, error.message))
-        parent = path.calls.get(claims.request_id)
-        if parent is None or parent.state is not State.RUNNING or not _is_for(claims, parent.request):
-            return await _refuse(path, claimed, identity, Refused("CALL_CANCELLED", f"the call {claims.request_id} has ended"))
-        identity = Identity(claims.user_id, claims.tenant_id, claims.session_id)
-    forged = _forged(claimed, parent, identity)
-    if forged:
-        return await _refuse(path, claimed, identity, Refused("IDENTITY_MISMATCH", forged))
+    """Take a decoded request through the one call path, on behalf of its true sender."""
+    identity, parent = sender.identity, sender.parent
+    refusal = sender.refusal
+    if refusal is None and (forged := _forged(claimed, parent, identity, path.registry)):
+        refusal = Refused("IDENTITY_MISMATCH", forged)
+    if refusal is not None:
+        return await _refuse(path, claimed, identity, refusal, remote)
+    is_time_unsaid = spoken.time_field in kept(claimed.metadata, spoken.name)
     draft = Draft(
         claimed.target,
         claimed.capability,
         claimed.inputs,
         claimed.objective,
         claimed.message,
-        max(claimed.deadline_at - now_ms, 0),
+        None if is_time_unsaid else max(claimed.deadline_at - now_ms, 0),
         claimed.priority,
         claimed.context,
         claimed.limits,
@@ -84,30 +128,21 @@ async def receive(
     return await path.call_root(draft, identity, claimed.request_id, remote=remote)
 
 
-async def receive_document(
-    path: CallPath,
-    document: Any,
-    name: str,
-    identity: Identity,
-    unsaid: dict[str, str],
-    *,
-    token: str | None,
-    key: bytes,
-    now_ms: int,
-    remote: TraceContext | None = None,
-) -> dict[str, Any]:
-    """Take a document in a dialect and answer in the same dialect. Raises `CallerError` for one that cannot be read.
-
-    `unsaid` holds what the dialect's documents may leave out: user, request id, capability.
-    """
-    spoken = dialect(name)
-    if spoken.decode_request is None:
-        raise CallerError(f"{name} has replies only; nothing can be asked in it", code="ENVELOPE_MALFORMED")
-    asked = {key: value for key, value in unsaid.items() if key in spoken.asks}
-    claimed = spoken.decode_request(document, now_ms=now_ms, **asked)
-    reply = await receive(path, claimed, identity, token=token, key=key, now_ms=now_ms, remote=remote)
-    # Whatever our own ids became on the way, the answer carries the id that was asked with.
-    return spoken.encode_reply(replace(reply, request_id=claimed.request_id))
+def _sender(path: CallPath, identity: Identity, token: str | None, now_ms: int) -> Sender:
+    """Return who sent a document, proven by the token if there is one."""
+    if flaws := identity_problems(identity):
+        what = "; ".join(f"{flaw.path}: {flaw.message}" for flaw in flaws)
+        return Sender(named(identity), refusal=Refused("IDENTITY_INVALID", what))
+    if token is None:
+        return Sender(identity)
+    try:
+        claims = verify(token, path.identity_key, now_ms=now_ms)
+    except RefusedError as error:
+        return Sender(identity, refusal=Refused(error.code, error.message))
+    parent = path.calls.get(claims.request_id)
+    if parent is None or parent.state is not State.RUNNING or not _is_for(claims, parent.request):
+        return Sender(identity, refusal=Refused("CALL_CANCELLED", f"the call {claims.request_id} has ended"))
+    return Sender(Identity(claims.user_id, claims.tenant_id, claims.session_id), parent)
 
 
 def _is_for(claims: Claims, request: Request) -> bool:
@@ -116,7 +151,7 @@ def _is_for(claims: Claims, request: Request) -> bool:
     return mine == (claims.user_id, claims.tenant_id, claims.session_id, claims.agent, claims.chain)
 
 
-def _forged(claimed: Request, parent: Call | None, identity: Identity) -> str:
+def _forged(claimed: Request, parent: Call | None, identity: Identity, registry: Registry) -> str:
     """Return the first claim that is not true, in words, or nothing."""
     chain = () if parent is None else (*parent.request.chain, parent.request.target)
     source = chain[-1] if chain else None
@@ -124,13 +159,15 @@ def _forged(claimed: Request, parent: Call | None, identity: Identity) -> str:
         return "the document names another user than the one who sent it"
     if claimed.tenant_id not in {"default", identity.tenant_id}:
         return "the document names another tenant than the one it came from"
-    if claimed.source is not None and claimed.source != source:
-        return f"the document claims to come from {claimed.source}; it comes from {source or 'a user'}"
+    # A delegation at depth 0 is a user's call, and names who it says to be all the same.
+    said = claimed.source or claimed.metadata.get(CLAIMED_ORIGIN)
+    if said is not None and not (source is not None and _is_name_of(said, source, registry)):
+        return f"the document claims to come from {said}; it comes from {source or 'a user'}"
     # Some dialects know the last agent of the chain only. A chain that is too short is a document's loss, not its gain: where
     # the call stands is not read from it.
-    said, true = reversed(claimed.chain), reversed(chain)
-    if len(claimed.chain) > len(chain) or any(
-        one not in {UNKNOWN_ANCESTOR, other} for one, other in zip(said, true, strict=False)
+    pairs = zip(reversed(claimed.chain), reversed(chain), strict=False)
+    if len(claimed.chain) > len(chain) or not all(
+        one == UNKNOWN_ANCESTOR or _is_name_of(one, other, registry) for one, other in pairs
     ):
         return (
             f"the document claims to come through {' → '.join(claimed.chain)}; it came through {' → '.join(chain) or 'nobody'}"
@@ -140,17 +177,56 @@ def _forged(claimed: Request, parent: Call | None, identity: Identity) -> str:
     return ""
 
 
-async def _refuse(path: CallPath, claimed: Request, identity: Identity, refusal: Refused) -> Reply:
+def _is_name_of(said: str, address: str, registry: Registry) -> bool:
+    """Return whether an agent may call itself so: by its address, by its id without the key, or by an alias for that id."""
+    if said == address:
+        return True
+    known = registry.resolve(said)
+    return known is not None and known.text in {address, address.partition("/")[0]}
+
+
+def _outline(spoken: Dialect | None, document: Any, path: CallPath, now_ms: int) -> Request:
+    """Return what can be made out of a document that cannot be read: its id, and whom it asks for what."""
+    plain: dict[str, Any] = {}
+    names = {} if spoken is None else spoken.request_names
+    with contextlib.suppress(CallerError):
+        plain = {} if spoken is None else spoken.load(document)
+
+    def said(field: str, otherwise: str) -> str:
+        value = plain.get(names.get(field, ""))
+        return str(value) if is_id(value) else otherwise
+
+    return Request(
+        request_id=said("request_id", path.ids.new_request(now_ms)[0]),
+        target=said("target", UNREAD),
+        capability=said("capability", UNREAD),
+        user_id="",
+        limits=path.limits,
+        deadline_at=now_ms,
+        created_at=now_ms,
+    )
+
+
+async def _refuse(path: CallPath, claimed: Request, identity: Identity, refusal: Refused, remote: TraceContext | None) -> Reply:
     """Refuse under the true identity: what was forged must not stand in the audit as a fact."""
+    now_ms = path.now_ms()
+    # As with every id that callers choose: one that a node makes may be another's, and is not repeated as it is.
+    request_id = ascii(claimed.request_id)[:64] if chosen_id_problem(claimed.request_id) else claimed.request_id
+    trace_id = path.ids.new_request(now_ms)[1] if remote is None else remote.trace_id
     true = replace(
         claimed,
+        request_id=request_id,
         user_id=identity.user_id,
         tenant_id=identity.tenant_id,
-        session_id=identity.session_id or claimed.request_id,
+        session_id=identity.session_id or request_id,
         source=None,
         chain=(),
         parent_id=None,
-        root_id=claimed.request_id,
+        root_id=request_id,
+        created_at=now_ms,
+        trace_id=trace_id,
+        span_id=path.ids.span_id(),
+        parent_span_id="" if remote is None else remote.span_id,
     )
     reply = path.refuse(true, refusal)
     await path.recorded()

@@ -307,7 +307,7 @@ class Node(Hosting):
         traceparent: str | Sequence[str] | None = None,
         tracestate: str | Sequence[str] | None = None,
     ) -> dict[str, Any]:
-        """Take a request that came as a document in a dialect, and answer in that dialect.
+        """Take a request that came as a document in a dialect, and answer in that dialect, whatever came.
 
         `user_id` is who really sent it. An agent outside this process shows the `token` it was given in the call it works for.
         """
@@ -324,7 +324,6 @@ class Node(Hosting):
             identity,
             unsaid,
             token=token,
-            key=path.identity_key,
             now_ms=now_ms,
             remote=None if traceparent is None else trace_context.read(traceparent, tracestate),
         )

@@ -37,6 +37,8 @@ def snapshot(
     if parent is not None:
         above = parent.request
         depth_max = above.limits.depth_max
+        if arrival.depth_max is not None and arrival.depth_max < depth_max:
+            depth_max = arrival.depth_max
         caller = admission.Caller(
             parent.agent,
             above.user_id,
