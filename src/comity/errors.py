@@ -133,7 +133,9 @@ CODES: dict[str, Meaning] = {
     ),
     # what an agent may do and see
     "TOOL_UNKNOWN": Meaning(CallerError, False, _IGNORES, "Use a tool the node has."),
-    "TOOL_NOT_PERMITTED": Meaning(RefusedError, False, _IGNORES, "Do without; neither you nor your caller can lend the right."),
+    "TOOL_NOT_PERMITTED": Meaning(
+        RefusedError, False, _IGNORES, "Do without; only the people who set up the agents can allow it."
+    ),
     "TOOL_OUTCOME_UNKNOWN": Meaning(
         RefusedError, False, _IGNORES, "Find out whether it happened; it will not be tried a second time."
     ),

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
+from msgspec.structs import replace
 
 from comity.core import wire
 from comity.core.envelope import Reply, Request
@@ -16,7 +17,7 @@ from comity.core.probe import Awaited, Fact
 
 REQUEST = Request("r.1", "B", "DO", "u", Limits(calls_max=7), 9_000, body=Raw(b'{"n":[1,2.5,null]}'), chain=("A",), root_id="r")
 MESSAGES: list[wire.Message] = [
-    wire.Ask(REQUEST, ("pay",), Fence("A", 3), Loan(4, 100, 1600)),
+    wire.Ask(replace(REQUEST, tools=("pay",)), Fence("A", 3), Loan(4, 100, 1600)),
     wire.Ask(REQUEST),
     wire.Borrow("r.1", Loan(1)),
     wire.Lend("r.1", Loan(2, 3, 4)),

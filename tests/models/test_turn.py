@@ -182,17 +182,30 @@ def test_rounds_are_bounded_and_then_a_reply_must_be_given_without_tools():
     assert prompts(agent)[-1].messages[-1] == User(SYNTHESIS)
 
 
-def test_a_tool_the_callers_do_not_all_hold_is_not_offered_and_that_is_said():
+@pytest.mark.parametrize(("granted", "rights"), [(["other"], "own"), (None, "chain")])
+def test_a_tool_the_call_may_not_use_is_not_offered_and_that_is_said(granted, rights):
+    leader = Agent("leader", can_call=["a"])
+
+    @leader.capability("message")
+    async def message(ctx):
+        return await ctx.call("a", "message", message="go", tools=granted)
+
+    agent = thinker("a", "no tools", tools=[add])
+    reply = talk([leader, agent], node={"tool_rights": rights})
+    assert offered(agent) == []
+    assert "add" in reply.warnings[0]
+
+
+def test_a_model_is_offered_its_own_tools_though_its_caller_has_none():
     leader = Agent("leader", can_call=["a"])
 
     @leader.capability("message")
     async def message(ctx):
         return await ctx.call("a", "message", message="go")
 
-    agent = thinker("a", "no tools", tools=[add])
-    reply = talk([leader, agent])
-    assert offered(agent) == []
-    assert "add" in reply.warnings[0]
+    agent = thinker("a", "three", tools=[add])
+    assert not talk([leader, agent]).warnings
+    assert offered(agent) == ["add"]
 
 
 def test_a_tool_of_high_risk_waits_for_a_person_and_the_model_is_not_asked_twice_for_the_same():

@@ -1,4 +1,4 @@
-"""Tools: rights narrow down the chain, high risk waits for a person, an effect happens once."""
+"""Tools: the callee's profile decides, explicit grants only shrink, high risk waits for a person, an effect happens once."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from comity.testing import VirtualClock, run_virtual
 from death import die
 
 
-def chain(grants: list[set[str]], tool: str = "pay") -> list[Agent]:
-    """A0 → A1 → …; the last one uses the tool."""
+def chain(profiles: list[set[str]], tool: str = "pay", grants: list[set[str] | None] | None = None) -> list[Agent]:
+    """A0 → A1 → …; the last one uses the tool. Each grants the next one what `grants` says for its place."""
     agents = []
-    for index, allowed in enumerate(grants):
+    for index, allowed in enumerate(profiles):
         agent = Agent(f"A{index}", tools_allowed=allowed)
 
         @agent.capability("GO")
-        async def go(ctx: Context, _next: str = f"A{index + 1}", _last: bool = index == len(grants) - 1):
-            if _last:
+        async def go(ctx: Context, _index: int = index):
+            if _index == len(profiles) - 1:
                 return await ctx.use_tool(tool, amount=5)
-            return (await ctx.call(_next, "GO")).unwrap()
+            given = None if grants is None else grants[_index]
+            return (await ctx.call(f"A{_index + 1}", "GO", tools=given)).unwrap()
 
         agents.append(agent)
     return agents
@@ -57,23 +58,74 @@ async def test_a_tools_crash_is_told_to_its_agent_and_its_traceback_is_logged_on
     assert caplog.messages == ["the tool pay raised (request r#1)"] * len(logged)
 
 
+profiles = st.lists(st.sets(st.sampled_from(["pay", "read", "*"])), min_size=1, max_size=4)
+granted = st.none() | st.sets(st.sampled_from(["pay", "read", "*"]))
+
+
+def holds(grant: set[str] | None, tool: str = "pay") -> bool:
+    return grant is None or tool in grant or "*" in grant
+
+
 @given(
-    grants=st.lists(st.sets(st.sampled_from(["pay", "read", "*"])), min_size=1, max_size=4),
-    user=st.none() | st.sets(st.sampled_from(["pay", "read"])),
+    profiles=profiles,
+    user=granted,
+    by_callers=st.lists(granted, min_size=4, max_size=4),
+    rights=st.sampled_from(["own", "chain"]),
 )
-def test_no_order_of_grants_lets_a_chain_use_what_one_of_it_may_not(grants, user):
+def test_a_tool_is_used_if_the_callee_has_it_and_every_explicit_grant_above_names_it(profiles, user, by_callers, rights):
     paid: list[int] = []
 
     async def go():
         tool = Tool(name="pay", function=lambda amount: paid.append(amount) or "done")
-        async with Node(chain(grants), tools=[tool], clock=VirtualClock(), lag_ms=None) as node:
+        agents = chain(profiles, grants=by_callers)
+        async with Node(agents, tools=[tool], clock=VirtualClock(), lag_ms=None, tool_rights=rights) as node:
             return await node.call("A0", "GO", user_id="ann", tools=user)
 
     reply = run_virtual(go())
-    allowed = all("pay" in grant or "*" in grant for grant in grants) and (user is None or "pay" in user)
+    explicit = [user, *by_callers[: len(profiles) - 1]]
+    needed = profiles if rights == "chain" else profiles[-1:]
+    allowed = all(map(holds, explicit)) and all(map(holds, needed))
     assert bool(paid) == allowed == reply.ok
     if not allowed:
         assert reply.error.code == "TOOL_NOT_PERMITTED"
+
+
+@pytest.mark.parametrize(
+    ("rights", "profiles", "user", "told"),
+    [
+        ("own", [set()], None, "A0 may not use pay: add 'pay' to tools_allowed of A0"),
+        ("own", [{"pay"}, set()], None, "A1 may not use pay: add 'pay' to tools_allowed of A1"),
+        ("own", [{"pay"}], {"read"}, "A0 may not use pay here: a call above was made with tools= that does not name it"),
+        ("chain", [set(), {"pay"}], None, "A1 may not use pay: add 'pay' to tools_allowed of A0"),
+        ("chain", [set(), set()], None, "A1 may not use pay: add 'pay' to tools_allowed of A0 and A1"),
+    ],
+)
+async def test_who_may_not_use_a_tool_is_told_what_to_add_where(make_node, rights, profiles, user, told):
+    tool = Tool(name="pay", function=lambda amount: "done")
+    async with make_node(chain(profiles), tools=[tool], tool_rights=rights) as node:
+        reply = await node.call("A0", "GO", user_id="ann", tools=user)
+    assert (reply.error.code, reply.error.message) == ("TOOL_NOT_PERMITTED", told)
+
+
+async def test_what_a_call_was_granted_still_holds_after_it_waited_for_a_person(make_node):
+    wiped: list[int] = []
+    agent = Agent("A0", tools_allowed=["pay", "wipe"])
+
+    @agent.capability("GO")
+    async def go(ctx: Context):
+        await ctx.use_tool("pay", amount=5)
+        return await ctx.use_tool("wipe")
+
+    wipe = Tool(name="wipe", function=lambda: wiped.append(1))
+    async with make_node([agent], tools=[risky([]), wipe]) as node:
+        asked = await node.call("A0", "GO", user_id="ann", tools=["pay"])
+        reply = await node.decide(asked.data["approval_id"], granted=True, by="boss")
+    assert (reply.error.code, wiped) == ("TOOL_NOT_PERMITTED", [])
+
+
+def test_a_node_is_not_made_with_rights_it_does_not_know():
+    with pytest.raises(ValueError, match="tool_rights must be one of own, chain, not 'caller'"):
+        Node([], tool_rights="caller")
 
 
 async def test_a_refused_or_unknown_tool_is_audited_and_names_the_nearest(make_node):

@@ -198,6 +198,7 @@ class Request(
     history: str | int = "none"  # how much of the conversation the callee may see: none, summary, full, or so many turns
     fingerprint: int | None = None  # of what was asked as it came, once something in it has been hidden or rewritten
     metadata: dict[str, Any] = {}
+    tools: tuple[str, ...] | None = None  # granted to the call and those below it; None: whatever their profiles allow
 
     @property
     def inputs(self) -> Any:
@@ -428,6 +429,7 @@ def request_problems(request: Request) -> tuple[Problem, ...]:
             ("span_id", request.span_id),
             ("parent_span_id", request.parent_span_id),
             *((f"chain[{index}]", address) for index, address in enumerate(request.chain[:CHAIN_MAX])),
+            *((f"tools[{index}]", name) for index, name in enumerate(request.tools or ())),
         )
         if value and not is_id(value, ID_CHARS_MAX)
     ]

@@ -1,7 +1,7 @@
 """Tools: what an agent may do in the world, and who may use which.
 
-Rights narrow down the chain and never widen: a call holds what its caller held and its own profile also allows. A tool of high
-risk needs a person's approval.
+A call may use what its agent's profile allows of what was granted to it; a grant only shrinks on the way down (see
+`core/inheritance.py`). A tool of high risk needs a person's approval.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Tool(Struct, frozen=True, kw_only=True):
 
 
 def narrow(held: frozenset[str], profile: frozenset[str]) -> frozenset[str]:
-    """Return what a callee holds: what its caller held and its own profile also allows. `*` stands for everything."""
+    """Return the tools that are in both. `*` stands for everything."""
     if not profile:  # as of most agents
         return profile
     if "*" in profile:

@@ -20,10 +20,9 @@ class _Message(Struct, frozen=True, gc=False, tag=str.lower):
 
 
 class Ask(_Message, frozen=True):
-    """Run this call. `rights` are the tools its caller may use; `caller` is the token under which its agent is held."""
+    """Run this call. `caller` is the token under which the agent that makes it is held."""
 
     request: Request
-    rights: tuple[str, ...] = ()
     caller: Fence | None = None
     loan: Loan | None = None  # None for a call by a user, which has its limits for itself
     bounds: tuple[Bound, ...] = ()  # on how many calls the trees it stands in may make

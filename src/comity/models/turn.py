@@ -138,7 +138,7 @@ class Turn:
             self._offered[name] = ToolDefinition(name=name, description=tool.description, parameters=checker.json_schema())
         if len(usable) < len(names):
             withheld = ", ".join(name for name in names if name not in usable)
-            self._warnings.append(f"not every agent above may use these tools, so they were not offered: {withheld}")
+            self._warnings.append(f"this call may not use these tools, so they were not offered: {withheld}")
 
     # --- the first phase ---
 

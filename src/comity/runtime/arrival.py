@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from msgspec import Raw, Struct, json
+from msgspec.structs import replace
 
 from comity.core.agent import Agent, Capability
 from comity.core.envelope import VERSION, Background, Priority, Request, context_problems, encode, is_id
 from comity.core.given import rejected
+from comity.core.inheritance import Inheritance
 from comity.core.limits import (
     ID_CHARS_MAX,
     INPUTS_BYTES_MAX,
@@ -49,7 +51,7 @@ class Draft(Struct, frozen=True, gc=False):
     context: Background | None
     limits: Limits | None
     history: Any
-    tools: Any = None  # that it may use; all if it says nothing
+    tools: Any = None  # granted to it; whatever its caller was granted if it says nothing
 
 
 class Identity(Struct, frozen=True, gc=False):
@@ -70,17 +72,17 @@ class Arrival(Struct, frozen=True, gc=False):
     capability: Capability | None
     problems: tuple[Problem, ...]
     code: str  # of the problems
-    rights: frozenset[str] = EVERYTHING  # to tools
     depth_max: int | None = None  # that the request itself asks for; it holds for the request too
 
 
 class Reader:
     """Makes requests of what doors were given."""
 
-    __slots__ = ("_ids", "_limits", "_registry", "_sound")
+    __slots__ = ("_ids", "_inheritance", "_limits", "_registry", "_sound")
 
-    def __init__(self, registry: Registry, limits: Limits, ids: Ids) -> None:
+    def __init__(self, registry: Registry, limits: Limits, ids: Ids, inheritance: Inheritance) -> None:
         self._registry = registry
+        self._inheritance = inheritance
         self._limits = limits
         self._ids = ids
         # Identities that were looked at before: most calls are by users who call often.
@@ -152,11 +154,16 @@ class Reader:
             message, priority, root_id, parent_id, correlation_id, identity.tenant_id, session_id,
             identity.parent_session_id, context, None, trace_id, span_id, parent_span_id, history,
         )  # fmt: skip
-        if (draft.tools is None and draft.limits is None) or problems:
-            return Arrival(request, raw, agent, capability, problems, code)
-        rights = EVERYTHING if draft.tools is None else frozenset(draft.tools)
-        depth_max = None if draft.limits is None else draft.limits.depth_max
-        return Arrival(request, raw, agent, capability, problems, code, rights, depth_max)
+        if draft.tools is not None or (above is not None and (above.tools is not None or self._inheritance.is_chained)):
+            request = replace(request, tools=self._granted(above, None if problems else draft.tools))
+        depth_max = None if draft.limits is None or problems else draft.limits.depth_max
+        return Arrival(request, raw, agent, capability, problems, code, depth_max)
+
+    def _granted(self, above: Request | None, named: Any) -> tuple[str, ...] | None:
+        if above is None:
+            return self._inheritance.tools(None, EVERYTHING, named)
+        caller = self._registry.resolve(above.target)
+        return self._inheritance.tools(above.tools, frozenset() if caller is None else caller.agent.tools_allowed, named)
 
     def _identity_problems(self, identity: Identity) -> tuple[Problem, ...]:
         user_id, tenant_id, session_id = key = (identity.user_id, identity.tenant_id, identity.session_id)

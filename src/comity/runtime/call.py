@@ -17,7 +17,7 @@ from comity.core.journal import Accepted, Settled
 from comity.core.ledger import Account, Loan
 from comity.core.limits import Limits
 from comity.core.telemetry import CallEnd
-from comity.core.tool import EVERYTHING
+from comity.core.tool import EVERYTHING, narrow
 from comity.core.trace_context import TraceContext
 from comity.errors import RefusedError
 from comity.runtime.activation import Activation
@@ -81,7 +81,6 @@ class Call(Struct, eq=False, gc=False):
     account: Account
     started_ns: int
     live: Live | None = None  # the session; None for a call without one, until something in it needs keeping
-    rights: frozenset[str] = EVERYTHING  # tools it may use
     log: EventLog | None = None  # the root's, if somebody may watch it
     root: Call | None = None  # None for a root; read `top`
     state: State = ADMITTED
@@ -116,6 +115,12 @@ class Call(Struct, eq=False, gc=False):
     def top(self) -> Call:
         """The root of the tree."""
         return self if self.root is None else self.root
+
+    @property
+    def rights(self) -> frozenset[str]:
+        """The tools it may use: what its agent's profile allows of what was granted to it."""
+        granted = self.request.tools
+        return narrow(EVERYTHING if granted is None else frozenset(granted), self.agent.tools_allowed)
 
     @property
     def is_again(self) -> bool:
@@ -205,19 +210,17 @@ class Call(Struct, eq=False, gc=False):
 class Errand:
     """A question of this node that is answered here or elsewhere, and may have to be asked more than once."""
 
-    __slots__ = ("arrival", "call", "is_withdrawn", "log", "parent", "remote", "rights", "task", "without")
+    __slots__ = ("arrival", "call", "is_withdrawn", "log", "parent", "remote", "task", "without")
 
     def __init__(
         self,
         arrival: Arrival,
         parent: Call | None,
-        rights: frozenset[str] = EVERYTHING,
         remote: TraceContext | None = None,
         log: EventLog | None = None,
     ) -> None:
         self.arrival = arrival
         self.parent = parent
-        self.rights = rights
         self.remote = remote
         self.log = log
         self.call: Call | None = None

@@ -105,9 +105,13 @@ class Context(Struct, eq=False, gc=False):
         context: Background | None = None,
         limits: Limits | None = None,
         history: str | int = "none",
+        tools: Collection[str] | None = None,
     ) -> Coroutine[Any, Any, Reply]:
-        """Call another agent and wait for its reply. A refusal is a reply too; it says what to do instead."""
-        draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits, history)
+        """Call another agent and wait for its reply. A refusal is a reply too; it says what to do instead.
+
+        With `tools`, the callee and everything below it may use no others, whatever their profiles allow.
+        """
+        draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits, history, tools)
         return self._path.call_child(self._call, draft)
 
     def hand_off(
@@ -157,7 +161,7 @@ class Context(Struct, eq=False, gc=False):
         return token_for(self._call, self._path.identity_key)
 
     def use_tool(self, name: str, **inputs: Any) -> Coroutine[Any, Any, Any]:
-        """Use a tool and return its result. Raises `RefusedError` if this agent or one above it may not use it."""
+        """Use a tool and return its result. Raises `RefusedError` if this agent may not use it here."""
         return self._path.toolbox.use(self._path, self._call, name, inputs)
 
     def insight(

@@ -14,6 +14,7 @@ from comity.core import trace_context
 from comity.core.agent import Agent, DeclarationError
 from comity.core.envelope import Background, Priority, Reply, Request
 from comity.core.guardrail import Guardrail, Verdict, checked_guardrails
+from comity.core.inheritance import Inheritance
 from comity.core.journal import Document
 from comity.core.limits import Limits
 from comity.core.registry import Registry
@@ -76,6 +77,7 @@ class Node(Hosting):
         privacy: Privacy | Literal["default"] | None = "default",
         guidance: str | Path | Guidance | GuidanceSource | None = None,
         telemetry: Settings | None = None,
+        tool_rights: Literal["own", "chain"] = "own",
     ) -> None:
         if engine is not None:
             raise ValueError(f"engine {engine!r} is not available; leave it out for the embedded engine")
@@ -94,6 +96,7 @@ class Node(Hosting):
         self._guardrails = checked_guardrails(guardrails)
         self._privacy = Privacy() if privacy == "default" else privacy
         self._telemetry = telemetry
+        self._inheritance = Inheritance.of(tool_rights=tool_rights)
         self._guidance_given = guidance
         self._guidance: LiveGuidance | None = None
         self._workers: Workers
@@ -149,6 +152,7 @@ class Node(Hosting):
             run_in_process=self._workers.run,
             sessions=Sessions(self._journal, self._clock, self._ids, vault_cipher(key)),
             identity_key=derived(key, "identity"),
+            inheritance=self._inheritance,
             toolbox=Toolbox(self.tools, self._journal, self._clock),
             privacy=self._privacy,
             guardrails=self._guardrails,
@@ -206,6 +210,7 @@ class Node(Hosting):
             privacy=self._privacy,
             guidance=self._guidance_given,
             telemetry=self._telemetry,
+            tool_rights=self._inheritance.tool_rights.value,
         )
 
     def add(self, agent: Agent) -> None:

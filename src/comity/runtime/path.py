@@ -21,6 +21,7 @@ from comity.core.call import CANCEL, FINISH, QUEUED, RUNNING
 from comity.core.envelope import Error, Reply, Request, Status, Usage
 from comity.core.fencing import Terms
 from comity.core.guardrail import Guardrail
+from comity.core.inheritance import Inheritance
 from comity.core.journal import Accepted, Record, Refused, Resumed
 from comity.core.ledger import Account
 from comity.core.limits import Limits
@@ -30,7 +31,6 @@ from comity.core.registry import Registry
 from comity.core.request_id import chosen_id_problem
 from comity.core.schema import Checked, SchemaError
 from comity.core.telemetry import CallEnd
-from comity.core.tool import EVERYTHING, narrow
 from comity.core.trace_context import TraceContext
 from comity.errors import UnavailableError
 from comity.ports import Clock, Ids, Journal
@@ -78,6 +78,7 @@ class CallPath:
         sessions: Sessions,
         toolbox: Toolbox,
         identity_key: bytes,
+        inheritance: Inheritance,
         privacy: Privacy | None = None,
         guardrails: tuple[Guardrail, ...] = (),
         guidance: LiveGuidance | None = None,
@@ -92,13 +93,14 @@ class CallPath:
         self.toolbox = toolbox
         self.identity_key = identity_key
         self.limits = limits
+        self.inheritance = inheritance
         self.activations = Activations(journal, clock, start=self._start, fail=self._fail)
         self.watchdog: Watchdog | None = None
         self.handoffs: Callable[[], Handoffs] | None = None  # the node's, made when first needed
         self.is_closed = False
         self.cluster: Cluster | None = None  # where several nodes share the work
         self._journal = journal
-        self._reader = Reader(registry, limits, ids)
+        self._reader = Reader(registry, limits, ids, inheritance)
         self.clock, self.ids = clock, ids  # for what works on behalf of a call
         self._privacy = privacy
         self._guardrails = guardrails
@@ -132,7 +134,7 @@ class CallPath:
             new_id, trace_id = self.ids.new_request(now_ms)
             arrival = self._reader.read(draft, identity, None, new_id, now_ms, trace_id)
             try:
-                return self.enter(arrival, None, now_ns, log, None, arrival.rights)
+                return self.enter(arrival, None, now_ns, log)
             except UnavailableError as error:
                 return unread(self, arrival.request, error)
         if request_id is None:
@@ -144,7 +146,7 @@ class CallPath:
         arrival = self.arrive(draft, identity, request_id, now_ms, remote)
         try:
             known = self.seen(arrival.request)
-            return known or self.enter(arrival, None, now_ns, log, None, arrival.rights, remote=remote, is_named=True)
+            return known or self.enter(arrival, None, now_ns, log, remote=remote, is_named=True)
         except UnavailableError as error:
             return unread(self, arrival.request, error)
 
@@ -248,7 +250,6 @@ class CallPath:
         now_ns: int,
         log: events.EventLog | None,
         leftovers: dict[str, Request] | None = None,
-        rights: frozenset[str] = EVERYTHING,
         lane: Lane | None = None,
         remote: TraceContext | None = None,
         way: Way | None = None,
@@ -285,8 +286,7 @@ class CallPath:
         if refusal is not None:
             return self.refuse(request, refusal, watcher)
         assert agent is not None and capability is not None and seat is not None  # noqa: PT018  what `known` proved
-        held = narrow(rights if parent is None else parent.rights, agent.tools_allowed)
-        call = Call(request, parent, agent, capability, checked.value, seat, account, now_ns, live, held, watcher)
+        call = Call(request, parent, agent, capability, checked.value, seat, account, now_ns, live, watcher)
         if parent is not None:
             call.remote = parent.remote
         elif remote is not None:

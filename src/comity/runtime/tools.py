@@ -1,4 +1,4 @@
-"""Using tools: only what the chain of callers and the agent's own profile all allow, written down before it happens.
+"""Using tools: what the agent's own profile allows and every explicit grant above names, written down before it happens.
 
 A tool's intent is durable before its effect, under an id that stays the same when its tree is run again. So an effect whose
 outcome is known is never repeated, and one whose outcome is not known is not risked twice. High risk waits for a person: the
@@ -124,7 +124,7 @@ class Toolbox:
         call.check_running()
         start_ns = self._clock.now_ns()
         request = self._request(call, name, inputs, path.recorder.new_span_id(), number)
-        refusal = self._refusal(call, name, request, offered)
+        refusal = self._refusal(path, call, name, request, offered)
         findings: tuple[Finding, ...] = ()
         if refusal is None and path.guidance is not None and (touching := self._touching[name]) is not None:
             findings = path.guidance.findings(touching, inputs)
@@ -225,7 +225,9 @@ class Toolbox:
         shown = recordable(name)
         return step_request(call.request, number, f"{TOOL_PREFIX}{shown}", shown, Raw(body), self._now_ms(), span_id)
 
-    def _refusal(self, call: Call, name: str, request: Request, offered: Collection[str] | None) -> Refusal | None:
+    def _refusal(
+        self, path: CallPath, call: Call, name: str, request: Request, offered: Collection[str] | None
+    ) -> Refusal | None:
         if not isinstance(name, str) or name not in self._tools:
             close = nearest(request.capability, self._tools if offered is None else offered)
             hint = f"; did you mean {' or '.join(close)}?" if close else ""
@@ -233,8 +235,7 @@ class Toolbox:
         if offered is not None and name not in offered:
             return Refusal("TOOL_NOT_PERMITTED", f"{name} is not offered to {request.source}")
         if not core.may_use(call.rights, name):
-            chain = " → ".join(request.chain)
-            return Refusal("TOOL_NOT_PERMITTED", f"{name} is not allowed to every agent of {chain}")
+            return Refusal("TOOL_NOT_PERMITTED", _not_permitted(path, call, name))
         if self._tools[name].typed and (problems := self.inputs(self._tools[name]).check(bytes(request.body)).problems):
             told = "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
             return Refusal("INPUT_VALIDATION_FAILED", told, problems=problems)
@@ -293,6 +294,17 @@ class Toolbox:
 
     def _now_ms(self) -> int:
         return self._clock.now_ns() // 1_000_000
+
+
+def _not_permitted(path: CallPath, call: Call, name: str) -> str:
+    """Return why a call may not use a tool, and where it would have to be added."""
+    needed = [call.agent]
+    if path.inheritance.is_chained:
+        above = (path.registry.resolve(address) for address in call.request.chain)
+        needed = [*(address.agent for address in above if address is not None), call.agent]
+    if without := [agent.id for agent in needed if not core.may_use(agent.tools_allowed, name)]:
+        return f"{call.agent.id} may not use {name}: add {name!r} to tools_allowed of {' and '.join(without)}"
+    return f"{call.agent.id} may not use {name} here: a call above was made with tools= that does not name it"
 
 
 def _said(raised: BaseException) -> str:

@@ -412,3 +412,27 @@ def test_a_call_that_waits_for_a_person_goes_on_at_whichever_node_the_answer_rea
         assert world.kinds("r") == ["admitted", "paused", "settled"]
 
     play(case, [agent], [agent], tools=[Tool(name="pay", function=pay, risk=Risk.HIGH)])
+
+
+@pytest.mark.parametrize(("granted", "paid"), [(None, [7]), (["pay"], [7]), (["read"], [])])
+def test_what_a_call_was_granted_holds_for_its_callee_on_another_node(granted: list[str] | None, paid: list[int]) -> None:
+    boss, teller, done = Agent("BOSS"), Agent("TELLER", tools_allowed=["pay"]), []
+
+    def pay(amount: int) -> None:
+        done.append(amount)
+
+    @boss.capability("ASK")
+    async def ask(ctx: Context) -> str | None:
+        error = (await ctx.call("TELLER", "PAY")).error
+        return None if error is None else error.code
+
+    @teller.capability("PAY")
+    async def do(ctx: Context) -> None:
+        await ctx.use_tool("pay", amount=7)
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        reply = await one.call("BOSS", "ASK", user_id="u", tools=granted)
+        assert (reply.data, done) == (None if paid else "TOOL_NOT_PERMITTED", paid)
+        assert len(world.messages(wire.Ask)) == 1
+
+    play(case, [boss], [teller], tools=[Tool(name="pay", function=pay)])

@@ -71,10 +71,9 @@ class Carrier:
             await cluster.path.durable()
         except UnavailableError:
             return  # nobody else may go on with what this node could not write; its deadline ends it
-        rights = tuple(sorted(call.rights))
         silences = 0
         for round_ in count(1):  # until it is answered, or its deadline ends it
-            ask = Ask(request, rights, way.caller, way.loan, way.bounds)
+            ask = Ask(request, way.caller, way.loan, way.bounds)
             cluster.send(way.node_id, Inquire(request.request_id) if sent.is_taken else ask)
             pause_ms = REPEAT.pause_ms(min(round_, ROUNDS_MAX), left_ms=math.inf, chance=cluster.ids.chance())
             assert pause_ms is not None

@@ -128,7 +128,7 @@ class Cluster:
         if request_id is None:
             request_id = self.ids.new_request(now_ms)[0]
         arrival = self.path.arrive(draft, identity, request_id, now_ms, remote)
-        return Errand(arrival, None, arrival.rights, remote, log)
+        return Errand(arrival, None, remote, log)
 
     def start(self, errand: Errand) -> None:
         """Run an errand in the background."""
@@ -283,10 +283,10 @@ class Cluster:
                     request = stored.request
                     arrival = replace(arrival, request=request)
             leftovers: dict[str, Request] | None = {} if is_open and way.fence is not None else None
-            now_ns, rights = self._clock.now_ns(), errand.rights
+            now_ns = self._clock.now_ns()
             is_root = request.parent_id is None
             opened = self.path.enter(
-                arrival, parent, now_ns, errand.log, leftovers, rights, remote=errand.remote, way=way, is_named=is_root
+                arrival, parent, now_ns, errand.log, leftovers, remote=errand.remote, way=way, is_named=is_root
             )
             if isinstance(opened, Reply) and is_open:
                 fences = self._caller_fences(request) if way.fence is None else (way.fence,)

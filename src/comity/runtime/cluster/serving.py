@@ -126,7 +126,7 @@ class Server:
             return Moved(request.request_id)
         cluster.path.sessions.refresh(request.tenant_id, request.session_id)
         way = Way(fence=fence, caller=ask.caller, is_served=True, bounds=ask.bounds, loan=ask.loan)
-        opened = await cluster.enter(Errand(arrival, None, frozenset(ask.rights)), arrival, way, may_be_known=True)
+        opened = await cluster.enter(Errand(arrival, None), arrival, way, may_be_known=True)
         if opened is None:
             return Moved(request.request_id)
         if isinstance(opened, Reply):

@@ -85,7 +85,7 @@ class Handoffs:
         self._clock, self._ids = clock, ids
         self.content = Content(path.registry, path.sessions, privacy, guardrails)
         self._directory = Directory(path.registry)
-        self.reader = Reader(self._directory, path.limits, ids)
+        self.reader = Reader(self._directory, path.limits, ids, path.inheritance)
         self._loop = asyncio.get_running_loop()
         self._ears: dict[str, tuple[Ear, ...]] = {}  # by topic
         self._made: OrderedDict[str, Handoff] = OrderedDict()  # by this node, the newest; up to date once they have ended
