@@ -49,7 +49,7 @@ def test_preparing_twice_changes_nothing_and_a_reader_cannot_write(tmp_path):
     path = tmp_path / "spans.db"
     for _ in range(2):
         connection = connect(path)
-        prepare(connection, tmp_path / "spans.db")
+        prepare(connection)
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         connection.close()
     reader = connect(path, read_only=True)
@@ -72,5 +72,5 @@ class _Contended(sqlite3.Connection):
 
 def test_a_file_that_another_process_makes_at_the_same_moment_is_waited_for(tmp_path):
     with contextlib.closing(sqlite3.connect(tmp_path / "spans.db", factory=_Contended, isolation_level=None)) as connection:
-        prepare(connection, tmp_path / "spans.db")
+        prepare(connection)
         assert connection.execute("SELECT count(*) FROM span_meta").fetchone()[0] > 0

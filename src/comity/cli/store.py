@@ -233,7 +233,7 @@ class Store:
         if version < SCHEMA.version:  # the next node changes the file; who only reads changes a copy, gone when it is closed
             copy = sqlite3.connect("", isolation_level=None)
             self._connection.backup(copy)
-            SCHEMA.prepare(copy, None)
+            SCHEMA.prepare(copy)
             self._connection.close()
             self._connection = copy
 

@@ -63,21 +63,21 @@ class Schema(NamedTuple):
             )
         return version
 
-    def prepare(self, connection: sqlite3.Connection, path: Path | None) -> int:
-        """Bring a file to the newest version and return the one it had. `path` is None for a copy that nobody else has."""
+    def prepare(self, connection: sqlite3.Connection) -> None:
+        """Make the tables of a new file, or bring those of an old one to the newest version."""
         connection.execute("BEGIN IMMEDIATE")
         try:
             version = self.version_of(connection)
             if version < self.version:
-                if version and path is not None:
-                    _keep_copy(path, version, self.version)
+                ((_, _, file), *_) = connection.execute("PRAGMA database_list").fetchall()
+                if version and file:  # a database without a file is a copy already
+                    _keep_copy(Path(file), version, self.version)
                 self._climb(connection, version)
             connection.execute("COMMIT")
         except BaseException:
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             raise
-        return version
 
     def _climb(self, connection: sqlite3.Connection, version: int) -> None:
         for step in self.steps[version:]:

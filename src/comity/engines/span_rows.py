@@ -129,7 +129,7 @@ def connect_archived(path: Path) -> sqlite3.Connection:
             return connection
         copy = _connect("")
         connection.backup(copy)
-        SCHEMA.prepare(copy, None)
+        SCHEMA.prepare(copy)
     except BaseException:
         connection.close()
         raise
@@ -150,11 +150,11 @@ def _connect(place: str) -> sqlite3.Connection:
     return connection
 
 
-def prepare(connection: sqlite3.Connection, path: Path) -> None:
+def prepare(connection: sqlite3.Connection) -> None:
     """Create the tables in a file that has none yet, or bring those of an earlier program to this one's version."""
     for pragma in _PRAGMAS:
         patiently(lambda pragma=pragma: connection.execute(f"PRAGMA {pragma}"), BUSY_TIMEOUT_MS)  # type: ignore[misc]
-    SCHEMA.prepare(connection, path)
+    SCHEMA.prepare(connection)
 
 
 # a span as a row

@@ -78,7 +78,7 @@ class SpanStore:
             else:
                 store_file.make_file(self.path)
                 self._writer = span_rows.connect(self.path)
-                span_rows.prepare(self._writer, self.path)
+                span_rows.prepare(self._writer)
         except (sqlite3.Error, OSError) as error:
             self.close()
             raise _unavailable(f"cannot open the span store {self.path}: {error}") from error

@@ -106,7 +106,7 @@ class SqliteJournal:
             try:
                 store_file.make_file(self.path)
                 writer = undo.enter_context(contextlib.closing(connect(self.path, busy_timeout_ms=self._busy_timeout_ms)))
-                tables.SCHEMA.prepare(writer, self.path)
+                tables.prepare(writer)
                 reader = connect(self.path, read_only=True, busy_timeout_ms=self._busy_timeout_ms)
                 undo.callback(reader.close)
                 lock_file = presence.enter(self._lock_path)

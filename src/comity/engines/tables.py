@@ -178,6 +178,11 @@ def _check_owner(connection: sqlite3.Connection) -> None:
         raise sqlite3.DatabaseError("it is the database of another program")
 
 
+def prepare(connection: sqlite3.Connection) -> None:
+    """Make the tables of a new file, or bring those of an old one to this program's version."""
+    SCHEMA.prepare(connection)
+
+
 # --- records ---
 
 
