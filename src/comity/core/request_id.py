@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from comity.core.envelope import is_id
+
+_CHOSEN: Final = ".@"  # before an id that an agent chose below a call; a node numbers its own from `.1`
 
 
 def chosen_id_problem(value: Any) -> str:
@@ -18,3 +20,14 @@ def chosen_id_problem(value: Any) -> str:
     if "." in value or "#" in value:
         return "must not contain . or #, which number what is below a call: write - or _ instead"
     return ""
+
+
+def below(above: str, chosen: str) -> str:
+    """Return the id of a call that an agent outside made under an id of its own: one per calling call and chosen id."""
+    return f"{above}{_CHOSEN}{chosen}"
+
+
+def chosen_part(request_id: str) -> str:
+    """Return the id that an agent outside chose for a call, or nothing if the node numbered the call."""
+    _, mark, chosen = request_id.rpartition(_CHOSEN)
+    return chosen if mark and "." not in chosen and "#" not in chosen else ""

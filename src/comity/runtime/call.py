@@ -109,6 +109,8 @@ class Call(Struct, eq=False, gc=False):
     has_answer: Callable[[], bool] | None = None  # of a handoff: whether its end is stored, which was in time
     calls_made: int = 0  # numbers the ids of the calls it makes
     tools_used: int = 0  # and of the tools it uses
+    asked: int = 0  # calls that an agent outside made for it under ids of its own, repeated ones too
+    named: dict[str, tuple[Request, Call | Reply] | None] | None = None  # by id: what was asked, and what came of it here
     remote: TraceContext | None = None  # the trace its root came with from outside
 
     @property
@@ -170,6 +172,16 @@ class Call(Struct, eq=False, gc=False):
                 top.objectives = {}
             top.objectives[key] = top.objectives.get(key, 0) + 1
 
+    def note_named(self, request_id: str) -> bool:
+        """Note that a call is asked for under an id that an agent outside chose; return whether it was before, in this life."""
+        self.asked += 1
+        if self.named is None:
+            self.named = {}
+        if request_id in self.named:
+            return True
+        self.named[request_id] = None
+        return False
+
     def check_running(self) -> None:
         """Raise if it has ended: a task that outlived its call does nothing in the world any more."""
         if self.state is not RUNNING:
@@ -210,7 +222,7 @@ class Call(Struct, eq=False, gc=False):
 class Errand:
     """A question of this node that is answered here or elsewhere, and may have to be asked more than once."""
 
-    __slots__ = ("arrival", "call", "is_withdrawn", "log", "parent", "remote", "task", "without")
+    __slots__ = ("arrival", "call", "is_repeated", "is_withdrawn", "log", "parent", "remote", "task", "without")
 
     def __init__(
         self,
@@ -218,7 +230,10 @@ class Errand:
         parent: Call | None,
         remote: TraceContext | None = None,
         log: EventLog | None = None,
+        *,
+        is_repeated: bool = False,
     ) -> None:
+        self.is_repeated = is_repeated  # its caller asked for it before, so that it is known, and was charged
         self.arrival = arrival
         self.parent = parent
         self.remote = remote

@@ -29,6 +29,7 @@ from comity.dialects.form import kept
 from comity.errors import CallerError, RefusedError
 from comity.runtime.arrival import Draft, Identity, identity_problems, named, recordable
 from comity.runtime.call import Call
+from comity.runtime.named import call_named, named_id_problem
 from comity.runtime.path import CallPath
 
 UNREAD: Final = "(unread)"  # stands in the audit for what a document did not say
@@ -70,12 +71,13 @@ async def receive_document(
 ) -> dict[str, Any]:
     """Take a document in a dialect and answer in the same dialect; where there is no such dialect, in the canonical envelope.
 
-    `unsaid` holds what the dialect's documents may leave out: user, request id, capability.
+    `unsaid` holds what the dialect's documents may leave out beside the user: request id, capability.
     """
     sender = _sender(path, identity, token, now_ms)
     spoken: Dialect | None = None
     try:
         spoken = dialect(name)
+        unsaid = unsaid | {"user_id": sender.identity.user_id}
         asked = {key: value for key, value in unsaid.items() if key in spoken.asks}
         claimed = _decoder(spoken)(document, now_ms=now_ms, limits=path.limits, **asked)
     except CallerError as error:
@@ -106,6 +108,8 @@ async def _receive(
     refusal = sender.refusal
     if refusal is None and (forged := _forged(claimed, parent, identity, path.registry)):
         refusal = Refused("IDENTITY_MISMATCH", forged)
+    if refusal is None and parent is not None and (problem := named_id_problem(claimed.request_id, parent)):
+        refusal = Refused("IDENTITY_INVALID", f"request_id {ascii(claimed.request_id)[:64]} {problem}")
     if refusal is not None:
         return await _refuse(path, claimed, identity, refusal, remote)
     is_time_unsaid = spoken.time_field in kept(claimed.metadata, spoken.name)
@@ -121,8 +125,10 @@ async def _receive(
         claimed.limits,
         claimed.history,
     )
-    if parent is not None:
+    if parent is not None and "request_id" in spoken.asks:  # the document has none of its own
         return await path.call_child(parent, draft)
+    if parent is not None:
+        return await call_named(path, parent, draft, claimed.request_id)
     if identity.session_id is None and claimed.session_id:
         identity = replace(identity, session_id=claimed.session_id)  # whose it is, admission checks
     return await path.call_root(draft, identity, claimed.request_id, remote=remote)

@@ -320,7 +320,7 @@ class Node(Hosting):
 
         path = self._running()
         now_ms = self._clock.now_ns() // 1_000_000
-        unsaid = {"user_id": user_id, "request_id": self._ids.new_request(now_ms)[0], "capability": capability}
+        unsaid = {"request_id": self._ids.new_request(now_ms)[0], "capability": capability}
         identity = Identity(user_id, tenant_id, session_id)
         return await receive_document(
             path,

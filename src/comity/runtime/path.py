@@ -40,6 +40,7 @@ from comity.runtime.arrival import Arrival, Draft, Identity, Reader
 from comity.runtime.call import Call, Way
 from comity.runtime.context import Context
 from comity.runtime.execution import Execution, RunInProcess
+from comity.runtime.named import as_asked, open_named
 from comity.runtime.privacy import Answers, Privacy
 from comity.runtime.recorder import Recorder
 from comity.runtime.repetition import accept_once, again, count_begun, go_on, is_same, known, newest, reused
@@ -177,9 +178,12 @@ class CallPath:
         """Call on behalf of a call under way; the reply is there when the coroutine ends."""
         # Numbered before it runs: parallel calls keep their ids when the tree is run again, whichever of them comes first then.
         parent.calls_made += 1
-        return self._call_child(parent, draft, parent.calls_made)
+        return self.call_under(parent, draft, f"{parent.request.request_id}.{parent.calls_made}", parent.calls_made)
 
-    async def _call_child(self, parent: Call, draft: Draft, number: int) -> Reply:
+    async def call_under(
+        self, parent: Call, draft: Draft, request_id: str, number: int, *, is_repeated: bool | None = None
+    ) -> Reply:
+        """Call under an id below that of a call under way; `is_repeated` tells of one that was chosen (see `named`)."""
         above = parent.request
         if parent.state is not RUNNING:
             # A task that outlived its call has no budget, no deadline and nobody to answer to.
@@ -187,15 +191,18 @@ class CallPath:
             return await after_a_turn(Reply(status=Status.CANCELLED, error=error))
         now_ns, pause_ms = self.clock.now_ns(), above.limits.pause_ms(number)
         identity = Identity(above.user_id, above.tenant_id, above.session_id)
-        arrival = self._reader.read(draft, identity, above, f"{above.request_id}.{number}", now_ns // 1_000_000)
+        arrival = self._reader.read(draft, identity, above, request_id, now_ns // 1_000_000)
         if self.cluster is not None:
-            return await after_a_turn(await self.cluster.ask(arrival, parent), pause_ms)
-        # Only a call that an earlier life began can have made this one before.
+            return await after_a_turn(await self.cluster.ask(arrival, parent, is_repeated=bool(is_repeated)), pause_ms)
+        # Only a call that an earlier life began can have made this one before, unless an agent chose its id.
         is_again = parent.top.leftovers is not None
         try:
-            opened = (
-                again(self, self._journal, parent, arrival, now_ns) if is_again else self.enter(arrival, parent, now_ns, None)
-            )
+            if is_repeated is not None:
+                opened = open_named(self, self._journal, parent, arrival, now_ns)
+            elif is_again:
+                opened = again(self, self._journal, parent, arrival, now_ns)
+            else:
+                opened = self.enter(arrival, parent, now_ns, None)
         except UnavailableError as error:
             opened = unread(self, arrival.request, error, is_again=is_again)
         return await (after_a_turn(opened, pause_ms) if isinstance(opened, Reply) else self.reply_of(opened))
@@ -237,7 +244,8 @@ class CallPath:
         if isinstance(found, Call) and not is_same(request, found.request):
             found = reused(request)
         if isinstance(found, admission.Refused):
-            return self.refuse(request, found)
+            asked = as_asked(request)
+            return self.refuse(asked, reused(asked) if found.code == reused(request).code else found)
         is_root = request.parent_id is None
         return self.settlement.shown(found, request) if isinstance(found, Reply) and is_root else found
 
@@ -340,7 +348,7 @@ class CallPath:
         # What an earlier life had begun under this id is not taken up: it ends before its caller is told so.
         begun = () if root is None or not root.leftovers else end_leftovers(root, request.request_id, now_ms)
         terms = None if self.cluster is None else self.cluster.refusal_terms(request)
-        self._journal.append((*begun, Refused(request, reply, now_ms, refusal.note)), None, terms)
+        self._journal.append((*begun, Refused(as_asked(request), reply, now_ms, refusal.note)), None, terms)
         if self.recorder.ended is not None:
             self.recorder.ended(CallEnd(request, reply, now_ns, now_ns))
         if log is not None:

@@ -436,3 +436,29 @@ def test_what_a_call_was_granted_holds_for_its_callee_on_another_node(granted: l
         assert len(world.messages(wire.Ask)) == 1
 
     play(case, [boss], [teller], tools=[Tool(name="pay", function=pay)])
+
+
+def test_a_document_that_is_sent_twice_for_one_call_runs_once_on_whichever_node_it_runs() -> None:
+    runs: list[int] = []
+    sender, answers = Agent("FRONT"), []
+    document = {"source_agent": "FRONT", "target_agent": "BACK", "capability_code": "DO", "request_id": "d"}
+
+    @sender.capability("ASK")
+    async def ask(ctx: Context) -> None:
+        for numbers in ((1, 1), (1,), (2,)):
+            answers.extend(await asyncio.gather(*(send(ctx, number) for number in numbers)))
+
+    async def send(ctx: Context, number: int) -> dict:
+        asked = document | {"inputs_json": {"number": number}}
+        return await node[0].receive(asked, dialect="kdap", user_id="u", token=ctx.token)
+
+    node: list[Node] = []
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        node.append(one)
+        reply = await one.call("FRONT", "ASK", user_id="u", request_id="r")
+        assert [answer["status"] for answer in answers] == ["SUCCESS", "SUCCESS", "SUCCESS", "ERROR"]
+        assert (runs, reply.usage.calls, reply.usage.prompt_tokens) == ([1], 1, 10)
+        assert world.kinds("r.@d") == ["admitted", "settled"]
+
+    play(case, [sender], [back(runs, seconds=1)])

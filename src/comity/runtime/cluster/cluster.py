@@ -134,9 +134,9 @@ class Cluster:
         """Run an errand in the background."""
         errand.task = self.loop.create_task(self.run(errand), name=errand.arrival.request.request_id)
 
-    async def ask(self, arrival: Arrival, parent: Call) -> Reply:
-        """Call on behalf of a call under way and return the reply."""
-        return await self.run(Errand(arrival, parent))
+    async def ask(self, arrival: Arrival, parent: Call, *, is_repeated: bool = False) -> Reply:
+        """Call on behalf of a call under way and return the reply; once only where it was asked for before."""
+        return await self.run(Errand(arrival, parent, is_repeated=is_repeated))
 
     async def go_on(self, request: Request) -> Reply:
         """Go on with a call by a user that was put aside, wherever its agent is by now."""
@@ -196,7 +196,7 @@ class Cluster:
             way.bounds = parent.way.bounds_below(parent.request)
         if way.node_id and arrival.agent is None:
             arrival = self._stranger(arrival)
-        is_again = errand.call is not None or parent is None or parent.is_again
+        is_again = errand.call is not None or errand.is_repeated or parent is None or parent.is_again
         opened = await self.enter(errand, arrival, way, may_be_known=is_again)
         if opened is None or isinstance(opened, Reply):
             return opened
@@ -206,7 +206,7 @@ class Cluster:
         reply = await self.path.reply_of(opened)
         if opened.way is not None and opened.way.is_moved:
             return None
-        if parent is not None and opened.parent is not parent and reply.status is not Status.REFUSED:
+        if parent is not None and opened.parent is not parent and not errand.is_repeated and reply.status is not Status.REFUSED:
             self.path.count(parent, reply.usage)  # begun for an earlier life of its caller, below which it stood
         return reply
 
@@ -273,7 +273,8 @@ class Cluster:
             if may_be_known:
                 known = self.path.seen(request)
                 if known is not None:
-                    if parent is not None and isinstance(known, Reply) and known.status is not Status.REFUSED:
+                    is_begun = isinstance(known, Reply) and known.status is not Status.REFUSED
+                    if parent is not None and isinstance(known, Reply) and is_begun and not errand.is_repeated:
                         self.path.count(parent, known.usage)
                     return known
                 stored = self.journal.call(request.request_id)
