@@ -133,6 +133,14 @@ def test_a_code_an_agent_made_up_is_its_answer_and_not_its_failure():
     assert breaker_effect("WEATHER_TOO_BAD") is Breaker.IGNORES
 
 
+@pytest.mark.parametrize(
+    ("code", "effect"),
+    [("WEATHER_TOO_BAD", Breaker.COUNTS), ("TARGET_FAILED", Breaker.COUNTS), ("AGENT_BUSY", Breaker.IGNORES)],
+)
+def test_an_agents_own_failure_counts_if_it_says_that_a_retry_can_help(code, effect):
+    assert breaker_effect(code, retryable=True) is effect
+
+
 # --- the classes --------------------------------------------------------------------------------------------------------
 
 

@@ -199,10 +199,16 @@ CODES: dict[str, Meaning] = {
 }
 
 
-def breaker_effect(code: str) -> Breaker:
-    """Return what `code` means to the breaker; codes an agent made up are its answer, not its failure."""
+def breaker_effect(code: str, *, retryable: bool = False) -> Breaker:
+    """Return what an error means to the breaker.
+
+    A code that an agent made up, or a plain TARGET_FAILED, is its answer and not its failure, unless it says that a retry can
+    help.
+    """
     meaning = CODES.get(code)
-    return meaning.breaker if meaning else Breaker.IGNORES
+    if meaning is not None and code != "TARGET_FAILED":
+        return meaning.breaker
+    return Breaker.COUNTS if retryable else Breaker.IGNORES
 
 
 def family(code: str) -> type[ComityError]:

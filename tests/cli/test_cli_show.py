@@ -55,4 +55,7 @@ def test_a_degraded_reply_is_marked_with_its_warning(comity, monkeypatch):
     comity("call", "ANL", "ANL_MARKET_SIZE")
     ran = comity("show", "last")
     assert "degraded" in ran.out
-    assert "planned_market_size answered instead" in ran.out
+    assert "this is the plan's own figure" in ran.out
+    assert "planned_market_size answered; the first implementation failed with TARGET_TEMPORARY_FAILURE" in " ".join(
+        ran.out.split()
+    )

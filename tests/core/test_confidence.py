@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comity.core.confidence import FLOORS, Band, band, from_percent, representative, to_percent, weakest
+from comity.core.confidence import FLOORS, Band, at_most, band, from_percent, representative, to_percent, weakest
 
 unit = st.floats(0, 1)
 
@@ -34,6 +34,13 @@ def test_a_floor_belongs_to_its_own_band(confidence, expected):
 def test_the_number_for_a_band_lies_in_it(each):
     assert band(representative(each)) is each
     assert set(FLOORS) == set(Band)
+
+
+@given(st.sampled_from(Band), unit)
+def test_a_bound_moves_only_what_is_surer_and_into_its_band(most, confidence):
+    bounded = at_most(most, confidence)
+    assert FLOORS[band(bounded)] <= FLOORS[most]
+    assert bounded == confidence or band(bounded) is most
 
 
 @given(st.lists(unit, min_size=1, max_size=5))

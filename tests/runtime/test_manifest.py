@@ -130,7 +130,7 @@ def test_the_entries_name_exactly_what_an_agent_can_be_given():
     assert agent - {"capabilities"} == given(Agent.__init__, "on_activate", "on_deactivate", "count_tokens")
     capability = set(manifest.CapabilityEntry.__struct_fields__)
     assert capability - {"breaker", "implementations"} == given(
-        Agent.capability, "breaker_policy", "retry", "run_in", "priority"
+        Agent.capability, "breaker_policy", "retry", "run_in", "priority", "first_timeout_ms"
     )
     assert set(manifest.ImplementationEntry.__struct_fields__) - {"function"} == given(Agent.implementation, "code")
 

@@ -304,28 +304,6 @@ async def test_misconfiguration_opens_the_breaker_at_once(make_node):
     assert codes == ["TARGET_MISCONFIGURED", "CAPABILITY_UNAVAILABLE"]
 
 
-async def test_a_fallback_answers_for_a_failing_implementation_and_while_its_breaker_is_open(make_node):
-    tried: list[str] = []
-    agent = Agent("A")
-
-    @agent.capability("GO", breaker_policy=breaker.Policy(failures_max=2))
-    async def best():
-        tried.append("best")
-        raise ConnectionError
-
-    @agent.fallback("GO")
-    async def second_best():
-        tried.append("second")
-        return "estimate"
-
-    async with make_node([agent]) as node:
-        replies = [await node.call("A", "GO", user_id="u") for _ in range(3)]
-    assert [(r.status, r.data, r.degraded) for r in replies] == [(Status.SUCCESS, "estimate", True)] * 3
-    assert tried == ["best", "second", "best", "second", "second"]  # the third time the breaker is open
-    assert "TARGET_TEMPORARY_FAILURE" in replies[0].warnings[0]
-    assert "breaker" in replies[2].warnings[0]
-
-
 async def test_only_transient_failures_are_retried_with_growing_pauses_within_the_deadline(make_node):
     times: list[float] = []
     agent = Agent("A")

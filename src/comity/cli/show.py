@@ -31,7 +31,8 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
                 if stored is not None and stored.reply is not None and branch.status == stored.reply.status:
                     reply = stored.reply
                     branch.degraded = reply.degraded
-                    branch.note = reply.error.message if reply.error is not None else "; ".join(reply.warnings)
+                    told = reply.warnings if reply.error is None else (reply.error.message,)
+                    branch.note = "; ".join(filter(None, (*told, branch.noted)))
     first = rows[0]
     if out.is_json:
         calls = [root.document() for root in tree.roots]

@@ -48,6 +48,7 @@ class Branch:
     code: str | None = None
     tokens: int = 0
     note: str = ""
+    noted: str = ""  # about it in the audit
     degraded: bool = False
     is_late: bool = False
     is_abandoned: bool = False
@@ -120,7 +121,7 @@ class CallTree:
         if row.kind == "late":
             branch.is_late = True
         elif row.kind == "noted":
-            branch.note = row.note
+            branch.note = branch.noted = row.note
         elif row.kind != "admitted":
             branch.status = row.status or branch.status
             branch.code, branch.tokens = row.error_code, row.tokens or 0

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from comity.core import breaker, touch
 from comity.core.declaration import DeclarationError as DeclarationError  # noqa: PLC0414  where its readers look for it
+from comity.core.declaration import shown
 from comity.core.limits import NAME_CHARS_MAX, TIMEOUT_MS_CEILING, Limits
 from comity.core.retry import Retry
 from comity.core.schema import Checker, JsonSchema, PythonType, SchemaError, from_return, from_signature
@@ -55,6 +56,9 @@ class Implementation(Struct, frozen=True, kw_only=True):
     name: str
     retry: Retry
     run_in: RunIn
+    timeout_ms: int | None = None  # for each attempt, after which the next implementation is tried
+    equivalent: bool = False  # its answer is as good as that of the first implementation
+    warning: str = ""  # what a user is told where its answer stands in for that of the first
 
 
 class Capability:
@@ -99,10 +103,7 @@ class Capability:
         clear: Collection[str],
         doing: str,
     ) -> None:
-        if timeout_ms is not None and not (type(timeout_ms) is int and 1 <= timeout_ms <= TIMEOUT_MS_CEILING):
-            raise DeclarationError(
-                f"{code}: timeout_ms must be a whole number from 1 to {TIMEOUT_MS_CEILING}, not {timeout_ms!r}"
-            )
+        _check_timeout(code, timeout_ms)
         for what, schema in (("input_schema", input_schema), ("output_schema", output_schema)):
             if schema is not None:
                 _check_schema(schema, f"{code}: {what}")
@@ -270,8 +271,12 @@ class Agent:
         touches: Touches = (),
         retry: Retry | None = None,
         run_in: RunIn | str = RunIn.LOOP,
+        first_timeout_ms: int | None = None,
     ) -> Callable[[Function], Function]:
-        """Declare a capability whose first implementation is the decorated function, which stays as it is."""
+        """Declare a capability whose first implementation is the decorated function, which stays as it is.
+
+        `timeout_ms` is the time of a whole call; after `first_timeout_ms` of it the fallback is tried.
+        """
         _check_name(code, f"a capability code of {self.id}")
         if code in self.capabilities:
             raise DeclarationError(f"{self.id} declares {code} twice; add a second implementation with fallback()")
@@ -299,22 +304,53 @@ class Agent:
             except ValueError as error:
                 raise DeclarationError(f"{code}: {error}") from None
             self.capabilities[code] = capability
-            return self.implementation(code, priority=1, retry=retry, run_in=run_in)(function)
+            return self.implementation(code, priority=1, retry=retry, run_in=run_in, timeout_ms=first_timeout_ms)(function)
 
         return declare
 
     def fallback(
-        self, code: str, *, retry: Retry | None = None, run_in: RunIn | str = RunIn.LOOP
+        self,
+        code: str,
+        *,
+        retry: Retry | None = None,
+        run_in: RunIn | str = RunIn.LOOP,
+        timeout_ms: int | None = None,
+        equivalent: bool = False,
+        warning: str = "",
     ) -> Callable[[Function], Function]:
-        """Declare what to do when the implementations before this one fail; its replies are marked degraded."""
+        """Declare what to do when the implementations before this one fail.
+
+        Its answer is partial, degraded and of medium confidence at most, with `warning` or a general sentence for the user,
+        unless it is declared `equivalent`.
+        """
         priority = max((one.priority for one in self._declared(code).implementations), default=0) + 1
-        return self.implementation(code, priority=priority, retry=retry, run_in=run_in)
+        return self.implementation(
+            code,
+            priority=priority,
+            retry=retry,
+            run_in=run_in,
+            timeout_ms=timeout_ms,
+            equivalent=equivalent,
+            warning=warning,
+        )
 
     def implementation(
-        self, code: str, *, priority: int, retry: Retry | None = None, run_in: RunIn | str = RunIn.LOOP
+        self,
+        code: str,
+        *,
+        priority: int,
+        retry: Retry | None = None,
+        run_in: RunIn | str = RunIn.LOOP,
+        timeout_ms: int | None = None,
+        equivalent: bool = False,
+        warning: str = "",
     ) -> Callable[[Function], Function]:
         """Declare one implementation of a capability at a priority; lower numbers go first."""
         capability = self._declared(code)
+        _check_timeout(f"an implementation of {code}", timeout_ms)
+        for what, value, kind in (("equivalent", equivalent, bool), ("warning", warning, str)):
+            if type(value) is not kind:
+                raise DeclarationError(f"{code}: {what} must be a {kind.__name__}, not {shown(value)}")
 
         def declare(function: Function) -> Function:
             if not callable(function):
@@ -327,6 +363,9 @@ class Agent:
                     name=getattr(function, "__qualname__", type(function).__name__),
                     retry=retry or Retry(),
                     run_in=RunIn(run_in),
+                    timeout_ms=timeout_ms,
+                    equivalent=equivalent,
+                    warning=warning,
                 )
             )
             return function
@@ -361,6 +400,11 @@ def _check_name(name: Any, what: str) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         allowed = f"letters, digits, '.', '_' and '-', at most {NAME_CHARS_MAX}, beginning with a letter or digit"
         raise DeclarationError(f"{name!r} cannot be {what}: use {allowed}")
+
+
+def _check_timeout(whose: str, timeout_ms: Any) -> None:
+    if timeout_ms is not None and not (type(timeout_ms) is int and 1 <= timeout_ms <= TIMEOUT_MS_CEILING):
+        raise DeclarationError(f"{whose}: timeout_ms must be a whole number from 1 to {TIMEOUT_MS_CEILING}, not {timeout_ms!r}")
 
 
 def _check_schema(schema: Any, what: str) -> None:

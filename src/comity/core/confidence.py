@@ -45,6 +45,12 @@ def weakest(*factors: float) -> float:
     return min(factors)
 
 
+def at_most(band_max: Band, confidence: float) -> float:
+    """Return the confidence, or what stands for `band_max` if it lies in a surer band."""
+    _require(confidence)
+    return confidence if FLOORS[band(confidence)] <= FLOORS[band_max] else representative(band_max)
+
+
 def from_percent(percent: float) -> float:
     """Return a confidence given as 0 to 100."""
     confidence = _shifted(percent, -2)

@@ -261,7 +261,7 @@ async def market_size() -> dict[str, Any]:
     return _market_feed("units")
 
 
-@analyst.fallback("ANL_MARKET_SIZE")
+@analyst.fallback("ANL_MARKET_SIZE", warning="The market feed is down; this is the plan's own figure.")
 async def planned_market_size() -> dict[str, Any]:
     """The plan's own figure."""
     return {"units": Plan().market_units, "source": "plan"}

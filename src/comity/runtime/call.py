@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from comity.core.agent import Agent, Capability
 from comity.core.call import ADMITTED, RUNNING, State
-from comity.core.envelope import Reply, Request, Usage
+from comity.core.envelope import Error, Reply, Request, Usage
 from comity.core.fencing import Bound, Fence, Terms
 from comity.core.journal import Accepted, Settled
 from comity.core.ledger import Account, Loan
@@ -95,7 +95,7 @@ class Call(Struct, eq=False, gc=False):
     reply: Reply | None = None
     partial: Any = None  # the last progress told, or the text being written
     warnings: tuple[str, ...] = ()  # of people's constraints, for the reply
-    primary_code: str = ""  # why the first implementation failed, where another answered instead
+    primary: Error | None = None  # why the first implementation failed
     is_delivered: bool = False  # the reply may leave: it is durable where the node promises that
     is_detached: bool = False  # nobody needs to wait for it: a handle holds it, or it was resumed
     probe: int = 0  # of which half-open time of the breaker: its outcome decides whether that closes

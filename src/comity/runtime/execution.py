@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 
 from comity.core.agent import PROCESS, Implementation
-from comity.core.envelope import SUCCESS, Error, Reply, Status, Usage, copied
+from comity.core.confidence import Band, at_most
+from comity.core.envelope import PARTIAL, SUCCESS, Error, Reply, Status, Usage, copied
 from comity.core.failure import error_of, told
-from comity.core.limits import REPLY_BYTES_MAX
+from comity.core.limits import REPLY_BYTES_MAX, WARNINGS_MAX
 from comity.core.payload import PayloadError, check_repeats, pack, unpack
-from comity.errors import CallerError, ComityError, RefusedError, family
+from comity.errors import Breaker as Effect
+from comity.errors import CallerError, ComityError, RefusedError, UnavailableError, breaker_effect, family
 from comity.ports import Clock, Ids
 from comity.runtime.tasks import PASSES, is_own
 from comity.runtime.tools import Paused
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("comity")
 
 NO_USAGE = Usage()
+STANDS_IN: Final = "The usual source was not available. This answer comes from a substitute and may be less exact or older."
 _VERDICTS: Final = frozenset({Status.REFUSED, Status.CANCELLED, Status.TIMEOUT})  # of a node on a call
 
 
@@ -62,6 +65,7 @@ class Execution:
     async def run(self, call: Call, ctx: Any) -> Reply:
         """Return the first implementation's answer that is one, marked degraded if it was not the first's."""
         error: Error | None = None
+        failed: Reply | None = None  # that an implementation gave back itself
         implementations = call.capability.implementations
         for implementation in implementations:
             is_first = implementation is implementations[0]
@@ -70,29 +74,38 @@ class Execution:
             failures = 0
             while True:
                 try:
-                    reply = read_result(call, await self._invoke(call, ctx, implementation), self._clock.now_ns(), self._hide)
-                    return reply if is_first else _degraded(reply, call, implementation)
+                    result = await self._invoke(call, ctx, implementation)
+                    reply = failed = read_result(call, result, self._clock.now_ns(), self._hide)
+                    if reply.error is None or not _is_fault(reply.error):
+                        return reply if is_first else _instead(reply, call, implementation, ctx)
+                    error = reply.error
                 except (*PASSES, Paused) as raised:
                     if not is_own(raised, call.task):
                         raise
-                    error = _classify(raised, call)
+                    error, failed = _classify(raised, call), None
                 except BaseException as raised:  # noqa: BLE001  the task boundary: an agent's failure is a value to its caller
-                    error = _classify(raised, call)
+                    error, failed = _classify(raised, call), None
                 failures += 1
                 pause_ms = self._pause_ms(call, implementation, error, failures)
                 if pause_ms is None:
                     break
                 await asyncio.sleep(pause_ms / 1000)
             if is_first:
-                call.primary_code = error.code
+                call.primary = error
             if issubclass(family(error.code), (CallerError, RefusedError)):
                 break  # the request is at fault, or a rule: another implementation would be told the same
         assert error is not None
+        if failed is not None:
+            return failed
         if self._hide is not None:
             error = _hidden(self._hide, call, error)
         return Reply(status=Status.ERROR, error=error, message=error.message)
 
     def _invoke(self, call: Call, ctx: Any, implementation: Implementation) -> Awaitable[Any]:
+        running = self._begin(call, ctx, implementation)
+        return running if implementation.timeout_ms is None else _within(running, implementation)
+
+    def _begin(self, call: Call, ctx: Any, implementation: Implementation) -> Awaitable[Any]:
         function = implementation.function
         if implementation.run_in is PROCESS:
             return self._run_in_process(function, call.arguments)
@@ -113,6 +126,18 @@ async def _plain(function: Callable[..., Any], ctx: Any, arguments: dict[str, An
     """Run a function that is not `async`; what it returns may still have to be awaited."""
     result = function(**arguments) if ctx is None else function(ctx, **arguments)
     return await result if inspect.isawaitable(result) else result
+
+
+async def _within(running: Awaitable[Any], implementation: Implementation) -> Any:
+    """Wait for an implementation as long as it may take. Raises `UnavailableError` if it takes longer."""
+    assert implementation.timeout_ms is not None
+    try:
+        async with asyncio.timeout(implementation.timeout_ms / 1000) as timer:
+            return await running
+    except TimeoutError:
+        if not timer.expired():  # the implementation's own
+            raise
+        raise UnavailableError(f"{implementation.name} did not answer within {implementation.timeout_ms} ms") from None
 
 
 def read_result(call: Call, value: Any, now_ns: int, hide: Hide | None) -> Reply:
@@ -219,7 +244,19 @@ def _meaning(raised: BaseException, call: Call) -> Error:
     return Error.of("TARGET_CRASHED", f"{where} raised {told(raised)}")
 
 
-def _degraded(reply: Reply, call: Call, implementation: Implementation) -> Reply:
-    why = f"failed with {call.primary_code}" if call.primary_code else "is switched off by its breaker"
-    warning = f"the first implementation {why}; {implementation.name} answered instead"
-    return msgspec.structs.replace(reply, degraded=True, warnings=(*reply.warnings, warning))
+def _is_fault(error: Error) -> bool:
+    """Return whether an error that an implementation gave back is its failure, and not its answer."""
+    return breaker_effect(error.code, retryable=error.retryable) is not Effect.IGNORES
+
+
+def _instead(reply: Reply, call: Call, implementation: Implementation, ctx: Any) -> Reply:
+    """Return what an implementation answered in place of the first one, as its user is to be told."""
+    why = "is switched off by its breaker" if call.primary is None else f"failed with {call.primary.code}"
+    ctx.note(f"{implementation.name} answered; the first implementation {why}")  # for those who run the node
+    if implementation.equivalent:
+        return reply
+    warnings = (implementation.warning or STANDS_IN, *reply.warnings)[:WARNINGS_MAX]
+    if not reply.ok or reply.confidence is None:
+        return msgspec.structs.replace(reply, degraded=True, warnings=warnings)
+    sure = at_most(Band.MEDIUM, reply.confidence)
+    return msgspec.structs.replace(reply, status=PARTIAL, degraded=True, warnings=warnings, confidence=sure)

@@ -96,6 +96,9 @@ class ImplementationEntry(Struct, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     retry: Retry | UnsetType = UNSET
     run_in: RunIn | UnsetType = UNSET
+    timeout_ms: int | UnsetType | None = UNSET
+    equivalent: bool | UnsetType = UNSET
+    warning: str | UnsetType = UNSET
 
 
 class CapabilityEntry(Struct, frozen=True, kw_only=True):

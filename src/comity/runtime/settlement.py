@@ -158,7 +158,7 @@ class Settlement:
             if call.request.objective:
                 _end_objective(call)
         self.deadlines.discard(call)
-        if self.breakers or reply.error is not None or call.primary_code:
+        if self.breakers or reply.error is not None or call.primary is not None:
             self._tell_breaker(call, reply, now_ms)
         if call.live is not None and (reply.message or call.live.vault is not None):
             records.extend(self._session_records(call, call.live, reply))
@@ -295,10 +295,10 @@ class Settlement:
     def _tell_breaker(self, call: Call, reply: Reply, now_ms: int) -> None:
         if call.skips_primary:
             return
-        code = call.primary_code or (reply.error.code if reply.error is not None else "")
+        error = call.primary or reply.error
         key = (call.agent.id, call.capability.code)
         breaker = self.breakers.get(key)
-        effect = breaker_effect(code) if code else None
+        effect = None if error is None else breaker_effect(error.code, retryable=error.retryable)
         if effect is None:
             if breaker is not None:
                 breaker.succeeded(probe=call.probe)
