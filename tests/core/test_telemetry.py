@@ -1,169 +1,18 @@
-"""What the environment asks for, and how an ended call becomes a span."""
+"""What the environment asks for, and what an attribute can hold."""
 
-import json
-
-import msgspec
 import pytest
 
 from comity.core.emission import Mode
-from comity.core.envelope import Error, Reply, Request, Status, Usage
-from comity.core.limits import Limits
 from comity.core.span import INT64_MAX, Kind
-from comity.core.span import Status as SpanStatus
 from comity.core.telemetry import (
     EXPORT_BATCH_MAX,
     EXPORT_QUEUE_MAX,
     EXPORT_TIMEOUT_MS,
-    CallEnd,
-    Origin,
     Settings,
-    call_span,
-    is_of_session,
     settings_from,
     storable,
-    summarize,
 )
 from comity.core.trace_context import TraceContext
-
-REQUEST = Request(
-    request_id="r1.1",
-    target="ANL/cart-7",
-    capability="NPV",
-    user_id="ada@example.org",
-    limits=Limits(),
-    deadline_at=1,
-    source="ORC",
-    chain=("ORC",),
-    root_id="r1",
-    parent_id="r1",
-    session_id="s1",
-    message="secret words",
-    body=msgspec.Raw(b'{"card": "4111"}'),
-    trace_id="1" * 32,
-    span_id="2" * 16,
-    parent_span_id="3" * 16,
-)
-REPLY = Reply.success({"npv": 1}, message="secret answer", usage=Usage(prompt_tokens=5, completion_tokens=6, calls=2))
-FAILED = Reply(status=Status.ERROR, error=Error.of("TARGET_CRASHED", "it choked on 4111"))
-
-
-def span_of(request=REQUEST, reply=REPLY, *, mode=Mode.OTEL, remote=None, captures_content=False):
-    ended = summarize(CallEnd(request, reply, 10, 30, remote), captures_content=captures_content)
-    return call_span(ended, Origin(mode=mode))
-
-
-def test_a_call_is_an_invoke_agent_span_under_the_span_that_made_it():
-    span = span_of()
-    assert (span.name, span.kind, span.status) == ("invoke_agent ANL", Kind.INTERNAL, SpanStatus.UNSET)
-    assert (span.trace_id, span.span_id, span.parent_id, span.start_ns, span.end_ns) == ("1" * 32, "2" * 16, "3" * 16, 10, 30)
-    assert span.attributes == {
-        "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.provider.name": "comity",
-        "gen_ai.agent.id": "ANL/cart-7",
-        "gen_ai.agent.name": "ANL",
-        "gen_ai.conversation.id": "s1",
-        "gen_ai.usage.input_tokens": 5,
-        "gen_ai.usage.output_tokens": 6,
-        "comity.capability": "NPV",
-        "comity.source": "ORC",
-        "comity.depth": 1,
-        "comity.confidence": 1.0,
-        "comity.calls": 2,
-        "comity.status": "success",
-        "comity.request.id": "r1.1",
-        "comity.root.id": "r1",
-    }
-
-
-def test_a_failed_call_says_its_code_as_the_error_type():
-    span = span_of(reply=FAILED)
-    assert span.status is SpanStatus.ERROR
-    assert span.attributes["error.type"] == "TARGET_CRASHED"
-    assert span.attributes["comity.status"] == "error"
-
-
-def test_nothing_that_was_said_is_in_a_span_unless_content_was_asked_for():
-    for reply in (REPLY, FAILED):
-        text = repr(span_of(reply=reply, mode=Mode.DUAL))
-        for secret in ("secret", "4111", "npv", "ada@"):
-            assert secret not in text
-
-
-def test_content_that_was_asked_for_is_written_as_the_conventions_write_messages():
-    attributes = span_of(captures_content=True).attributes
-    (asked,) = json.loads(attributes["gen_ai.input.messages"])
-    assert asked == {
-        "role": "user",
-        "parts": [{"type": "text", "content": "secret words"}, {"type": "text", "content": '{"card": "4111"}'}],
-    }
-    (answered,) = json.loads(attributes["gen_ai.output.messages"])
-    assert (answered["role"], answered["finish_reason"]) == ("assistant", "stop")
-    assert [part["content"] for part in answered["parts"]] == ["secret answer", '{"npv":1}']
-    assert span_of(reply=FAILED, captures_content=True).status_message == "it choked on 4111"
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("agent.id", "gen_ai.agent.id"),
-        ("agent.session_id", "gen_ai.conversation.id"),
-        ("gen_ai.system", "gen_ai.provider.name"),
-        ("gen_ai.usage.prompt_tokens", "gen_ai.usage.input_tokens"),
-        ("gen_ai.usage.completion_tokens", "gen_ai.usage.output_tokens"),
-    ],
-)
-def test_the_mode_decides_under_which_names_renamed_things_appear(old, new):
-    legacy, dual, otel = (span_of(mode=mode).attributes for mode in (Mode.LEGACY, Mode.DUAL, Mode.OTEL))
-    assert (old in legacy, new in legacy) == (True, False)
-    assert (old in otel, new in otel) == (False, True)
-    assert dual[old] == dual[new] == otel[new] == legacy[old]
-    assert dual.keys() == legacy.keys() | otel.keys()
-
-
-def test_a_tool_use_is_an_execute_tool_span_of_the_agent_that_used_it():
-    request = msgspec.structs.replace(REQUEST, target="tool:pay", capability="pay", source="ANL", request_id="r1#1")
-    span = span_of(request, captures_content=True)
-    assert span.name == "execute_tool pay"
-    assert span.attributes["gen_ai.operation.name"] == "execute_tool"
-    assert span.attributes["gen_ai.agent.id"] == "ANL"
-    assert span.attributes["gen_ai.tool.name"] == "pay"
-    assert span.attributes["gen_ai.tool.call.id"] == "r1#1"
-    assert span.attributes["gen_ai.tool.call.arguments"] == '{"card": "4111"}'
-    assert span.attributes["gen_ai.tool.call.result"] == '{"npv":1}'
-
-
-@pytest.mark.parametrize(
-    ("target", "provider", "model"), [("model:openai:gpt-x", "openai", "gpt-x"), ("model:scripted", "comity", "scripted")]
-)
-def test_a_models_answer_is_a_chat_span_to_elsewhere_with_provider_model_and_tokens(target, provider, model):
-    request = msgspec.structs.replace(REQUEST, target=target, capability="complete", source="ANL", request_id="r1#2")
-    span = span_of(request)
-    assert (span.name, span.kind) == (f"chat {model}", Kind.CLIENT)
-    told = {
-        name: span.attributes[f"gen_ai.{name}"] for name in ("operation.name", "provider.name", "request.model", "agent.id")
-    }
-    assert told == {"operation.name": "chat", "provider.name": provider, "request.model": model, "agent.id": "ANL"}
-    assert (span.attributes["gen_ai.usage.input_tokens"], span.attributes["gen_ai.usage.output_tokens"]) == (5, 6)
-
-
-def test_only_the_root_of_what_came_from_outside_is_a_server_span_and_all_carry_the_state():
-    remote = TraceContext("1" * 32, "4" * 16, state="a=1")
-    root = msgspec.structs.replace(REQUEST, parent_id=None)
-    assert span_of(root, remote=remote).kind is Kind.SERVER
-    below = span_of(remote=remote)
-    assert (below.kind, below.trace_state) == (Kind.INTERNAL, "a=1")
-
-
-def test_a_call_without_a_session_has_no_conversation():
-    alone = msgspec.structs.replace(REQUEST, session_id="r1", tenant_id="t2")
-    assert "gen_ai.conversation.id" not in span_of(alone).attributes
-    assert is_of_session(span_of().attributes, "s1", "default")
-    assert is_of_session(span_of(mode=Mode.LEGACY).attributes, "s1", "default")
-    assert not is_of_session(span_of().attributes, "s2", "default")
-    assert not is_of_session(span_of(msgspec.structs.replace(REQUEST, tenant_id="t2")).attributes, "s1", "default")
-
-
-# --- settings ---
 
 
 def test_without_variables_everything_is_kept_nothing_is_exported_and_no_content_is_recorded():

@@ -5,9 +5,10 @@ import sqlite3
 import pytest
 from msgspec.structs import replace
 
+from comity.core.call_span import call_span
 from comity.core.emission import Mode
 from comity.core.span import Link, Span
-from comity.core.telemetry import Ended, Origin, call_span
+from comity.core.telemetry import Ended, Origin
 from comity.engines import span_inbox
 from comity.engines.span_store import SpanStore
 

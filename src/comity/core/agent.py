@@ -13,6 +13,7 @@ from msgspec import Struct
 from comity.core import breaker, touch
 from comity.core.declaration import DeclarationError as DeclarationError  # noqa: PLC0414  where its readers look for it
 from comity.core.declaration import shown
+from comity.core.gen_ai import AgentFacts
 from comity.core.limits import NAME_CHARS_MAX, TIMEOUT_MS_CEILING, Limits
 from comity.core.retry import Retry
 from comity.core.schema import Checker, JsonSchema, PythonType, SchemaError, from_return, from_signature
@@ -59,6 +60,9 @@ class Implementation(Struct, frozen=True, kw_only=True):
     timeout_ms: int | None = None  # for each attempt, after which the next implementation is tried
     equivalent: bool = False  # its answer is as good as that of the first implementation
     warning: str = ""  # what a user is told where its answer stands in for that of the first
+
+
+DESCRIPTION_CHARS_MAX = 256  # of an agent's, in each of its spans
 
 
 class Capability:
@@ -177,6 +181,7 @@ class Agent:
     """
 
     __slots__ = (
+        "about",
         "aliases",
         "can_call",
         "capabilities",
@@ -236,6 +241,8 @@ class Agent:
             raise DeclarationError(f"{id}: status must be one of {', '.join(Status)}, not {status!r}") from None
         self.id = id
         self.description = description
+        # What its spans say; None if there is nothing to say, as for most in a benchmark.
+        self.about = AgentFacts(description[:DESCRIPTION_CHARS_MAX]) if description and isinstance(description, str) else None
         self.aliases = tuple(aliases)
         self.tags = tuple(tags)
         self.owner = owner

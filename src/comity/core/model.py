@@ -103,6 +103,7 @@ class Completion(Struct, frozen=True, kw_only=True):
     usage: Usage = Usage()
     finish: Finish = Finish.STOP
     model: str = ""  # as the provider names what answered
+    id: str = ""  # of the answer, as the provider gives it
 
 
 class Fault(StrEnum):

@@ -1,4 +1,4 @@
-"""What is recorded of calls for tracing: how it is set up, and how an ended call or tool use becomes a span.
+"""What is recorded of calls for tracing: how it is set up, what is handed over, and under which names it appears.
 
 Names are OpenTelemetry's for generative AI; what they have no word for begins with `comity.`. The emission mode decides
 whether agent, session, provider and tokens appear under their old names, their current ones, or both. What people and agents
@@ -15,14 +15,14 @@ import msgspec
 from msgspec import Struct
 
 from comity.core.emission import Mode, emission_mode
-from comity.core.envelope import Priority, Reply, Request
+from comity.core.envelope import Reply, Request
+from comity.core.gen_ai import OWN, AgentFacts, Asked, Chat
 from comity.core.given import rejected
 from comity.core.payload import PayloadError, Problem
-from comity.core.span import INT64_MAX, INT64_MIN, Attributes, Kind, Span
-from comity.core.span import Status as SpanStatus
+from comity.core.span import INT64_MAX, INT64_MIN, Attributes, Span
 from comity.core.trace_context import TraceContext
 
-PROVIDER: Final = "comity"
+PROVIDER: Final = OWN
 TOOL_PREFIX: Final = "tool:"
 MODEL_PREFIX: Final = "model:"
 # Spans that may wait for the collector; more are counted and dropped.
@@ -35,7 +35,6 @@ _TRACES_PATH = "/v1/traces"
 _RANDOM_DIGITS, _RANDOM_RANGE = 14, 2**56  # of a trace id: the last 7 bytes, which are random in every kind of id
 _SAMPLERS: Final[Mapping[str, float | None]] = {"always_on": 1.0, "always_off": 0.0, "traceidratio": None}
 _YES = frozenset({"true", "1", "yes"})
-_encode = msgspec.json.Encoder().encode
 
 
 class Handed(Struct, frozen=True, array_like=True, gc=False):
@@ -56,6 +55,10 @@ class CallEnd(Struct, frozen=True, gc=False):
     end_ns: int
     remote: TraceContext | None = None  # the trace its root came with from outside
     handed: Handed | None = None
+    agent: AgentFacts | None = None  # what is known of the agent that was called
+    reported: tuple[int, int] | None = None  # tokens that its code reported by itself: no other span has them
+    asked: Asked | None = None  # of a request to a model
+    call_id: str = ""  # of a tool use: the id that the model gave it
 
 
 class Ended(Struct, frozen=True, array_like=True, gc=False):
@@ -86,6 +89,10 @@ class Ended(Struct, frozen=True, array_like=True, gc=False):
     trace_state: str = ""
     content: tuple[str, ...] = ()  # objective, message, inputs, answer, data and error, where content is kept
     handed: Handed | None = None
+    agent: AgentFacts | None = None
+    reported: tuple[int, int] | None = None
+    chat: Chat | None = None  # then `content` is system instructions, input and output messages, and error
+    call_id: str = ""
 
 
 Recorded = CallEnd | Ended | Span
@@ -300,177 +307,3 @@ def plain_attributes(given: Any) -> dict[str, Any]:
             PayloadError("INPUT_VALIDATION_FAILED", (Problem("attributes", "must be a mapping of names to values"),))
         )
     return {storable(str(name)): storable(value) for name, value in given.items()}
-
-
-# --- spans of calls and tools -------------------------------------------------------------------------------------------
-
-
-def summarize(end: CallEnd, captures_content: bool = False) -> Ended:
-    """Return what goes into the span of an ended call."""
-    request, reply, remote = end.request, end.reply, end.remote
-    usage, error = reply.usage, reply.error
-    return Ended(
-        request.trace_id,
-        request.span_id,
-        request.parent_span_id,
-        request.target,
-        request.capability,
-        request.source,
-        request.request_id,
-        request.root_id,
-        request.session_id,
-        request.tenant_id,
-        len(request.chain),
-        request.priority,
-        reply.status,
-        "" if error is None else error.code,
-        usage.prompt_tokens,
-        usage.completion_tokens,
-        usage.calls,
-        reply.confidence,
-        reply.degraded,
-        end.start_ns,
-        end.end_ns,
-        remote is not None and request.parent_id is None,
-        "" if remote is None else remote.state,
-        _content(request, reply) if captures_content and end.handed is None else (),
-        end.handed,
-    )
-
-
-def _content(request: Request, reply: Reply) -> tuple[str, ...]:
-    data = "" if reply.data is None else _encode(reply.data).decode()
-    error = "" if reply.error is None else reply.error.message
-    return (request.objective, request.message, bytes(request.body).decode(), reply.message, data, error)
-
-
-def span_of(one: Recorded, settings: Settings) -> Span:
-    """Return the span of what was recorded, however far it was worked out."""
-    if isinstance(one, CallEnd):
-        one = summarize(one, captures_content=settings.captures_content)
-    return one if isinstance(one, Span) else call_span(one, settings.origin)
-
-
-def call_span(ended: Ended, origin: Origin) -> Span:
-    """Return the span of a call, a tool use or a model's answer that has ended."""
-    kind = Kind.SERVER if ended.is_remote else Kind.INTERNAL
-    if ended.handed is not None:
-        name, attributes = f"handoff {ended.capability}", _handoff_attributes(ended, ended.handed)
-    elif ended.target.startswith(TOOL_PREFIX):
-        name, attributes = f"execute_tool {ended.capability}", _tool_attributes(ended)
-    elif ended.target.startswith(MODEL_PREFIX):
-        attributes = _model_attributes(ended)
-        name, kind = f"chat {attributes['gen_ai.request.model']}", Kind.CLIENT
-    else:
-        name, attributes = f"invoke_agent {ended.target.partition('/')[0]}", _call_attributes(ended)
-    return Span(
-        trace_id=ended.trace_id,
-        span_id=ended.span_id,
-        parent_id=ended.parent_span_id or None,
-        name=name,
-        kind=kind,
-        start_ns=ended.start_ns,
-        end_ns=ended.end_ns,
-        status=SpanStatus.ERROR if ended.code else SpanStatus.UNSET,
-        status_message=ended.content[-1] if ended.content else "",
-        attributes=named(attributes, origin.mode),
-        resource=origin.resource,
-        scope_name=PROVIDER,
-        scope_version=origin.version,
-        trace_state=ended.trace_state,
-    )
-
-
-def _common(ended: Ended) -> dict[str, Any]:
-    return {
-        "gen_ai.conversation.id": ended.session_id if ended.session_id != ended.root_id else None,
-        "error.type": ended.code or None,
-        "comity.status": ended.status,
-        "comity.request.id": ended.request_id,
-        "comity.root.id": ended.root_id if ended.root_id != ended.request_id else None,
-        "comity.tenant.id": ended.tenant_id if ended.tenant_id != "default" else None,
-    }
-
-
-def _handoff_attributes(ended: Ended, handed: Handed) -> dict[str, Any]:
-    """Under the names of seed 003 and OpenTelemetry's; the inputs and the result are content, and stay out."""
-    return {
-        "gen_ai.operation.name": "execute_tool",
-        "gen_ai.tool.call.id": ended.request_id,
-        "gen_ai.tool.name": ended.capability,
-        "gen_ai.tool.type": "agent_handoff",
-        "gen_ai.agent.id": ended.target,
-        "gen_ai.conversation.id": ended.session_id if ended.session_id != ended.root_id else None,
-        "comity.request.id": ended.request_id,
-        "handoff.id": ended.request_id,
-        "handoff.capability_id": ended.capability,
-        "handoff.from_agent": ended.source or None,
-        "handoff.to_agent": ended.target,
-        "handoff.receiver": handed.receiver or None,
-        "handoff.priority": str(ended.priority),
-        "handoff.status": handed.state,
-        "handoff.attempts": handed.attempts,
-        "handoff.result_trace_id": handed.result_trace_id or None,
-        "error.type": ended.code or None,
-        "comity.tenant.id": ended.tenant_id if ended.tenant_id != "default" else None,
-    }
-
-
-def _call_attributes(ended: Ended) -> dict[str, Any]:
-    attributes = {
-        "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.provider.name": PROVIDER,
-        "gen_ai.agent.id": ended.target,
-        "gen_ai.agent.name": ended.target.partition("/")[0],
-        "gen_ai.usage.input_tokens": ended.prompt_tokens or None,
-        "gen_ai.usage.output_tokens": ended.completion_tokens or None,
-        "comity.capability": ended.capability,
-        "comity.source": ended.source,
-        "comity.depth": ended.depth,
-        "comity.priority": ended.priority if ended.priority != Priority.NORMAL else None,
-        "comity.confidence": None if ended.confidence is None else float(ended.confidence),
-        "comity.calls": ended.calls or None,
-        "comity.degraded": ended.degraded or None,
-    } | _common(ended)
-    if ended.content:
-        objective, message, inputs, answer, data, error = ended.content
-        attributes["gen_ai.input.messages"] = _message("user", [objective, message, inputs])
-        attributes["gen_ai.output.messages"] = _message("assistant", [answer, data], "error" if error else "stop")
-    return attributes
-
-
-def _tool_attributes(ended: Ended) -> dict[str, Any]:
-    attributes = {
-        "gen_ai.operation.name": "execute_tool",
-        "gen_ai.agent.id": ended.source,
-        "gen_ai.tool.name": ended.capability,
-        "gen_ai.tool.type": "function",
-        "gen_ai.tool.call.id": ended.request_id,
-    } | _common(ended)
-    if ended.content:
-        attributes["gen_ai.tool.call.arguments"] = ended.content[2]
-        attributes["gen_ai.tool.call.result"] = ended.content[4] or None
-    return attributes
-
-
-def _model_attributes(ended: Ended) -> dict[str, Any]:
-    provider, colon, model = ended.target.removeprefix(MODEL_PREFIX).partition(":")
-    attributes = {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": provider if colon else PROVIDER,
-        "gen_ai.request.model": model if colon else provider,
-        "gen_ai.agent.id": ended.source,
-        "gen_ai.usage.input_tokens": ended.prompt_tokens or None,
-        "gen_ai.usage.output_tokens": ended.completion_tokens or None,
-    } | _common(ended)
-    if ended.content:
-        attributes["gen_ai.output.messages"] = _message("assistant", [ended.content[4]], "stop")
-    return attributes
-
-
-def _message(role: str, texts: list[str], finish_reason: str = "") -> str:
-    """Return one message as the conventions write it: JSON, since an attribute cannot hold structure."""
-    message: dict[str, Any] = {"role": role, "parts": [{"type": "text", "content": text} for text in texts if text]}
-    if finish_reason:
-        message["finish_reason"] = finish_reason
-    return _encode([message]).decode()

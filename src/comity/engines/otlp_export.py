@@ -21,10 +21,11 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.structs import replace
 
+from comity.core.call_span import span_of
 from comity.core.links import id_problem
 from comity.core.otlp import CONTENT_TYPE, decode_partial, encode_request
 from comity.core.span import Span, SpanError, encode_spans
-from comity.core.telemetry import JSON, ExportStats, Recorded, Settings, span_of
+from comity.core.telemetry import JSON, ExportStats, Recorded, Settings
 
 log = logging.getLogger("comity")
 

@@ -16,8 +16,9 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from comity.core.call_span import call_span
 from comity.core.span import Span
-from comity.core.telemetry import Ended, Origin, call_span, is_of_session
+from comity.core.telemetry import Ended, Origin, is_of_session
 from comity.engines import span_losses, span_rows
 from comity.engines.tables import connect_anywhere
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
+from comity.core.call_span import span_of
 from comity.core.query import Query, SearchResult, Series, lenient, matched_spans
 from comity.core.query import query_range as run_range
 from comity.core.query import search as run_search
 from comity.core.query.search import LIMIT_DEFAULT, SPANS_PER_SPANSET_DEFAULT
 from comity.core.span import Span, group_by_trace
-from comity.core.telemetry import CallEnd, Ended, Recorded, Settings, is_of_session, span_of
+from comity.core.telemetry import CallEnd, Ended, Recorded, Settings, is_of_session
 
 
 class MemorySpans:

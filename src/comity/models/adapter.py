@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from typing import Any, Self, cast
+from urllib.parse import SplitResult, urlsplit
 
 import httpx2
 from pydantic_ai import direct, exceptions, messages, models
@@ -23,6 +24,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from comity.core.envelope import Usage
+from comity.core.gen_ai import ModelFacts, provider_name
 from comity.core.limits import REPLY_BYTES_MAX
 from comity.core.model import (
     TRANSIENT,
@@ -70,8 +72,9 @@ _opened: ContextVar[list[httpx2.Response] | None] = ContextVar("opened", default
 class ProviderModel:
     """A model of a provider. `aclose` lets go of its connections, which are kept between requests."""
 
-    def __init__(self, name: str, make: Make, *, enforces_schema: bool = False) -> None:
+    def __init__(self, name: str, provider: str, make: Make, *, enforces_schema: bool = False) -> None:
         self._name = name
+        self._provider = provider
         self._make = make
         self._enforces_schema = enforces_schema
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -101,7 +104,7 @@ class ProviderModel:
         name = f"{provider}:{model}"
         try:
             # Anthropic's enforcement closes every object, so that free data would come back empty.
-            return cls(name, make, enforces_schema=provider in ("openai", "google"))
+            return cls(name, provider_name(provider), make, enforces_schema=provider in ("openai", "google"))
         except (exceptions.UserError, ImportError, ValueError) as error:
             raise model_error(Fault.MISCONFIGURED, f"{name}: {error}", name=name) from error
 
@@ -113,12 +116,18 @@ class ProviderModel:
             provider = OpenAICompatibleProvider("compatible", base_url=base_url, api_key=api_key, http_client=client)
             return OpenAIChatModel(model, provider=provider, profile=WHOLE)
 
-        return cls(name, make)
+        return cls(name, "openai", make)  # whoever runs it: the conventions mean the protocol, and `server.address` the server
 
     @property
     def name(self) -> str:
         """How it is called in reports."""
         return self._name
+
+    @property
+    def facts(self) -> ModelFacts:
+        """What its spans say of it."""
+        address = urlsplit(self._inner.base_url or "")
+        return ModelFacts(self._provider, self._inner.model_name, address.hostname or "", _port(address))
 
     async def aclose(self) -> None:
         """Close the connections, as soon as no answer is under way. The model can be asked again, on new ones."""
@@ -209,7 +218,14 @@ class ProviderModel:
             said = " ".join(str(error).split())[:MESSAGE_CHARS_MAX] or type(error).__name__
         after_s = getattr(error, "retry_after", None)
         after_ms = None if after_s is None else max(0, round(after_s * 1000))
-        return model_error(fault, f"{self._name}: {said}", retry_after_ms=after_ms, model=self._name)
+        status = getattr(error, "status_code", None)
+        facts = {"model": self._name} | ({"status_code": status} if isinstance(status, int) else {})
+        return model_error(fault, f"{self._name}: {said}", retry_after_ms=after_ms, **facts)
+
+
+def _port(address: SplitResult) -> int:
+    """Return the port of an address, whether or not it is written there."""
+    return address.port or {"https": 443, "http": 80}.get(address.scheme, 0)
 
 
 async def _remember(response: httpx2.Response) -> None:
@@ -298,4 +314,5 @@ def completion_of(answer: messages.ModelResponse) -> Completion:
         usage=Usage(prompt_tokens=answer.usage.input_tokens, completion_tokens=answer.usage.output_tokens),
         finish=Finish.TOOL_CALLS if calls and finish is Finish.STOP else finish,
         model=answer.model_name or "",
+        id=answer.provider_response_id or "",
     )

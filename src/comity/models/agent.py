@@ -123,7 +123,8 @@ class Agent(core.Agent):
         can_transfer_to: Collection[str],
         count_tokens: TokenCounter | None,
     ) -> None:
-        from comity.core.model import Settings  # noqa: PLC0415  most agents have no model
+        from comity.core.gen_ai import AgentFacts  # noqa: PLC0415  most agents have no model
+        from comity.core.model import Settings  # noqa: PLC0415
         from comity.core.thinking import Thinking  # noqa: PLC0415
         from comity.models.mind import Mind, uses_protocol  # noqa: PLC0415
 
@@ -157,6 +158,8 @@ class Agent(core.Agent):
             tools=self.tools,
         )
 
+        facts = mind.facts
+        self.about = AgentFacts(self.about.description if self.about else "", facts.provider, facts.model)
         self.on_open = mind.open if isinstance(model, str) else None
         self.on_close = mind.close
 

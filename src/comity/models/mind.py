@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from comity.core.agent import Agent, DeclarationError
+from comity.core.gen_ai import ModelFacts, facts_of_name
 from comity.core.limits import REPLY_BYTES_MAX
 from comity.core.model import Settings, ToolDefinition
 from comity.core.payload import PayloadError, Problem, pack
@@ -67,6 +68,13 @@ class Mind:
         from comity.models.providers import resolve  # noqa: PLC0415  only agents of real providers need it
 
         return resolve(self._model)
+
+    @property
+    def facts(self) -> ModelFacts:
+        """Which model it is, and where: as the model says, else as its name does."""
+        made = self.__dict__.get("model", self._model)
+        found = getattr(made, "facts", None)
+        return found if isinstance(found, ModelFacts) else facts_of_name(self.model_name)
 
     def open(self) -> None:
         """Make the model, which may import a library for seconds; what is wrong with it is told to who calls the agent."""

@@ -18,6 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from comity.core.envelope import Reply, Status
+from comity.core.gen_ai import Asked
 from comity.core.given import take_whole
 from comity.core.limits import TOKENS_CEILING
 from comity.core.model import (
@@ -195,7 +196,7 @@ class Turn:
             return ToolResult(call.id, call.name, what, is_error=True)
         try:
             inputs = _decode_object(call.arguments or "{}")
-            result = await self._ctx.use_offered(self._offered.keys(), call.name, inputs)
+            result = await self._ctx.use_offered(self._offered.keys(), call.name, inputs, call.id)
         except msgspec.MsgspecError as error:
             return ToolResult(call.id, call.name, f"the arguments are not a JSON object: {error}", is_error=True)
         except ComityError as error:
@@ -294,21 +295,40 @@ class Turn:
             room = left - estimated if most is None else min(most, left - estimated)
             prompt = replace(prompt, settings=replace(prompt.settings, max_tokens=room))
         before_ms = ctx.left_ms
+        failed: list[ComityError] = []
         reply = await ctx.once(
-            f"{MODEL_PREFIX}{mind.model_name}", "complete", lambda: self._answer(prompt, estimated), is_last=_wants_no_tool
+            f"{MODEL_PREFIX}{mind.model_name}",
+            "complete",
+            lambda: self._answer(prompt, estimated, failed),
+            is_last=_wants_no_tool,
+            asked=lambda: self._asked(prompt, failed),
         )
         self._asked_ms = before_ms - ctx.left_ms
         answer: Completion = reply.data if type(reply.data) is Completion else msgspec.convert(reply.data, Completion)
         try:
-            ctx.report_usage(prompt_tokens=answer.usage.prompt_tokens, completion_tokens=answer.usage.completion_tokens)
+            ctx.charge(answer.usage.prompt_tokens, answer.usage.completion_tokens)
         except RefusedError as error:
             self._overdrawn = True
             self._warnings.append(error.message)
         return answer
 
-    async def _answer(self, prompt: Prompt, estimated: int) -> Reply:
-        """Return the model's answer as a record of it can be kept: without personal data, with what it cost."""
-        answer = self._sound(await self._patiently(prompt))
+    def _asked(self, prompt: Prompt, failed: Sequence[ComityError]) -> Asked:
+        """Return what the span of a request says of it: the words only where they are to be kept."""
+        return Asked(
+            facts=self._mind.facts,
+            settings=prompt.settings,
+            wants_json=self._mind.has_protocol,
+            prompt=prompt if self._ctx.captures_content else None,
+            failures=tuple(error.code for error in failed),
+            status_code=failed[-1].facts.get("status_code", 0) if failed else 0,
+        )
+
+    async def _answer(self, prompt: Prompt, estimated: int, failed: list[ComityError]) -> Reply:
+        """Return the model's answer as a record of it can be kept: without personal data, with what it cost.
+
+        Each attempt that fails is added to `failed`.
+        """
+        answer = self._sound(await self._patiently(prompt, failed))
         if not answer.usage.total_tokens:  # a provider that does not count
             said = count_messages((Assistant(answer.text, answer.calls),), self._mind.count)
             asked = estimated or count_prompt(prompt, self._mind.count)
@@ -329,17 +349,16 @@ class Turn:
             raise model_error(Fault.FAILED, f"{self._mind.model_name} answered badly: {error}") from None
         return sound
 
-    async def _patiently(self, prompt: Prompt) -> Completion:
+    async def _patiently(self, prompt: Prompt, failed: list[ComityError]) -> Completion:
         """Ask, and ask again after what is transient, as long as there is time."""
-        failures = 0
         while True:
             try:
                 return await self._stream(prompt)
             except ComityError as error:
+                failed.append(error)
                 if error.code not in TRANSIENT:
                     raise
-                failures += 1
-                pause_ms = self._mind.thinking.retry.pause_ms(failures, left_ms=self._ctx.left_ms, chance=self._ctx.chance())
+                pause_ms = self._mind.thinking.retry.pause_ms(len(failed), left_ms=self._ctx.left_ms, chance=self._ctx.chance())
                 if pause_ms is None or (error.retry_after_ms or 0) >= self._ctx.left_ms:
                     raise
                 await asyncio.sleep(max(pause_ms, error.retry_after_ms or 0) / 1000)

@@ -62,7 +62,8 @@ class Unjudged(NamedTuple):
     def without_words(self) -> Unjudged:
         """Return the step as it is recorded if a guardrail took the words away: that it happened, and what it cost."""
         reply = replace(self.settled.reply, data=None)
-        end = None if self.end is None else replace(self.end, reply=reply)
+        asked = None if self.end is None or self.end.asked is None else replace(self.end.asked, prompt=None)
+        end = None if self.end is None else replace(self.end, reply=reply, asked=asked)
         return Unjudged(self.accepted, replace(self.settled, reply=reply), end)
 
 
@@ -104,6 +105,7 @@ class Call(Struct, eq=False, gc=False):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     calls_below: int = 0
+    reported: tuple[int, int] | None = None  # tokens its own code reported, prompt and completion
     way: Way | None = None  # None where no other node takes part
     unjudged: list[Unjudged] | None = None  # words of a model that are recorded once the reply has passed the guardrails
     has_answer: Callable[[], bool] | None = None  # of a handoff: whether its end is stored, which was in time

@@ -21,6 +21,7 @@ from comity.runtime.text_stream import TextStream
 
 if TYPE_CHECKING:
     from comity.core.agent import Agent
+    from comity.core.gen_ai import Asked
     from comity.core.guidance import Guidance
     from comity.core.insight import Evidence, Insight
     from comity.core.schema import Checker
@@ -208,13 +209,21 @@ class Context(Struct, eq=False, gc=False):
         return self._path.recorder.context(self._call.request, self._call.remote).traceparent
 
     @property
+    def captures_content(self) -> bool:
+        """Whether spans of this node say what people and agents said."""
+        return self._path.recorder.settings.captures_content
+
+    @property
     def tracestate(self) -> str:
         """What other tracing systems sent along, to be passed on unchanged."""
         return "" if self._call.remote is None else self._call.remote.state
 
-    async def use_offered(self, offered: Collection[str], name: str, inputs: dict[str, Any]) -> Any:
-        """Use a tool for a model: one that was not offered to it is refused and recorded, whatever this agent may use."""
-        return await self._path.toolbox.use(self._path, self._call, name, inputs, offered)
+    async def use_offered(self, offered: Collection[str], name: str, inputs: dict[str, Any], call_id: str = "") -> Any:
+        """Use a tool for a model: one that was not offered to it is refused and recorded, whatever this agent may use.
+
+        `call_id` is the id that the model gave to this use, for its span.
+        """
+        return await self._path.toolbox.use(self._path, self._call, name, inputs, offered, call_id)
 
     def tools(self, names: Iterable[str]) -> dict[str, tuple[Tool, Checker]]:
         """Return those of the tools that this call may use, each with the checker of its inputs."""
@@ -248,13 +257,14 @@ class Context(Struct, eq=False, gc=False):
         make: Callable[[], Awaitable[Reply]],
         *,
         is_last: Callable[[Reply], bool] | None = None,
+        asked: Callable[[], Asked] | None = None,
     ) -> Reply:
         """Do something whose outcome is recorded: it is the same when this call is run again after a crash or a pause.
 
         An outcome for which `is_last`, on which nothing but the reply depends, is recorded with the end of the call where the
-        node has guardrails that may withhold it.
+        node has guardrails that may withhold it. `asked` tells its span what was asked of a model.
         """
-        return await self._path.steps.once(self._call, target, capability, make, is_last)
+        return await self._path.steps.once(self._call, target, capability, make, is_last, asked)
 
     def note(self, text: str) -> None:
         """Write something about this call into the audit. It must not repeat what users or agents said."""
@@ -287,9 +297,18 @@ class Context(Struct, eq=False, gc=False):
         return self._call.account.tokens_left()
 
     def report_usage(self, *, prompt_tokens: int = 0, completion_tokens: int = 0) -> None:
-        """Charge tokens to the tree's budget. Raises `RefusedError` if they were more than was left; they count either way."""
+        """Charge tokens to the tree's budget. Raises `RefusedError` if they were more than was left; they count either way.
+
+        The call's span says them: do not write them on a span of your own as well.
+        """
         prompt = take_whole(prompt_tokens, "prompt_tokens", TOKENS_CEILING)
         completion = take_whole(completion_tokens, "completion_tokens", TOKENS_CEILING)
+        before = self._call.reported or (0, 0)
+        self._call.reported = (before[0] + prompt, before[1] + completion)
+        self.charge(prompt, completion)
+
+    def charge(self, prompt: int, completion: int) -> None:
+        """Charge tokens that the span of a request to a model says already. Raises as `report_usage` does."""
         if not self._path.charge(self._call, prompt, completion):
             raise RefusedError(
                 f"{prompt + completion} tokens were more than the budget had left", code="BUDGET_TOKENS_EXHAUSTED"

@@ -33,7 +33,7 @@ def emit(path: CallPath, call: Call, insight_type: str, project_id: str, provide
         project_id=project_id or recorder.settings.project_id or request.tenant_id,
         agent_id=request.target,
         session_id=belongs.pop("gen_ai.conversation.id") or "",
-        provider=take_text(provider, "provider"),
+        provider=take_text(provider, "provider") or (call.agent.about.provider if call.agent.about else ""),
         mode=recorder.settings.origin.mode,
         clock=path.clock,
         ids=path.ids,

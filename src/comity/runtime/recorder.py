@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from comity.core.call_span import summarize
 from comity.core.envelope import Request
 from comity.core.limits import SPANS_KEPT_MAX
 from comity.core.links import read_link
@@ -31,7 +32,6 @@ from comity.core.telemetry import (
     named,
     plain_attributes,
     storable,
-    summarize,
 )
 from comity.core.trace_context import SAMPLED, TRACEPARENT, TRACESTATE, TraceContext
 from comity.engines.span_place import spans_path

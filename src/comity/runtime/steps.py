@@ -6,22 +6,26 @@ is, and a tree that is taken up after a crash or an approval goes on from the ve
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 from msgspec.structs import replace
 
-from comity.core.envelope import Reply, Request, copied, encode
+from comity.core.envelope import Error, Reply, Request, Status, copied, encode
+from comity.core.failure import told
 from comity.core.given import rejected, take_whole
 from comity.core.journal import Accepted, Noted, Settled
 from comity.core.limits import CALLS_CEILING, TOKENS_CEILING
 from comity.core.payload import PayloadError, Problem
 from comity.core.telemetry import CallEnd
+from comity.errors import ComityError
 from comity.ports import Clock, Ids, Journal
 from comity.runtime.call import Call, Unjudged
 
 if TYPE_CHECKING:
+    from comity.core.gen_ai import Asked
     from comity.runtime.recorder import Recorder
 
 NOTHING = Raw(b"{}")
@@ -44,11 +48,13 @@ class Steps:
         capability: str,
         make: Callable[[], Awaitable[Reply]],
         is_last: Callable[[Reply], bool] | None = None,
+        asked: Callable[[], Asked] | None = None,
     ) -> Reply:
         """Return what `make` gives, or what it gave when this call was run before.
 
         Where guardrails judge replies, an outcome for which `is_last` is recorded with the end of the call: it holds words that
-        may be withheld, and nothing but the reply depends on it.
+        may be withheld, and nothing but the reply depends on it. `asked` says what was asked of a model, for the span. Where
+        `make` raises there is a span that says why, and nothing in the journal: a tree that is run again asks again.
         """
         call.tools_used += 1
         number = call.tools_used
@@ -57,14 +63,21 @@ class Steps:
             if known is not None and known.reply is not None:
                 return known.reply
         started_ns = self._clock.now_ns()
-        reply = _checked(await make())
-        ended_ns = self._clock.now_ns()
         started_ms = started_ns // 1_000_000
         request = step_request(call.request, number, target, capability, NOTHING, started_ms, self._recorder.new_span_id())
+        try:
+            reply = _checked(await make())
+        except BaseException as raised:
+            self._record_failure(call, request, raised, started_ns, asked)
+            raise
+        ended_ns = self._clock.now_ns()
         reply = replace(reply, request_id=request.request_id, source=target, duration_ms=(ended_ns - started_ns) / 1_000_000)
         accepted = Accepted(request, started_ms, self._journal.node_id)
         settled = Settled(request, reply, ended_ns // 1_000_000)
-        end = None if self._recorder.ended is None else CallEnd(request, reply, started_ns, ended_ns, call.remote)
+        end = None
+        if self._recorder.ended is not None:
+            what = None if asked is None else asked()
+            end = CallEnd(request, reply, started_ns, ended_ns, call.remote, asked=what)
         if self._holds_words and is_last is not None and is_last(reply):
             call.unjudged = [*(call.unjudged or ()), Unjudged(accepted, settled, end)]
             return reply
@@ -72,6 +85,21 @@ class Steps:
         if end is not None and self._recorder.ended is not None:
             self._recorder.ended(end)
         return reply
+
+    def _record_failure(
+        self, call: Call, request: Request, raised: BaseException, started_ns: int, asked: Callable[[], Asked] | None
+    ) -> None:
+        if self._recorder.ended is None or isinstance(raised, GeneratorExit):
+            return
+        ended_ns = self._clock.now_ns()
+        if isinstance(raised, asyncio.CancelledError):
+            is_over = ended_ns >= request.deadline_at * 1_000_000
+            status, code = (Status.TIMEOUT, "CALL_TIMEOUT") if is_over else (Status.CANCELLED, "CALL_CANCELLED")
+        else:
+            status, code = Status.ERROR, raised.code if isinstance(raised, ComityError) else "TARGET_CRASHED"
+        reply = Reply(status=status, error=Error.of(code, told(raised)), request_id=request.request_id, source=request.target)
+        what = None if asked is None else asked()
+        self._recorder.ended(CallEnd(request, reply, started_ns, ended_ns, call.remote, asked=what))
 
     def chance(self) -> float:
         """Return a number from 0 to below 1."""

@@ -108,17 +108,30 @@ class Toolbox:
         return checker
 
     def use(
-        self, path: CallPath, call: Call, name: str, inputs: dict[str, Any], offered: Collection[str] | None = None
+        self,
+        path: CallPath,
+        call: Call,
+        name: str,
+        inputs: dict[str, Any],
+        offered: Collection[str] | None = None,
+        call_id: str = "",
     ) -> Coroutine[Any, Any, Any]:
         """Use a tool on behalf of a call; the coroutine gives its result, or raises what refused or failed it.
 
         With `offered`, no other tool may be used, whatever the call's rights: so much a model was told of.
         """
         call.tools_used += 1  # before it runs, for the same reason as with calls
-        return self._use(path, call, name, inputs, call.tools_used, offered)
+        return self._use(path, call, name, inputs, call.tools_used, offered, call_id)
 
     async def _use(
-        self, path: CallPath, call: Call, name: str, inputs: dict[str, Any], number: int, offered: Collection[str] | None
+        self,
+        path: CallPath,
+        call: Call,
+        name: str,
+        inputs: dict[str, Any],
+        number: int,
+        offered: Collection[str] | None,
+        call_id: str,
     ) -> Any:
         await asyncio.sleep(0)  # an agent that uses tools in a loop must let others run, and its own deadline come
         call.check_running()
@@ -160,7 +173,7 @@ class Toolbox:
         else:
             self._journal.append((Settled(request, reply, self._now_ms()),), None, call.held)
         if path.recorder.ended is not None:
-            path.recorder.ended(CallEnd(request, reply, start_ns, self._clock.now_ns(), call.remote))
+            path.recorder.ended(CallEnd(request, reply, start_ns, self._clock.now_ns(), call.remote, call_id=call_id))
         return reply.unwrap()
 
     def approval(self, approval_id: str) -> Approval | None:
