@@ -161,7 +161,7 @@ async def test_words_for_users_that_name_agents_or_capabilities_are_refused_at_t
 
 # --- nothing of what was withheld is left ---------------------------------------------------------------------------------
 
-SECRET = "Ann's PIN 9137 was wrong"
+SECRET = "Ann's PIN ninety-one-37 was wrong"
 FULL = {  # a secret in every field of a reply that can hold a text of the callee
     "message": SECRET,
     "warnings": (SECRET,),
@@ -182,7 +182,7 @@ def test_no_field_of_a_reply_keeps_a_copy_of_what_was_withheld(status, verdict):
     reply = Reply(status=status, confidence=0.5, data={"account": 42}, **FULL)
     released, is_withheld = release(None, reply, [Guardrail(name="g", outbound=lambda *_: verdict)])
     assert is_withheld
-    assert "9137" not in msgspec.json.encode(released).decode()
+    assert "ninety-one-37" not in msgspec.json.encode(released).decode()
     assert released.data == (None if isinstance(verdict, Stop) else {"account": 42})
 
 
@@ -200,7 +200,7 @@ def test_a_guardrail_may_keep_fields_that_it_has_looked_at():
 
 
 def withhold(request, reply):
-    return Redact() if "9137" in msgspec.json.encode(reply).decode() else Allow()
+    return Redact() if "ninety-one-37" in msgspec.json.encode(reply).decode() else Allow()
 
 
 def careful(request, reply):
@@ -212,7 +212,7 @@ def careful(request, reply):
 def test_a_withheld_failure_is_in_no_event_span_audit_row_or_stored_reply(tmp_path, rail, stored):
     asyncio.run(_look_for_a_withheld_failure(tmp_path, rail, stored))  # in real time: a store works in a thread
     for path in tmp_path.iterdir():
-        assert b"9137" not in path.read_bytes(), path.name
+        assert b"ninety-one-37" not in path.read_bytes(), path.name
 
 
 async def _look_for_a_withheld_failure(tmp_path, rail, stored):
@@ -232,14 +232,14 @@ async def _look_for_a_withheld_failure(tmp_path, rail, stored):
         await node.flush_spans()
         left = [seen, reply, node.audit.rows(), node._journal.call(handle.request_id), node.spans.find("{ }")]
     assert reply.status is Status.ERROR
-    assert "9137" not in repr(left)
+    assert "ninety-one-37" not in repr(left)
 
 
 @pytest.mark.parametrize("protocol", [False, True])
 def test_withheld_words_of_a_model_are_in_no_text_event_span_or_recorded_answer(tmp_path, protocol):
     asyncio.run(_look_for_withheld_words(tmp_path, protocol))
     for path in tmp_path.iterdir():
-        assert b"9137" not in path.read_bytes(), path.name
+        assert b"ninety-one-37" not in path.read_bytes(), path.name
 
 
 async def _look_for_withheld_words(tmp_path, protocol):
@@ -255,7 +255,7 @@ async def _look_for_withheld_words(tmp_path, protocol):
         kinds = [row.target for row in node.audit.rows()]
         left = [seen, await handle.reply(), node.spans.find("{ }")]
     assert kinds == ["A", "model:scripted", "model:scripted", "A"]  # that the model was asked is on record
-    assert "9137" not in repr(left)
+    assert "ninety-one-37" not in repr(left)
 
 
 @pytest.mark.parametrize("streams", [False, True])
@@ -286,7 +286,7 @@ async def test_a_message_that_is_rewritten_on_the_way_in_is_not_repeated_by_obje
     context = Background(original_request=SECRET, facts=(f"she said: {SECRET}",), prior_outputs={"x": [SECRET]})
     async with make_node([agent], guardrails=[rail], privacy=None) as node:
         await node.call("A", "GO", message=SECRET, objective=f"answer {SECRET}", context=context, user_id="u")
-    assert "9137" not in repr(seen)
+    assert "ninety-one-37" not in repr(seen)
     assert seen[0][1] == "answer (withheld)"
     assert seen[0][2].facts == ("she said: (withheld)",)
 
@@ -297,7 +297,7 @@ async def test_a_stopped_request_is_in_no_span():
     rail = Guardrail(name="g", inbound=lambda request: Stop("no"))
     async with Node([agent], guardrails=[rail], telemetry=Settings(captures_content=True), privacy=None) as node:
         await node.call("A", "GO", message=SECRET, objective=SECRET, user_id="u")
-        assert "9137" not in repr(node.spans.find("{ }"))
+        assert "ninety-one-37" not in repr(node.spans.find("{ }"))
 
 
 # --- what is no guardrail -------------------------------------------------------------------------------------------------
