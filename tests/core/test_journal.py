@@ -36,6 +36,7 @@ def request(**fields) -> Request:
         "created_at": 1_000,
         "root_id": "r0",
         "parent_id": "r0",
+        "correlation_id": "wf-1",
         "session_id": "s1",
         "source": "ORC",
         "chain": ("ORC",),
@@ -76,6 +77,7 @@ def test_an_admission_says_who_asked_whom_for_what_and_nothing_of_an_outcome():
         "duration_ms": None,
         "tokens": None,
         "note": "",
+        "correlation_id": "wf-1",
     }
 
 

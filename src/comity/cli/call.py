@@ -35,6 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--message", metavar="TEXT", default="", help="what to say, in words; agents with a model read this")
     parser.add_argument("--session", metavar="ID", default=None, help="the session the call belongs to; else one of its own")
+    parser.add_argument("--correlation-id", metavar="ID", default="", help="of the workflow the call is part of")
     parser.add_argument("--request-id", metavar="ID", help="an id of your own: calling again with it returns the first outcome")
 
 
@@ -73,6 +74,7 @@ async def _call(team: Node, args: argparse.Namespace, inputs: dict[str, Any], ou
             session_id=args.session,
             message=args.message,
             request_id=args.request_id,
+            correlation_id=args.correlation_id,
             timeout_ms=args.timeout_ms,
         )
         made.append(handle.request_id)

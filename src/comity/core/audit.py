@@ -58,11 +58,13 @@ class Row(NamedTuple):
     duration_ms: float | None
     tokens: int | None
     note: str
+    correlation_id: str  # of the workflow; the root's id where the call named none
     previous_hash: str
     hash: str
 
 
 ENTRY_FIELDS: Final = Row._fields[1:-2]
+_ROOT: Final = ENTRY_FIELDS.index("root_id")
 
 
 class Verdict(NamedTuple):
@@ -75,7 +77,10 @@ class Verdict(NamedTuple):
 
 
 def seal(row_id: int, body: bytes, previous_hash: str) -> Stored:
-    """Give what a row says its place: after the row with `previous_hash`. It says its `ENTRY_FIELDS`, as a JSON array."""
+    """Give what a row says its place: after the row with `previous_hash`.
+
+    It says its `ENTRY_FIELDS`, as a JSON array, the last of them only where it is another than the root's id.
+    """
     return row_id, body, previous_hash, link(row_id, body, previous_hash)
 
 
@@ -83,7 +88,10 @@ def row(stored: Stored) -> Row:
     """Decode a stored row. Raises `ValueError` if somebody made it unreadable; `verify` says which."""
     row_id, body, previous_hash, sealed = stored
     try:
-        return Row._make((row_id, *_decode(body), previous_hash, sealed))
+        said = _decode(body)
+        if len(said) == len(ENTRY_FIELDS) - 1:
+            said.append(said[_ROOT])
+        return Row._make((row_id, *said, previous_hash, sealed))
     except (msgspec.MsgspecError, TypeError, ValueError) as error:
         raise ValueError(f"row {row_id} of the audit cannot be read: {error}") from None
 

@@ -25,6 +25,7 @@ from comity.core.telemetry import (
     Recorded,
     Settings,
     named,
+    workflow_of,
 )
 
 _encode = msgspec.json.Encoder().encode
@@ -64,6 +65,7 @@ def summarize(end: CallEnd, captures_content: bool = False) -> Ended:
         end.reported,
         None if end.asked is None else chat_of(end.asked, reply.data),
         end.call_id,
+        workflow_of(request) or "",
     )
 
 
@@ -121,6 +123,7 @@ def _common(ended: Ended) -> dict[str, Any]:
         "comity.request.id": ended.request_id,
         "comity.root.id": ended.root_id if ended.root_id != ended.request_id else None,
         "comity.tenant.id": ended.tenant_id if ended.tenant_id != "default" else None,
+        "comity.correlation.id": ended.correlation_id or None,
     }
 
 
@@ -145,6 +148,7 @@ def _handoff_attributes(ended: Ended, handed: Handed) -> dict[str, Any]:
         "handoff.result_trace_id": handed.result_trace_id or None,
         "error.type": ended.code or None,
         "comity.tenant.id": ended.tenant_id if ended.tenant_id != "default" else None,
+        "comity.correlation.id": ended.correlation_id or None,
     }
 
 

@@ -119,9 +119,11 @@ def entry(record: CallRecord, parties: bytes | None = None) -> bytes:
     """Return what the audit says about a record, as JSON; `parties` is what it says of the request, if known already."""
     if parties is None:
         parties = parties_of(record)
-    kind = type(record)
+    kind, request = type(record), record.request
+    # Most calls are of no workflow but their own; a row that says nothing of one is as it always was.
+    workflow = () if request.correlation_id == request.root_id or not request.correlation_id else (_workflow(request),)
     if kind is Accepted or kind is Noted:
-        return _encode((_KINDS[kind], record.at_ms, Raw(parties), None, None, None, None, None, record.note))  # type: ignore[union-attr]
+        return _encode((_KINDS[kind], record.at_ms, Raw(parties), None, None, None, None, None, record.note, *workflow))  # type: ignore[union-attr]
     reply: Reply = record.reply  # type: ignore[union-attr]
     error, usage = reply.error, reply.usage
     return _encode(
@@ -135,8 +137,13 @@ def entry(record: CallRecord, parties: bytes | None = None) -> bytes:
             reply.duration_ms,
             usage.prompt_tokens + usage.completion_tokens,
             record.note if kind is Refused else "",  # type: ignore[union-attr]
+            *workflow,
         )
     )
+
+
+def _workflow(request: Request) -> str:
+    return pseudonym(request.correlation_id)  # whoever chose it may have taken a person's
 
 
 def parties_of(record: CallRecord) -> bytes:

@@ -93,6 +93,7 @@ class Ended(Struct, frozen=True, array_like=True, gc=False):
     reported: tuple[int, int] | None = None
     chat: Chat | None = None  # then `content` is system instructions, input and output messages, and error
     call_id: str = ""
+    correlation_id: str = ""  # if it is another than the root's id
 
 
 Recorded = CallEnd | Ended | Span
@@ -267,7 +268,13 @@ def belonging(request: Request) -> dict[str, Any]:
         "comity.request.id": request.request_id,
         "comity.root.id": request.root_id if request.root_id != request.request_id else None,
         "comity.tenant.id": request.tenant_id if request.tenant_id != "default" else None,
+        "comity.correlation.id": workflow_of(request),
     }
+
+
+def workflow_of(request: Request) -> str | None:
+    """Return the workflow a call is part of, if one was named."""
+    return request.correlation_id if request.correlation_id != request.root_id else None
 
 
 _SESSION_NAMES: Final = ("gen_ai.conversation.id", _LEGACY["gen_ai.conversation.id"], "comity.root.id", "comity.request.id")

@@ -63,7 +63,9 @@ PRAGMAS: Final = (
 )
 
 # What a row says is stored once, as the very bytes its hash covers; the view shows it field by field.
-_FIELDS = ", ".join(f"json_extract(CAST(body AS TEXT), '$[{index}]') AS {name}" for index, name in enumerate(ENTRY_FIELDS))
+_SAID = {name: f"json_extract(CAST(body AS TEXT), '$[{index}]')" for index, name in enumerate(ENTRY_FIELDS)}
+_SAID["correlation_id"] = f"coalesce({_SAID['correlation_id']}, {_SAID['root_id']})"  # where it says nothing of its own
+_FIELDS = ", ".join(f"{said} AS {name}" for name, said in _SAID.items())
 _PREVIOUS = f"coalesce((SELECT before.hash FROM audit AS before WHERE before.id = audit.id - 1), '{GENESIS}')"  # noqa: S608
 _FIRST = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -85,7 +87,7 @@ SCHEMA: Final = Schema(
     table="meta",
     read_version="SELECT value FROM meta WHERE key = 'schema_version'",
     write_version="INSERT OR REPLACE INTO meta VALUES ('schema_version', ?)",
-    steps=(_FIRST, _CHECKPOINT),
+    steps=(_FIRST, _CHECKPOINT, ()),  # the third brings the field correlation_id of the audit
     views=(("audit_rows", f"CREATE VIEW audit_rows AS SELECT id, {_FIELDS}, {_PREVIOUS} AS previous_hash, hash FROM audit"),),  # noqa: S608
 )
 SCHEMA_VERSION: Final = SCHEMA.version
@@ -102,7 +104,7 @@ _UPSERT_DOCUMENT = (
     "version = excluded.version, data = excluded.data WHERE excluded.version > documents.version"
 )
 _READ_ROWS = f"SELECT id, CAST(body AS BLOB), {_PREVIOUS}, hash FROM audit"  # noqa: S608
-_ROOT = f"json_extract(CAST(body AS TEXT), '$[{ENTRY_FIELDS.index('root_id')}]')"
+_ROOT = _SAID["root_id"]
 _encoder = msgspec.json.Encoder()
 _encode, _encode_into = _encoder.encode, _encoder.encode_into
 _STANDINGS: Final = frozenset({Accepted, Settled, Paused, Resumed})  # what says where a call stands

@@ -52,6 +52,7 @@ class Draft(Struct, frozen=True, gc=False):
     limits: Limits | None
     history: Any
     tools: Any = None  # granted to it; whatever its caller was granted if it says nothing
+    correlation_id: Any = ""  # of its workflow; that of its caller, else its own id, if it says nothing
 
 
 class Identity(Struct, frozen=True, gc=False):
@@ -151,7 +152,8 @@ class Reader:
         # By position: naming two dozen fields costs as much as all the rules together.
         request = Request(
             request_id, target, called, identity.user_id, limits, deadline_at, now_ms, VERSION, source, chain, body, objective,
-            message, priority, root_id, parent_id, correlation_id, identity.tenant_id, session_id,
+            message, priority, root_id, parent_id, correlation_id if problems else draft.correlation_id or correlation_id,
+            identity.tenant_id, session_id,
             identity.parent_session_id, context, None, trace_id, span_id, parent_span_id, history,
         )  # fmt: skip
         if draft.tools is not None or (above is not None and (above.tools is not None or self._inheritance.is_chained)):
@@ -191,6 +193,7 @@ def _is_plain(draft: Draft) -> bool:
         and (draft.priority is _NORMAL_WORD or draft.priority is None)
         and (draft.history is _ALL or draft.history is _NONE)
         and draft.tools is None
+        and draft.correlation_id is _NO_TEXT
     )
 
 
@@ -230,6 +233,8 @@ def draft_problems(draft: Draft) -> tuple[tuple[Problem, ...], str]:
         problems.append(Problem("limits", "must be a Limits"))
     if draft.tools is not None and not (isinstance(draft.tools, _LISTS) and all(map(is_id, draft.tools))):
         problems.append(Problem("tools", "must be a list of names of tools"))
+    if draft.correlation_id is not _NO_TEXT and not (type(draft.correlation_id) is str and is_id(draft.correlation_id)):
+        problems.append(Problem("correlation_id", _NAME_RULE))
     code = "INPUT_VALIDATION_FAILED"
     for name, value, most in (
         ("objective", draft.objective, OBJECTIVE_CHARS_MAX),

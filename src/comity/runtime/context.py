@@ -107,12 +107,27 @@ class Context(Struct, eq=False, gc=False):
         limits: Limits | None = None,
         history: str | int = "none",
         tools: Collection[str] | None = None,
+        correlation_id: str = "",
     ) -> Coroutine[Any, Any, Reply]:
         """Call another agent and wait for its reply. A refusal is a reply too; it says what to do instead.
 
-        With `tools`, the callee and everything below it may use no others, whatever their profiles allow.
+        With `tools`, the callee and everything below it may use no others, whatever their profiles allow. `correlation_id` is
+        that of another workflow than this call's, if it is part of one.
         """
-        draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits, history, tools)
+        draft = Draft(
+            target,
+            capability,
+            inputs,
+            objective,
+            message,
+            timeout_ms,
+            priority,
+            context,
+            limits,
+            history,
+            tools,
+            correlation_id,
+        )
         return self._path.call_child(self._call, draft)
 
     def hand_off(
@@ -128,6 +143,7 @@ class Context(Struct, eq=False, gc=False):
         context: Background | None = None,
         limits: Limits | None = None,
         expected_output: ExpectedOutput | None = None,
+        correlation_id: str = "",
     ) -> Coroutine[Any, Any, Reply]:
         """Hand work to an agent outside this process, through the durable queue, and wait for its reply.
 
@@ -135,7 +151,9 @@ class Context(Struct, eq=False, gc=False):
         """
         from comity.runtime.handoff.child import hand_off  # noqa: PLC0415  few agents hand anything off
 
-        draft = Draft(target, capability, inputs, objective, task, timeout_ms, priority, context, limits, "none")
+        draft = Draft(
+            target, capability, inputs, objective, task, timeout_ms, priority, context, limits, "none", None, correlation_id
+        )
         return hand_off(self._path, self._call, draft, expected_output)
 
     async def gather(self, *calls: Awaitable[Reply]) -> list[Reply]:

@@ -124,6 +124,7 @@ async def _receive(
         claimed.context,
         claimed.limits,
         claimed.history,
+        correlation_id=claimed.correlation_id,
     )
     if parent is not None and "request_id" in spoken.asks:  # the document has none of its own
         return await path.call_child(parent, draft)

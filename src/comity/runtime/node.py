@@ -236,6 +236,7 @@ class Node(Hosting):
         message: str = "",
         priority: Priority | str = "normal",
         limits: Limits | None = None,
+        correlation_id: str = "",
         tenant_id: str = "default",
         parent_session_id: str | None = None,
         context: Background | None = None,
@@ -244,12 +245,25 @@ class Node(Hosting):
         traceparent: str | Sequence[str] | None = None,
         tracestate: str | Sequence[str] | None = None,
     ) -> Coroutine[Any, Any, Reply]:
-        """Call an agent for a user and wait for the reply.
+        """Call an agent for a user and wait for the reply. `correlation_id` is that of the workflow the call is part of.
 
         `traceparent` and `tracestate` are the W3C headers the call came with, a list where there were several; what cannot be
         read begins a new trace.
         """
-        draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits, history, tools)
+        draft = Draft(
+            target,
+            capability,
+            inputs,
+            objective,
+            message,
+            timeout_ms,
+            priority,
+            context,
+            limits,
+            history,
+            tools,
+            correlation_id,
+        )
         # Not awaited here: a coroutine more would be a percent of a call.
         return (self._path or self._running()).call_root(
             draft,
@@ -272,6 +286,7 @@ class Node(Hosting):
         message: str = "",
         priority: Priority | str = "normal",
         limits: Limits | None = None,
+        correlation_id: str = "",
         tenant_id: str = "default",
         parent_session_id: str | None = None,
         context: Background | None = None,
@@ -283,7 +298,20 @@ class Node(Hosting):
         """Begin a call for a user and return a handle to watch, cancel or await it."""
         path = self._running()
         log = EventLog()
-        draft = Draft(target, capability, inputs, objective, message, timeout_ms, priority, context, limits, history, tools)
+        draft = Draft(
+            target,
+            capability,
+            inputs,
+            objective,
+            message,
+            timeout_ms,
+            priority,
+            context,
+            limits,
+            history,
+            tools,
+            correlation_id,
+        )
         identity = Identity(user_id, tenant_id, session_id, parent_session_id)
         remote = None if traceparent is None else trace_context.read(traceparent, tracestate)
         if path.cluster is not None and (request_id is None or not chosen_id_problem(request_id)):

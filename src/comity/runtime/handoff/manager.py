@@ -85,6 +85,7 @@ class AsyncHandoffManager(HandoffHost):
         objective: str = "",
         context: Background | None = None,
         limits: Limits | None = None,
+        correlation_id: str = "",
         attempts_max: int = ATTEMPTS_MAX,
     ) -> str:
         """Hand work off, to an agent or to any that has the capability, and return its id once it is durable.
@@ -98,8 +99,9 @@ class AsyncHandoffManager(HandoffHost):
             inputs = dict(inputs)
         word = "normal" if priority == "medium" else priority  # what the origin's storage calls it
         draft = Draft(
-            to_agent or capability_id, capability_id, inputs, objective, task, timeout_ms, word, context, limits, "none"
-        )
+            to_agent or capability_id, capability_id, inputs, objective, task, timeout_ms, word, context, limits, "none",
+            correlation_id=correlation_id,
+        )  # fmt: skip
         desk = self._desk
         if desk is None or desk.is_closed:
             desk = await self.desk()
