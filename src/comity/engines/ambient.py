@@ -24,19 +24,25 @@ _here: ContextVar[TraceContext | None] = ContextVar("comity_here", default=None)
 class _Use:
     """Whether anything in this process ever stood somewhere by Comity's own notion."""
 
-    has_begun = False
+    __slots__ = ("has_begun",)
+
+    def __init__(self) -> None:
+        self.has_begun = False
+
+
+use: Final = _Use()
 
 
 def is_used() -> bool:
     """Return whether running code can stand in a trace at all; most programs do not care."""
-    return OTEL in MODULES or _Use.has_begun
+    return OTEL in MODULES or use.has_begun
 
 
 def current() -> TraceContext | None:
     """Return the span that running code stands in, or None. An OpenTelemetry span comes before one of Comity's."""
     if OTEL in MODULES and (found := _otel_current()) is not None:
         return found
-    return _here.get() if _Use.has_begun else None
+    return _here.get() if use.has_begun else None
 
 
 def _otel_current() -> TraceContext | None:
@@ -53,7 +59,7 @@ def _otel_current() -> TraceContext | None:
 
 def enter(at: TraceContext | None) -> None:
     """Let the rest of this task stand somewhere, apart from where the code that began the task stood."""
-    if _Use.has_begun:
+    if use.has_begun:
         _here.set(at)
     if OTEL in MODULES:
         _attach(at, is_fresh=True)
@@ -62,7 +68,7 @@ def enter(at: TraceContext | None) -> None:
 @contextmanager
 def standing_at(at: TraceContext) -> Iterator[None]:
     """Let what happens inside stand somewhere."""
-    _Use.has_begun = True
+    use.has_begun = True
     token = _here.set(at)
     attached = _attach(at) if OTEL in MODULES else None
     try:

@@ -11,6 +11,7 @@ from comity.core.insight import Insight
 from comity.core.payload import unpack
 from comity.core.telemetry import Settings, belonging
 from comity.engines.insights import InsightEmitter, evidence_of, listed
+from comity.runtime.standing import parent_span
 
 _RECORDED: Final = Settings()  # the recorder exports; the emitter must not do it again
 
@@ -41,7 +42,7 @@ def emit(path: CallPath, call: Call, insight_type: str, project_id: str, provide
         more={name: value for name, value in belongs.items() if value is not None},
         telemetry=_RECORDED,
     )
-    return emitter.emit(insight_type, trace_id=request.trace_id, parent_id=request.span_id, **fields)
+    return emitter.emit(insight_type, trace_id=request.trace_id, parent_id=parent_span(request), **fields)
 
 
 def _hidden(path: CallPath, call: Call, raw: bytes) -> dict[str, Any]:

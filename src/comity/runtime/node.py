@@ -10,7 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from comity.core import trace_context
 from comity.core.agent import Agent, DeclarationError
 from comity.core.envelope import Background, Priority, Reply, Request
 from comity.core.guardrail import Guardrail, Verdict, checked_guardrails
@@ -23,6 +22,7 @@ from comity.core.telemetry import Settings, settings_from
 from comity.core.tool import Tool
 from comity.core.transparency import leaks
 from comity.core.version import VERSION
+from comity.engines.ambient import MODULES, OTEL, use
 from comity.engines.cipher import derived
 from comity.engines.memory import MemoryJournal
 from comity.engines.sqlite import SqliteJournal
@@ -38,6 +38,7 @@ from comity.runtime.path import CallPath
 from comity.runtime.privacy import Privacy
 from comity.runtime.recorder import Recorder
 from comity.runtime.sessions import Sessions
+from comity.runtime.standing import joined
 from comity.runtime.tools import Toolbox, checked_tools
 from comity.runtime.vault_key import TRIED_MAX, store_key, vault_cipher
 from comity.runtime.watchdog import Watchdog
@@ -248,7 +249,7 @@ class Node(Hosting):
         """Call an agent for a user and wait for the reply. `correlation_id` is that of the workflow the call is part of.
 
         `traceparent` and `tracestate` are the W3C headers the call came with, a list where there were several; what cannot be
-        read begins a new trace.
+        read begins a new trace. Without them the call belongs to the trace of the current span, if there is one.
         """
         draft = Draft(
             target,
@@ -269,7 +270,7 @@ class Node(Hosting):
             draft,
             Identity(user_id, tenant_id, session_id, parent_session_id),
             request_id,
-            None if traceparent is None else trace_context.read(traceparent, tracestate),
+            joined(traceparent, tracestate) if traceparent is not None or OTEL in MODULES or use.has_begun else None,
         )
 
     def start_call(
@@ -313,7 +314,7 @@ class Node(Hosting):
             correlation_id,
         )
         identity = Identity(user_id, tenant_id, session_id, parent_session_id)
-        remote = None if traceparent is None else trace_context.read(traceparent, tracestate)
+        remote = joined(traceparent, tracestate)
         if path.cluster is not None and (request_id is None or not chosen_id_problem(request_id)):
             errand = path.cluster.errand(draft, identity, request_id, remote, log)
             path.cluster.start(errand)
@@ -358,7 +359,7 @@ class Node(Hosting):
             unsaid,
             token=token,
             now_ms=now_ms,
-            remote=None if traceparent is None else trace_context.read(traceparent, tracestate),
+            remote=joined(traceparent, tracestate),
         )
 
     # --- inside ---

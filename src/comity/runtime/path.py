@@ -32,9 +32,11 @@ from comity.core.request_id import chosen_id_problem
 from comity.core.schema import Checked, SchemaError
 from comity.core.telemetry import CallEnd
 from comity.core.trace_context import TraceContext
+from comity.engines import ambient
+from comity.engines.ambient import MODULES, OTEL, use
 from comity.errors import UnavailableError
 from comity.ports import Clock, Ids, Journal
-from comity.runtime import events
+from comity.runtime import events, standing
 from comity.runtime.activation import Activations, Lane
 from comity.runtime.arrival import Arrival, Draft, Identity, Reader
 from comity.runtime.call import Call, Way
@@ -131,15 +133,14 @@ class CallPath:
         """Open a call by a user: return the call under way, one it joins, or the reply if there is one already."""
         now_ns = self.clock.now_ns()
         now_ms = now_ns // 1_000_000
-        if request_id is None and remote is None:
+        if request_id is None:
             new_id, trace_id = self.ids.new_request(now_ms)
             arrival = self._reader.read(draft, identity, None, new_id, now_ms, trace_id)
+            arrival = arrival if remote is None else standing.placed(arrival, remote, self.ids)
             try:
-                return self.enter(arrival, None, now_ns, log)
+                return self.enter(arrival, None, now_ns, log, remote=remote)
             except UnavailableError as error:
                 return unread(self, arrival.request, error)
-        if request_id is None:
-            request_id = self.ids.new_request(now_ms)[0]
         if problem := chosen_id_problem(request_id):
             told = ascii(request_id)[:64]  # not as it is: it may be another's
             request = self._reader.read(draft, identity, None, told, now_ms).request
@@ -152,12 +153,9 @@ class CallPath:
             return unread(self, arrival.request, error)
 
     def arrive(self, draft: Draft, identity: Identity, request_id: str, now_ms: int, remote: TraceContext | None) -> Arrival:
-        """Return what a user asks as a request; `remote` is the trace it belongs to, which began in another process."""
+        """Return what a user asks as a request; `remote` is the trace it belongs to, which began elsewhere."""
         arrival = self._reader.read(draft, identity, None, request_id, now_ms)
-        if remote is None:
-            return arrival
-        place = {"trace_id": remote.trace_id, "span_id": self.ids.span_id(), "parent_span_id": remote.span_id}
-        return replace(arrival, request=replace(arrival.request, **place))
+        return arrival if remote is None else standing.placed(arrival, remote, self.ids)
 
     async def call_root(
         self,
@@ -192,6 +190,8 @@ class CallPath:
         now_ns, pause_ms = self.clock.now_ns(), above.limits.pause_ms(number)
         identity = Identity(above.user_id, above.tenant_id, above.session_id)
         arrival = self._reader.read(draft, identity, above, request_id, now_ns // 1_000_000)
+        if OTEL in MODULES or use.has_begun:
+            arrival = standing.hung(arrival, above)
         if self.cluster is not None:
             return await after_a_turn(await self.cluster.ask(arrival, parent, is_repeated=bool(is_repeated)), pause_ms)
         # Only a call that an earlier life began can have made this one before, unless an agent chose its id.
@@ -410,6 +410,8 @@ class CallPath:
         call.task = self._loop.create_task(self._run(call), name=call.request.request_id)
 
     async def _run(self, call: Call) -> None:
+        if OTEL in MODULES or use.has_begun:
+            ambient.enter(standing.place_of(self.recorder, call, call.request))
         try:
             reply = await self._execution.run(call, Context(self, call))
         except asyncio.CancelledError:

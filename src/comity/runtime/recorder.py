@@ -34,9 +34,11 @@ from comity.core.telemetry import (
     storable,
 )
 from comity.core.trace_context import SAMPLED, TRACEPARENT, TRACESTATE, TraceContext
+from comity.engines.ambient import standing_at
 from comity.engines.span_place import spans_path
 from comity.errors import CallerError, UnavailableError
 from comity.ports import Clock, Ids
+from comity.runtime.standing import parent_span
 
 if TYPE_CHECKING:  # loaded when a node needs them; most in memory never do
     from comity.engines.otlp_export import OtlpExporter
@@ -186,10 +188,15 @@ class Recorder:
         attributes: Attributes | None = None,
         remote: TraceContext | None = None,
     ) -> Iterator[OpenSpan]:
-        """Record what happens inside as a span under a call's own; an exception marks it failed and goes on."""
+        """Record what happens inside as a span under a call's own, which is current meanwhile.
+
+        An exception marks it failed and goes on.
+        """
         opened = OpenSpan(self.context(request, remote, self.new_span_id()), self._clock.now_ns(), plain_attributes(attributes))
+        parent_id = parent_span(request)
         try:
-            yield opened
+            with standing_at(opened.context):
+                yield opened
         except BaseException as raised:
             opened.error_type = opened.error_type or str(getattr(raised, "code", "") or type(raised).__name__)
             raise
@@ -197,7 +204,7 @@ class Recorder:
             self.record(
                 name,
                 trace_id=request.trace_id,
-                parent_id=request.span_id,
+                parent_id=parent_id,
                 span_id=opened.context.span_id,
                 start_ns=opened.start_ns,
                 end_ns=self._clock.now_ns(),

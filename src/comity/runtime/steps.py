@@ -22,6 +22,7 @@ from comity.core.payload import PayloadError, Problem
 from comity.core.telemetry import CallEnd
 from comity.errors import ComityError
 from comity.ports import Clock, Ids, Journal
+from comity.runtime import standing
 from comity.runtime.call import Call, Unjudged
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Steps:
         started_ms = started_ns // 1_000_000
         request = step_request(call.request, number, target, capability, NOTHING, started_ms, self._recorder.new_span_id())
         try:
-            reply = _checked(await make())
+            reply = _checked(await standing.inside(self._recorder, call, request, make()))
         except BaseException as raised:
             self._record_failure(call, request, raised, started_ns, asked)
             raise
@@ -144,5 +145,5 @@ def step_request(above: Request, number: int, target: str, capability: str, body
         context=None,
         created_at=now_ms,
         span_id=span_id,
-        parent_span_id=above.span_id,
+        parent_span_id=standing.parent_span(above),
     )

@@ -36,6 +36,7 @@ from comity.core.telemetry import TOOL_PREFIX, CallEnd
 from comity.core.tool import Risk, Tool
 from comity.errors import CallerError, ComityError, RefusedError, TargetError, UnavailableError
 from comity.ports import Clock, Journal
+from comity.runtime import standing
 from comity.runtime.arrival import recordable
 from comity.runtime.steps import step_request
 from comity.runtime.tasks import PASSES, after_a_turn, is_own
@@ -165,7 +166,7 @@ class Toolbox:
         call.uses[request.request_id] = request
         await path.durable((Accepted(request, self._now_ms(), self._journal.node_id, note),), call.terms)  # before the effect
         call.check_running()  # it may have ended meanwhile, and with it what it was about to do
-        reply = await self._run(path, call, tool, request)
+        reply = await standing.inside(path.recorder, call, request, self._run(path, call, tool, request))
         if call.state is PAUSED:
             pass  # it waits with its tree; when that goes on, nobody knows whether it happened
         elif call.uses is None or call.uses.pop(request.request_id, None) is None:

@@ -27,6 +27,7 @@ from comity.runtime.call import Call
 from comity.runtime.handoff.directory import ANYBODY
 from comity.runtime.handoff.handoffs import Handoffs, checked, lane_of
 from comity.runtime.privacy import reveal
+from comity.runtime.standing import hung
 from comity.runtime.tasks import after_a_turn
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ async def _hand_off(path: CallPath, parent: Call, draft: Draft, given: ExpectedO
     desk, above = path.handoffs(), parent.request
     now_ms = desk.now_ms
     identity = Identity(above.user_id, above.tenant_id, above.session_id)
-    arrival = desk.reader.read(draft, identity, above, f"{above.request_id}.{number}", now_ms)
+    arrival = hung(desk.reader.read(draft, identity, above, f"{above.request_id}.{number}", now_ms), above)
     expected, problems = read_expected(given)
     if problems:
         arrival = replace(arrival, problems=(*arrival.problems, *problems), code=arrival.code or "INPUT_VALIDATION_FAILED")
