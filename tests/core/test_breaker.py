@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
 from itertools import product
 
 import msgspec
@@ -9,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comity.core.breaker import TRANSITIONS, Breaker, Event, Policy, State
+from comity.core.breaker import SLOTS, TRANSITIONS, Breaker, Event, Policy, State, Window
 
 WAYS = {
     (State.CLOSED, Event.THRESHOLD_REACHED): State.OPEN,
+    (State.CLOSED, Event.RATE_REACHED): State.OPEN,
     (State.CLOSED, Event.TRIPPED): State.OPEN,
     (State.OPEN, Event.COOLED_DOWN): State.HALF_OPEN,
     (State.OPEN, Event.TRIPPED): State.OPEN,
@@ -62,6 +65,7 @@ def test_a_new_breaker_lets_everything_pass_and_nothing_is_a_probe():
 
 def test_the_defaults_are_five_failures_thirty_seconds_and_two_probes():
     assert (DEFAULT.failures_max, DEFAULT.open_ms, DEFAULT.probes) == (5, 30_000, 2)
+    assert (DEFAULT.rate_max, DEFAULT.rate_calls_min, DEFAULT.rate_window_ms) == (0.5, 20, 60_000)
 
 
 @pytest.mark.parametrize("failures_max", [1, 2, 5])
@@ -79,7 +83,7 @@ def test_a_success_in_between_begins_the_count_anew():
     for _ in range(4):
         breaker.failed(0, probe=0)
         breaker.failed(0, probe=0)
-        breaker.succeeded(probe=0)
+        breaker.succeeded(0, probe=0)
     assert breaker.state is State.CLOSED
 
 
@@ -99,6 +103,72 @@ def test_a_misconfiguration_opens_it_at_once():
     assert breaker.retry_after_ms(7) == DEFAULT.open_ms
 
 
+# --- the rate -----------------------------------------------------------------------------------------------------------
+
+
+def end(breaker: Breaker, outcomes: str, *, now_ms: int = 0, every_ms: int = 0) -> int | None:
+    """End calls, `F` as failed and `s` as succeeded; return after how many the breaker was open."""
+    for count, outcome in enumerate(outcomes, 1):
+        if outcome == "F":
+            breaker.failed(now_ms, probe=0)
+        else:
+            breaker.succeeded(now_ms, probe=0)
+        if breaker.state is State.OPEN:
+            return count
+        now_ms += every_ms
+    return None
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "opened_after"),
+    [
+        ("sF" * 20, 20),  # half, at the twentieth
+        ("sFFFF" * 8, 20),  # four in five, never five in a row
+        ("sFFFF" * 3 + "sFFF", None),  # nineteen calls say nothing yet
+        ("ssF" * 40, None),  # a third
+        ("s" * 40 + "FFFF" + "sFFFF" * 12, 104),  # successes before count too
+    ],
+)
+def test_it_opens_when_half_of_at_least_twenty_calls_failed_though_never_five_in_a_row(outcomes, opened_after):
+    assert end(Breaker(DEFAULT), outcomes) == opened_after
+
+
+def test_failures_that_are_further_apart_than_the_window_do_not_add_up():
+    assert end(Breaker(DEFAULT), "sF" * 40, every_ms=DEFAULT.rate_window_ms // 10) is None
+    assert end(Breaker(DEFAULT), "sF" * 40, every_ms=DEFAULT.rate_window_ms // 30) == 20
+
+
+def test_a_closed_again_breaker_begins_its_window_anew():
+    breaker = Breaker(Policy(failures_max=9, probes=1))
+    assert end(breaker, "sF" * 10) == 20
+    assert breaker.enter(DEFAULT.open_ms) == 1
+    breaker.succeeded(DEFAULT.open_ms, probe=1)
+    assert end(breaker, "F" * 8, now_ms=DEFAULT.open_ms) is None
+
+
+def test_the_share_the_least_number_and_the_window_can_be_set():
+    policy = Policy(failures_max=99, rate_max=1.0, rate_calls_min=3, rate_window_ms=100)
+    assert end(Breaker(policy), "FFF") == 3
+    assert end(Breaker(policy), "sFFFFF") is None
+    assert end(Breaker(policy), "sFFFFF", every_ms=40) == 4
+
+
+@given(
+    st.integers(1, 2_000),
+    st.lists(st.tuples(st.integers(-20, 700), st.booleans()), max_size=60),
+)
+def test_a_window_counts_all_of_its_newest_slots_and_nothing_older_than_itself(window_ms, ends):
+    window, now_ms, told = Window(window_ms), 10_000, []
+    slot_ms = max(window_ms // SLOTS, 1)
+    for step_ms, failed in ends:
+        now_ms += step_ms
+        newest = max([now_ms // slot_ms, *(slot for slot, _ in told)])
+        told.append((newest, failed))
+        counted = [one for slot, one in told if slot > newest - SLOTS]
+        assert window.note(now_ms, failed=failed) == (len(counted), sum(counted))
+        assert slot_ms * SLOTS <= max(window_ms, SLOTS)
+
+
 # --- open ---------------------------------------------------------------------------------------------------------------
 
 
@@ -115,7 +185,7 @@ def test_asking_alone_changes_nothing():
 
 def test_late_ends_of_earlier_calls_do_not_touch_an_open_breaker():
     breaker = opened()
-    breaker.succeeded(probe=0)
+    breaker.succeeded(0, probe=0)
     breaker.failed(10_000, probe=0)
     breaker.released(probe=0)
     assert breaker.state is State.OPEN
@@ -145,18 +215,18 @@ def test_exactly_as_many_probes_as_the_policy_says_may_pass(probes):
 
 def test_as_many_successes_as_probes_close_it():
     breaker = half_open()
-    breaker.succeeded(probe=1)
+    breaker.succeeded(0, probe=1)
     assert breaker.state is State.HALF_OPEN
     assert breaker.enter(DEFAULT.open_ms)
     assert breaker.retry_after_ms(DEFAULT.open_ms) is not None, "one has passed and one is under way: no third"
-    breaker.succeeded(probe=1)
+    breaker.succeeded(0, probe=1)
     assert breaker.state is State.CLOSED
     assert not breaker.enter(DEFAULT.open_ms)
 
 
 def test_a_closed_again_breaker_counts_from_zero():
     breaker = half_open(Policy(failures_max=2, probes=1))
-    breaker.succeeded(probe=1)
+    breaker.succeeded(0, probe=1)
     breaker.failed(0, probe=0)
     assert breaker.state is State.CLOSED
     breaker.failed(0, probe=0)
@@ -187,8 +257,8 @@ def test_a_misconfiguration_found_while_half_open_opens_it(probe):
 
 def test_calls_from_before_it_opened_decide_nothing():
     breaker = half_open()
-    breaker.succeeded(probe=0)
-    breaker.succeeded(probe=0)
+    breaker.succeeded(0, probe=0)
+    breaker.succeeded(0, probe=0)
     breaker.failed(40_000, probe=0)
     breaker.released(probe=0)
     assert breaker.state is State.HALF_OPEN
@@ -199,11 +269,11 @@ def test_calls_from_before_it_opened_decide_nothing():
 
 def test_successes_of_an_earlier_time_do_not_count_for_the_next():
     breaker = half_open()
-    breaker.succeeded(probe=1)
+    breaker.succeeded(0, probe=1)
     assert breaker.enter(DEFAULT.open_ms)
     breaker.failed(DEFAULT.open_ms, probe=1)
     assert breaker.enter(2 * DEFAULT.open_ms) == 2
-    breaker.succeeded(probe=2)
+    breaker.succeeded(0, probe=2)
     assert breaker.state is State.HALF_OPEN
 
 
@@ -212,7 +282,7 @@ def test_a_probe_of_an_earlier_time_says_nothing_about_the_next():
     assert breaker.enter(DEFAULT.open_ms) == 1
     breaker.failed(DEFAULT.open_ms, probe=1)
     assert [breaker.enter(2 * DEFAULT.open_ms) for _ in range(DEFAULT.probes)] == [2] * DEFAULT.probes
-    for ended in (breaker.succeeded, breaker.released):
+    for ended in (partial(breaker.succeeded, 0), breaker.released):
         ended(probe=1)
         assert breaker.retry_after_ms(2 * DEFAULT.open_ms) is not None, "its place was not one of these"
     breaker.failed(2 * DEFAULT.open_ms, probe=1)
@@ -221,7 +291,14 @@ def test_a_probe_of_an_earlier_time_says_nothing_about_the_next():
 
 # --- whatever happens ---------------------------------------------------------------------------------------------------
 
-policies = st.builds(Policy, failures_max=st.integers(1, 4), open_ms=st.integers(1, 50), probes=st.integers(1, 3))
+policies = st.builds(
+    Policy,
+    failures_max=st.integers(1, 4),
+    open_ms=st.integers(1, 50),
+    probes=st.integers(1, 3),
+    rate_calls_min=st.integers(1, 6),
+    rate_window_ms=st.integers(1, 100),
+)
 happenings = st.lists(
     st.tuples(st.just("call"), st.just(0))
     | st.tuples(st.just("wait"), st.integers(1, 60))
@@ -260,7 +337,7 @@ class World:
     def end(self, what: str, probe: int) -> None:
         match what:
             case "succeed":
-                self.breaker.succeeded(probe=probe)
+                self.breaker.succeeded(self.now_ms, probe=probe)
             case "release":
                 self.breaker.released(probe=probe)
             case _:
@@ -310,9 +387,22 @@ def test_an_open_breaker_lets_nothing_pass_before_its_time(policy, sequence):
             assert (0 if wait is None else wait) in range(opened_at + policy.open_ms - world.now_ms, policy.open_ms + 1)
 
 
-@pytest.mark.parametrize("wrong", [{"failures_max": 0}, {"open_ms": 0}, {"probes": 0}, {"probes": -1}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"failures_max": 0},
+        {"open_ms": 0},
+        {"probes": 0},
+        {"probes": -1},
+        {"rate_calls_min": 0},
+        {"rate_window_ms": 0},
+        {"rate_max": 0},
+        {"rate_max": 1.1},
+        {"rate_max": math.nan},
+    ],
+)
 def test_a_policy_that_could_never_open_or_recover_is_refused(wrong):
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(ValueError, match=r"at least 1|at most 1"):
         Policy(**wrong)
-    with pytest.raises(msgspec.ValidationError, match="at least 1"):
+    with pytest.raises(msgspec.ValidationError, match=r"at least 1|at most 1"):
         msgspec.convert(wrong, Policy)

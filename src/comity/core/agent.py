@@ -84,6 +84,7 @@ class Capability:
         "limits",
         "name",
         "output_checker",
+        "probe",
         "timeout_ms",
         "touching",
         "version",
@@ -106,6 +107,7 @@ class Capability:
         output_schema: Mapping[str, Any] | None,
         clear: Collection[str],
         doing: str,
+        probe: Callable[[], Any] | None,
     ) -> None:
         _check_timeout(code, timeout_ms)
         for what, schema in (("input_schema", input_schema), ("output_schema", output_schema)):
@@ -122,6 +124,7 @@ class Capability:
         self.breaker = breaker_policy
         self.clear = frozenset(clear)  # types of personal data it needs in clear, if the node grants them
         self.doing = doing  # what a user is told while it works
+        self.probe = probe  # says whether it works again, while its breaker is open
         self.touching: Touching | None = None  # what people's constraints are held against
         self.implementations: tuple[Implementation, ...] = ()
         self.wants_context: dict[Callable[..., Any], bool] = {}
@@ -279,10 +282,12 @@ class Agent:
         retry: Retry | None = None,
         run_in: RunIn | str = RunIn.LOOP,
         first_timeout_ms: int | None = None,
+        probe: Callable[[], Any] | None = None,
     ) -> Callable[[Function], Function]:
         """Declare a capability whose first implementation is the decorated function, which stays as it is.
 
-        `timeout_ms` is the time of a whole call; after `first_timeout_ms` of it the fallback is tried.
+        `timeout_ms` is the time of a whole call; after `first_timeout_ms` of it the fallback is tried. `probe` is a function
+        without parameters that is run while the breaker is open; unless it raises or returns False, calls may pass again.
         """
         _check_name(code, f"a capability code of {self.id}")
         if code in self.capabilities:
@@ -301,6 +306,7 @@ class Agent:
             output_schema=output_schema,
             clear=clear,
             doing=doing,
+            probe=_checked_probe(code, probe),
         )
 
         def declare(function: Function) -> Function:
@@ -412,6 +418,15 @@ def _check_name(name: Any, what: str) -> None:
 def _check_timeout(whose: str, timeout_ms: Any) -> None:
     if timeout_ms is not None and not (type(timeout_ms) is int and 1 <= timeout_ms <= TIMEOUT_MS_CEILING):
         raise DeclarationError(f"{whose}: timeout_ms must be a whole number from 1 to {TIMEOUT_MS_CEILING}, not {timeout_ms!r}")
+
+
+def _checked_probe(code: str, probe: Any) -> Callable[[], Any] | None:
+    if probe is not None:
+        try:
+            inspect.signature(probe).bind()
+        except (TypeError, ValueError) as error:
+            raise DeclarationError(f"{code}: probe must be a function without parameters: {error}") from None
+    return probe  # type: ignore[no-any-return]
 
 
 def _check_schema(schema: Any, what: str) -> None:

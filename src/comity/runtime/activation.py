@@ -207,6 +207,7 @@ class Activations:
             start = self._start  # called from a local name, Python need not take it for a method first
             start(call)
             return
+        call.began_ms = -1
         seat.mailbox.offer(call, call.request.priority)
         if seat.state is INACTIVE:
             self._activate(seat)
@@ -250,6 +251,7 @@ class Activations:
 
     def _start_waiting(self, seat: Activation) -> None:
         while seat.can_start() and (call := seat.mailbox.take()) is not None:
+            call.began_ms = self._clock.now_ns() // 1_000_000
             self._start(call)
 
     def _activate(self, seat: Activation) -> None:

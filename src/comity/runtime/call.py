@@ -97,6 +97,8 @@ class Call(Struct, eq=False, gc=False):
     partial: Any = None  # the last progress told, or the text being written
     warnings: tuple[str, ...] = ()  # of people's constraints, for the reply
     primary: Error | None = None  # why the first implementation failed
+    gave_up: bool = False  # its code waited for something no longer
+    began_ms: int = 0  # when it got its place; 0 if it had not to wait for one, -1 while it does
     is_delivered: bool = False  # the reply may leave: it is durable where the node promises that
     is_detached: bool = False  # nobody needs to wait for it: a handle holds it, or it was resumed
     probe: int = 0  # of which half-open time of the breaker: its outcome decides whether that closes

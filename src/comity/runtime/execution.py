@@ -230,6 +230,7 @@ def _classify(raised: BaseException, call: Call) -> Error:
 
 def _meaning(raised: BaseException, call: Call) -> Error:
     where = f"{call.request.target} {call.request.capability}"
+    call.gave_up = isinstance(raised, TimeoutError)
     if isinstance(raised, ComityError):
         try:
             return error_of(raised)

@@ -116,6 +116,7 @@ class CapabilityEntry(Struct, frozen=True, kw_only=True):
     examples: list[dict[str, Any]] | UnsetType = UNSET
     limits: Limits | UnsetType = UNSET
     breaker: breaker.Policy | UnsetType = UNSET
+    probe: Function | UnsetType = UNSET
     clear: list[str] | UnsetType = UNSET
     doing: str | UnsetType = UNSET
     touches: list[str] | UnsetType = UNSET
@@ -310,7 +311,9 @@ def _make(entry: AgentEntry, make: MakeAgent) -> Agent:
 def _declare(agent: Agent, entry: CapabilityEntry) -> None:
     if not entry.implementations:
         raise DeclarationError(f"{entry.code} needs at least one implementation")
-    fields = _given(entry, "code", "implementations", "breaker", "input_schema", "output_schema")
+    fields = _given(entry, "code", "implementations", "breaker", "probe", "input_schema", "output_schema")
+    if isinstance(entry.probe, Function):
+        fields["probe"] = entry.probe.call
     for name in ("input_schema", "output_schema"):
         if isinstance(schema := getattr(entry, name), Schema):
             fields[name] = schema.document

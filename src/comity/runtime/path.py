@@ -91,7 +91,7 @@ class CallPath:
         self.guidance = guidance
         self.sessions = sessions
         self.recorder = recorder
-        self.settlement = Settlement(journal, clock, loop, sessions, guardrails, recorder.ended)
+        self.settlement = Settlement(journal, clock, loop, sessions, guardrails, recorder.ended, limits)
         self.calls = sessions.calls = self.settlement.calls
         self.toolbox = toolbox
         self.identity_key = identity_key
@@ -285,8 +285,8 @@ class CallPath:
         limits = request.limits if way is None or way.loan is None else way.loan.of(request.limits)
         account = Account(limits) if parent is None else parent.account.narrowed(limits)
         breaker, wait_ms, has_fallback = None, None, False
-        if self.settlement.breakers and agent is not None and (way is None or way.fence is not None):
-            breaker, wait_ms, has_fallback = self.settlement.gate(agent, request.capability, now_ms)
+        if self.settlement.breakers.known and agent is not None and (way is None or way.fence is not None):
+            breaker, wait_ms, has_fallback = self.settlement.breakers.gate(agent, request.capability, now_ms)
         world = snapshot(self.registry, arrival, parent, live, checked, seat, account, wait_ms, now_ms, way)
         if self.guidance is not None and capability is not None and capability.touching is not None and not checked.problems:
             world = replace(world, findings=self.guidance.findings(capability.touching, unpack(arrival.body)))
@@ -495,6 +495,6 @@ class CallPath:
         tasks = [call.task for call in self.calls.values() if call.task is not None]
         for call in [call for call in self.calls.values() if call.parent is None]:
             self.settlement.cancel(call, "the node is closing")
-        await all_ended(tasks)
+        await all_ended([*tasks, *self.settlement.breakers.close()])
         self.activations.close()
         self.settlement.deadlines.close()

@@ -16,22 +16,20 @@ from msgspec.structs import replace
 
 from comity.core import guardrail
 from comity.core.admission import Refused
-from comity.core.agent import Agent
-from comity.core.breaker import Breaker
 from comity.core.call import ADMITTED, CANCEL, EXPIRE, FINISH, PAUSED, QUEUED, RUNNING, SETTLED, Event, advance
 from comity.core.envelope import Error, Reply, Request, Status
 from comity.core.fencing import is_below
 from comity.core.guardrail import Guardrail
 from comity.core.journal import Late, Record, Settled, StoredCall
 from comity.core.journal import Paused as PausedRecord
-from comity.core.limits import WARNINGS_MAX
+from comity.core.limits import WARNINGS_MAX, Limits
 from comity.core.payload import PayloadError
 from comity.core.session import Say
 from comity.core.telemetry import CallEnd
-from comity.errors import Breaker as Effect
-from comity.errors import ComityError, UnavailableError, breaker_effect
+from comity.errors import ComityError, UnavailableError
 from comity.ports import Clock, Journal
 from comity.runtime import events
+from comity.runtime.breakers import Breakers
 from comity.runtime.call import Call
 from comity.runtime.deadlines import Deadlines
 from comity.runtime.execution import complete
@@ -59,9 +57,10 @@ class Settlement:
         sessions: Sessions,
         guardrails: tuple[Guardrail, ...],
         ended: Callable[[CallEnd], None] | None,
+        limits: Limits,
     ) -> None:
         self.calls: dict[str, Call] = {}  # by request id, until the reply has been delivered
-        self.breakers: dict[tuple[str, str], Breaker] = {}  # only of capabilities that have failed
+        self.breakers = Breakers(clock, limits)
         self.deadlines = Deadlines(clock, loop, self._expire)
         self.cluster: Cluster | None = None
         self._journal = journal
@@ -158,8 +157,8 @@ class Settlement:
             if call.request.objective:
                 _end_objective(call)
         self.deadlines.discard(call)
-        if self.breakers or reply.error is not None or call.primary is not None:
-            self._tell_breaker(call, reply, now_ms)
+        if self.breakers.known or reply.error is not None or call.primary is not None:
+            self.breakers.tell(call, reply, now_ms)
         if call.live is not None and (reply.message or call.live.vault is not None):
             records.extend(self._session_records(call, call.live, reply))
         records.append(Settled(call.request, reply, now_ms))
@@ -230,9 +229,7 @@ class Settlement:
                 call.seat.mailbox.remove(call, call.request.priority)
             elif call.task is not None and call.task is not asyncio.current_task():
                 call.task.cancel()
-            if call.probe:  # it says nothing about its capability, and when it goes on it enters anew
-                self.breakers[call.agent.id, call.capability.code].released(probe=call.probe)
-                call.probe = 0
+            self.breakers.release(call)
             call.state = PAUSED
             call.children = None
             self.deadlines.discard(call)
@@ -283,32 +280,6 @@ class Settlement:
             failure = Error.of("OUTPUT_VALIDATION_FAILED", what, problems=error.problems)
             return Reply(status=Status.ERROR, error=failure, message=failure.message)
         return reply
-
-    def gate(self, agent: Agent, code: str, now_ms: int) -> tuple[Breaker | None, int | None, bool]:
-        """Return a capability's breaker if it ever failed, how long no call may pass, and whether a fallback stands in."""
-        breaker = self.breakers.get((agent.id, code))
-        wait_ms = None if breaker is None else breaker.retry_after_ms(now_ms)
-        if wait_ms is not None and code in agent.capabilities and len(agent.capabilities[code].implementations) > 1:
-            return breaker, None, True
-        return breaker, wait_ms, False
-
-    def _tell_breaker(self, call: Call, reply: Reply, now_ms: int) -> None:
-        if call.skips_primary:
-            return
-        error = call.primary or reply.error
-        key = (call.agent.id, call.capability.code)
-        breaker = self.breakers.get(key)
-        effect = None if error is None else breaker_effect(error.code, retryable=error.retryable)
-        if effect is None:
-            if breaker is not None:
-                breaker.succeeded(probe=call.probe)
-        elif effect is Effect.IGNORES:
-            if breaker is not None:
-                breaker.released(probe=call.probe)
-        else:
-            if breaker is None:
-                breaker = self.breakers[key] = Breaker(call.capability.breaker)
-            breaker.failed(now_ms, probe=call.probe, trips=effect is Effect.TRIPS)
 
     def deliver(self, call: Call, error: Exception | None) -> None:
         """Hand the reply to whoever waits. For a root this comes after the journal has made it durable."""

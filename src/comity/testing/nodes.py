@@ -247,7 +247,7 @@ class SimNode:
     def breakers(self) -> Mapping[tuple[str, str], Breaker]:
         """Return the breakers of the life that runs."""
         path = None if self.node is None else self.node._path
-        return {} if path is None else path.settlement.breakers
+        return {} if path is None else path.settlement.breakers.known
 
     async def start(self) -> None:
         """Begin a new life, and try again if it fails to begin."""
