@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from comity.runtime.handoff.sync import HandoffManager, HandoffReceiver
     from comity.runtime.node import Node
     from comity.runtime.sync import SyncNode
+    from comity.runtime.sync_context import SyncContext
 
 # Each public name and its module. A name is imported when it is first used, so that a command that only reads a store
 # does not load the call path, and a program that hands nothing off does not load handoffs.
@@ -42,6 +43,7 @@ _MODULES = {
     "Retry": "core.retry",
     "Risk": "core.tool",
     "Status": "core.envelope",
+    "SyncContext": "runtime.sync_context",
     "SyncNode": "runtime.sync",
     "Tool": "core.tool",
     "Usage": "core.envelope",
@@ -67,6 +69,7 @@ __all__ = [
     "Retry",
     "Risk",
     "Status",
+    "SyncContext",
     "SyncNode",
     "Tool",
     "Usage",

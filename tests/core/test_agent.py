@@ -6,10 +6,11 @@ import gc
 
 import pytest
 
-from comity.core.agent import Agent, Capability, DeclarationError, RunIn, Status
+from comity.core.agent import Agent, Capability, DeclarationError, Status
 from comity.core.breaker import Policy
 from comity.core.limits import NAME_CHARS_MAX, TIMEOUT_MS_CEILING, Limits
 from comity.core.retry import Retry
+from comity.core.running import RunIn
 from comity.core.schema import JsonSchema, PythonType, SchemaError
 
 
@@ -115,7 +116,7 @@ def test_a_capability_has_the_defaults_of_the_design():
     assert (capability.name, capability.version, capability.active, capability.timeout_ms) == ("NPV", "1.0", True, None)
     assert (capability.breaker, capability.limits, capability.examples) == (Policy(), None, ())
     (only,) = capability.implementations
-    assert (only.priority, only.retry, only.run_in, only.is_async) == (1, Retry(), RunIn.LOOP, False)
+    assert (only.priority, only.retry, only.run_in, only.is_async) == (1, Retry(), RunIn.THREAD, False)
 
 
 def test_a_capability_is_what_was_declared():
@@ -180,8 +181,8 @@ def test_a_wrong_timeout_is_refused(timeout_ms):
 def test_what_is_no_function_or_runs_nowhere_is_refused():
     with pytest.raises(DeclarationError, match="is not a function"):
         declared("npv")
-    with pytest.raises(ValueError, match="thread"):
-        declared(run_in="thread")
+    with pytest.raises(ValueError, match=r"run_in must be one of loop, thread, process, not .moon."):
+        declared(run_in="moon")
 
 
 def test_implementations_stand_by_priority_and_equal_ones_in_order_of_declaration():

@@ -115,7 +115,7 @@ def test_every_field_of_the_file_reaches_the_agent(tmp_path):
     first, second = capability.implementations
     assert (first.name, first.priority, first.run_in) == ("Adder.add", 10, "process")
     assert first.retry == Retry(attempts=4, delay_ms=10, multiplier=3, delay_ms_max=50, jitter=0)
-    assert (second.name, second.priority, second.run_in, second.retry) == ("second", 20, "loop", Retry())
+    assert (second.name, second.priority, second.run_in, second.retry) == ("second", 20, "thread", Retry())
     assert capability.inputs.json_schema()["required"] == ["values"]
     assert capability.outputs.json_schema() == {"type": "number"}
 
@@ -228,7 +228,7 @@ def test_all_problems_are_named_at_once_in_the_order_of_the_file(tmp_path):
                 implementations:
                   - {function: "registry_functions:helo", retry: {attempts: 0}}
                   - {function: "registry_functions:number"}
-                  - {function: "no_such_module:f", run_in: thread}
+                  - {function: "no_such_module:f", run_in: moon}
                   - {function: 3, priority: true}
               - code: D
                 input_schema: {type: objct}

@@ -16,6 +16,7 @@ from comity.core.declaration import shown
 from comity.core.gen_ai import AgentFacts
 from comity.core.limits import NAME_CHARS_MAX, TIMEOUT_MS_CEILING, Limits
 from comity.core.retry import Retry
+from comity.core.running import RunIn, name_of, place_of
 from comity.core.schema import Checker, JsonSchema, PythonType, SchemaError, from_return, from_signature
 from comity.core.tool import Tool
 from comity.core.touch import Touches, Touching
@@ -36,16 +37,6 @@ class Status(StrEnum):
 
 
 ACTIVE: Final = Status.ACTIVE  # a bare name for the path of a call; see `core/call.py`
-
-
-class RunIn(StrEnum):
-    """Where an implementation runs: in the event loop, or in a process of its own that can be killed."""
-
-    LOOP = "loop"
-    PROCESS = "process"
-
-
-PROCESS: Final = RunIn.PROCESS
 
 
 class Implementation(Struct, frozen=True, kw_only=True):
@@ -280,7 +271,7 @@ class Agent:
         doing: str = "",
         touches: Touches = (),
         retry: Retry | None = None,
-        run_in: RunIn | str = RunIn.LOOP,
+        run_in: RunIn | str | None = None,
         first_timeout_ms: int | None = None,
         probe: Callable[[], Any] | None = None,
     ) -> Callable[[Function], Function]:
@@ -288,6 +279,7 @@ class Agent:
 
         `timeout_ms` is the time of a whole call; after `first_timeout_ms` of it the fallback is tried. `probe` is a function
         without parameters that is run while the breaker is open; unless it raises or returns False, calls may pass again.
+        `run_in` is `"loop"` (the default of `async def`), `"thread"` (of `def`) or `"process"`.
         """
         _check_name(code, f"a capability code of {self.id}")
         if code in self.capabilities:
@@ -326,7 +318,7 @@ class Agent:
         code: str,
         *,
         retry: Retry | None = None,
-        run_in: RunIn | str = RunIn.LOOP,
+        run_in: RunIn | str | None = None,
         timeout_ms: int | None = None,
         equivalent: bool = False,
         warning: str = "",
@@ -353,7 +345,7 @@ class Agent:
         *,
         priority: int,
         retry: Retry | None = None,
-        run_in: RunIn | str = RunIn.LOOP,
+        run_in: RunIn | str | None = None,
         timeout_ms: int | None = None,
         equivalent: bool = False,
         warning: str = "",
@@ -373,9 +365,9 @@ class Agent:
                     function=function,
                     is_async=inspect.iscoroutinefunction(function),
                     priority=priority,
-                    name=getattr(function, "__qualname__", type(function).__name__),
+                    name=name_of(function),
                     retry=retry or Retry(),
-                    run_in=RunIn(run_in),
+                    run_in=place_of(function, run_in),
                     timeout_ms=timeout_ms,
                     equivalent=equivalent,
                     warning=warning,

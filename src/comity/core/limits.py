@@ -32,6 +32,8 @@ WARNINGS_MAX: Final = 100
 CHAIN_MAX: Final = 32
 # What is wrong with one document, as told to its sender.
 PROBLEMS_MAX: Final = 100
+# Plain functions that a node runs in threads at a time, unless it is given another number.
+THREADS_MAX: Final = 64
 # What a user may set at most.
 TIMEOUT_MS_CEILING: Final = 24 * 60 * 60 * 1000
 FAN_OUT_CEILING: Final = 1_000

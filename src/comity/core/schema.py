@@ -147,7 +147,7 @@ def from_return(function: Callable[..., Any]) -> Checker | None:
 def is_context(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
     """Return whether a first parameter asks for the call's context: by its annotation, or by the name `ctx` without one."""
     if parameter.name in hints:
-        return getattr(hints[parameter.name], "__name__", "") == "Context"
+        return getattr(hints[parameter.name], "__name__", "") in {"Context", "SyncContext"}
     return parameter.name == "ctx"
 
 

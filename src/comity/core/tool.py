@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from comity.core import touch
 from comity.core.declaration import DeclarationError, shown
+from comity.core.running import RunIn, place_of
 from comity.core.schema import Checker, SchemaError, from_signature
 from comity.core.touch import Touches
 
@@ -41,6 +42,7 @@ class Tool(Struct, frozen=True, kw_only=True):
     clear: frozenset[str] = frozenset()  # types of personal data it is given in clear
     typed: bool = False  # inputs must fit the function's type hints, and it is given values of these types
     touches: Touches = ()  # what people's constraints are held against
+    run_in: RunIn | str | None = None  # a plain function in a thread, unless this says loop or process
 
     @classmethod
     def of(cls, function: Callable[..., Any], **more: Any) -> Tool:
@@ -64,6 +66,7 @@ class Tool(Struct, frozen=True, kw_only=True):
         if self.risk not in list(Risk):  # a word that is no risk must not pass for a low one
             raise DeclarationError(f"the risk of tool {self.name} must be one of {', '.join(Risk)}, not {shown(self.risk)}")
         touch.declare(self.touches, self.function)
+        place_of(self.function, self.run_in)
 
 
 def narrow(held: frozenset[str], profile: frozenset[str]) -> frozenset[str]:

@@ -179,7 +179,7 @@ class Context(Struct, eq=False, gc=False):
 
         return token_for(self._call, self._path.identity_key)
 
-    def use_tool(self, name: str, **inputs: Any) -> Coroutine[Any, Any, Any]:
+    def use_tool(self, /, name: str, **inputs: Any) -> Coroutine[Any, Any, Any]:
         """Use a tool and return its result. Raises `RefusedError` if this agent may not use it here."""
         return self._path.toolbox.use(self._path, self._call, name, inputs)
 
@@ -283,6 +283,10 @@ class Context(Struct, eq=False, gc=False):
         node has guardrails that may withhold it. `asked` tells its span what was asked of a model.
         """
         return await self._path.steps.once(self._call, target, capability, make, is_last, asked)
+
+    def _in_thread(self, function: Callable[[], Reply]) -> Coroutine[Any, Any, Any]:
+        """Run a plain function in a thread, in which this context's sync twin may be used."""
+        return self._path.threads.run(self._call, function, {}, waits=True)
 
     def note(self, text: str) -> None:
         """Write something about this call into the audit. It must not repeat what users or agents said."""

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
-from comity.core.agent import PROCESS, Implementation
+from comity.core.agent import Implementation
 from comity.core.confidence import Band, at_most
 from comity.core.envelope import PARTIAL, SUCCESS, Error, Reply, Status, Usage, copied
 from comity.core.failure import error_of, told
 from comity.core.limits import REPLY_BYTES_MAX, WARNINGS_MAX
 from comity.core.payload import PayloadError, check_repeats, pack, unpack
+from comity.core.running import LOOP, THREAD
 from comity.errors import Breaker as Effect
 from comity.errors import CallerError, ComityError, RefusedError, UnavailableError, breaker_effect, family
 from comity.ports import Clock, Ids
 from comity.runtime.tasks import PASSES, is_own
+from comity.runtime.threads import FunctionThreads
 from comity.runtime.tools import Paused
 
 if TYPE_CHECKING:
@@ -54,9 +56,12 @@ RunInProcess = Callable[[Callable[..., Any], dict[str, Any]], Awaitable[Any]]
 class Execution:
     """How calls are run; one per node."""
 
-    __slots__ = ("_clock", "_hide", "_ids", "_run_in_process")
+    __slots__ = ("_clock", "_hide", "_ids", "_run_in_process", "_threads")
 
-    def __init__(self, clock: Clock, ids: Ids, run_in_process: RunInProcess, hide: Hide | None) -> None:
+    def __init__(
+        self, clock: Clock, ids: Ids, threads: FunctionThreads, run_in_process: RunInProcess, hide: Hide | None
+    ) -> None:
+        self._threads = threads
         self._hide = hide
         self._clock = clock
         self._ids = ids
@@ -107,7 +112,10 @@ class Execution:
 
     def _begin(self, call: Call, ctx: Any, implementation: Implementation) -> Awaitable[Any]:
         function = implementation.function
-        if implementation.run_in is PROCESS:
+        if implementation.run_in is not LOOP:
+            if implementation.run_in is THREAD:
+                given = ctx if call.capability.wants_context[function] else None
+                return self._threads.run(call, function, call.arguments, given)
             return self._run_in_process(function, call.arguments)
         if not implementation.is_async:
             return _plain(function, ctx if call.capability.wants_context[function] else None, call.arguments)
@@ -123,7 +131,7 @@ class Execution:
 
 
 async def _plain(function: Callable[..., Any], ctx: Any, arguments: dict[str, Any]) -> Any:
-    """Run a function that is not `async`; what it returns may still have to be awaited."""
+    """Run a function that is not `async` in the loop; what it returns may still have to be awaited."""
     result = function(**arguments) if ctx is None else function(ctx, **arguments)
     return await result if inspect.isawaitable(result) else result
 

@@ -21,12 +21,13 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from comity.core import breaker
-from comity.core.agent import Agent, DeclarationError, RunIn, Status
+from comity.core.agent import Agent, DeclarationError, Status
 from comity.core.limits import Limits
 from comity.core.model import Settings
 from comity.core.payload import Problem
 from comity.core.registry import Registry, nearest
 from comity.core.retry import Retry
+from comity.core.running import RunIn
 from comity.core.schema import JsonSchema, join
 from comity.core.thinking import Thinking
 from comity.core.transparency import leaks

@@ -15,7 +15,7 @@ from comity.core.envelope import Background, Priority, Reply, Request
 from comity.core.guardrail import Guardrail, Verdict, checked_guardrails
 from comity.core.inheritance import Inheritance
 from comity.core.journal import Document
-from comity.core.limits import Limits
+from comity.core.limits import THREADS_MAX, Limits
 from comity.core.registry import Registry
 from comity.core.request_id import chosen_id_problem
 from comity.core.telemetry import Settings, settings_from
@@ -27,8 +27,10 @@ from comity.engines.cipher import derived
 from comity.engines.memory import MemoryJournal
 from comity.engines.sqlite import SqliteJournal
 from comity.engines.system import SystemClock, SystemIds
+from comity.engines.threads import SystemThreads
 from comity.errors import UnavailableError
 from comity.ports import Clock, GuidanceSource, Ids, Journal, Leases, Transport
+from comity.runtime import tasks
 from comity.runtime.arrival import Draft, Identity
 from comity.runtime.call import Call
 from comity.runtime.events import EventLog
@@ -37,8 +39,10 @@ from comity.runtime.hosting import Hosting
 from comity.runtime.path import CallPath
 from comity.runtime.privacy import Privacy
 from comity.runtime.recorder import Recorder
+from comity.runtime.repetition import resume
 from comity.runtime.sessions import Sessions
 from comity.runtime.standing import joined
+from comity.runtime.threads import FunctionThreads
 from comity.runtime.tools import Toolbox, checked_tools
 from comity.runtime.vault_key import TRIED_MAX, store_key, vault_cipher
 from comity.runtime.watchdog import Watchdog
@@ -79,6 +83,7 @@ class Node(Hosting):
         guidance: str | Path | Guidance | GuidanceSource | None = None,
         telemetry: Settings | None = None,
         tool_rights: Literal["own", "chain"] = "own",
+        threads_max: int = THREADS_MAX,
     ) -> None:
         if engine is not None:
             raise ValueError(f"engine {engine!r} is not available; leave it out for the embedded engine")
@@ -100,6 +105,8 @@ class Node(Hosting):
         self._inheritance = Inheritance.of(tool_rights=tool_rights)
         self._guidance_given = guidance
         self._guidance: LiveGuidance | None = None
+        self._threads_max = threads_max
+        self._threads: FunctionThreads
         self._workers: Workers
         self._path: CallPath | None = None
         self._sweep: asyncio.TimerHandle | None = None
@@ -143,13 +150,16 @@ class Node(Hosting):
             await self._journal.close()
             raise
         self._workers = Workers()
+        loop = asyncio.get_running_loop()
+        self._threads = FunctionThreads(getattr(loop, "threads", None) or SystemThreads(), self._threads_max)
         self._path = CallPath(
             self.registry,
             self._journal,
             self._clock,
             self._ids,
             self.limits,
-            asyncio.get_running_loop(),
+            loop,
+            threads=self._threads,
             run_in_process=self._workers.run,
             sessions=Sessions(self._journal, self._clock, self._ids, vault_cipher(key)),
             identity_key=derived(key, "identity"),
@@ -162,6 +172,7 @@ class Node(Hosting):
         )
         if self._lag_ms is not None:
             self._path.watchdog = Watchdog(self._path.calls, threshold_ms=self._lag_ms)
+            self._threads.notice = self._path.watchdog.left_behind
         if self._leases is not None and self._transport is not None:
             from comity.runtime.cluster.cluster import Cluster  # noqa: PLC0415  most nodes are alone
 
@@ -183,7 +194,9 @@ class Node(Hosting):
         cluster = self._path.cluster
         if cluster is not None:
             await cluster.leave()
+        begun_s = (loop := asyncio.get_running_loop()).time()
         await self._path.close()
+        await self._threads.close(tasks.CLOSE_S - (loop.time() - begun_s))
         if cluster is not None:
             await cluster.close()
         for agent in self.registry:
@@ -212,6 +225,7 @@ class Node(Hosting):
             guidance=self._guidance_given,
             telemetry=self._telemetry,
             tool_rights=self._inheritance.tool_rights.value,
+            threads_max=self._threads_max,
         )
 
     def add(self, agent: Agent) -> None:
@@ -383,7 +397,7 @@ class Node(Hosting):
             if call.request is not None:
                 trees.setdefault(call.root_id, {})[call.request_id] = call.request
         for root_id, requests in trees.items():
-            self._path.resume(requests.pop(root_id, None), requests)
+            resume(self._path, self._journal, requests.pop(root_id, None), requests)
 
     def _sweep_idle(self) -> None:
         shortest = min((agent.idle_ms for agent in self.registry), default=int(SWEEP_S_MAX * 1000))

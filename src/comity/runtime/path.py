@@ -45,14 +45,15 @@ from comity.runtime.execution import Execution, RunInProcess
 from comity.runtime.named import as_asked, open_named
 from comity.runtime.privacy import Answers, Privacy
 from comity.runtime.recorder import Recorder
-from comity.runtime.repetition import accept_once, again, count_begun, go_on, is_same, known, newest, reused
+from comity.runtime.repetition import accept_once, again, go_on, is_same, known, newest, reused
 from comity.runtime.screening import screen
 from comity.runtime.session_view import SessionView
 from comity.runtime.sessions import Live, Sessions, is_new
-from comity.runtime.settlement import Settlement, end_leftovers, interrupted
+from comity.runtime.settlement import Settlement, end_leftovers
 from comity.runtime.snapshot import snapshot
 from comity.runtime.steps import Steps
 from comity.runtime.tasks import after_a_turn, all_ended, release
+from comity.runtime.threads import FunctionThreads
 from comity.runtime.tools import Paused, Toolbox
 from comity.runtime.unread import unread
 from comity.runtime.watchdog import Watchdog
@@ -77,6 +78,7 @@ class CallPath:
         limits: Limits,
         loop: asyncio.AbstractEventLoop,
         *,
+        threads: FunctionThreads,
         run_in_process: RunInProcess,
         sessions: Sessions,
         toolbox: Toolbox,
@@ -111,7 +113,8 @@ class CallPath:
         # What is still to be judged is neither shown nor recorded; see `settlement`.
         self.holds_words = any(one.outbound is not None and not one.streams for one in guardrails)
         self.steps = Steps(journal, clock, ids, recorder, holds_words=self.holds_words)
-        self._execution = Execution(clock, ids, run_in_process, self.answers)
+        self.threads, self.run_in_process = threads, run_in_process
+        self._execution = Execution(clock, ids, threads, run_in_process, self.answers)
         self._loop = loop
 
     def join(self, cluster: Cluster) -> None:
@@ -213,29 +216,6 @@ class CallPath:
             parent.account.give_back(-1 - usage.calls, 0)
         parent.calls_below += 1 + usage.calls
         self.charge(parent, usage.prompt_tokens, usage.completion_tokens)
-
-    def resume(self, request: Request | None, leftovers: dict[str, Request], way: Way | None = None) -> Call | None:
-        """Take up a root that an earlier life of the store accepted and did not settle, or end it if it cannot go on.
-
-        What it calls again under the same ids and had settled is answered from the store; `leftovers` are the calls below it
-        that were open. Those it does not make again end with it. A root that has ended already is None.
-        """
-        now_ns = self.clock.now_ns()
-        if request is not None and request.deadline_at > now_ns // 1_000_000:
-            address = self.registry.resolve(request.target)
-            agent = address.agent if address is not None else None
-            capability = agent.capabilities.get(request.capability) if agent is not None else None
-            arrival = Arrival(request, bytes(request.body), agent, capability, (), "")
-            begun = 0 if self.cluster is not None else count_begun(self._journal, request)
-            opened = self.enter(arrival, None, now_ns, None, leftovers, way=way)
-            if isinstance(opened, Call):
-                opened.account.calls_used += begun
-                opened.is_detached = True
-                return opened
-        open_ = tuple(leftovers.values()) if request is None else (request, *leftovers.values())
-        terms = None if way is None or request is None else way.to_end(request.request_id)
-        self._journal.append(interrupted(open_, now_ns // 1_000_000), None, terms)
-        return None
 
     def seen(self, request: Request) -> Call | Reply | None:
         """Return the call or reply already known under this request's id, or a refusal if it was another request."""

@@ -20,18 +20,45 @@ from comity.core.fencing import Terms
 from comity.core.journal import PAUSED_AT, Accepted, Paused, Record, Resumed, fingerprint
 from comity.errors import CallChangedError, RefusedError, UnavailableError
 from comity.ports import Journal
+from comity.runtime.arrival import Arrival
 from comity.runtime.sessions import Live, is_new
+from comity.runtime.settlement import interrupted
 from comity.runtime.unread import unread
 
 if TYPE_CHECKING:
-    from comity.runtime.arrival import Arrival
-    from comity.runtime.call import Call
+    from comity.runtime.call import Call, Way
     from comity.runtime.path import CallPath
     from comity.runtime.tools import Approval
 
 # How often a store that could not be read is asked for the answer to a question, and how long after each time.
 _READS_MAX: Final = 10
 _READ_PAUSE_S: Final = 0.05
+
+
+def resume(
+    path: CallPath, journal: Journal, request: Request | None, leftovers: dict[str, Request], way: Way | None = None
+) -> Call | None:
+    """Take up a root that an earlier life of the store accepted and did not settle, or end it if it cannot go on.
+
+    What it calls again under the same ids and had settled is answered from the store; `leftovers` are the calls below it that
+    were open. Those it does not make again end with it. A root that has ended already is None.
+    """
+    now_ns = path.clock.now_ns()
+    if request is not None and request.deadline_at > now_ns // 1_000_000:
+        address = path.registry.resolve(request.target)
+        agent = address.agent if address is not None else None
+        capability = agent.capabilities.get(request.capability) if agent is not None else None
+        arrival = Arrival(request, bytes(request.body), agent, capability, (), "")
+        begun = 0 if path.cluster is not None else count_begun(journal, request)
+        opened = path.enter(arrival, None, now_ns, None, leftovers, way=way)
+        if not isinstance(opened, Reply):
+            opened.account.calls_used += begun
+            opened.is_detached = True
+            return opened
+    open_ = tuple(leftovers.values()) if request is None else (request, *leftovers.values())
+    terms = None if way is None or request is None else way.to_end(request.request_id)
+    journal.append(interrupted(open_, now_ns // 1_000_000), None, terms)
+    return None
 
 
 def known(request: Request, journal: Journal, *, is_alone: bool) -> Reply | Refused | None:
@@ -139,14 +166,14 @@ def _taken_up(path: CallPath, journal: Journal, root_id: str) -> Call | Request 
     """Take a paused tree as this node's own and go on with it; where nodes share the work, return its root as it goes on."""
     taken = [(call.request, call.reply) for call in journal.take_paused(root_id) if call.request is not None]
     try:
-        return _resumed(path, {request.request_id: request for request, _ in taken}, root_id)
+        return _resumed(path, journal, {request.request_id: request for request, _ in taken}, root_id)
     except UnavailableError:  # nobody would go on with it: it waits as before, for the same answer again
         now_ms = path.now_ms()
         journal.append([Paused(request, reply, now_ms) for request, reply in taken if reply is not None])
         raise
 
 
-def _resumed(path: CallPath, requests: dict[str, Request], root_id: str) -> Call | Request | None:
+def _resumed(path: CallPath, journal: Journal, requests: dict[str, Request], root_id: str) -> Call | Request | None:
     root = requests.pop(root_id, None)
     if root is None:
         return None
@@ -155,7 +182,7 @@ def _resumed(path: CallPath, requests: dict[str, Request], root_id: str) -> Call
     if (live := path.sessions.find(root.tenant_id, root.session_id)) is not None:
         path.sessions.use(live, root, now_ms)  # the answer uses the session, however long it took
     root = replace(root, deadline_at=now_ms + root.deadline_at - root.created_at, created_at=now_ms)
-    return path.resume(root, requests) if path.cluster is None else root
+    return resume(path, journal, root, requests) if path.cluster is None else root
 
 
 def accept_once(path: CallPath, journal: Journal, call: Call, record: Accepted) -> None:

@@ -11,6 +11,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Collection, Coroutine, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -31,6 +32,7 @@ from comity.core.limits import INPUTS_BYTES_MAX, REPLY_BYTES_MAX
 from comity.core.payload import PayloadError, Problem, pack, unpack
 from comity.core.redaction import restore_value
 from comity.core.registry import Registry, nearest
+from comity.core.running import LOOP, THREAD, RunIn, place_of
 from comity.core.schema import Checker
 from comity.core.telemetry import TOOL_PREFIX, CallEnd
 from comity.core.tool import Risk, Tool
@@ -86,6 +88,7 @@ class Toolbox:
         self._tools: dict[str, Tool] = {}
         self._touching: dict[str, touch.Touching | None] = {}
         self._checkers: dict[str, Checker] = {}
+        self._places: dict[str, RunIn] = {}
         self._journal = journal
         self._clock = clock
         for tool in tools:
@@ -96,6 +99,7 @@ class Toolbox:
         if self._tools.setdefault(tool.name, tool) != tool:
             raise DeclarationError(f"two different tools are named {tool.name}")
         self._touching[tool.name] = touch.declare(tool.touches, tool.function)
+        self._places[tool.name] = place_of(tool.function, tool.run_in)
 
     def get(self, name: str) -> Tool | None:
         """Return a tool by its name."""
@@ -290,21 +294,32 @@ class Toolbox:
                 inputs = _typed(self.inputs(tool), inputs)
             if tool.takes_key:
                 inputs["idempotency_key"] = request.request_id
-            result = tool.function(**inputs)
-            if inspect.isawaitable(result):
-                result = await result
-            raw = pack(result, path="data", bytes_max=REPLY_BYTES_MAX)
-            data = unpack(raw if path.answers is None else path.answers.data(call, raw))
+            return _done(path, call, request, await self._result(path, call, tool, request, inputs))
         except BaseException as raised:  # a tool's failure is a value to the agent that used it
             if isinstance(raised, PASSES) and not is_own(raised, task):
                 raise
-            if not isinstance(raised, _EXPLAINED):
-                log.exception("the tool %s raised (request %s)", tool.name, request.request_id)
-            code = raised.code if isinstance(raised, (CallerError, TargetError)) else "TARGET_FAILED"
-            error = Error.of(code, f"{tool.name}: {_said(raised)}")
-            error = error if path.answers is None else path.answers.error(call, error)
-            return Reply(status=Status.ERROR, error=error, request_id=request.request_id, source=request.target)
-        return Reply.success(data, request_id=request.request_id, source=request.target)
+            return _failed(path, call, tool, request, raised)
+
+    async def _result(self, path: CallPath, call: Call, tool: Tool, request: Request, inputs: dict[str, Any]) -> Any:
+        """Run a tool's function where it is declared to run, and return what it gives."""
+        place = self._places[tool.name]
+        if place is THREAD:
+            late = partial(self._ended_late, path, call, tool, request)
+            return await path.threads.run(call, tool.function, inputs, late=late)
+        if place is not LOOP:
+            return await path.run_in_process(tool.function, inputs)
+        result = tool.function(**inputs)
+        return await result if inspect.isawaitable(result) else result
+
+    def _ended_late(
+        self, path: CallPath, call: Call, tool: Tool, request: Request, result: Any, raised: BaseException | None
+    ) -> None:
+        """Record what a tool did whose thread outlived the call that used it."""
+        try:
+            reply = _failed(path, call, tool, request, raised) if raised is not None else _done(path, call, request, result)
+        except Exception as unsound:  # noqa: BLE001  a result that cannot be recorded, or hidden any more
+            reply = _failed(path, call, tool, request, unsound)
+        self._journal.append((Late(request, reply, self._now_ms()),), None, call.held)
 
     def _now_ms(self) -> int:
         return self._clock.now_ns() // 1_000_000
@@ -319,6 +334,21 @@ def _not_permitted(path: CallPath, call: Call, name: str) -> str:
     if without := [agent.id for agent in needed if not core.may_use(agent.tools_allowed, name)]:
         return f"{call.agent.id} may not use {name}: add {name!r} to tools_allowed of {' and '.join(without)}"
     return f"{call.agent.id} may not use {name} here: a call above was made with tools= that does not name it"
+
+
+def _done(path: CallPath, call: Call, request: Request, result: Any) -> Reply:
+    raw = pack(result, path="data", bytes_max=REPLY_BYTES_MAX)
+    data = unpack(raw if path.answers is None else path.answers.data(call, raw))
+    return Reply.success(data, request_id=request.request_id, source=request.target)
+
+
+def _failed(path: CallPath, call: Call, tool: Tool, request: Request, raised: BaseException) -> Reply:
+    if not isinstance(raised, _EXPLAINED):
+        log.error("the tool %s raised (request %s)", tool.name, request.request_id, exc_info=raised)
+    code = raised.code if isinstance(raised, (CallerError, TargetError)) else "TARGET_FAILED"
+    error = Error.of(code, f"{tool.name}: {_said(raised)}")
+    error = error if path.answers is None else path.answers.error(call, error)
+    return Reply(status=Status.ERROR, error=error, request_id=request.request_id, source=request.target)
 
 
 def _said(raised: BaseException) -> str:

@@ -16,7 +16,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from comity.core.running import LOOP, THREAD, RunIn
 from comity.runtime.call import Call
+from comity.runtime.threads import Job
 
 log = logging.getLogger("comity")
 
@@ -24,12 +26,13 @@ LAGS_KEPT_MAX: Final = 100
 
 
 class Lag(Struct, frozen=True):
-    """One time the loop was blocked: by which call, and for how long when it was noticed."""
+    """One time a call blocked the loop, or a thread after its end, and for how long when that was noticed."""
 
     request_id: str
     target: str
     capability: str
     blocked_ms: float
+    where: RunIn = LOOP
 
 
 class Watchdog:
@@ -65,6 +68,22 @@ class Watchdog:
         if self._thread is not None:
             self._thread.join()
 
+    def left_behind(self, job: Job) -> None:
+        """Report a function that still runs in its thread a while after its call has ended."""
+        self._loop.call_later(self._threshold_s, self._look_at, job)
+
+    def _look_at(self, job: Job) -> None:
+        if job.has_returned:
+            return
+        request, late_ms = job.call.request, self._threshold_s * 1000
+        self.lags.append(Lag(request.request_id, request.target, request.capability, late_ms, THREAD))
+        log.warning(
+            "%s still runs %.0f ms after its call ended; it keeps its thread until it returns. Let it use ctx, or look at"
+            ' ctx.left_ms, now and then; declared with run_in="process" it would be killed',
+            job.described,
+            late_ms,
+        )
+
     def _mark(self) -> None:
         self._beat = time.monotonic()
         if self._calls:
@@ -94,7 +113,8 @@ class Watchdog:
         lag = Lag(request.request_id, request.target, request.capability, blocked_s * 1000)
         self.lags.append(lag)
         log.warning(
-            '%s %s has blocked the event loop for %.0f ms; every other agent waits. Declare it with run_in="process"',
+            "%s %s has blocked the event loop for %.0f ms; every other agent waits. Make what blocks a plain function, which"
+            ' runs in a thread, or declare run_in="process"',
             lag.target,
             lag.capability,
             lag.blocked_ms,

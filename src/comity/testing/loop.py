@@ -14,6 +14,8 @@ from collections.abc import Callable
 from contextvars import Context, ContextVar
 from typing import Any, Final, TypeVar
 
+from comity.testing.turns import TurnThreads
+
 Result = TypeVar("Result")
 
 # asyncio throws cancelled timers away as soon as they are many; so must whoever replaces its loop.
@@ -98,6 +100,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._tasks: list[SimTask] = []  # that may still run; asyncio knows only those of all loops together
         self._tasks_max = _TASKS_MIN
         self._graveyard: list[SimTask] = []
+        self.threads = TurnThreads(self)  # of plain functions
 
     # --- what asyncio asks of a loop ---
 

@@ -44,7 +44,7 @@ class FaultyExecution(Execution):
     __slots__ = ("_life", "_world")
 
     def __init__(self, world: World, life: Life, real: Execution) -> None:
-        super().__init__(real._clock, real._ids, _run_inline, real._hide)
+        super().__init__(real._clock, real._ids, real._threads, _run_inline, real._hide)
         self._world = world
         self._life = life
 
@@ -120,6 +120,7 @@ class WatchedNode(Node):
         assert path is not None
         activations, settlement, toolbox = path.activations, path.settlement, path.toolbox
         path._execution = FaultyExecution(world, life, path._execution)
+        path.run_in_process = _run_inline
         start, admit, leave = activations._start, activations.admit, activations.leave
         close, run_tool, enter, put_aside = settlement._close, toolbox._run, path.enter, settlement._put_aside
 

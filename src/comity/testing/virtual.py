@@ -1,6 +1,7 @@
 """Virtual time: an event loop that, when nothing is ready, jumps to its next timer instead of waiting for it.
 
-Made for a node without a store. Threads live in real time, so a loop that jumps would run ahead of them.
+Made for a node without a store. Threads live in real time, so a loop that jumps would run ahead of them; those of plain
+functions take turns with it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import asyncio
 import selectors
 from collections.abc import Coroutine
 from typing import Any, TypeVar
+
+from comity.testing.turns import TurnThreads
 
 Result = TypeVar("Result")
 
@@ -38,6 +41,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         selector = _JumpingSelector()
         selector.loop = self
         super().__init__(selector)
+        self.threads = TurnThreads(self)  # of plain functions
 
     def time(self) -> float:
         """Return virtual seconds since the loop was made."""

@@ -35,6 +35,7 @@ from comity.runtime.cluster.loans import Loans, is_short
 from comity.runtime.cluster.probes import Probes
 from comity.runtime.cluster.serving import Server
 from comity.runtime.events import EventLog
+from comity.runtime.repetition import resume
 from comity.runtime.settlement import interrupted
 
 if TYPE_CHECKING:
@@ -458,7 +459,7 @@ class Cluster:
         stored = self.journal.call(request_id)
         is_free = request_id not in self.path.calls and not self._server.serves(request_id)
         if isinstance(place, Fence) and is_free and stored is not None and stored.settled_at is None:
-            self.path.resume(request, {}, Way(fence=place))
+            resume(self.path, self.journal, request, {}, Way(fence=place))
 
 
 def _elsewhere(**inputs: object) -> None:

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from comity.core.agent import Capability, Implementation, RunIn
+from comity.core.agent import Capability, Implementation
 from comity.core.envelope import Error, ExpectedOutput, Reply, Request, Status
 from comity.core.expected_output import read_expected
 from comity.core.handoff import Cancel, Handoff, Offer
 from comity.core.handoff_holder import result_session
 from comity.core.retry import Retry
+from comity.core.running import LOOP
 from comity.errors import UnavailableError
 from comity.runtime.activation import Lane
 from comity.runtime.arrival import Draft, Identity
@@ -75,7 +76,7 @@ def _awaited(declared: Capability, desk: Handoffs) -> Capability:
         return await done_elsewhere(desk, ctx.request)
 
     elsewhere = copy.copy(declared)
-    way = Implementation(function=wait, is_async=True, priority=1, name="handoff", retry=Retry(), run_in=RunIn.LOOP)
+    way = Implementation(function=wait, is_async=True, priority=1, name="handoff", retry=Retry(), run_in=LOOP)
     elsewhere.implementations, elsewhere.wants_context = (way,), {wait: True}
     return elsewhere
 

@@ -1,0 +1,46 @@
+"""Threads that take turns with the event loop, so that plain functions stay deterministic in virtual time.
+
+While a function runs, the loop stands still; while it waits for the loop, the function stands still. So a function is a step of
+the loop like any other, and the seed alone decides which comes first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+
+class TurnThreads:
+    """The threads of a loop that keeps its own time."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._turn = threading.Semaphore(0)  # released by the thread that gives the turn back to the loop
+
+    def start(self, work: Callable[[], None], *, waits: bool) -> None:
+        """Run `work` as a step of its own; in a thread if it may wait for the loop."""
+        self._loop.call_soon(self._run if waits else work, *((work,) if waits else ()))
+
+    def wait(self, gate: threading.Lock) -> None:
+        """Give the turn to the loop until it has opened the gate."""
+        self._turn.release()
+        gate.acquire()
+
+    def go_on(self, gate: threading.Lock) -> None:
+        """Open the gate, and wait until the thread behind it waits again or has ended."""
+        gate.release()
+        self._turn.acquire()
+
+    def close(self) -> None:
+        """Nothing is kept."""
+
+    def _run(self, work: Callable[[], None]) -> None:
+        def body() -> None:
+            try:
+                work()
+            finally:
+                self._turn.release()
+
+        threading.Thread(target=body, name="comity-function", daemon=True).start()
+        self._turn.acquire()
