@@ -151,3 +151,13 @@ def test_the_doctor_looks_at_the_guidance_that_is_there(guided, place):
     levels = [level for level, _ in found()]
     assert levels == ["failed", "failed", "ok"]
     assert "constraints[0].rule is missing" in found()[0][1]
+
+
+def test_the_focus_is_removed_only_where_that_is_asked_for(comity):
+    comity("guidance", "set", "focus", "speed")
+    for words in ([], ["cost", "--remove"]):
+        ran = comity("guidance", "set", "focus", *words)
+        assert (ran.code, "name the areas of the focus, or --remove it" in ran.err) == (2, True)
+    assert "speed" in comity("guidance", "show").out
+    assert comity("guidance", "set", "focus", "--remove").code == 0
+    assert "speed" not in comity("guidance", "show").out

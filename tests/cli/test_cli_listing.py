@@ -53,3 +53,10 @@ def test_what_is_to_be_copied_is_never_cut_or_folded_and_words_are_not_one_lette
     lines = shown(listing, chars).splitlines()
     assert any("x" * id_chars in line for line in lines)
     assert len(lines) <= 2 + 2 * len(words) / min(FOLDED_CHARS_LEAST, chars // 2) + words.count(" ")
+
+
+@pytest.mark.parametrize("chars", [40, 60, 80])
+def test_a_code_is_never_broken(chars):
+    listing = Listing("when", "id", "call", whole={"when", "id"})
+    listing.add("2026-11-16 14:00:00", "e587d269", "ANL ANL_MARKET_SIZE CAPABILITY_UNAVAILABLE")
+    assert any("CAPABILITY_UNAVAILABLE" in line for line in shown(listing, chars).splitlines())

@@ -225,7 +225,8 @@ def test_an_option_that_is_given_empty_is_wrong_usage_at_every_command_that_take
     for leaf in leaves(build_parser()):
         if option not in options(leaf):
             continue
-        needed = ["x" for action in leaf._actions if not action.option_strings and action.nargs not in ("*", "?")]
+        arguments = [one for one in leaf._actions if not one.option_strings and one.nargs not in ("*", "?")]
+        needed = [str(one.choices[0]) if one.choices else "x" for one in arguments]
         ran = comity(*leaf.prog.split()[1:], *needed, option, "")
         assert (ran.code, f"argument {option}: is empty" in ran.err) == (2, True), leaf.prog
 

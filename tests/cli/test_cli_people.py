@@ -79,6 +79,8 @@ def test_an_approval_three_levels_deep_is_granted_after_kill_9_and_the_tool_runs
     assert (asked["id"], asked["tool"], asked["granted"]) == ("r.1.1#1", "pay", None)
     assert "without a living node" not in bank("doctor")  # it waits for a person
     assert "grant APPROVAL_ID" in bank("approvals", "list")
+    assert "comity approvals grant 'r.1.1#1'" in bank("show", "r")
+    assert "comity approvals deny 'r.1.1#1'" in bank("show", "r")
     told = bank("approvals", "grant", asked["id"], "--app", "bank:agents", exits=2)
     assert "no tool 'pay'" in told
     assert "--app must name the node" in told
@@ -207,3 +209,43 @@ def test_a_key_that_opens_nothing_is_refused_and_its_sessions_can_still_be_erase
     assert "\x1f" not in told
     assert noted("sessions", "erase", "s", "--yes", "--json")["erased"] >= 2
     assert noted("call", "A0", "GO", "amount=1", "--session", "fresh", "--json")["data"] == "paid"
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_session_is_shown_with_every_kind_of_content(comity, place, monkeypatch, number):
+    (place / "notes.py").write_text(NOTES)
+    monkeypatch.delitem(sys.modules, "notes", raising=False)
+    comity("call", "N", "NOTE", f"number={number}", "--session", "s", "--app", "notes:agent")
+    ran = comity("sessions", "show", "s")
+    assert ran.code == 0, ran.err
+    lines = ran.out.splitlines()
+    for one in range(number):
+        for line in (
+            f"  decided {one}",
+            f"  assumed {one}",
+            f"  fact{one}: [{one}, 'a']",
+            f"  rule{one}: {one}",
+            f"  out{one}: {one}",
+        ):
+            assert line in lines
+    assert "  step 2 of 5" in lines
+    assert "  N" in lines
+    assert any("said 0" in line for line in lines)
+
+
+NOTES = """
+from comity import Agent, Context
+
+agent = Agent("N")
+
+@agent.capability("NOTE")
+async def note(ctx: Context, number: int):
+    for one in range(number):
+        ctx.session.decide(f"decided {one}")
+        ctx.session.assume(f"assumed {one}")
+        ctx.session.learn(f"fact{one}", [one, "a"])
+        ctx.session.constrain(f"rule{one}", one)
+        ctx.session.produce(f"out{one}", one)
+        ctx.session.say(f"said {one}")
+    ctx.session.place("step 2 of 5")
+"""

@@ -59,3 +59,23 @@ def test_a_degraded_reply_is_marked_with_its_warning(comity, monkeypatch):
     assert "planned_market_size answered; the first implementation failed with TARGET_TEMPORARY_FAILURE" in " ".join(
         ran.out.split()
     )
+
+
+def test_why_inputs_were_refused_is_shown_with_every_path(comity, app):
+    comity("call", "WORK", "GREET", "tims=2", "--request-id", "bad")
+    ran = comity("show", "bad")
+    assert "INPUT_VALIDATION_FAILED" in ran.out
+    assert "inputs.name: " in ran.out
+    assert "inputs.tims: " in ran.out
+
+
+def test_personal_data_in_the_reason_of_a_refusal_is_starred(comity, app, place):
+    comity("call", "WORK", "GREET", "name=Ada", "ann.smith@example.com=1", "--request-id", "bad")
+    ran = comity("show", "bad")
+    assert "****: " in ran.out
+    assert b"ann.smith" not in b"".join(file.read_bytes() for file in place.glob("comity.db*"))
+
+
+def test_a_crash_says_how_to_see_its_traceback(comity, app):
+    assert "--verbose" in comity("call", "WORK", "CRASH").out
+    assert "Run it again" not in comity("call", "WORK", "CRASH", "--verbose").out

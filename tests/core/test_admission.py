@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comity.core import admission
-from comity.core.admission import RULES, Caller, Refused, Snapshot, admit
+from comity.core.admission import PROBLEMS_TOLD_MAX, REASON_CHARS_MAX, RULES, Caller, Refused, Snapshot, admit
 from comity.core.agent import Agent, Capability, Status
 from comity.core.envelope import Request
 from comity.core.guidance import Constraint, Finding, Severity
@@ -301,7 +301,24 @@ def test_every_problem_of_the_inputs_is_named():
     refusal = decide(snapshot={"checked": Checked(None, problems)})
     assert refusal is not None
     assert refusal.problems == problems
-    assert refusal.message == "inputs.rate: must be a number and 2 more"
+    assert refusal.message == "inputs.rate: must be a number; inputs.a: is required; inputs.b: is required"
+
+
+def test_a_message_names_the_first_problems_and_counts_the_rest():
+    problems = tuple(Problem(f"inputs.{number}", "is required") for number in range(PROBLEMS_TOLD_MAX + 3))
+    refusal = decide(snapshot={"checked": Checked(None, problems)})
+    assert refusal is not None
+    assert refusal.message.count("is required") == PROBLEMS_TOLD_MAX
+    assert refusal.message.endswith("; and 3 more")
+    assert refusal.reason.count("is required") == PROBLEMS_TOLD_MAX + 3, "the audit names them all"
+
+
+def test_the_reason_for_the_audit_is_bounded_and_holds_no_personal_data():
+    problems = tuple(Problem(f"inputs.ann{number}@example.com", "is unknown") for number in range(200))
+    refusal = decide(snapshot={"checked": Checked(None, problems)})
+    assert refusal is not None
+    assert len(refusal.reason) == REASON_CHARS_MAX
+    assert "example.com" not in refusal.reason
 
 
 def test_an_open_breaker_says_when_to_come_back():

@@ -12,6 +12,7 @@ import msgspec
 from comity.cli import app
 from comity.cli.calls import when
 from comity.cli.exits import CliError, Exit
+from comity.cli.ids import find, short
 from comity.cli.output import Output, clean
 from comity.cli.reply import document, exit_of, show
 from comity.cli.store import Store
@@ -44,9 +45,11 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
         _list(approvals if args.all else [one for one in approvals if one.granted is None], args, out)
         store.check_whole()
         return Exit.OK
-    if args.approval_id not in {one.id for one in approvals}:
+    asked, known = args.approval_id, [one.id for one in approvals]
+    args.approval_id = args.approval_id if args.approval_id in known else find(args.approval_id, known, what="approval")
+    if args.approval_id is None:
         store.check_whole()
-        raise CliError(Exit.NOT_FOUND, f"no approval {args.approval_id!r}", hint="`comity approvals list` lists them.")
+        raise CliError(Exit.NOT_FOUND, f"no approval {asked!r}", hint="`comity approvals list` lists them.")
     return asyncio.run(_decide(args, out))
 
 
@@ -75,6 +78,6 @@ def _list(approvals: list[Approval], args: argparse.Namespace, out: Output) -> N
     else:
         for one in approvals:
             answer = "open" if one.granted is None else f"{'granted' if one.granted else 'denied'} by {one.decided_by}"
-            out.text(clean(f"{one.id}  {answer}  asked {when(one.asked_at)} by {one.target} for user {one.user_id}"))
+            out.text(clean(f"{short(one.id)}  {answer}  asked {when(one.asked_at)} by {one.target} for user {one.user_id}"))
             out.text(clean(f"  {one.tool} {msgspec.json.encode(one.inputs).decode()}"))
         out.hint("\n`comity approvals grant APPROVAL_ID` allows one and goes on with its call.")

@@ -8,6 +8,7 @@ from pathlib import Path
 from comity.cli.arguments import at_least_one
 from comity.cli.calls import EMPTY, when
 from comity.cli.exits import CliError, Exit
+from comity.cli.ids import find, short
 from comity.cli.listing import Listing
 from comity.cli.output import Output, clean
 from comity.cli.store import Store
@@ -32,7 +33,7 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
 
 def _list(store: Store, args: argparse.Namespace, out: Output) -> Exit:
     with out.busy("reading the audit"):
-        rows = store.newest_rows(args.limit) if args.root is None else store.rows(root_id=args.root)[-args.limit :]
+        rows = store.newest_rows(args.limit) if args.root is None else _tree_rows(store, args.root)[-args.limit :]
     if args.root is not None and not rows:
         hint = "`comity calls` lists the calls."
         raise CliError(Exit.NOT_FOUND, f"the store {store.path} has no call tree {args.root!r}", hint=hint)
@@ -43,6 +44,13 @@ def _list(store: Store, args: argparse.Namespace, out: Output) -> Exit:
     else:
         _show(rows, out)
     return Exit.OK
+
+
+def _tree_rows(store: Store, root_id: str) -> list[Row]:
+    rows = store.rows(root_id=root_id)
+    if not rows and (whole := find(root_id, store.recent_ids(), what="call")) is not None:
+        rows = store.rows(root_id=whole)
+    return rows
 
 
 def _verify(store: Store, out: Output) -> Exit:
@@ -65,11 +73,11 @@ def _show_damage(store: Store, verdict: Verdict, out: Output) -> None:
 def _show(rows: list[Row], out: Output) -> None:
     from rich.text import Text
 
-    table = Listing("row", "when", "kind", "request id", "call", whole={"row", "when", "kind", "request id"}, right={"row"})
+    table = Listing("row", "when", "kind", "id", "call", whole={"row", "when", "kind", "id"}, right={"row"})
     for row in rows:
         call = Text(clean(f"{row.origin or 'user'} → {called(row.target, row.capability)}"))
         # A refused row says so in its kind; the other outcomes are worth a word.
         words = (row.error_code,) if row.kind == "refused" else (row.status, row.error_code)
         call.append("".join(f" {clean(word)}" for word in words if word), STYLES.get(row.status or "", ""))
-        table.add(str(row.id), when(row.created_at), row.kind, row.request_id, call)
+        table.add(str(row.id), when(row.created_at), row.kind, short(row.request_id), call)
     table.show(out)

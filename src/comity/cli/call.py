@@ -10,9 +10,11 @@ from typing import Any
 
 import msgspec
 
-from comity import Node, Reply
+from comity import Node, Reply, Status
 from comity.cli import app
 from comity.cli.exits import CliError, Exit
+from comity.cli.hints import ask_for
+from comity.cli.ids import short
 from comity.cli.live import follow
 from comity.cli.output import Output
 from comity.cli.reply import document, exit_of, show
@@ -60,7 +62,11 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
         if reply.error is not None and any(one.path.startswith("inputs") for one in reply.error.problems):
             out.hint(f"`comity agents {args.agent}` shows what {args.capability} takes.", style="")
     else:
-        out.hint(f"\ncomity show {shlex.quote(reply.request_id)}", is_copied=True)
+        if reply.status is Status.NEEDS_INPUT and isinstance(reply.data, dict) and "approval_id" in reply.data:
+            out.hint(f"\n{ask_for(reply.data['approval_id'])}", style="", is_copied=True)
+        if reply.error is not None and reply.error.code == "TARGET_CRASHED" and not args.verbose:
+            out.hint("Run it again with --verbose to see the traceback.", style="")
+        out.hint(f"\ncomity show {shlex.quote(short(reply.request_id))}", is_copied=True)
     return code
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from comity.cli.arguments import at_least_one
 from comity.cli.exits import Exit
+from comity.cli.ids import short
 from comity.cli.listing import Listing
 from comity.cli.output import Output, clean
 from comity.cli.store import Store
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
         out.hint(f"The store {store.path} {EMPTY}", style="")
     else:
         _show(rows, abandoned, out)
-        out.hint("\n`comity show REQUEST_ID` draws one; `comity show last` the newest.")
+        out.hint("\n`comity show ID` draws one; `comity show last` the newest.")
     return Exit.OK
 
 
@@ -72,7 +73,7 @@ def _is_in(row: Row, abandoned: set[str]) -> bool:
 def _show(rows: list[Row], abandoned: set[str], out: Output) -> None:
     from rich.text import Text
 
-    table = Listing("when", "request id", "status", "ms", "call", whole={"when", "request id", "status", "ms"}, right={"ms"})
+    table = Listing("when", "id", "status", "ms", "call", whole={"when", "id", "status", "ms"}, right={"ms"})
     for row in rows:
         status = row.status or "open"
         style = STYLES.get(status, "")
@@ -83,7 +84,7 @@ def _show(rows: list[Row], abandoned: set[str], out: Output) -> None:
             call.append(f" {clean(row.error_code)}", "red")
         table.add(
             when(_started_at(row)),
-            row.request_id,
+            short(row.request_id),
             Text(status, style),
             "" if row.duration_ms is None or row.kind == "refused" else f"{row.duration_ms:,.1f}",
             call,

@@ -10,7 +10,7 @@ EXAMPLES: Final[dict[str, str]] = {
     "call": "comity call ANL ANL_NPV 'cash_flows=[-100, 60, 70]' discount_rate=0.1 --app comity.demo:agents",
     "calls": "comity calls --limit 5",
     "show": "comity show last",
-    "trace": "comity trace 4bf92f3577b34da6a3ce929d0e0e4736",
+    "trace": "comity trace last",
     "query": "comity query '{ span.comity.status = \"refused\" }'",
     "insights": "comity insights --type decision --min-confidence 0.8",
     "audit list": "comity audit list --limit 10",
@@ -46,4 +46,5 @@ EXAMPLES: Final[dict[str, str]] = {
     "convert": "comity convert request.json --from kdap --to delegation",
     "sim": "comity sim --seeds 50",
     "doctor": "comity doctor --app comity.demo:agents",
+    "completion": "comity completion bash > ~/.comity-completion.bash",
 }

@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     answer.add_argument("--agent", metavar="ID", type=a_name, default=None, help="who answers (you)")
     setting = verbs.add_parser("set", help="change focus, constraints, preferences or context")
     kinds = setting.add_subparsers(dest="kind", metavar="KIND")
-    focus = _add(kinds, "focus", "what to work on; without areas, nothing in particular")
+    focus = _add(kinds, "focus", "what to work on")
     focus.add_argument("areas", metavar="AREA", nargs="*")
     focus.add_argument("--until", metavar="TIME", default="", help="such as 2030-03-31T00:00:00Z")
     constraint = _add(kinds, "constraint", "a rule for actions on what its scope covers")
@@ -64,8 +64,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     note.add_argument("--source", metavar="REF", default="", help="where it is from")
     for one in (focus, constraint, preference):
         one.add_argument("--reason", metavar="TEXT", default="", help="why")
-    for one in (constraint, preference, note):
-        one.add_argument("--remove", action="store_true", help="take it away")
+    for one in (focus, constraint, preference, note):
+        one.add_argument("--remove", action="store_true", help="remove it")
 
 
 def _add(verbs: Any, name: str, what: str) -> argparse.ArgumentParser:
@@ -261,6 +261,8 @@ def _set(args: argparse.Namespace) -> tuple[Callable[[Guidance], Guidance], str]
         until = parse_time(args.until) if args.until else None
         if args.until and until is None:
             raise CliError(Exit.USAGE, f"{args.until!r} is no time", hint="Write it as 2030-03-31T00:00:00Z.")
+        if bool(args.areas) == args.remove:  # what is left out never removes anything
+            raise CliError(Exit.USAGE, "name the areas of the focus, or --remove it", hint=f"See `{args.parser.prog} --help`.")
         focus = Focus(areas=tuple(args.areas), reason=args.reason, until=until) if args.areas else None
         return lambda now: replace(now, focus=focus), "set focus" if focus else "removed focus"
     kinds: dict[str, type[Item]] = {"constraint": Constraint, "preference": Preference, "context": Note}

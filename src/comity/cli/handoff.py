@@ -18,6 +18,7 @@ from comity.cli.arguments import a_name, at_least_one
 from comity.cli.call import read_inputs, read_value
 from comity.cli.calls import when
 from comity.cli.exits import CliError, Exit
+from comity.cli.ids import find, short
 from comity.cli.listing import Listing
 from comity.cli.output import Output, clean
 from comity.cli.store import Store, is_file
@@ -225,10 +226,10 @@ async def _accept(args: argparse.Namespace, out: Output) -> Exit:
     async with _receiver(args) as receiver:
         handoff = await receiver.accept(args.handoff_id)
     if not out.is_json:
-        out.text(f"{clean(handoff.id)} is yours until {when(handoff.request.deadline_at)}.")
+        out.text(f"{short(clean(handoff.id))} is yours until {when(handoff.request.deadline_at)}.")
         out.text(clean(handoff.task))
         out.text(json.dumps(handoff.inputs, indent=2, ensure_ascii=False), is_copied=True)
-        out.hint(f"\n`comity handoff complete {clean(handoff.id)} key=value` ends it.")
+        out.hint(f"\n`comity handoff complete {short(clean(handoff.id))} key=value` ends it.")
     else:
         out.document(document(handoff))
     return Exit.OK
@@ -295,6 +296,8 @@ async def _receiver(args: argparse.Namespace) -> AsyncIterator[AsyncHandoffRecei
 def _found(args: argparse.Namespace) -> Handoff:
     with Store(Path(args.store)) as store:
         handoff = store.handoff(args.handoff_id)
+        if handoff is None and (whole := find(args.handoff_id, store.recent_handoff_ids(), what="handoff")) is not None:
+            args.handoff_id, handoff = whole, store.handoff(whole)
     if handoff is None:
         raise CliError(Exit.NOT_FOUND, f"no handoff {args.handoff_id!r}", hint="`comity handoff list` lists them.")
     return handoff
@@ -316,7 +319,7 @@ def _list(args: argparse.Namespace, out: Output) -> Exit:
         for one in handoffs:
             what = one.reason or f"{one.capability_id} {one.task}"
             state = Text(str(one.state), STYLES[one.state])
-            table.add(when(one.request.created_at), one.id, state, str(one.request.priority), _whom(one), what)
+            table.add(when(one.request.created_at), short(one.id), state, str(one.request.priority), _whom(one), what)
         table.show(out)
     return Exit.OK
 
@@ -396,7 +399,7 @@ def _tell(handoff: Handoff, out: Output) -> None:
     out.text(_line(handoff))
     if handoff.result is not None:
         out.text(json.dumps(handoff.result, indent=2, ensure_ascii=False), is_copied=True)
-    out.hint(f"\ncomity handoff show {handoff.id}", is_copied=True)
+    out.hint(f"\ncomity handoff show {short(handoff.id)}", is_copied=True)
 
 
 def _line(handoff: Handoff) -> Any:
@@ -404,7 +407,7 @@ def _line(handoff: Handoff) -> Any:
 
     line = Text(str(handoff.state), STYLES[handoff.state])
     what = handoff.reason or handoff.task
-    return line.append(clean(f"  {handoff.id}  {_whom(handoff)} {handoff.capability_id}  {what}"))
+    return line.append(clean(f"  {short(handoff.id)}  {_whom(handoff)} {handoff.capability_id}  {what}"))
 
 
 def _whom(handoff: Handoff) -> str:

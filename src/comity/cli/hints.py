@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from comity.cli.ids import short
+
 # The store of a command that names none.
 STORE: Final = "comity.db"
 _NO_STORE: Final = ("agents", "completion", "convert", "guidance", "sim")
@@ -45,6 +47,12 @@ def runnable(text: str, options: dict[str, str]) -> str:
         return f"`{whole}`" if found["quoted"] else f"{found['before']}{whole}{found['comment'] or ''}"
 
     return _COMMAND.sub(complete, text)
+
+
+def ask_for(approval_id: str) -> str:
+    """Return the commands with which a person answers a question that a call waits for."""
+    quoted = shlex.quote(short(approval_id))
+    return f"comity approvals grant {quoted}  # go on with the call\ncomity approvals deny {quoted}  # go on without the tool"
 
 
 def _uses(command: str, option: str) -> bool:

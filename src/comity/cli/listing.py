@@ -10,8 +10,9 @@ from comity.cli.output import Output, clean
 if TYPE_CHECKING:
     from rich.text import Text
 
-# A column that may be folded is not made narrower than this, or words would stand one letter below the other.
+# A column that may be folded is as wide as this at least, and as its longest word (an error code, say) up to the second number.
 FOLDED_CHARS_LEAST: Final = 12
+WORD_CHARS_MOST: Final = 40
 _GAP: Final = 2
 
 
@@ -40,10 +41,14 @@ class Listing:
     def _least_chars(self) -> int:
         """Return how wide the table must be at least to be read."""
         least = [
-            width if title in self._whole else min(width, FOLDED_CHARS_LEAST)
-            for title, width in zip(self._titles, self._widths(), strict=True)
+            width if title in self._whole else min(width, max(FOLDED_CHARS_LEAST, self._longest_word(column)))
+            for column, (title, width) in enumerate(zip(self._titles, self._widths(), strict=True))
         ]
         return sum(least) + _GAP * (len(least) - 1)
+
+    def _longest_word(self, column: int) -> int:
+        words = (len(word) for row in self._rows for word in row[column].plain.split())
+        return min(max(words, default=0), WORD_CHARS_MOST)
 
     def _widths(self) -> list[int]:
         columns = zip(*self._rows, strict=True)

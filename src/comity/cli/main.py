@@ -46,6 +46,7 @@ COMMANDS: Final[dict[str, str]] = {
     "convert": "convert a document from one dialect to another and say what is lost",
     "sim": "simulate agents under faults: one seed with its timeline, or many with a report",
     "doctor": "check Python, the store and the agents",
+    "completion": "print a completion script for bash, zsh or fish",
 }
 
 

@@ -15,6 +15,7 @@ from comity.cli import app
 from comity.cli.arguments import a_name
 from comity.cli.calls import when
 from comity.cli.exits import CliError, Exit
+from comity.cli.ids import find
 from comity.cli.listing import Listing
 from comity.cli.output import Output, cut
 from comity.cli.reply import document
@@ -54,6 +55,10 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
         return _list(args, out)
     with Store(Path(args.store)) as store:  # there is a store, and it is one of ours; nothing is made by looking
         found = store.session(args.tenant, args.session_id)
+        if found is None and args.verb != "erase":  # what is erased is named whole
+            whole = find(args.session_id, (one.id for one in store.sessions() if one.tenant_id == args.tenant), what="session")
+            found = None if whole is None else store.session(args.tenant, whole)
+            args.session_id = whole or args.session_id
     if args.verb == "erase":
         if not args.yes:
             hint = f"`comity sessions erase {args.session_id} --yes` does it."
@@ -101,10 +106,18 @@ def _show(out: Output, session: Session) -> Exit:
     for name, value in known.items():
         if value:
             out.text(f"\n{name.replace('_', ' ')}", style="bold")
-            lines = value.items() if isinstance(value, dict) else value if isinstance(value, list) else [value]
-            for item in lines:
-                out.text(cut(f"  {item[0]}: {item[1]}" if isinstance(item, tuple) else f"  {item}"))
+            for item in _items(value):
+                out.text(cut(f"  {item}"))
+    if not any(known.values()):
+        out.hint("\nNothing is known in it yet: an agent notes facts with `ctx.session.learn`.", style="")
     return Exit.OK
+
+
+def _items(value: Any) -> list[str]:
+    """Return the lines of one part of a session: an entry of an object, an item of a list, or the one text."""
+    if isinstance(value, dict):
+        return [f"{key}: {one}" for key, one in value.items()]
+    return [str(one) for one in value] if isinstance(value, (list, tuple)) else [str(value)]
 
 
 async def _resume(args: argparse.Namespace, out: Output) -> Exit:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from comity.cli.calls import EMPTY, when
 from comity.cli.exits import CliError, Exit
+from comity.cli.hints import ask_for
+from comity.cli.ids import find, short
 from comity.cli.output import Output
 from comity.cli.store import Store
 from comity.cli.tree import CallTree
@@ -24,6 +26,7 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
         rows = store.rows(root_id=root_id)
         tree = CallTree.of_rows(rows)
         abandoned = store.abandoned()
+        approvals = store.approvals() if any(row.kind == "paused" for row in rows) else []
         for root in tree.roots:
             for _, branch in root.walk():
                 branch.is_abandoned = branch.status == "open" and branch.request_id in abandoned
@@ -39,7 +42,10 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
         out.document({"store": str(store.path), "root_id": root_id, "user_id": first.user_id, "calls": calls})
         return Exit.OK
     out.text(f"{when(first.created_at)}  {root_id}  user {first.user_id}", style="dim")
+    waiting = [one.id for one in approvals if one.root_id == root_id and one.granted is None]
     out.text(tree.draw(marked=None if args.request_id == "last" else args.request_id))
+    for approval_id in waiting:
+        out.hint(f"\n{ask_for(approval_id)}", style="", is_copied=True)
     return Exit.OK
 
 
@@ -50,12 +56,14 @@ def _find(store: Store, request_id: str) -> str:
             raise CliError(Exit.NOT_FOUND, f"the store {store.path} {EMPTY}")
         return newest[0].root_id
     root_id = store.root_of(request_id)
+    if root_id is None and (whole := find(request_id, store.recent_ids(), what="call")) is not None:
+        root_id = store.root_of(whole)
     if root_id is not None:
         return root_id
     newest = store.calls(3)
     if not newest:
         raise CliError(Exit.NOT_FOUND, f"the store {store.path} {EMPTY}")
-    known = ", ".join(row.request_id for row in newest)
+    known = ", ".join(short(row.request_id) for row in newest)
     raise CliError(
         Exit.NOT_FOUND,
         f"the store {store.path} has no call {request_id!r}",

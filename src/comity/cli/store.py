@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+# Short ids are looked for in this many of the newest audit rows.
+RECENT_ROWS: Final = 20_000
 # Rows read at a time while looking for the newest calls.
 _PAGE_ROWS: Final = 2_000
 _NAME_IT: Final = "Name the store with --store or COMITY_STORE."
@@ -126,6 +128,12 @@ class Store:
         with self._reading():
             return calls_of_session(self._connection, tenant_id, session_id)
 
+    def recent_ids(self) -> set[str]:
+        """Return the ids of calls in the newest audit rows, as many as short ids are looked for in."""
+        with self._reading():
+            query = "SELECT DISTINCT request_id FROM audit_rows WHERE id > ?"
+            return {str(one) for (one,) in self._connection.execute(query, (self.head_id() - RECENT_ROWS,))}
+
     def root_of(self, request_id: str) -> str | None:
         """Return the id of the root of the tree a call belongs to; None if the store does not know the call."""
         call = self.call(request_id)
@@ -148,6 +156,14 @@ class Store:
         """Return a handoff."""
         with self._reading():
             return handoff_tables.get(self._connection, handoff_id) if handoff_tables.exists(self._connection) else None
+
+    def recent_handoff_ids(self) -> list[str]:
+        """Return the ids of the newest handoffs, as many as short ids are looked for in."""
+        with self._reading():
+            if not handoff_tables.exists(self._connection):
+                return []
+            query = "SELECT id FROM handoffs ORDER BY seq DESC LIMIT ?"
+            return [str(one) for (one,) in self._connection.execute(query, (RECENT_ROWS,))]
 
     def unreadable_handoffs(self) -> list[str]:
         """Return the ids of handoffs that were set aside because they cannot be read."""

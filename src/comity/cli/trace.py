@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from comity.cli import ids
 from comity.cli.calls import when
 from comity.cli.exits import CliError, Exit
 from comity.cli.output import Output, clean, counted
@@ -42,10 +44,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
 
 
+def _whole(args: argparse.Namespace) -> str:
+    """Return the request id that the given part of one means, or the part itself."""
+    from comity.cli.store import Store
+
+    part = str(args.trace_id)
+    if not Path(args.store).is_file():  # the spans are elsewhere
+        return part
+    with Store(Path(args.store)) as store:
+        return ids.find(part, store.recent_ids(), what="call") or part
+
+
 def run(args: argparse.Namespace, out: Output) -> Exit:
     """Draw the trace."""
     with open_spans(args) as source, out.busy("reading the spans"):
-        spans = find(source, args.trace_id)
+        spans = find(source, args.trace_id) or find(source, _whole(args))
     if not spans:
         if args.trace_id == "last":
             raise CliError(Exit.NOT_FOUND, f"the {place(args)} {EMPTY}")

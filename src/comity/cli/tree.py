@@ -126,8 +126,8 @@ class CallTree:
             branch.status = row.status or branch.status
             branch.code, branch.tokens = row.error_code, row.tokens or 0
             branch.duration_ms = None if row.kind == "refused" else row.duration_ms
-            if row.error_code in CODES:
-                branch.note = CODES[row.error_code].advice
+            if row.note or row.error_code in CODES:
+                branch.note = row.note or CODES[str(row.error_code)].advice
 
     def _add(self, branch: Branch, parent_id: str | None) -> Branch:
         parent = self._known.get(parent_id) if parent_id is not None else None

@@ -14,10 +14,16 @@ from msgspec import Struct
 from comity.core.agent import ACTIVE, Agent, Capability, Status
 from comity.core.envelope import Error, Request
 from comity.core.payload import Problem
+from comity.core.redaction import scrub
 from comity.core.schema import Checked
 
 if TYPE_CHECKING:  # most nodes have no guidance and need not load it
     from comity.core.guidance import Finding
+
+# How much of why a call was refused is kept in the audit.
+REASON_CHARS_MAX: Final = 1_000
+# How many problems of its inputs the message of a refusal names; `problems` has them all.
+PROBLEMS_TOLD_MAX: Final = 5
 
 
 class Refused(Struct, frozen=True, gc=False):
@@ -29,6 +35,13 @@ class Refused(Struct, frozen=True, gc=False):
     problems: tuple[Problem, ...] = ()
     note: str = ""  # for the audit
     retryable: bool | None = None  # None: as the code says
+
+    @property
+    def reason(self) -> str:
+        """Why, for the audit: the message with every problem, without personal data, at most `REASON_CHARS_MAX` long."""
+        told = "; ".join(f"{one.path}: {one.message}" for one in self.problems) or self.message
+        whole = "; ".join(filter(None, (self.note, scrub(told))))
+        return whole if len(whole) <= REASON_CHARS_MAX else f"{whole[: REASON_CHARS_MAX - 1]}…"
 
     @property
     def error(self) -> Error:
@@ -131,9 +144,9 @@ def inputs(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # no
     problems = world.checked.problems
     if not problems:
         return None
-    first = problems[0]
-    more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
-    return Refused("INPUT_VALIDATION_FAILED", f"{first.path}: {first.message}{more}", problems=problems)
+    told = "; ".join(f"{one.path}: {one.message}" for one in problems[:PROBLEMS_TOLD_MAX])
+    more = f"; and {len(problems) - PROBLEMS_TOLD_MAX} more" if len(problems) > PROBLEMS_TOLD_MAX else ""
+    return Refused("INPUT_VALIDATION_FAILED", f"{told}{more}", problems=problems)
 
 
 def guidance(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001

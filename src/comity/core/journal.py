@@ -31,7 +31,7 @@ class Refused(Struct, frozen=True, gc=False):
     request: Request
     reply: Reply
     at_ms: int
-    note: str = ""  # whose rule it was, if not the node's own
+    note: str = ""  # why, without personal data
 
 
 class Settled(Struct, frozen=True, gc=False):

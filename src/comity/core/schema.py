@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Collection, Mapping
+from difflib import get_close_matches
 from typing import Any, NotRequired, Protocol
 
 import jsonschema_rs
@@ -17,7 +18,7 @@ from pydantic_core import ValidationError
 from typing_extensions import TypedDict
 
 from comity.core.failure import ENDINGS, told
-from comity.core.limits import PROBLEMS_MAX
+from comity.core.limits import NAME_CHARS_MAX, PROBLEMS_MAX
 from comity.core.payload import Problem, unpack
 
 _UNTYPED = (Any, type(None), dict, object)
@@ -78,10 +79,11 @@ class JsonSchema:
 class PythonType:
     """A Python type, checked by pydantic in strict JSON mode: numbers are not text, dates are ISO text."""
 
-    def __init__(self, kind: Any, *, path: str, is_closed: bool = False) -> None:
+    def __init__(self, kind: Any, *, path: str, is_closed: bool = False, names: Collection[str] = ()) -> None:
         from pydantic import ConfigDict, PydanticUserError, TypeAdapter  # noqa: PLC0415  slow to import, needed on first use
 
         self._path = path
+        self._names = names
         self.is_closed = is_closed  # whether it takes an object of declared names and no others
         try:
             try:
@@ -98,7 +100,7 @@ class PythonType:
         try:
             return Checked(validate(raw, strict=True))
         except ValidationError as error:
-            return Checked(None, _problems(error, self._path))
+            return Checked(None, _problems(error, self._path, self._names))
         except ENDINGS:
             raise
         except BaseException as raised:  # a validator of the user's own can fail in any way
@@ -133,7 +135,7 @@ def from_signature(function: Callable[..., Any], *, without: Collection[str] = (
     make_typed_dict: Any = TypedDict  # type checkers know the functional form with literal fields only
     inputs = make_typed_dict("Inputs", fields)
     inputs.__pydantic_config__ = {"extra": "allow" if takes_any else "forbid", "allow_inf_nan": False}
-    return PythonType(inputs, path="inputs", is_closed=not takes_any), wants_context
+    return PythonType(inputs, path="inputs", is_closed=not takes_any, names=tuple(fields)), wants_context
 
 
 def from_return(function: Callable[..., Any]) -> Checker | None:
@@ -158,15 +160,21 @@ def join(path: str, steps: Any) -> str:
     return path
 
 
-def _problems(error: ValidationError, path: str) -> tuple[Problem, ...]:
+def _problems(error: ValidationError, path: str, names: Collection[str]) -> tuple[Problem, ...]:
     details = error.errors(include_url=False, include_input=False)[:PROBLEMS_MAX]
-    return tuple(Problem(join(path, detail["loc"]), _message(detail)) for detail in details)
+    return tuple(Problem(join(path, detail["loc"]), _message(detail, names)) for detail in details)
 
 
-def _message(detail: Any) -> str:
-    """Return what pydantic says, without the value where it would repeat it."""
-    if detail["type"] == "union_tag_invalid":
-        return "Input tag should be one of {expected_tags}, found using {discriminator}".format_map(detail["ctx"])
+def _message(detail: Any, names: Collection[str]) -> str:
+    """Return what is wrong in one sentence, without the value where pydantic would repeat it."""
+    match detail["type"]:
+        case "missing":
+            return "is required"
+        case "extra_forbidden":
+            meant = get_close_matches(str(detail["loc"][-1])[:NAME_CHARS_MAX], names, n=1) if len(detail["loc"]) == 1 else []
+            return f"is unknown; did you mean {meant[0]}?" if meant else "is unknown"
+        case "union_tag_invalid":
+            return "Input tag should be one of {expected_tags}, found using {discriminator}".format_map(detail["ctx"])
     return str(detail["msg"])
 
 

@@ -328,7 +328,7 @@ class CallPath:
         # What an earlier life had begun under this id is not taken up: it ends before its caller is told so.
         begun = () if root is None or not root.leftovers else end_leftovers(root, request.request_id, now_ms)
         terms = None if self.cluster is None else self.cluster.refusal_terms(request)
-        self._journal.append((*begun, Refused(as_asked(request), reply, now_ms, refusal.note)), None, terms)
+        self._journal.append((*begun, Refused(as_asked(request), reply, now_ms, refusal.reason)), None, terms)
         if self.recorder.ended is not None:
             self.recorder.ended(CallEnd(request, reply, now_ns, now_ns))
         if log is not None:

@@ -201,7 +201,7 @@ class Settlement:
         if root.state is not RUNNING:
             return
         now_ns = self._clock.now_ns()
-        question = f"May {approval.tool} be used?"
+        question = f"Allow {approval.use}?"
         about = {"approval_id": approval.id, "tool": approval.tool, "inputs": approval.inputs}
         reply = complete(Reply.needs_input(question, data=about), root, now_ns, data=about)
         aside = self._put_aside(root)

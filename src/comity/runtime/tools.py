@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("comity")
 
+SHOWN_CHARS_MAX: Final = 500  # of the inputs in the question a person reads
 _EXPLAINED: Final = (ComityError, PayloadError, TimeoutError, ConnectionError)  # as of an agent: their message says it all
 
 
@@ -68,6 +69,13 @@ class Approval(Struct, frozen=True, kw_only=True):
     granted: bool | None = None
     decided_by: str = ""
     decided_at: int | None = None
+
+    @property
+    def use(self) -> str:
+        """What is asked for, as people read a function call, at most `SHOWN_CHARS_MAX` long."""
+        inputs = self.inputs if isinstance(self.inputs, dict) else {}
+        named = ", ".join(f"{name}={_encode(value).decode()}" for name, value in inputs.items())
+        return f"{self.tool}({named if len(named) <= SHOWN_CHARS_MAX else named[: SHOWN_CHARS_MAX - 1] + '…'})"
 
 
 class Paused(BaseException):

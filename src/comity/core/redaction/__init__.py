@@ -15,6 +15,7 @@ from comity.core.redaction.redact import (
     restore_json,
     restore_text,
     restore_value,
+    scrub,
 )
 from comity.core.redaction.scan import DEFAULT_SCANNER, Scanner
 from comity.core.redaction.stream import HELD_CHARS_MAX, StreamRedactor, StreamRestorer
@@ -52,4 +53,5 @@ __all__ = [
     "restore_json",
     "restore_text",
     "restore_value",
+    "scrub",
 ]
