@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from comity.core.envelope import Reply, Request, decode_request, encode
+from comity.core.codec import decode_request
+from comity.core.envelope import Reply, Request, encode
 from comity.core.limits import Limits
 from comity.errors import CallerError
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from comity.core.codec import decode_reply, decode_request
 from comity.core.envelope import (
     Artifact,
     Background,
@@ -23,8 +24,6 @@ from comity.core.envelope import (
     Status,
     Usage,
     context_problems,
-    decode_reply,
-    decode_request,
     encode,
     is_id,
     reply_problems,

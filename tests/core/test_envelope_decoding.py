@@ -12,16 +12,8 @@ from envelope_bytes import REPLY, REQUEST, paths, put, refused, sent
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comity.core.envelope import (
-    Artifact,
-    Background,
-    Error,
-    Reply,
-    Request,
-    decode_reply,
-    decode_request,
-    encode,
-)
+from comity.core.codec import decode_reply, decode_request
+from comity.core.envelope import Artifact, Background, Error, Reply, Request, encode
 from comity.core.limits import (
     CHAIN_MAX,
     HINTS_MAX,

@@ -8,12 +8,8 @@ import msgspec
 import pytest
 from envelope_bytes import REPLY, REQUEST, paths, put, refused, sent
 
-from comity.core.envelope import (
-    VERSION,
-    VERSIONS_ACCEPTED,
-    decode_reply,
-    decode_request,
-)
+from comity.core.codec import VERSIONS_ACCEPTED, decode_reply, decode_request
+from comity.core.envelope import VERSION
 
 
 def older(version: str, **changed: Any) -> bytes:

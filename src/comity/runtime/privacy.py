@@ -14,7 +14,8 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from comity.core.admission import Refused
-from comity.core.envelope import Background, Error, Reply, Request, decode_reply, encode
+from comity.core.codec import decode_reply
+from comity.core.envelope import Background, Error, Reply, Request, encode
 from comity.core.journal import fingerprint
 from comity.core.payload import unpack
 from comity.core.redaction import (
