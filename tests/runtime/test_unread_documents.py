@@ -52,7 +52,8 @@ async def test_it_gets_the_error_reply_of_its_dialect_and_an_audit_row(make_node
         assert node.audit.verify().ok
         assert len(node.spans.find("{ }")) == 1
     assert given_back.items() >= answer.items()
-    assert (row.kind, row.user_id, row.origin, row.note) == ("refused", "u", None, f"unreadable: {dialect}")
+    assert (row.kind, row.user_id, row.origin) == ("refused", "u", None)
+    assert row.note.startswith(f"unreadable: {dialect}")
     if "request_id" in answer:
         assert row.request_id == answer["request_id"]
 

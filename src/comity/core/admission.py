@@ -101,14 +101,16 @@ def identity(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # 
 
 
 def isolation(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001
-    """A call stays with the tenant, user and session of the call that makes it, and a session with its user."""
+    """A call stays with the tenant and user of the call that makes it, in its session or one below; a session with its user."""
     if world.owner and world.owner != call.user_id:
-        return Refused("IDENTITY_MISMATCH", f"session {call.session_id} belongs to another user")
+        return Refused("IDENTITY_MISMATCH", "a session that it names belongs to another user")
     if world.is_expired:
         return Refused("SESSION_EXPIRED", f"session {call.session_id} was not used for a day")
     caller = world.caller
     if caller is None or (
-        call.user_id == caller.user_id and call.tenant_id == caller.tenant_id and call.session_id == caller.session_id
+        call.user_id == caller.user_id
+        and call.tenant_id == caller.tenant_id
+        and caller.session_id in (call.session_id, call.parent_session_id)
     ):
         return None
     return Refused("IDENTITY_MISMATCH", f"a call by {caller.agent.id} must keep the user and session it was called with")

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, TypeVar, cast
 from msgspec import Meta, Struct, json
 from msgspec.structs import replace
 
-from comity.core.envelope import Background
+from comity.core.envelope import Background, Request
 from comity.core.given import take
 
 IDLE_MS: Final = 20 * 60 * 1000
@@ -22,6 +22,11 @@ USE_NOTED_MS: Final = 60 * 1000  # a use is noted in the store unless the last o
 TURNS_MAX: Final = 1_000
 FACTS_MAX: Final = 1_000
 SUMMARY_CHARS_MAX: Final = 2_000
+
+
+def is_first(request: Request) -> bool:
+    """Return whether a request is the first of its tree in its session: a user's, or one delegated to a session of its own."""
+    return request.parent_id is None or request.parent_session_id is not None
 
 
 class Status(StrEnum):

@@ -307,7 +307,7 @@ def encode_headers(request: Request) -> dict[str, str]:
         "X-Agent-Request-ID": request.request_id,
         "X-Agent-Origin": request.source or USER,
         "X-Agent-Depth": str(request.depth),
-        "X-Agent-Parent-Session": request.parent_session_id or "",
+        "X-Agent-Parent-Session": request.parent_session_id or (request.session_id if request.depth else ""),
     }
 
 

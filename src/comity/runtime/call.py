@@ -129,6 +129,16 @@ class Call(Struct, eq=False, gc=False):
         return narrow(EVERYTHING if granted is None else frozenset(granted), self.agent.tools_allowed)
 
     @property
+    def session_head(self) -> Call:
+        """The call at or above this one that is the first in its session: what a session holds hangs there."""
+        call, top = self, self.top
+        if self.request.session_id == top.request.session_id:
+            return top
+        while call.parent is not None and call.parent.request.session_id == call.request.session_id:
+            call = call.parent
+        return call
+
+    @property
     def is_again(self) -> bool:
         """Whether an earlier life may have done what it does: it or a call above it was taken up."""
         call: Call | None = self
@@ -175,6 +185,12 @@ class Call(Struct, eq=False, gc=False):
             if top.objectives is None:
                 top.objectives = {}
             top.objectives[key] = top.objectives.get(key, 0) + 1
+
+    def withdraw(self) -> None:
+        """Stand below its caller no more: it was not begun, and costs nothing."""
+        if self.parent is not None and self.parent.children is not None:
+            self.parent.children.pop(self, None)
+            self.account.give_back(1, 0)
 
     def note_named(self, request_id: str) -> bool:
         """Note that a call is asked for under an id that an agent outside chose; return whether it was before, in this life."""

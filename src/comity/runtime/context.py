@@ -258,7 +258,7 @@ class Context(Struct, eq=False, gc=False):
 
     def known(self) -> tuple[Background | None, tuple[Turn, ...]]:
         """Return what the session knows and as much of its conversation as this call may see, but for its own message."""
-        if self._call.top.live is None:
+        if self._call.session_head.live is None:
             return None, ()
         session = self.session
         if session.is_empty(self._call.request.message):

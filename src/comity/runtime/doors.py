@@ -26,7 +26,7 @@ from comity.core.trace_context import TraceContext
 from comity.dialects import Dialect, dialect
 from comity.dialects.delegation import CLAIMED_ORIGIN, UNKNOWN_ANCESTOR
 from comity.dialects.form import kept
-from comity.errors import CallerError, RefusedError
+from comity.errors import CallerError, RefusedError, UnavailableError
 from comity.runtime.arrival import Draft, Identity, identity_problems, named, recordable
 from comity.runtime.call import Call
 from comity.runtime.named import call_named, named_id_problem
@@ -105,7 +105,7 @@ async def _receive(
 ) -> Reply:
     """Take a decoded request through the one call path, on behalf of its true sender."""
     identity, parent = sender.identity, sender.parent
-    refusal = sender.refusal
+    refusal = sender.refusal or _strangers(path, claimed, identity)
     if refusal is None and (forged := _forged(claimed, parent, identity, path.registry)):
         refusal = Refused("IDENTITY_MISMATCH", forged)
     if refusal is None and parent is not None and (problem := named_id_problem(claimed.request_id, parent)):
@@ -129,9 +129,14 @@ async def _receive(
     if parent is not None and "request_id" in spoken.asks:  # the document has none of its own
         return await path.call_child(parent, draft)
     if parent is not None:
-        return await call_named(path, parent, draft, claimed.request_id)
+        mine = parent.request.session_id
+        if spoken.has_own_sessions and claimed.session_id != mine:  # one that is not named is named as the call
+            identity = replace(identity, session_id=claimed.session_id or None, parent_session_id=mine)
+        return await call_named(path, parent, draft, claimed.request_id, identity)
     if identity.session_id is None and claimed.session_id:
-        identity = replace(identity, session_id=claimed.session_id)  # whose it is, admission checks
+        identity = replace(identity, session_id=claimed.session_id)
+    if claimed.parent_session_id not in {None, identity.session_id}:
+        identity = replace(identity, parent_session_id=claimed.parent_session_id)
     return await path.call_root(draft, identity, claimed.request_id, remote=remote)
 
 
@@ -182,6 +187,21 @@ def _forged(claimed: Request, parent: Call | None, identity: Identity, registry:
     if claimed.parent_id and (parent is None or claimed.parent_id != parent.request.request_id):
         return "the document claims to belong to another call"
     return ""
+
+
+def _strangers(path: CallPath, claimed: Request, identity: Identity) -> Refused | None:
+    """Return the refusal of a document that names a session of another user, as its own or as the one above."""
+    try:
+        owners = {
+            path.sessions.owner_of(identity.tenant_id, session_id)
+            for session_id in (claimed.session_id, claimed.parent_session_id)
+            if session_id
+        }
+    except UnavailableError as error:
+        return path.settlement.unavailable(error)
+    if owners <= {"", identity.user_id}:
+        return None
+    return Refused("IDENTITY_MISMATCH", "the document names a session of another user")
 
 
 def _is_name_of(said: str, address: str, registry: Registry) -> bool:

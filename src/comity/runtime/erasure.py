@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from comity.core.session import is_first
 from comity.ports import Journal
 from comity.runtime.call import Call
 
@@ -33,13 +34,13 @@ async def erase_session(path: CallPath, journal: Journal, tenant_id: str, sessio
 
 
 def _running(path: CallPath, tenant_id: str, session_id: str) -> list[Call]:
-    """Return the trees in a session, but for the one whose code asks."""
+    """Return the trees and parts of trees in a session, but for the one whose code asks."""
     task = asyncio.current_task()
     asking = next((call.top for call in path.calls.values() if call.task is task), None)
     return [
         call
         for call in path.calls.values()
-        if call.parent is None
+        if is_first(call.request)
         and call is not asking
         and (call.request.tenant_id, call.request.session_id) == (tenant_id, session_id)
     ]

@@ -18,7 +18,7 @@ from comity.ports import Journal
 from comity.runtime.repetition import again, is_same, reused
 
 if TYPE_CHECKING:
-    from comity.runtime.arrival import Arrival, Draft
+    from comity.runtime.arrival import Arrival, Draft, Identity
     from comity.runtime.call import Call
     from comity.runtime.path import CallPath
 
@@ -31,12 +31,12 @@ def named_id_problem(chosen: str, parent: Call) -> str:
     return "" if is_short else f"makes an id of more than {ID_CHARS_MAX} characters below the call it belongs to"
 
 
-def call_named(path: CallPath, parent: Call, draft: Draft, chosen: str) -> Coroutine[Any, Any, Reply]:
+def call_named(path: CallPath, parent: Call, draft: Draft, chosen: str, identity: Identity) -> Coroutine[Any, Any, Reply]:
     """Call on behalf of a call under way, once for each chosen id; the reply is there when the coroutine ends."""
     request_id = below(parent.request.request_id, chosen)
     is_repeated = parent.note_named(request_id)
     # It takes no number: a tree that is run again need not repeat what was asked twice in its earlier life.
-    return path.call_under(parent, draft, request_id, parent.calls_made + parent.asked, is_repeated=is_repeated)
+    return path.call_under(parent, draft, request_id, parent.calls_made + parent.asked, identity, is_repeated=is_repeated)
 
 
 def open_named(path: CallPath, journal: Journal, parent: Call, arrival: Arrival, now_ns: int) -> Call | Reply:

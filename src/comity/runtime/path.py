@@ -26,10 +26,11 @@ from comity.core.journal import Accepted, Record, Refused, Resumed
 from comity.core.ledger import Account
 from comity.core.limits import Limits
 from comity.core.payload import unpack
-from comity.core.redaction import Vault, restore_value
+from comity.core.redaction import restore_value
 from comity.core.registry import Registry
 from comity.core.request_id import chosen_id_problem
 from comity.core.schema import Checked, SchemaError
+from comity.core.session import is_first
 from comity.core.telemetry import CallEnd
 from comity.core.trace_context import TraceContext
 from comity.engines import ambient
@@ -48,7 +49,7 @@ from comity.runtime.recorder import Recorder
 from comity.runtime.repetition import accept_once, again, go_on, is_same, known, newest, reused
 from comity.runtime.screening import screen
 from comity.runtime.session_view import SessionView
-from comity.runtime.sessions import Live, Sessions, is_new
+from comity.runtime.sessions import Sessions, is_new
 from comity.runtime.settlement import Settlement, end_leftovers
 from comity.runtime.snapshot import snapshot
 from comity.runtime.steps import Steps
@@ -182,7 +183,14 @@ class CallPath:
         return self.call_under(parent, draft, f"{parent.request.request_id}.{parent.calls_made}", parent.calls_made)
 
     async def call_under(
-        self, parent: Call, draft: Draft, request_id: str, number: int, *, is_repeated: bool | None = None
+        self,
+        parent: Call,
+        draft: Draft,
+        request_id: str,
+        number: int,
+        identity: Identity | None = None,
+        *,
+        is_repeated: bool | None = None,
     ) -> Reply:
         """Call under an id below that of a call under way; `is_repeated` tells of one that was chosen (see `named`)."""
         above = parent.request
@@ -191,7 +199,8 @@ class CallPath:
             error = Error.of("CALL_CANCELLED", f"the call {above.request_id} has ended")
             return await after_a_turn(Reply(status=Status.CANCELLED, error=error))
         now_ns, pause_ms = self.clock.now_ns(), above.limits.pause_ms(number)
-        identity = Identity(above.user_id, above.tenant_id, above.session_id)
+        if identity is None:
+            identity = Identity(above.user_id, above.tenant_id, above.session_id)
         arrival = self._reader.read(draft, identity, above, request_id, now_ns // 1_000_000)
         if OTEL in MODULES or use.has_begun:
             arrival = standing.hung(arrival, above)
@@ -260,7 +269,11 @@ class CallPath:
                 checked = (capability.input_checker or capability.inputs).check(arrival.body)
             except SchemaError as error:
                 return self.refuse(request, admission.Refused("TARGET_MISCONFIGURED", str(error)), watcher)
-        live = parent.live if parent is not None else self.sessions.bind(request, now_ms, is_named or leftovers is not None)
+        if parent is None:
+            live = self.sessions.bind(request, now_ms, is_named or leftovers is not None)
+        else:
+            is_delegated = request.parent_session_id is not None
+            live = self.sessions.bind_below(request, self.sessions.live_of(parent), now_ms) if is_delegated else parent.live
         seat = None if agent is None else self.activations.seat(agent, request.target, way) if lane is None else lane
         limits = request.limits if way is None or way.loan is None else way.loan.of(request.limits)
         account = Account(limits) if parent is None else parent.account.narrowed(limits)
@@ -293,24 +306,9 @@ class CallPath:
         self._accept(call, now_ms, leftovers, note, is_named)
         return call
 
-    def live_of(self, call: Call) -> Live:
-        """Return the session of a call, made now if it has none."""
-        top = call.top
-        if top.live is None:
-            request = top.request
-            found = None if top.way is None else self.sessions.find(request.tenant_id, request.session_id)
-            top.live = found or self.sessions.begin(request.tenant_id, request.user_id, request.session_id, request.created_at)
-        call.live = top.live
-        return top.live
-
     def session_of(self, call: Call) -> SessionView:
         """Return a call's view of its session."""
-        return SessionView(self.sessions, self.live_of(call), call, self._privacy)
-
-    def vault_of(self, call: Call) -> Vault | None:
-        """Return the vault of a call's session, if anything was hidden in it."""
-        live = call.top.live
-        return None if live is None else live.vault
+        return SessionView(self.sessions, self.sessions.live_of(call), call, self._privacy)
 
     def refuse(self, request: Request, refusal: admission.Refused, log: events.EventLog | None = None) -> Reply:
         """Refuse a request: one audit row, one reply that says what to do instead, and nothing else."""
@@ -363,13 +361,13 @@ class CallPath:
 
     def place(self, call: Call, now_ms: int) -> None:
         """Give an accepted call its place."""
-        request, parent = call.request, call.parent
+        request, is_here = call.request, call.way is None or call.way.fence is not None
         self.settlement.deadlines.add(call)
         call.state = QUEUED
-        if call.live is not None and parent is None:
+        if call.live is not None and (call.parent is None or (is_here and is_first(request))):
             self.sessions.use(call.live, request, now_ms)
-            if request.message and request.parent_id is None and (call.way is None or call.way.fence is not None):
-                self.session_of(call).hear(request.message, is_again=call.leftovers is not None)
+            if request.message and is_first(request) and is_here:
+                self.session_of(call).hear(request.message, is_again=call.is_again)
         if call.log is not None:
             call.log.add(events.Kind.QUEUED, now_ms, request)
         if call.way is not None and call.way.fence is None:
@@ -420,7 +418,7 @@ class CallPath:
     def tell(self, call: Call, kind: events.Kind, data: Any) -> None:
         """Tell who watches, with the session's hidden values back in their places."""
         if call.log is not None:
-            vault = self.vault_of(call)
+            vault = self.sessions.vault_of(call)
             data = data if vault is None else restore_value(data, vault)
             add = call.log.put_aside if self.holds_words else call.log.add
             add(kind, self.clock.now_ns() // 1_000_000, call.request, data)

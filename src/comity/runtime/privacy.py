@@ -205,12 +205,12 @@ class Answers:
         return self._privacy.redactor(self._vault(call)())
 
     def _vault(self, call: Call) -> GetVault:
-        return lambda: self._path.sessions.vault(self._path.live_of(call))
+        return lambda: self._path.sessions.vault(self._path.sessions.live_of(call))
 
 
 def conceal(path: CallPath, call: Call, body: bytes, privacy: Privacy) -> str | Refused:
     """Hide personal data from the callee; return a note for the audit, or why the call cannot be made so."""
-    live = path.live_of(call)
+    live = path.sessions.live_of(call)
     try:
         hidden = privacy.hide(call.request, body, call.capability.clear, lambda: path.sessions.vault(live))
     except VaultFullError:

@@ -212,6 +212,7 @@ def _accepted(path: CallPath, call: Call, begun: Live | None, error: Exception |
     call.reply = None
     if isinstance(error, (CallChangedError, RefusedError)):
         del path.calls[request.request_id]
+        call.withdraw()
         if begun is not None:
             begun.is_stored = False
         if isinstance(error, RefusedError):

@@ -100,10 +100,13 @@ class SessionView:
         self._change(core.Say(self._agent if role == "" else role, text))
 
     def hear(self, message: str, *, is_again: bool) -> None:
-        """Add what the user said, hidden though the callee may see it in clear; for a call run again, if it is not there."""
+        """Add what the caller said, hidden though the callee may see it in clear; for a call run again, if it is not there.
+
+        The caller is the user, or the agent that delegated work to a session of its own.
+        """
         if not self._sessions.is_there(self._live):
             return
-        said = self._hidden(core.Say("user", message))
+        said = self._hidden(core.Say(self._call.request.source or "user", message))
         if not is_again or all((turn.role, turn.text) != (said.role, said.text) for turn in self._live.session.turns):
             self._apply(said)
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from comity.core import session as core
 from comity.core.envelope import Request
-from comity.core.journal import Document, Saved, StoredCall
+from comity.core.journal import Document, Saved
 from comity.core.redaction import Vault, restore_text, restore_value
 from comity.core.session import EXPIRED_MS, USE_NOTED_MS, Change, Session
 from comity.engines.cipher import Cipher
@@ -135,21 +135,40 @@ class Sessions:
         That one is named as the call, so for an id that the node has not just made it may be there: of a call that is taken
         up again, or because somebody named a session so, whose it stays.
         """
-        if request.session_id == request.root_id:
+        if request.parent_session_id is not None:
+            owner = self.owner_of(request.tenant_id, request.parent_session_id)
+            if owner not in {"", request.user_id}:  # a link to another user's session: admission refuses it as theirs
+                return Live(_new(request.tenant_id, owner, request.parent_session_id, now_ms))
+        elif request.session_id == request.root_id:
             return self.find(request.tenant_id, request.session_id) if may_be_known else None
         live = self.find(request.tenant_id, request.session_id)
         if live is not None:
             if now_ms - live.used_at >= EXPIRED_MS:  # here; another node may have used it since
                 live.used_at = max(live.used_at, self._noted_at(live.key))
             return live
-        if request.parent_session_id:
-            above = self.find(request.tenant_id, request.parent_session_id)
-            if above is not None and above.session.user_id != request.user_id:
-                return above  # a link to somebody else's session: admission refuses it as theirs
-        root = call.request if (call := self.calls.get(request.session_id)) else self._journal.call(request.session_id)
-        if root is not None and _is_anothers(root, request):
-            return Live(_new(request.tenant_id, root.user_id, request.session_id, now_ms))  # which admission refuses as theirs
+        owner = self._caller_of(request.tenant_id, request.session_id)
+        if owner not in {"", request.user_id}:
+            return Live(_new(request.tenant_id, owner, request.session_id, now_ms))  # which admission refuses as theirs
         return self.begin(request.tenant_id, request.user_id, request.session_id, now_ms, request.parent_session_id or "")
+
+    def bind_below(self, request: Request, above: Live, now_ms: int) -> Live | None:
+        """Return the session of its own to which a call was delegated, which knows what is hidden in the one above."""
+        live = self.bind(request, now_ms)
+        if live is not None and above.vault is not None and live.session.user_id == above.session.user_id:
+            self.vault(live).learn(above.vault)
+        return live
+
+    def owner_of(self, tenant_id: str, session_id: str) -> str:
+        """Return the user whose session this is, also where it is only the name of a call; nothing if there is none."""
+        live = self.find(tenant_id, session_id)
+        return self._caller_of(tenant_id, session_id) if live is None else live.session.user_id
+
+    def _caller_of(self, tenant_id: str, session_id: str) -> str:
+        """Return the user of the call whose own session would be named so; nothing if there is none."""
+        call = self.calls.get(session_id)
+        root = self._journal.call(session_id) if call is None else call.request
+        is_own = root is not None and (root.tenant_id, root.session_id) == (tenant_id, session_id)
+        return root.user_id if root is not None and is_own else ""
 
     def refresh(self, tenant_id: str, session_id: str) -> None:
         """Take over what another node has saved of a session since it was read here."""
@@ -186,6 +205,21 @@ class Sessions:
         """Make a session and bind it to its user. It is stored once it is used by its name or has something to keep."""
         session = _new(tenant_id, user_id, session_id, now_ms, parent_id)
         return self._remember(Live(session, is_stored=False), self._journal.visits())
+
+    def live_of(self, call: Call) -> Live:
+        """Return the session of a call, made now if it has none."""
+        head = call.session_head
+        if head.live is None:
+            request = head.request
+            found = None if head.way is None else self.find(request.tenant_id, request.session_id)
+            head.live = found or self.begin(request.tenant_id, request.user_id, request.session_id, request.created_at)
+        call.live = head.live
+        return head.live
+
+    def vault_of(self, call: Call) -> Vault | None:
+        """Return the vault of a call's session, if anything was hidden in it."""
+        live = call.session_head.live
+        return None if live is None else live.vault
 
     def vault(self, live: Live) -> Vault:
         """Return the vault of a session, new if nothing was hidden in it yet."""
@@ -299,9 +333,3 @@ def is_new(live: Live, request: Request) -> bool:
 
 def _new(tenant_id: str, user_id: str, session_id: str, now_ms: int, parent_id: str = "") -> Session:
     return Session(id=session_id, tenant_id=tenant_id, user_id=user_id, created_at=now_ms, used_at=now_ms, parent_id=parent_id)
-
-
-def _is_anothers(root: Request | StoredCall, request: Request) -> bool:
-    """Return whether what a request names as its session is the own session of a call by another user of its tenant."""
-    is_own = root.session_id == request.session_id
-    return is_own and root.tenant_id == request.tenant_id and root.user_id != request.user_id

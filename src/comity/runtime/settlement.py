@@ -24,7 +24,7 @@ from comity.core.journal import Late, Record, Settled, StoredCall
 from comity.core.journal import Paused as PausedRecord
 from comity.core.limits import WARNINGS_MAX, Limits
 from comity.core.payload import PayloadError
-from comity.core.session import Say
+from comity.core.session import Say, is_first
 from comity.core.telemetry import CallEnd
 from comity.errors import ComityError, UnavailableError
 from comity.ports import Clock, Journal
@@ -188,13 +188,17 @@ class Settlement:
 
     def _session_records(self, call: Call, live: Live, reply: Reply) -> tuple[Record, ...]:
         """Return what the end of a call adds to its session: what was hidden, and what the user is told."""
-        if call.request.parent_id is None and reply.message and reply.ok:
+        if is_first(call.request) and reply.message and reply.ok:
             try:
                 if self._sessions.is_there(live):
                     self._sessions.change(live, Say(call.request.target, reply.message), based_on=live.session.version)
             except UnavailableError as error:  # the call ends all the same
                 log.warning("what %s was told is not in its session: %s", call.request.request_id, error)
-        return self._sessions.saved_vault(live)
+        above = None if call.parent is None else call.parent.session_head.live
+        if above is None or above is live or live.vault is None:
+            return self._sessions.saved_vault(live)
+        self._sessions.vault(above).learn(live.vault)  # its reply goes there, with what is hidden in it
+        return (*self._sessions.saved_vault(live), *self._sessions.saved_vault(above))
 
     def pause(self, root: Call, approval: Approval, then: Callable[[], None]) -> None:
         """Put a whole tree aside until a person has answered: it stays open in the store and leaves memory, `then` comes."""

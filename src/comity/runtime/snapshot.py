@@ -8,7 +8,7 @@ from comity.core.envelope import Request
 from comity.core.ledger import Account
 from comity.core.registry import Registry
 from comity.core.schema import Checked
-from comity.core.session import EXPIRED_MS
+from comity.core.session import EXPIRED_MS, is_first
 from comity.core.waits import loop_closed_by
 from comity.runtime.activation import Activation
 from comity.runtime.arrival import Arrival
@@ -72,7 +72,7 @@ def snapshot(
         breaker_wait_ms,
         in_progress,
         "" if live is None else live.session.user_id,
-        live is not None and parent is None and now_ms - live.used_at >= EXPIRED_MS,
+        live is not None and is_first(request) and now_ms - live.used_at >= EXPIRED_MS,
         loop,
         place,
         calls_left,

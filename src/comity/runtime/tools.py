@@ -283,7 +283,7 @@ class Toolbox:
                 inputs=inputs,
                 asked_at=self._now_ms(),
             )
-            live = call.top.live
+            live = call.session_head.live
             hidden = () if live is None else path.sessions.saved_vault(live)
             self._journal.append((*hidden, Saved(Document.APPROVAL, approval.id, 1, _encode(approval))))
         if approval.granted is None:
@@ -294,7 +294,7 @@ class Toolbox:
             raise RefusedError(f"{tool.name} was denied by {approval.decided_by}", code="APPROVAL_DENIED")
 
     async def _run(self, path: CallPath, call: Call, tool: Tool, request: Request) -> Reply:
-        inputs, vault, task = unpack(request.body), path.vault_of(call), asyncio.current_task()
+        inputs, vault, task = unpack(request.body), path.sessions.vault_of(call), asyncio.current_task()
         if tool.clear and vault is not None:
             inputs = restore_value(inputs, vault, tool.clear)
         try:
