@@ -41,12 +41,17 @@ class SpanSink(Protocol):
 class SpanSource(Protocol):
     """Where spans are asked for: the embedded store, a node's memory, or a Tempo elsewhere."""
 
+    @property
+    def is_far(self) -> bool:
+        """Whether every trace that is read costs a request to another machine."""
+        ...
+
     def trace(self, trace_id: str) -> list[Span]:
         """Return the spans of a trace; leading zeros of its id may be missing."""
         ...
 
-    def find(self, query: str | Query, *, start_ns: int | None = None, end_ns: int | None = None) -> list[Span]:
-        """Return every span a query finds, whole."""
+    def find(self, query: str | Query, *, start_ns: int | None = None, end_ns: int | None = None, limit: int = 0) -> list[Span]:
+        """Return every span a query finds, whole; with a `limit`, those of so many traces, the newest of them."""
         ...
 
     def search(

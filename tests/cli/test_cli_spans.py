@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -232,3 +233,14 @@ def test_the_doctor_shows_lost_spans_and_what_the_environment_gets_wrong(comity,
     monkeypatch.setenv("COMITY_OTEL_MODE", "loud")
     ran = comity("doctor", "--json")
     assert (ran.code, "loud" in str(ran.document)) == (2, True)
+
+
+def test_insights_that_cannot_be_read_are_counted(comity, found_out):
+    bad = {"insight.type": "risk", "insight.summary": "s", "project.id": "shop"}
+    at_ns = time.time_ns()
+    with SpanStore(spans_path("comity.db")) as store:
+        store.ingest([Span(trace_id="1" * 32, span_id="2" * 16, attributes=bad, start_ns=at_ns, end_ns=at_ns)])
+    ran = comity("insights", "--project", "shop")
+    assert "1 could not be read" in ran.out
+    assert "insight.confidence" in ran.out
+    assert len(comity("insights", "--project", "shop", "--json").document["unread"]) == 1

@@ -9,7 +9,14 @@ import yaml
 
 from comity.core.guidance import Answer, Constraint, Guidance, QuestionStatus, Severity, answer, put
 from comity.core.insight import Type
-from comity.engines.guidance import DOCUMENT_BYTES_MAX, GuidanceFile, GuidanceReader, GuidanceResponder, project_of
+from comity.engines.guidance import (
+    DOCUMENT_BYTES_MAX,
+    GuidanceFile,
+    GuidanceReader,
+    GuidanceResponder,
+    get_project_context,
+    project_of,
+)
 from comity.engines.insights import InsightQuerier
 from comity.engines.span_store import SpanStore
 from comity.errors import CallerError, UnavailableError
@@ -282,3 +289,13 @@ def test_a_change_through_a_link_is_a_change_of_the_file_and_keeps_its_permissio
     assert "new" in {one.id for one in GuidanceFile(real).read()[1].constraints}
     assert real.stat().st_mode & 0o777 == 0o664
     assert not link.with_suffix(".lock").exists(), "who changes the file by its own name would not wait for this lock"
+
+
+def test_the_context_of_a_project_is_its_whole_document(tmp_path):
+    text = "spec: {criticality: high, agentGuidance: {constraints: [{id: c, rule: r, severity: blocking}]}}"
+    (tmp_path / "shop.yaml").write_text(text)
+    found = get_project_context("shop", folder=tmp_path)
+    assert (found.project_id, found.spec["criticality"]) == ("shop", "high")
+    assert [one.id for one in found.guidance.constraints] == ["c"]
+    assert GuidanceReader("shop", folder=tmp_path).get_project_context() == found
+    assert get_project_context("nothing", folder=tmp_path).spec == {}

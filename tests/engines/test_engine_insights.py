@@ -10,6 +10,7 @@ from opentelemetry.trace import Link as OtelLink
 
 from comity.core.audience import QUERY_INSIGHTS
 from comity.core.insight import Audience, Mode, Support, Type
+from comity.core.span import Span
 from comity.core.tokens import estimate
 from comity.engines.guidance import GuidanceResponder
 from comity.engines.insights import InsightEmitter, InsightQuerier, range_ms
@@ -107,7 +108,7 @@ def test_the_protocols_own_queries_find_an_emitted_insight(store, emitter):
         assert len(store.search(text).traces) == 1, text
 
 
-@pytest.mark.parametrize("kind", Type)
+@pytest.mark.parametrize("kind", [kind for kind in Type if kind is not Type.OTHER])
 def test_every_type_has_a_call_of_its_own(emitter, querier, kind):
     extra = {"category": "c"} if kind is Type.LESSON else {}
     given = getattr(emitter, f"emit_{kind}")(summary="s", confidence=0.5, **extra)
@@ -303,3 +304,18 @@ def test_an_insight_stands_under_the_current_opentelemetry_span_and_links_to_oth
     (stored,) = store.trace(f"{span.context.trace_id:032x}")
     assert (stored.attributes["insight.id"], stored.parent_id) == (given.id, f"{span.context.span_id:016x}")
     assert [link.span_id for link in stored.links] == [f"{earlier.context.span_id:016x}"] * 2
+
+
+def test_foreign_insights_are_found_and_those_that_cannot_be_read_are_counted(store, querier, clock):
+    def foreign(number, **attributes):
+        given = {"insight.type": "risk", "insight.summary": "s", "insight.confidence": 0.5, "project.id": "p", **attributes}
+        given = {name.replace("__", "."): value for name, value in given.items()}
+        at_ns = clock.now_ns()
+        return Span(trace_id="1" * 32, span_id=f"{number:016x}", attributes=given, start_ns=at_ns, end_ns=at_ns)
+
+    store.ingest([foreign(1, insight__type="hypothesis"), foreign(2), foreign(3, insight__confidence="high")])
+    found = querier.query(project_id="p")
+    assert {(one.type_name, one.agent_id) for one in found} == {("hypothesis", "unknown"), ("risk", "unknown")}
+    assert len(querier.problems) == 1
+    assert "insight.confidence" in querier.problems[0]
+    assert [one.type_name for one in querier.query(project_id="p", insight_type="other")] == ["hypothesis"]

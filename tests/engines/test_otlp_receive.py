@@ -3,6 +3,7 @@
 import gzip
 import http.client
 import json
+import zlib
 
 import pytest
 from opentelemetry.exporter.otlp.proto.http import Compression
@@ -90,6 +91,11 @@ def test_protobuf_and_json_are_both_taken(store):
     assert store.count() == 2
 
 
+def bare_deflate(body):
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packer.compress(body) + packer.flush()
+
+
 @pytest.mark.parametrize(
     ("body", "content_type", "encoding", "status"),
     [
@@ -107,6 +113,20 @@ def test_what_cannot_be_read_is_refused_and_nothing_is_stored(store, body, conte
     assert answer.status == status
     assert answer.body
     assert store.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("pack", "encoding"),
+    [(gzip.compress, "gzip"), (gzip.compress, "x-gzip"), (zlib.compress, "deflate"), (bare_deflate, "deflate"), (bytes, "")],
+)
+def test_a_body_is_unpacked_as_exporters_pack_it(store, pack, encoding):
+    assert ingest(store, pack(encode_request([SPAN])), CONTENT_TYPE, encoding=encoding).status == 200
+    assert store.count() == 1
+
+
+@pytest.mark.parametrize(("pack", "encoding"), [(gzip.compress, "gzip"), (zlib.compress, "deflate")])
+def test_a_body_that_breaks_off_is_refused(store, pack, encoding):
+    assert ingest(store, pack(encode_request([SPAN]))[:-5], CONTENT_TYPE, encoding=encoding).status == 400
 
 
 def test_a_small_body_that_unpacks_to_a_huge_one_is_refused(store):

@@ -4,6 +4,7 @@ import random
 
 import pytest
 import yaml
+from tempo_fake import FakeTempo
 
 from comity.core.audience import READ_FULL_CONTEXT
 from comity.core.insight import Insight, Mode, Type, to_span
@@ -159,3 +160,31 @@ def test_the_seeds_own_calls_need_no_store(tmp_path, monkeypatch):
     assert found["evidence"] == [{"type": "trace", "ref": "trace-abc123"}]
     assert len(querier.get_insights(audience="agent", time_range="2h")["insights"]) == 1
     assert (tmp_path / "comity.db.spans").is_file()
+
+
+# --- where an agent likes to look ---
+
+
+def test_the_agents_view_is_asked_of_the_backend_that_the_document_prefers(store, emitter, clock, tmp_path, monkeypatch):
+    (tmp_path / f"{PROJECT}.yaml").write_text("spec: {personalization: {agent: {preferredQueryBackend: tempo}}}")
+    with SpanStore(tmp_path / "there.db") as there:
+        elsewhere = InsightEmitter(there, project_id=PROJECT, agent_id="o11y", clock=clock)
+        elsewhere.emit_risk(summary="Only in Tempo", confidence=0.5)
+        emitter.emit_risk(summary="Only here", confidence=0.5)
+        with FakeTempo(there.find("{}")) as fake:
+            monkeypatch.setenv("COMITY_TEMPO_URL", fake.url)
+            querier = PersonalizedQuerier(store, project_id=PROJECT, folder=tmp_path, clock=clock)
+            assert "Only in Tempo" in querier.get_agent_text()
+            assert "Only in Tempo" in querier.get_context()
+            (shown,) = querier.get_insights(audience="developer")["insights"]
+            assert shown["summary"] == "Only here"
+            assert querier.note == ""
+
+
+def test_a_backend_that_nobody_gave_an_address_for_is_said_to_be_missing(store, emitter, clock, tmp_path, monkeypatch):
+    monkeypatch.delenv("COMITY_TEMPO_URL", raising=False)
+    (tmp_path / f"{PROJECT}.yaml").write_text("spec: {personalization: {agent: {preferredQueryBackend: tempo}}}")
+    emitter.emit_risk(summary="Only here", confidence=0.5)
+    querier = PersonalizedQuerier(store, project_id=PROJECT, folder=tmp_path, clock=clock)
+    assert "Only here" in querier.get_agent_text()
+    assert "COMITY_TEMPO_URL" in querier.note

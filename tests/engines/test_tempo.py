@@ -40,8 +40,10 @@ QUERIES = [
 
 
 class Clock:
+    at_ns = NOW_NS
+
     def now_ns(self):
-        return NOW_NS
+        return self.at_ns
 
 
 @pytest.fixture
@@ -181,3 +183,37 @@ def test_insights_are_asked_of_a_tempo_as_of_the_store(tmp_path):
             assert there.get_blockers("shop") == []
             (all_of_them,) = (one for one in there.query(is_current=False) if one.type is Type.BLOCKER)
             assert [one.ref for one in all_of_them.evidence] == ["x.py"]
+
+
+def test_a_limit_reads_a_few_of_the_newest_traces_and_not_every_one_that_matches(tmp_path):
+    clock = Clock()
+    with SpanStore(tmp_path / "spans.db") as store:
+        emitter = InsightEmitter(store, project_id="shop", agent_id="a", clock=clock)
+        for number in range(300):
+            clock.at_ns = NOW_NS - (300 - number) * 10**9
+            emitter.emit_decision(summary=f"decision {number}", confidence=0.9)
+        with FakeTempo(store.find("{}")) as fake:
+            found = InsightQuerier(tempo(fake), clock=Clock()).query(project_id="shop", limit=10)
+            assert [one.summary for one in found] == [f"decision {number}" for number in range(299, 289, -1)]
+            assert len([path for path, _ in fake.asked if path.startswith("/api/traces/")]) <= 50
+
+
+def test_where_many_were_superseded_more_traces_are_read_until_there_are_enough(tmp_path):
+    clock = Clock()
+    with SpanStore(tmp_path / "spans.db") as store:
+        emitter = InsightEmitter(store, project_id="shop", agent_id="a", clock=clock)
+        kept = [emitter.emit_decision(summary=f"kept {number}", confidence=0.9) for number in range(3)]
+        newest = ""
+        for number in range(60):
+            clock.at_ns = NOW_NS - (60 - number) * 10**9
+            newest = emitter.emit_decision(summary=f"{number}", confidence=0.9, supersedes=newest).id
+        with FakeTempo(store.find("{}")) as fake:
+            found = InsightQuerier(tempo(fake), clock=Clock()).query(project_id="shop", limit=3)
+    assert {one.id for one in found} <= {newest, *(one.id for one in kept)}
+    assert len(found) == 3
+
+
+def test_more_traces_than_are_read_are_said_to_be_left_out(fake, monkeypatch, caplog):
+    monkeypatch.setattr("comity.engines.tempo.TRACES_MAX", 5)
+    assert len({span.trace_id for span in tempo(fake).find("{ }")}) == 5
+    assert "the rest is left out" in caplog.text

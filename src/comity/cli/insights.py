@@ -16,7 +16,7 @@ from comity.cli.spans import add_range, add_source, open_spans, place
 if TYPE_CHECKING:
     from comity.core.insight import Insight
 
-TYPES = ("decision", "recommendation", "blocker", "discovery", "analysis", "question", "risk", "progress", "lesson")
+TYPES = ("decision", "recommendation", "blocker", "discovery", "analysis", "question", "risk", "progress", "lesson", "other")
 STYLES = {"blocker": "bold red", "risk": "yellow", "decision": "green"}
 
 
@@ -49,7 +49,8 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
     from comity.engines.insights import InsightQuerier
 
     with open_spans(args) as source, out.busy("reading the spans"):
-        found = InsightQuerier(source).query(
+        querier = InsightQuerier(source)
+        found = querier.query(
             project_id=args.project,
             insight_type=args.type,
             agent_id=args.agent,
@@ -63,13 +64,15 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
             is_current=not args.all,
         )
     if out.is_json:
-        out.document({"insights": [document(one) for one in found]})
+        out.document({"insights": [document(one) for one in found], "unread": list(querier.problems)})
     elif not found:
         out.text(
             f"No insights of the {place(args)} match in the last {args.range}. --range looks further back, --all at old ones."
         )
     else:
         _show(found, out)
+    if querier.problems and not out.is_json:
+        out.hint(f"{len(querier.problems)} could not be read; the first: {clean(querier.problems[0])}")
     return Exit.OK
 
 
@@ -89,7 +92,7 @@ def _show(found: list[Insight], out: Output) -> None:
         summary = Text(clean(one.summary))
         for evidence in one.evidence:
             summary.append(f"\n{clean(evidence.type)} {clean(evidence.ref)}", "dim")
-        kind = Text(str(one.type), STYLES.get(one.type, ""))
+        kind = Text(clean(one.type_name), STYLES.get(one.type, ""))
         table.add(when(one.created_at), kind, f"{one.confidence:.2f}", one.agent_id, summary, one.id)
     table.show(out)
     out.hint("\n`comity trace ID` with the trace id of --json draws where one was found.")

@@ -56,6 +56,7 @@ RANKED: Final = (
     Type.DISCOVERY,
     Type.ANALYSIS,
     Type.PROGRESS,
+    Type.OTHER,
 )
 
 
@@ -305,7 +306,7 @@ _VIEWS: Final[dict[View, Callable[[list[Insight], list[Insight], Settings, int, 
 
 def describe(insight: Insight, how: Format) -> dict[str, Any]:
     """Return an insight as a document, without what it does not have."""
-    found: dict[str, Any] = {"id": insight.id, "type": str(insight.type), "summary": insight.summary}
+    found: dict[str, Any] = {"id": insight.id, "type": insight.type_name, "summary": insight.summary}
     if how is Format.MINIMAL:
         return found
     found |= {

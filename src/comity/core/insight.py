@@ -23,6 +23,7 @@ from comity.core.query.builder import either, spans, where
 from comity.core.span import INT64_MAX, Attributes, Event, Kind, Link, Span
 from comity.errors import CallerError
 
+UNKNOWN_AGENT = "unknown"  # of an insight that says neither its agent nor its service
 EVIDENCE_EVENT = "evidence.added"
 OPERATION = "insight.emit"
 EXPIRES_AT_MAX = 253_402_300_799_999  # the last millisecond of the year 9999, the last that can be written
@@ -44,6 +45,7 @@ class Type(StrEnum):
     RISK = "risk"
     PROGRESS = "progress"
     LESSON = "lesson"
+    OTHER = "other"  # one that another program has a word of its own for
 
 
 class Audience(StrEnum):
@@ -93,6 +95,12 @@ class Insight(Struct, frozen=True, kw_only=True):
     category: str = ""
     trace_id: str = ""
     span_id: str = ""
+    foreign_type: str = ""  # the word that another program has for its type
+
+    @property
+    def type_name(self) -> str:
+        """Its type as it was emitted."""
+        return self.foreign_type or str(self.type)
 
     def __post_init__(self) -> None:
         for name in ("id", "summary", "project_id", "agent_id"):
@@ -129,7 +137,7 @@ def to_span(
         trace_id=insight.trace_id,
         span_id=insight.span_id,
         parent_id=parent_id,
-        name=f"insight.{insight.type}",
+        name=f"insight.{insight.type_name}",
         kind=Kind.INTERNAL,
         start_ns=time_ns,
         end_ns=time_ns,
@@ -149,7 +157,7 @@ def to_span(
 def _attributes(insight: Insight, mode: Mode) -> dict[str, Any]:
     attributes: dict[str, Any] = {
         "insight.id": insight.id,
-        "insight.type": str(insight.type),
+        "insight.type": insight.type_name,
         "insight.summary": insight.summary,
         # A whole number would be stored as an integer, which `>= 0.8` does not find.
         "insight.confidence": float(insight.confidence),
@@ -176,22 +184,28 @@ def _evidence_attributes(evidence: Evidence) -> dict[str, Any]:
 
 
 def from_span(span: Span) -> Insight:
-    """Return the insight a span holds, written in any mode by any emitter, or raise `CallerError`."""
+    """Return the insight a span holds, written in any mode by any emitter, or raise `CallerError`.
+
+    A type without a word here is `other`, and one without an agent is its service's: the protocol's list of types is open, and
+    other programs leave out what they must not.
+    """
     attributes = span.attributes
     audience = _text(attributes, "insight.audience") or Audience.BOTH
     kind = _text(attributes, "insight.type")
-    if kind not in tuple(Type):
-        raise CallerError(f"span {span.span_id} has insight.type {kind!r}; it must be one of {', '.join(Type)}")
+    if not kind:
+        raise CallerError(f"span {span.span_id} has no text as insight.type")
+    is_known = kind in tuple(Type)
     if audience not in tuple(Audience):
         raise CallerError(f"span {span.span_id} has insight.audience {audience!r}; it must be one of {', '.join(Audience)}")
     applies_to = attributes.get("insight.applies_to", ())
     return Insight(
         id=_text(attributes, "insight.id") or span.span_id,
-        type=Type(kind),
+        type=Type(kind) if is_known else Type.OTHER,
+        foreign_type="" if is_known else kind,
         summary=_text(attributes, "insight.summary"),
         confidence=_confidence(attributes.get("insight.confidence"), span),
         project_id=_text(attributes, "project.id") or _text(span.resource, "project.id"),
-        agent_id=_named(attributes, "agent_id"),
+        agent_id=_named(attributes, "agent_id") or _text(span.resource, "service.name") or UNKNOWN_AGENT,
         created_at=span.start_ns // _MS_NS,
         audience=Audience(audience),
         session_id=_named(attributes, "session_id"),

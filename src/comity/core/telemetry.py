@@ -161,8 +161,10 @@ def settings_from(environ: Mapping[str, str], *, version: str = "") -> Settings:
     ratio = _SAMPLERS.get(kind, 1.0)
     project_id = read.text("COMITY_PROJECT", "CONTEXTCORE_PROJECT") or str(resource.get("project.id", ""))
     protocol = read.text("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL") or PROTOBUF
+    endpoint = read.endpoint()
     if protocol not in (PROTOBUF, JSON):
-        problems.append(f"OTLP protocol {protocol!r} is not spoken here; {PROTOBUF} is used")
+        where = f"to {endpoint}; that must be the collector's HTTP port, usually 4318" if endpoint else "if at all"
+        problems.append(f"OTLP protocol {protocol!r} is not spoken here: spans go as {PROTOBUF} {where}")
         protocol = PROTOBUF
     compression = read.text("OTEL_EXPORTER_OTLP_TRACES_COMPRESSION", "OTEL_EXPORTER_OTLP_COMPRESSION")
     return Settings(
@@ -173,7 +175,7 @@ def settings_from(environ: Mapping[str, str], *, version: str = "") -> Settings:
         follows_parent=sampler.startswith("parentbased_") or kind not in _SAMPLERS,
         captures_content=read.flag("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "span_only", "span_and_event")
         or read.flag("CONTEXTCORE_GENAI_CONTENT_LOGGING"),
-        endpoint=read.endpoint(),
+        endpoint=endpoint,
         protocol=protocol,
         headers=tuple(read.pairs("OTEL_EXPORTER_OTLP_TRACES_HEADERS") or read.pairs("OTEL_EXPORTER_OTLP_HEADERS")),
         timeout_ms=int(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import threading
 from typing import TYPE_CHECKING, Final
@@ -11,6 +12,8 @@ from comity.core.telemetry import Settings
 
 if TYPE_CHECKING:
     from comity.engines.otlp_export import OtlpExporter
+
+log = logging.getLogger("comity")
 
 FLUSH_S: Final = 10.0
 
@@ -28,6 +31,8 @@ def exporter_for(settings: Settings) -> OtlpExporter | None:
     how = (os.getpid(), settings.endpoint, settings.protocol, settings.headers, settings.timeout_ms, settings.is_gzipped)
     with _lock:
         if how not in _exporters:
+            for problem in settings.problems:
+                log.warning("telemetry: %s", problem)
             _exporters[how] = OtlpExporter(settings)
             atexit.register(_exporters[how].close)
         return _exporters[how]

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from msgspec import Struct
 
 from comity.core import guidance as rules
 from comity.core.emission import Mode
@@ -179,6 +180,26 @@ def project_of(environ: Mapping[str, str], file: str = "", folder: str | Path = 
     return files[0].stem if len(files) == 1 else named
 
 
+class ProjectContext(Struct, frozen=True, kw_only=True):
+    """What people say of a project: the guidance in its document, and the rest of it as it is written."""
+
+    project_id: str
+    guidance: Guidance
+    spec: Mapping[str, Any]  # the document's, with everything that is no guidance as well
+    problems: tuple[Problem, ...] = ()
+
+
+def get_project_context(
+    project_id: str, *, folder: str | Path = FOLDER_DEFAULT, source: GuidanceSource | None = None
+) -> ProjectContext:
+    """Return a project's document as it is now, from its file, or from a `source` such as a Kubernetes resource."""
+    document, guidance, problems = (source or GuidanceFile.of_project(project_id, folder)).read()
+    spec = document.get("spec")
+    return ProjectContext(
+        project_id=project_id, guidance=guidance, spec=spec if isinstance(spec, dict) else {}, problems=problems
+    )
+
+
 class GuidanceReader:
     """What an agent asks before it acts."""
 
@@ -190,8 +211,13 @@ class GuidanceReader:
         source: GuidanceSource | None = None,
         clock: Clock | None = None,
     ) -> None:
+        self._project_id = project_id
         self._source = source or GuidanceFile.of_project(project_id, folder)
         self._clock = clock or SystemClock()
+
+    def get_project_context(self) -> ProjectContext:
+        """Return the whole document as it is now."""
+        return get_project_context(self._project_id, source=self._source)
 
     @property
     def problems(self) -> tuple[Problem, ...]:

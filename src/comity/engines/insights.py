@@ -211,6 +211,7 @@ class InsightQuerier:
         else:
             self.store = default_spans()
         self._clock = clock or SystemClock()
+        self.problems: tuple[str, ...] = ()
 
     def query(
         self,
@@ -227,11 +228,15 @@ class InsightQuerier:
         category: str | None = None,
         is_current: bool = True,
     ) -> list[Insight]:
-        """Return insights, newest first. `time_range` is a duration such as `24h` or `7d`; None means all times."""
+        """Return insights, newest first. `time_range` is a duration such as `24h` or `7d`; None means all times.
+
+        Spans that claim to be insights and cannot be read are left out; `problems` says then what is wrong with each.
+        """
         now_ms = self._now_ms()
+        types = _types(insight_type)
         asked = insights.query(
             project_id=project_id,
-            types=_types(insight_type),
+            types=() if Type.OTHER in types else types,
             agent_id=agent_id,
             session_id=session_id,
             audience=None if audience is None else word(Audience, audience, "audience"),
@@ -240,17 +245,31 @@ class InsightQuerier:
             applies_to=applies_to,
         )
         since_ms = None if time_range is None else now_ms - range_ms(time_range)
-        found = self._read(asked, since_ms)
+        # How many traces are asked for, 0 for all. Each is a request where spans are far away, and some are not current.
+        pages = (4 * limit, 32 * limit, 0) if limit and self.store.is_far else (0,)
+        for page in pages:
+            found, is_all = self._found(asked, since_ms, now_ms, page, is_current=is_current)
+            found = [one for one in found if not types or one.type in types]
+            if is_all or len(found) >= limit:
+                break
+        return sorted(found, key=lambda one: (-one.created_at, one.id))[: limit or None]
+
+    def _found(
+        self, asked: Query, since_ms: int | None, now_ms: int, page: int, *, is_current: bool
+    ) -> tuple[list[Insight], bool]:
+        """Return what a query finds in so many traces, and whether there is no more."""
+        found, is_all, self.problems = self._read(asked, since_ms, page)
         if is_current and found:
             # What supersedes one of these may be of another type or agent, so it is looked for apart from them.
             projects = sorted({one.project_id for one in found})
             successors = [
-                one for name in projects for one in self._read(insights.query(project_id=name, is_superseding=True), since_ms)
+                one
+                for name in projects
+                for one in self._read(insights.query(project_id=name, is_superseding=True), since_ms)[0]
             ]
             alive = {(one.project_id, one.id) for one in insights.current([*successors, *found], now_ms=now_ms)}
             found = [one for one in insights.current(found, now_ms=now_ms) if (one.project_id, one.id) in alive]
-        found = [one for one in found if since_ms is None or one.created_at >= since_ms]
-        return sorted(found, key=lambda one: (-one.created_at, one.id))[: limit or None]
+        return [one for one in found if since_ms is None or one.created_at >= since_ms], is_all
 
     def query_text(
         self,
@@ -283,9 +302,11 @@ class InsightQuerier:
         """Return what was learned."""
         return self.query(project_id=project_id, insight_type=Type.LESSON, time_range=time_range, category=category)
 
-    def _read(self, asked: Query, since_ms: int | None) -> list[Insight]:
+    def _read(self, asked: Query, since_ms: int | None, page: int = 0) -> tuple[list[Insight], bool, tuple[str, ...]]:
         start_ns = None if since_ms is None else since_ms * _MS_NS
-        return insights.read_spans(self.store.find(asked, start_ns=start_ns))[0]
+        spans = self.store.find(asked, start_ns=start_ns, limit=page)
+        found, problems = insights.read_spans(spans)
+        return found, not page or len({span.trace_id for span in spans}) != page, tuple(problems)
 
     def _now_ms(self) -> int:
         return self._clock.now_ns() // _MS_NS

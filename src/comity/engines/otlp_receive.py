@@ -27,6 +27,7 @@ PORT: Final = 4318
 BODY_BYTES_MAX: Final = 32 * 1024 * 1024
 JSON_TYPE: Final = "application/json"
 RETRY_AFTER_S: Final = 5
+_FORMATS: Final = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 
 
 class Answer(Struct, frozen=True):
@@ -75,13 +76,21 @@ def _partial(rejected: int, why: str) -> bytes:
 def _plain(body: bytes, encoding: str) -> bytes:
     if encoding in ("", "identity"):
         return body
-    if encoding != "gzip":
-        raise SpanError("body", f"encoding {encoding!r} is not known; send gzip or none")
-    unzip = zlib.decompressobj(wbits=31)
+    if encoding not in _FORMATS:
+        raise SpanError("body", f"encoding {encoding!r} is not known; send {', '.join(_FORMATS)} or none")
+    is_bare = encoding == "deflate" and not _is_zlib(body)  # as some senders understand the word
+    unzip = zlib.decompressobj(wbits=-zlib.MAX_WBITS if is_bare else _FORMATS[encoding])
     plain = unzip.decompress(body, BODY_BYTES_MAX)
     if unzip.unconsumed_tail:
         raise SpanError("body", f"is more than {BODY_BYTES_MAX:,} bytes")
+    if not unzip.eof:
+        raise SpanError("body", f"breaks off before the end of its {encoding} stream")
     return plain
+
+
+def _is_zlib(body: bytes) -> bool:
+    """Return whether compressed bytes begin as zlib's do (RFC 1950), and not at once with the compressed data."""
+    return len(body) > 1 and body[0] & 0x0F == zlib.DEFLATED and (body[0] << 8 | body[1]) % 31 == 0
 
 
 def _refused(status: int, kind: str, why: str) -> Answer:

@@ -9,14 +9,15 @@ What an audience likes is in the `personalization` of the project's document; wh
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from comity.core import briefing
-from comity.core.audience import View, agent_text, parse_settings, render
+from comity.core.audience import Backend, View, agent_text, parse_settings, render
 from comity.core.insight import Insight
 from comity.core.tokens import estimate
 from comity.engines.guidance import FOLDER_DEFAULT, GuidanceFile
@@ -24,6 +25,7 @@ from comity.engines.insights import TIME_RANGE_DEFAULT, InsightQuerier, range_ms
 from comity.engines.system import SystemClock
 from comity.ports import Clock, GuidanceSource, SpanSource
 
+TEMPO_URL: Final = "COMITY_TEMPO_URL"
 _MS_NS = 10**6
 
 
@@ -39,13 +41,26 @@ class PersonalizedQuerier:
         source: GuidanceSource | None = None,
         facts: Mapping[str, Any] | None = None,
         clock: Clock | None = None,
+        tempo_url: str | None = None,
     ) -> None:
+        """Show insights of a store, and to agents those of a Tempo where the document prefers that.
+
+        Its address is `tempo_url`, else `COMITY_TEMPO_URL`.
+        """
         document, self.guidance, _ = (source or GuidanceFile.of_project(project_id, folder)).read()
         self.project_id = project_id
         self.facts = facts_of(document) | dict(facts or {})
         self.settings, self.problems = parse_settings(document)
         self._clock = clock or SystemClock()
-        self._querier = InsightQuerier(store, clock=self._clock)
+        self.note = ""  # what of the settings cannot be done as they say
+        self._querier = self._agents_querier = InsightQuerier(store, clock=self._clock)
+        if self.settings[View.AGENT].preferred_query_backend is Backend.TEMPO:
+            if url := tempo_url or os.environ.get(TEMPO_URL):
+                self._agents_querier = InsightQuerier(tempo_url=url, clock=self._clock)
+            else:
+                self.note = (
+                    f"preferredQueryBackend is tempo, and neither tempo_url nor {TEMPO_URL} says where; the store is asked"
+                )
 
     def get_insights(self, *, audience: View | str, time_range: str = TIME_RANGE_DEFAULT) -> dict[str, Any]:
         """Return an audience's view as a document; the agent's holds what its text has room for."""
@@ -69,7 +84,7 @@ class PersonalizedQuerier:
     ) -> str:
         """Return the agent's view as YAML within the project's `maxContextTokens`."""
         return agent_text(
-            self._all(time_range),
+            self._all(time_range, self._agents_querier),
             settings=self.settings[View.AGENT],
             now_ms=self._now_ms(),
             window_ms=range_ms(time_range),
@@ -80,16 +95,17 @@ class PersonalizedQuerier:
         """Return guidance and insights as one text for an agent, within the budget for reading the full context."""
         return briefing.briefing(
             self.guidance,
-            self._all(time_range),
+            self._all(time_range, self._agents_querier),
             settings=self.settings[View.AGENT],
             now_ms=self._now_ms(),
             window_ms=range_ms(time_range),
             count_tokens=count_tokens,
         )
 
-    def _all(self, time_range: str) -> list[Insight]:
-        recent = self._querier.query(project_id=self.project_id, time_range=time_range, limit=0)
-        return [*recent, *self._querier.get_blockers(self.project_id)]
+    def _all(self, time_range: str, querier: InsightQuerier | None = None) -> list[Insight]:
+        asked = querier or self._querier
+        recent = asked.query(project_id=self.project_id, time_range=time_range, limit=0)
+        return [*recent, *asked.get_blockers(self.project_id)]
 
     def _now_ms(self) -> int:
         return self._clock.now_ns() // _MS_NS

@@ -9,6 +9,7 @@ from comity.core.call_span import span_of
 from comity.core.query import Query, SearchResult, Series, lenient, matched_spans
 from comity.core.query import query_range as run_range
 from comity.core.query import search as run_search
+from comity.core.query.rewrite import newest_first
 from comity.core.query.search import LIMIT_DEFAULT, SPANS_PER_SPANSET_DEFAULT
 from comity.core.span import Span, group_by_trace
 from comity.core.telemetry import CallEnd, Ended, Recorded, Settings, is_of_session
@@ -16,6 +17,8 @@ from comity.core.telemetry import CallEnd, Ended, Recorded, Settings, is_of_sess
 
 class MemorySpans:
     """The newest spans of one process."""
+
+    is_far = False
 
     def __init__(self, settings: Settings, kept: deque[Recorded]) -> None:
         self._settings = settings
@@ -59,9 +62,10 @@ class MemorySpans:
         prepared = lenient(query, strict=strict)
         return run_search(prepared, traces, start_ns=start_ns, end_ns=end_ns, limit=limit, spans_per_spanset=spss)
 
-    def find(self, query: str | Query, *, start_ns: int | None = None, end_ns: int | None = None) -> list[Span]:
-        """Return every span a query finds, whole."""
-        return matched_spans(self.search(query, start_ns=start_ns, end_ns=end_ns, limit=0, spss=0))
+    def find(self, query: str | Query, *, start_ns: int | None = None, end_ns: int | None = None, limit: int = 0) -> list[Span]:
+        """Return every span a query finds, whole; with a `limit`, those of so many traces, the newest of them."""
+        asked = newest_first(lenient(query)) if limit else query
+        return matched_spans(self.search(asked, start_ns=start_ns, end_ns=end_ns, limit=limit, spss=0))
 
     def query_range(
         self, query: str | Query, *, start_ns: int, end_ns: int, step_ns: int, strict: bool = False

@@ -24,6 +24,7 @@ from comity.core.query import Fault, Prefilter, Query, QueryError, SearchResult,
 from comity.core.query import query_range as run_range
 from comity.core.query import search as run_search
 from comity.core.query.conditions import Condition
+from comity.core.query.rewrite import newest_first
 from comity.core.query.search import LIMIT_DEFAULT, SPANS_PER_SPANSET_DEFAULT, searchable
 from comity.core.span import Attributes, Span, SpanError
 from comity.core.telemetry import Ended, Origin
@@ -64,6 +65,8 @@ class SpanStore:
 
     An archived file cannot be written, and is read by one thread.
     """
+
+    is_far = False
 
     def __init__(self, path: str | Path, *, is_archived: bool = False) -> None:
         self.path = Path(path)
@@ -208,9 +211,10 @@ class SpanStore:
             traces = (self._load(connection, number, start_ns, end_ns) for number in numbers)
             return run_search(prepared, traces, start_ns=start_ns, end_ns=end_ns, limit=limit, spans_per_spanset=spss)
 
-    def find(self, query: str | Query, *, start_ns: int | None = None, end_ns: int | None = None) -> list[Span]:
-        """Return every span a query finds, whole."""
-        return matched_spans(self.search(query, start_ns=start_ns, end_ns=end_ns, limit=0, spss=0))
+    def find(self, query: str | Query, *, start_ns: int | None = None, end_ns: int | None = None, limit: int = 0) -> list[Span]:
+        """Return every span a query finds, whole; with a `limit`, those of so many traces, the newest of them."""
+        asked = newest_first(lenient(query)) if limit else query
+        return matched_spans(self.search(asked, start_ns=start_ns, end_ns=end_ns, limit=limit, spss=0))
 
     def query_range(
         self, query: str | Query, *, start_ns: int, end_ns: int, step_ns: int, strict: bool = False

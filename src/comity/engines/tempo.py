@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import logging
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -30,11 +31,14 @@ from comity.core.query import (
     matched_spans,
     search,
 )
+from comity.core.query.rewrite import newest_first
 from comity.core.query.search import LIMIT_DEFAULT, SPANS_PER_SPANSET_DEFAULT
 from comity.core.span import Span, SpanError, decode_spans
 from comity.engines.system import SystemClock
 from comity.errors import CallerError, UnavailableError
 from comity.ports import Clock
+
+log = logging.getLogger("comity")
 
 ATTEMPTS_MAX: Final = 4
 RETRY_S_FIRST: Final = 0.5
@@ -59,6 +63,8 @@ _PLACE: Final = re.compile(r"line (\d+), col (\d+): (.*)", re.DOTALL)
 
 class TempoStore:
     """Spans in a Tempo."""
+
+    is_far = True
 
     def __init__(
         self,
@@ -106,10 +112,18 @@ class TempoStore:
         }
         return self._read(decode_search, self._get("/api/search", parameters))
 
-    def find(self, query: str | Query, *, start_ns: int | None = None, end_ns: int | None = None) -> list[Span]:
-        """Return every span a query finds, whole: Tempo names the traces, and the query runs here on those."""
+    def find(self, query: str | Query, *, start_ns: int | None = None, end_ns: int | None = None, limit: int = 0) -> list[Span]:
+        """Return every span a query finds, whole: Tempo names the traces, and the query runs here on those.
+
+        With a `limit`, those of so many traces, the newest of them. Of more than `TRACES_MAX` the rest is left out, and the log
+        says so.
+        """
         prepared = lenient(query)
-        named = self.search(prepared, start_ns=start_ns, end_ns=end_ns, limit=TRACES_MAX, spss=1)
+        most = min(limit or TRACES_MAX, TRACES_MAX)
+        asked = newest_first(prepared) if limit else prepared
+        named = self.search(asked, start_ns=start_ns, end_ns=end_ns, limit=most, spss=1)
+        if len(named.traces) >= most and most != limit:
+            log.warning("%s has more than %d traces for %s; the rest is left out", self.url, most, prepared)
         with ThreadPoolExecutor(PARALLEL_MAX) as pool:
             traces = list(pool.map(self.trace, (trace.trace_id for trace in named.traces)))
         return matched_spans(search(prepared, traces, start_ns=start_ns, end_ns=end_ns, limit=0, spans_per_spanset=0))

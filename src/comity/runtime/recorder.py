@@ -91,6 +91,8 @@ class Recorder:
     def __init__(
         self, settings: Settings, clock: Clock, ids: Ids, loop: asyncio.AbstractEventLoop, store: str | Path | None
     ) -> None:
+        for problem in settings.problems:
+            log.warning("telemetry: %s", problem)
         self.settings = settings
         self._takes_all = settings.ratio >= 1.0
         self._captures_content = settings.captures_content

@@ -25,6 +25,7 @@ RENAMED = {
     "handoff.id": "gen_ai.tool.call.id",
     "handoff.capability_id": "gen_ai.tool.name",
 }
+MOST_RECENT = "most_recent"
 _WITH_NAMES = frozenset({ast.Scope.SPAN, ast.Scope.NONE})
 
 
@@ -50,6 +51,12 @@ def rewrite(text: str) -> Rewritten:
 def lenient(query: str | ast.Query, *, strict: bool = False) -> ast.Query:
     """Return a query to run: a text in its strict form, unless it must have that already."""
     return rewrite(query).query if isinstance(query, str) and not strict else prepare(query)
+
+
+def newest_first(query: ast.Query) -> ast.Query:
+    """Return a query that keeps the newest traces where not all that match are wanted."""
+    hints = tuple(hint for hint in query.hints if hint[0] != MOST_RECENT)
+    return ast.Query(query.root, (*hints, (MOST_RECENT, ast.Literal(value=True))))
 
 
 def _is_strict(text: str, query: ast.Query) -> bool:
