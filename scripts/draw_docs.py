@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from comity.core import activation, breaker, call, handoff, lease, session
+from comity.core.redaction import DETECTORS, Category
 from comity.errors import CODES
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -64,7 +65,19 @@ def errors() -> str:
     return "\n".join(lines) + "\n"
 
 
-DRAWN = {"machines.md": machines, "errors.md": errors}
+def personal_data() -> str:
+    """Return docs/personal_data.md with the table of types drawn anew."""
+    page = (DOCS / "personal_data.md").read_text()
+    head, mark, rest = page.partition("<!-- types: drawn from the detectors -->\n")
+    _, end, tail = rest.partition("<!-- end of types -->")
+    if not (mark and end):
+        raise SystemExit("docs/personal_data.md has lost the marks around its table of types")
+    kinds = {category: sorted({one.type for one in DETECTORS if one.category is category}) for category in Category}
+    rows = [f"| {category} | {', '.join(f'`{kind}`' for kind in found)} |" for category, found in kinds.items() if found]
+    return "\n".join([f"{head}{mark}", "| kind | types |", "|---|---|", *rows, "", f"{end}{tail}"])
+
+
+DRAWN = {"machines.md": machines, "errors.md": errors, "personal_data.md": personal_data}
 
 
 def main() -> int:

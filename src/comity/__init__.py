@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from comity.core.envelope import Background, Error, Priority, Reply, Request, Status, Usage
     from comity.core.guardrail import Guardrail
     from comity.core.limits import Limits
+    from comity.core.redaction.policy import Policy
     from comity.core.retry import Retry
     from comity.core.tool import Risk, Tool
     from comity.models.agent import Agent
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from comity.runtime.handoff.receiver import AsyncHandoffReceiver
     from comity.runtime.handoff.sync import HandoffManager, HandoffReceiver
     from comity.runtime.node import Node
+    from comity.runtime.privacy import Privacy
     from comity.runtime.sync import SyncNode
     from comity.runtime.sync_context import SyncContext
 
@@ -37,7 +39,9 @@ _MODULES = {
     "HandoffReceiver": "runtime.handoff.sync",
     "Limits": "core.limits",
     "Node": "runtime.node",
+    "Policy": "core.redaction.policy",
     "Priority": "core.envelope",
+    "Privacy": "runtime.privacy",
     "Reply": "core.envelope",
     "Request": "core.envelope",
     "Retry": "core.retry",
@@ -63,7 +67,9 @@ __all__ = [
     "HandoffReceiver",
     "Limits",
     "Node",
+    "Policy",
     "Priority",
+    "Privacy",
     "Reply",
     "Request",
     "Retry",

@@ -6,7 +6,7 @@ the values are in the session's vault. A capability that needs a type in clear d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
@@ -48,7 +48,7 @@ _encode_any = msgspec.json.Encoder().encode
 _C = TypeVar("_C", bound=Change)
 _decode_background = msgspec.json.Decoder(Background).decode
 GetVault = Callable[[], Vault]
-Grants = Mapping[str, frozenset[str]]  # capability code, or "agent/capability", to the types it may see
+Grants = Mapping[str, Collection[str]]  # capability code, or "agent/capability", to the types it may see
 
 
 class Hidden(msgspec.Struct, frozen=True, gc=False):
@@ -61,14 +61,18 @@ class Hidden(msgspec.Struct, frozen=True, gc=False):
 
 
 class Privacy:
-    """What is hidden on this node, and who may see it all the same."""
+    """What is hidden on a node, and which capabilities see it in clear.
+
+    `policy` says what happens to a value of each type, `scanner` finds the values, and `grants` maps a capability code or
+    `agent/CAPABILITY` to the types that it may see in clear where it declares them (`clear=[…]`).
+    """
 
     def __init__(
         self, *, policy: Policy = DEFAULT_POLICY, scanner: Scanner = DEFAULT_SCANNER, grants: Grants | None = None
     ) -> None:
         self._policy = policy
         self._scanner = scanner
-        self._grants = grants or {}
+        self._grants = {name: frozenset(types) for name, types in (grants or {}).items()}
         # Tells whether a document may hold personal data; cheap, and never wrongly no.
         self.may_hold: Callable[[bytes], bool] = scanner.may_find_in_json
 

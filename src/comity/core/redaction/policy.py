@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
+from typing import cast
 
 
 class Action(StrEnum):
@@ -19,17 +20,22 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """An action per type; every type not named is tokenised, and nothing is blocked, unless told otherwise."""
+    """What happens to a value of each type: `Policy({"CARD": "block", "IP": "allow"})`.
 
-    actions: Mapping[str, Action] = field(default_factory=dict)
-    default: Action = Action.TOKENISE
+    `actions` maps a type to an `Action` or its word; every other type gets `default`. An unknown action is a `ValueError`.
+    """
+
+    actions: Mapping[str, Action | str] = field(default_factory=dict)
+    default: Action | str = Action.TOKENISE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "actions", MappingProxyType(dict(self.actions)))
+        actions = {kind: _action(action) for kind, action in self.actions.items()}
+        object.__setattr__(self, "actions", MappingProxyType(actions))
+        object.__setattr__(self, "default", _action(self.default))
 
     def action(self, kind: str) -> Action:
         """Return what to do with a value of this type."""
-        return self.actions.get(kind, self.default)
+        return cast("Action", self.actions.get(kind, self.default))  # made an Action above
 
     def allowing(self, kinds: Iterable[str]) -> Policy:
         """Return this policy with `kinds` in clear, as for a capability that was granted them.
@@ -38,6 +44,13 @@ class Policy:
         """
         granted = {kind: Action.ALLOW for kind in kinds if self.action(kind) is not Action.BLOCK}
         return Policy({**self.actions, **granted}, self.default)
+
+
+def _action(word: Action | str) -> Action:
+    try:
+        return Action(word)
+    except ValueError:
+        raise ValueError(f"unknown action {word!r}; choose from {', '.join(Action)}") from None
 
 
 DEFAULT_POLICY = Policy()
