@@ -106,7 +106,7 @@ def test_every_code_a_module_gives_is_in_the_table():
 
 def test_the_search_for_codes_finds_them():
     assert "ROUTING_CYCLE_DETECTED" in codes_given_in(SOURCE / "core" / "admission.py")
-    assert "ENVELOPE_MALFORMED" in codes_given_in(SOURCE / "core" / "envelope.py")
+    assert "ENVELOPE_MALFORMED" in codes_given_in(SOURCE / "core" / "codec.py")
 
 
 def test_every_code_of_the_table_is_given_somewhere_or_is_for_agents():

@@ -174,7 +174,9 @@ CODES: dict[str, Meaning] = {
     "HANDOFF_STATE_CONFLICT": Meaning(CallerError, False, _IGNORES, "Look at its state; this cannot happen from there."),
     "HANDOFF_ENDED": Meaning(CallerError, False, _IGNORES, "Stop working on it; it has ended."),
     "HANDOFF_REJECTED": Meaning(RefusedError, False, _IGNORES, "Hand it to somebody else, or ask for something else."),
-    "HANDOFF_UNDELIVERABLE": Meaning(UnavailableError, False, _IGNORES, "Find out why its receivers die of it."),
+    "HANDOFF_UNDELIVERABLE": Meaning(
+        UnavailableError, False, _IGNORES, "Every receiver crashed on this handoff; check the receivers' logs."
+    ),
     # how it ended
     "CALL_TIMEOUT": Meaning(UnavailableError, True, _COUNTS, "Allow more time, or ask for less."),
     "CALL_NEEDS_INPUT": Meaning(CallerError, False, _IGNORES, "Ask the user the question, then call again with the answer."),

@@ -137,7 +137,7 @@ class Handoffs(Protocol):
         ...
 
     def by_trace(self, trace_id: str) -> list[Handoff]:
-        """Return the handoffs whose result is in a trace, or which are themselves."""
+        """Return the handoffs that belong to a trace, or whose result was recorded in it."""
         ...
 
     def find(self, *, states: Collection[State] = ..., lane: str | None = None, limit: int = 100) -> list[Handoff]:
@@ -198,7 +198,7 @@ class Journal(Protocol):
         ...
 
     def visits(self) -> int:
-        """Return a number that is another one once other nodes may have written since it was last asked.
+        """Return a generation counter; it changes when another process may have written since the previous call.
 
         What a node keeps in memory of sessions and states is then read again. Always the same where nobody else can write, and
         where nodes pass calls on to each other and read again with each.

@@ -29,7 +29,7 @@ def test_one_damaged_vault_does_not_close_the_store(store):
 
 def test_a_key_that_opens_nothing_is_refused_by_its_place_and_stays(store):
     made = store_key(store, [])
-    with pytest.raises(UnavailableError, match=r"the key file .*work\.db\.key opens nothing") as refused:
+    with pytest.raises(UnavailableError, match=r"the key file .*work\.db\.key cannot decrypt this store") as refused:
         store_key(store, sealed_under(bytes(32)))
     assert (refused.value.code, refused.value.retryable) == ("STORE_UNAVAILABLE", False)
     assert store_key(store, []) == made

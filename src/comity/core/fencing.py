@@ -1,4 +1,4 @@
-"""On what terms records are taken: a former holder's are refused, and nothing is opened or ended twice by two nodes.
+"""Preconditions of a journal append: stale leaseholders are rejected; a call is opened and settled at most once across nodes.
 
 A store knows, for every address, the newest token under which somebody claimed it. An append may name the tokens it was made
 under and the calls it builds on; the store checks them in the same step in which it writes, so there is no moment in between.

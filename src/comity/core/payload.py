@@ -71,7 +71,7 @@ def pack(value: Any, path: str, bytes_max: int, is_named: bool = False) -> bytes
         problems = tuple(islice(_unencodable(value, path), PROBLEMS_MAX)) or (Problem(path, f"has no JSON form: {error}"),)
         raise PayloadError("INPUT_VALIDATION_FAILED", problems) from None
     size = len(raw)
-    # How many there are by how much shorter it is without them: `count` takes longer over its arguments than that.
+    # Counted by `replace`: on CPython 3.11 that beats `bytes.count` for short documents.
     objects = size - len(raw.replace(b"{", b""))
     if (
         size > _SMALL_BYTES
@@ -81,7 +81,7 @@ def pack(value: Any, path: str, bytes_max: int, is_named: bool = False) -> bytes
         or objects + size - len(raw.replace(b"[", b"")) > NESTING_MAX
     ):
         check(raw, path=path, bytes_max=bytes_max)
-    if raw.partition(b"null")[1]:  # `in` first takes the bytes for a number and makes an error of it; `find` is slower too
+    if raw.partition(b"null")[1]:  # `bytes.__contains__` tries `int()` first and swallows the error; `find` is slower too
         _check_nulls(raw, value, path)
     if objects > 1 or (objects and not is_named):
         check_repeats(raw, path)

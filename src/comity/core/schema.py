@@ -96,7 +96,7 @@ class PythonType:
 
     def check(self, raw: bytes) -> Checked:
         """Return the typed value, or every problem."""
-        validate = self._validate  # called from a local name, Python need not take it for a method first
+        validate = self._validate
         try:
             return Checked(validate(raw, strict=True))
         except ValidationError as error:

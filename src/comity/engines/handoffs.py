@@ -131,7 +131,7 @@ class SqliteHandoffs:
             return handoff_tables.read_again(connection, handoffs)
 
     def by_trace(self, trace_id: str) -> list[Handoff]:
-        """Return the handoffs whose result is in a trace, or which are themselves."""
+        """Return the handoffs that belong to a trace, or whose result was recorded in it."""
         with self._reading() as connection:
             return handoff_tables.read_trace(connection, trace_id)
 
@@ -245,7 +245,7 @@ class MemoryHandoffs:
         return [self._shelf[one.id] for one in handoffs if one.id in self._shelf]
 
     def by_trace(self, trace_id: str) -> list[Handoff]:
-        """Return the handoffs whose result is in a trace, or which are themselves."""
+        """Return the handoffs that belong to a trace, or whose result was recorded in it."""
         return [one for one in self._shelf.values() if one.result_trace_id == trace_id]
 
     def find(self, *, states: Collection[State] = tuple(State), lane: str | None = None, limit: int = 100) -> list[Handoff]:

@@ -108,9 +108,9 @@ class Activation:
         self._state_data = None if is_stale else unpack(self._kept)
 
     def keep(self) -> None:
-        """Take the state as it is for what it is to be: whoever changes it from now on must be a call under way.
+        """Snapshot the agent's state as the value to persist. Later changes count only if a running call makes them.
 
-        One that cannot be saved is as it was last kept again; what is wrong with it is raised as `PayloadError`.
+        Raises `PayloadError` for a state that cannot be saved; the agent then has the state that was last kept.
         """
         if self._state_data is None:
             return
@@ -204,7 +204,7 @@ class Activations:
         """Start a call, or let it wait for its place."""
         seat = call.seat
         if not seat.mailbox.waiting and seat.can_start():
-            start = self._start  # called from a local name, Python need not take it for a method first
+            start = self._start
             start(call)
             return
         call.began_ms = -1

@@ -232,7 +232,7 @@ def _classify(raised: BaseException, call: Call) -> Error:
     """Return what an exception of an agent's code means to its caller."""
     try:
         return _meaning(raised, call)
-    except Exception:  # noqa: BLE001  an exception can be made to fail at whatever it is asked, also by who would log it
+    except Exception:  # noqa: BLE001  `str()` or `repr()` of a foreign exception may itself raise, also inside `logging`
         return Error.of("TARGET_CRASHED", f"{call.request.target} raised {type(raised).__name__}, which cannot be looked at")
 
 

@@ -463,7 +463,7 @@ class CallPath:
             await self.durable()
 
     async def told(self, reply: Reply) -> Reply:
-        """Return a reply that was there already, once everything is on disk; one that waited for a person may have gone on."""
+        """Return an already-known reply after flushing the journal; re-read `needs_input`: the call may have resumed."""
         await self.recorded()
         return await newest(self, self._journal, reply) if reply.status is Status.NEEDS_INPUT else reply
 

@@ -184,7 +184,7 @@ class Answers:
 
     def data(self, call: Call, raw: bytes) -> bytes:
         """Return the data of an answer without it."""
-        may_hold = self._privacy.may_hold  # called from a local name, Python need not take it for a method first
+        may_hold = self._privacy.may_hold
         if not may_hold(raw):
             return raw
         return self._privacy.hide_data(raw, self._vault(call))

@@ -93,9 +93,9 @@ async def newest(path: CallPath, journal: Journal, reply: Reply) -> Reply:
 
 
 def again(path: CallPath, journal: Journal, parent: Call, arrival: Arrival, now_ns: int) -> Call | Reply:
-    """Make a call that an earlier life of its tree may have made: what had ended answers from the store, nothing counts twice.
+    """Replay a child call after a restart: if it already settled, return the stored reply; never charge the budget twice.
 
-    What an earlier life began was counted when the tree was taken up.
+    Calls that were begun before the restart were charged when the tree was resumed.
     """
     request = arrival.request
     seen = path.seen(request)

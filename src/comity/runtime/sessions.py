@@ -132,8 +132,8 @@ class Sessions:
     def bind(self, request: Request, now_ms: int, may_be_known: bool = False) -> Live | None:
         """Return the session a root names, new if there is none; a call that names none has none until it needs one.
 
-        That one is named as the call, so for an id that the node has not just made it may be there: of a call that is taken
-        up again, or because somebody named a session so, whose it stays.
+        An implicit session uses the call's own id. It can already exist if the call is being resumed, or if a user created a
+        session under that id; that user keeps it.
         """
         if request.parent_session_id is not None:
             owner = self.owner_of(request.tenant_id, request.parent_session_id)

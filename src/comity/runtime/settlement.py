@@ -77,7 +77,7 @@ class Settlement:
         return self.settle(call, CANCEL, Reply(status=Status.CANCELLED, error=error, data=call.unfinished()))
 
     def _expire(self, call: Call) -> None:
-        if _is_answered(call, self._clock.now_ns() // 1_000_000):  # who waits for it is on its way here
+        if _is_answered(call, self._clock.now_ns() // 1_000_000):  # its answer is stored; its waiter settles this call shortly
             self._loop.call_later(ANSWER_MS_MAX / 1000, self._expire, call)
             return
         if self.cluster is None or not self.cluster.carrier.answered_in_store(call):
@@ -248,7 +248,7 @@ class Settlement:
             self.release_moved(one)
 
     def take_back(self, call: Call, reply: Reply) -> None:
-        """Answer a call that the store did not take with a refusal: it was never begun, so it does not end either."""
+        """Deliver a refusal for a call whose `Accepted` record the store rejected. It never started, so nothing settles."""
         for one in self._take_out(call)[1:]:
             self.release_moved(one)
         call.reply = reply

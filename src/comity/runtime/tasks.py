@@ -58,6 +58,6 @@ async def after_a_turn(reply: Reply, pause_ms: int = 0) -> Reply:
 
 
 def release(waiter: asyncio.Future[None], error: Exception | None) -> None:
-    """Let go on who waits, or raise in it what went wrong."""
+    """Resolve the waiter, or fail it with `error`."""
     if not waiter.done():
         waiter.set_result(None) if error is None else waiter.set_exception(error)

@@ -23,7 +23,7 @@ def store_key(store: Path | None, sealed: Sequence[tuple[str, bytes]]) -> bytes:
     key = key_for(store, may_make=not sealed)
     cipher = vault_cipher(key)
     if sealed and not any(_opens(cipher, *one) for one in sealed):
-        message = f"{key_place(store)} opens nothing of what the store hides: put the key back under which it was hidden"
+        message = f"{key_place(store)} cannot decrypt this store; restore the key file that was used to create it"
         raise UnavailableError(message, code="STORE_UNAVAILABLE", retryable=False)
     return key
 

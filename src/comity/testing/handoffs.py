@@ -148,7 +148,7 @@ class SimHandoffs:
         return self._queue.get_again(handoffs)
 
     def by_trace(self, trace_id: str) -> list[Handoff]:
-        """Return the handoffs whose result is in a trace, or which are themselves."""
+        """Return the handoffs that belong to a trace, or whose result was recorded in it."""
         self._journal.read("handoffs by trace")
         return self._queue.by_trace(trace_id)
 

@@ -67,7 +67,7 @@ class Scanner:
         # An escaped code point may spell any character of a value. Looking for the one byte first is four times faster.
         if _BACKSLASH in raw and b"\\u" in raw:
             return True
-        test = self._test  # called from a local name, Python need not take it for a method first
+        test = self._test
         if test is None:
             test = self._test = compile_test(self._hint)
         return test(raw.decode())

@@ -42,7 +42,7 @@ class Hold:
 
 
 class Holds:
-    """All addresses this node has to do with. `lose` is told when one that was held here is not any more."""
+    """Leases that this node holds or knows about. `lose` is called when a lease held here ends."""
 
     def __init__(self, leases: Leases, journal: Journal, clock: Clock, lose: Callable[[str], None]) -> None:
         self._leases = leases
