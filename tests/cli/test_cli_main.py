@@ -304,3 +304,17 @@ def test_a_hint_is_about_what_was_wrong(comity, app, place):
 
 def test_a_name_that_cannot_be_shown_is_quoted_once(comity, app):
     assert "no agent 'WORK/\\x1b[31m'" in comity("call", "WORK/\x1b[31m", "GREET").out
+
+
+@pytest.mark.parametrize("start", [["-m", "comity"], ["-c", "from comity.cli.main import main; raise SystemExit(main())"]])
+@pytest.mark.parametrize("words", [["calls"], ["audit", "verify"], ["doctor"], ["agents", "--app", "mine:agents"]])
+def test_no_command_runs_code_that_lies_in_the_working_directory(place, start, words):
+    for name in ("rich", "yaml", "msgspec", "sqlite3", "comity_plugins"):
+        (place / f"{name}.py").write_text("print('PWNED')\n")
+    (place / "mine.py").write_text("from comity import Agent\nagents = [Agent('A')]\n")
+    safe = [] if start[0] == "-m" else ["-P"]  # `-c` puts the working directory first by itself, an installed script does not
+    ran = subprocess.run([sys.executable, *safe, *start, *words], capture_output=True, text=True, check=False, timeout=60)
+    assert "PWNED" not in ran.stdout + ran.stderr
+    assert "Traceback" not in ran.stderr
+    if "--app" in words:
+        assert "\nA " in ran.stdout

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from pathlib import Path
 
 from comity import Node
@@ -22,6 +24,9 @@ def load(args: argparse.Namespace) -> Node:
     from comity import Agent
     from comity.runtime.manifest import load_node
 
+    # --app names modules of the working directory. It comes last, so that a file there never stands in for a package.
+    if (here := os.getcwd()) not in sys.path:  # noqa: PTH109
+        sys.path.append(here)
     return load_node(args.app, Agent)
 
 

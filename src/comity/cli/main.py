@@ -175,8 +175,6 @@ def _run(arguments: list[str], out: Output) -> Exit:
         level=logging.WARNING if args.verbose else logging.CRITICAL + 1, format="%(levelname)s %(name)s: %(message)s"
     )
     logging.getLogger("comity.store").setLevel(logging.WARNING)  # that a store was brought to a later version is always said
-    if (here := os.getcwd()) not in sys.path:  # noqa: PTH109  --app names modules of the directory one works in
-        sys.path.insert(0, here)
     with contextlib.redirect_stdout(sys.stderr):  # what agents print is no result; `out` has the stream it began with
         result: Exit = _module(args.command).run(args, out)
     sys.stdout.flush()
