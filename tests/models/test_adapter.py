@@ -1,5 +1,7 @@
 """Our prompt in pydantic-ai's words, without a provider."""
 
+from itertools import groupby
+
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_ai import messages as theirs
@@ -41,12 +43,26 @@ def flat(said):
             yield one
 
 
+def joined(said):
+    """Messages of the user in a row are one."""
+    for is_user, group in groupby(said, key=lambda one: isinstance(one, User)):
+        some = list(group)
+        yield from [User("\n\n".join(one.text for one in some))] if is_user else some
+
+
 @given(st.lists(messages, max_size=8))
 def test_every_message_arrives_whole_and_in_order(said):
     translated = messages_of(Prompt(messages=tuple(said)))
-    assert [back(part) for message in translated for part in message.parts] == list(flat(said))
+    assert [back(part) for message in translated for part in message.parts] == list(joined(flat(said)))
     kinds = [message.kind for message in translated]
     assert "request request" not in " ".join(kinds)  # what stands between two answers is one request
+
+
+def test_a_system_message_stands_where_it_was_put_or_first_where_a_model_takes_no_other():
+    prompt = Prompt(messages=(System("a"), User("1"), Assistant("2"), System("b"), User("3")))
+    for takes_late_system, order in ((True, "a12b3"), (False, "ab123")):
+        translated = messages_of(prompt, takes_late_system=takes_late_system)
+        assert "".join(part.content for message in translated for part in message.parts) == order
 
 
 def test_settings_that_are_not_given_are_left_to_the_provider_and_nothing_is_repeated():

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from team import ask, offered, prompts, results, said, talk, thinker
 
-from comity import Agent, Limits, Node, Status, Tool
+from comity import Agent, Limits, Status, Tool
 from comity.core.model import ToolCall
 from comity.core.thinking import Thinking
 from comity.dialects.call_agent import INPUT_SCHEMA, TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX
 from comity.models.colleagues import CallArguments
-from comity.testing import Answer, VirtualClock, run_virtual, tool_call
+from comity.testing import Answer, tool_call
 
 
 def definition(agent):
@@ -255,20 +255,6 @@ def test_a_delegate_cannot_fake_the_end_of_its_data():
     text = results(prime)[0].text
     assert text.count("[end of data from agent byte]") == 1
     assert text.endswith("[end of data from agent byte]")
-
-
-def test_a_session_s_facts_and_conversation_reach_the_prompt_and_the_same_message_does_not_stand_twice():
-    agent = thinker("a", "one", "two")
-
-    async def main():
-        async with Node([agent], clock=VirtualClock(), lag_ms=None) as node:
-            for message in ("first words", "second words"):
-                await node.call("a", "message", message=message, user_id="u1", session_id="s1")
-
-    run_virtual(main())
-    text = prompts(agent)[1].messages[-1].text
-    assert "- user: first words\n- a: one" in text
-    assert text.count("second words") == 1
 
 
 def test_the_total_of_a_tree_is_the_sum_of_its_model_calls():

@@ -10,6 +10,7 @@ from team import prompts, said, talk, thinker
 from comity import Agent, Node, Tool
 from comity.core.agent import DeclarationError
 from comity.core.guidance import Constraint, Guidance
+from comity.core.model import System, User
 from comity.testing import ScriptedModel, tool_call
 
 MODEL = ScriptedModel([])
@@ -108,9 +109,11 @@ def test_what_people_want_of_the_agents_stands_in_the_prompt():
     rule = Constraint(id="c1", rule="never name a price")
     agent = thinker("a", "ok", instructions="Sell.")
     talk([agent], node={"guidance": Guidance(constraints=(rule,))})
-    system = prompts(agent)[0].messages[0].text
-    assert system.startswith("Sell.\n\n")
-    assert "never name a price" in system
+    own, guidance, message = prompts(agent)[0].messages
+    assert own == System("Sell.")
+    assert isinstance(guidance, System)
+    assert "never name a price" in guidance.text
+    assert message == User("hello")
 
 
 def test_criteria_and_schema_are_told_to_the_model():

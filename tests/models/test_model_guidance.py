@@ -5,6 +5,7 @@ from team import prompts, results, talk, thinker
 from comity import Tool
 from comity.core.briefing import GUIDANCE_TOKENS_MAX
 from comity.core.guidance import Constraint, Focus, Guidance, Preference
+from comity.core.model import System
 from comity.core.tokens import estimate
 from comity.testing import tool_call
 from comity.testing.virtual import EPOCH_NS
@@ -14,7 +15,7 @@ PREFERENCES = (Preference(id="p", preference="Prefer async patterns"),)
 
 
 def system(agent):
-    return prompts(agent)[0].messages[0].text
+    return "\n\n".join(one.text for one in prompts(agent)[0].messages if isinstance(one, System))
 
 
 def test_focus_and_preferences_stand_in_the_prompt_and_an_expired_focus_does_not():

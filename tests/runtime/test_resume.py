@@ -209,4 +209,4 @@ def test_what_a_user_said_stands_once_in_the_conversation_though_the_call_is_run
     asyncio.run(life(asyncio.Event(), dies=True))
     gate = asyncio.Event()
     gate.set()
-    assert asyncio.run(life(gate, dies=False)) == ["user"]
+    assert asyncio.run(life(gate, dies=False)) == ["user", "SLOW"]

@@ -15,6 +15,7 @@ from comity.errors import CallerError
 from comity.runtime.sessions import LIVE_MAX
 
 HOUR_MS = 3_600_000
+KNEW = ["notes", '{"facts":{},"missing":[]}']  # an answer without a message
 notes = Agent("notes")
 
 
@@ -101,10 +102,10 @@ async def test_two_agents_cannot_overwrite_each_other_silently(make_node):
     ("policy", "seen"),
     [
         ("none", []),
-        ("full", [["user", "Hello there. How are you?"], ["user", "Second thing"]]),
-        (1, [["user", "Second thing"]]),
+        ("full", [["user", "Hello there. How are you?"], KNEW, ["user", "Second thing"], KNEW]),
+        (1, [KNEW]),
         (0, []),
-        ("summary", [["summary", "user: Hello there\nuser: Second thing"]]),
+        ("summary", [["summary", f"user: Hello there\nnotes: {KNEW[1]}\nuser: Second thing\nnotes: {KNEW[1]}"]]),
     ],
 )
 async def test_a_call_shows_as_much_of_the_conversation_as_its_policy_says(make_node, policy, seen):

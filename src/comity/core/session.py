@@ -6,22 +6,35 @@ the version it was based on, and one that would overwrite what somebody else wro
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any, Final, TypeVar, cast
 
 from msgspec import Meta, Struct, json
 from msgspec.structs import replace
 
-from comity.core.envelope import Background, Request
+from comity.core.conversation import (
+    SUMMARY_CHARS_MAX,
+    UNANSWERED,
+    USER,
+    HistoryReference,
+    Turn,
+    answer_text,
+    bounded,
+    clip,
+    select,
+    task_text,
+)
+from comity.core.envelope import SUCCESS, Background, Reply, Request
 from comity.core.given import take
 
 IDLE_MS: Final = 20 * 60 * 1000
 PAUSED_MS: Final = 30 * 60 * 1000
 EXPIRED_MS: Final = 24 * 60 * 60 * 1000
 USE_NOTED_MS: Final = 60 * 1000  # a use is noted in the store unless the last one noted is younger than this
-TURNS_MAX: Final = 1_000
 FACTS_MAX: Final = 1_000
-SUMMARY_CHARS_MAX: Final = 2_000
+RESULTS_MAX: Final = 100  # answers of agents that are noted by themselves, the newest of each capability
+RESULT_CHARS_MAX: Final = 4_000  # of each
 
 
 def is_first(request: Request) -> bool:
@@ -62,14 +75,6 @@ TRANSITIONS: dict[Status, dict[Event, Status]] = {
 }
 
 
-class Turn(Struct, frozen=True, forbid_unknown_fields=True):
-    """One thing that was said: `role` is user, or the address of the agent."""
-
-    role: str
-    text: str
-    at_ms: int
-
-
 class Fact(Struct, frozen=True, forbid_unknown_fields=True):
     """Something known: its value, who said so, how sure they were, and when."""
 
@@ -77,6 +82,14 @@ class Fact(Struct, frozen=True, forbid_unknown_fields=True):
     source: str
     confidence: float
     at_ms: int
+
+
+class Workflow(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Where the work stands: which step of how many (0 where nobody counts them), and what its orchestrator keeps of it."""
+
+    step: int = 0
+    steps: int = 0
+    state: dict[str, Any] = {}
 
 
 class Session(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -91,12 +104,14 @@ class Session(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     version: int = 0
     original_request: str = ""
     turns: tuple[Turn, ...] = ()
+    turns_dropped: int = 0  # older ones, that are no longer kept
     summary: str = ""
     facts: dict[str, Fact] = {}
     decisions: tuple[str, ...] = ()
     constraints: dict[str, Any] = {}
     assumptions: tuple[str, ...] = ()
     workflow_position: str = ""
+    workflow: Workflow = Workflow()
     prior_agents: tuple[str, ...] = ()
     prior_outputs: dict[str, Any] = {}
     private: dict[str, dict[str, Any]] = {}
@@ -104,10 +119,24 @@ class Session(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Say(Struct, frozen=True, tag=True):
-    """Add a turn to the conversation."""
+    """Add a turn to the conversation. The fields are those of a `Turn`."""
 
     role: str
     text: str
+    by: str = ""
+    request_id: str = ""
+    status: str = ""
+    task: str = ""
+    at_ms: int = 0  # when it was said, if that is not now
+
+
+class Answer(Struct, frozen=True, tag=True):
+    """Note that an agent has answered a call of the session, what came of it, and what the user was told."""
+
+    agent: str  # empty for one that did not answer
+    result: str = ""  # the name its data is kept under, among the outputs of agents; none if there is none
+    value: Any = None
+    said: tuple[Say, ...] = ()
 
 
 class Learn(Struct, frozen=True, tag=True):
@@ -142,6 +171,9 @@ class Place(Struct, frozen=True, tag=True):
     """Say where in its workflow the work is."""
 
     position: str
+    step: Annotated[int, Meta(ge=0)] = 0
+    steps: Annotated[int, Meta(ge=0)] = 0
+    state: dict[str, Any] = {}
 
 
 class Produce(Struct, frozen=True, tag=True):
@@ -165,7 +197,7 @@ class Summarise(Struct, frozen=True, tag=True):
     text: str
 
 
-Change = Say | Learn | Decide | Constrain | Assume | Place | Produce | Keep | Summarise
+Change = Say | Answer | Learn | Decide | Constrain | Assume | Place | Produce | Keep | Summarise
 _C = TypeVar("_C", bound=Change)
 _decode_change = json.Decoder(Change).decode
 
@@ -210,38 +242,90 @@ def resume(session: Session, now_ms: int) -> Session:
 
 def apply(session: Session, change: Change, *, based_on: int, now_ms: int) -> Session | Conflict:
     """Return the session with one change, or the conflict. Additions never conflict; replacing what is newer does."""
-    name = ""  # of a single value that is replaced
     match change:
-        case Say(role, text):
-            first = text if role == "user" and not session.original_request else session.original_request
-            turns = (*session.turns, Turn(role, text, now_ms))[-TURNS_MAX:]
-            made = replace(session, turns=turns, original_request=first)
+        case Say(role, text, by):
+            first = session.original_request or (text if role == USER and not by else "")
+            made = _said(replace(session, original_request=first), (change,), now_ms)
+        case Answer(agent, result, value, said):
+            made = _said(session, said, now_ms)
+            if result:
+                made = replace(made, prior_outputs=dict([*made.prior_outputs.items(), (result, value)][-RESULTS_MAX:]))
+            if agent:
+                made = replace(made, prior_agents=_once(made.prior_agents, agent))
         case Decide(text):
             made = replace(session, decisions=_once(session.decisions, text))
         case Assume(text):
             made = replace(session, assumptions=_once(session.assumptions, text))
         case Learn(key, value, source, confidence):
-            name, old, new = f"fact {key}", session.facts.get(key), Fact(value, source, confidence, now_ms)
+            old, new = session.facts.get(key), Fact(value, source, confidence, now_ms)
             if old is not None and old.value == value and old.confidence >= confidence:
                 new = old  # said again by somebody less sure
             made = replace(session, facts=dict([*session.facts.items(), (key, new)][-FACTS_MAX:]))
         case Constrain(key, value):
-            name, made = f"constraint {key}", replace(session, constraints={**session.constraints, key: value})
-        case Place(position):
-            name, made = "workflow position", replace(session, workflow_position=position)
+            made = replace(session, constraints={**session.constraints, key: value})
+        case Place(position, step, steps, state):
+            made = replace(session, workflow_position=position, workflow=Workflow(step, steps, state))
         case Produce(agent, key, value):
             outputs = {**session.prior_outputs, key: value}
-            name = f"output {key}"
             made = replace(session, prior_agents=_once(session.prior_agents, agent), prior_outputs=outputs)
         case Keep(agent, data):
-            name, made = f"private part of {agent}", replace(session, private={**session.private, agent: data})
+            made = replace(session, private={**session.private, agent: data})
         case Summarise(text):
-            name, made = "summary", replace(session, summary=text[:SUMMARY_CHARS_MAX])
+            made = replace(session, summary=text[:SUMMARY_CHARS_MAX])
+    name = replaces(change)
     if name and session.written.get(name, -1) > based_on and _value(made, change) != _value(session, change):
         return Conflict(name, based_on, session.written[name])
     version = session.version + 1
     written = {**session.written, name: version} if name else session.written
     return replace(made, version=version, used_at=now_ms, written=written)
+
+
+def heard(request: Request, inputs: Any, at_ms: int = 0) -> Say | None:
+    """Return what a user, or an agent that delegates work to a session of its own, says by a request; None for an empty one."""
+    task = task_text(request.objective, request.message, inputs)
+    text = request.message or task
+    more = "" if task == text and request.source is None else task  # which marks it as an agent's request
+    return Say(request.source or USER, text, request_id=request.request_id, task=more, at_ms=at_ms) if text else None
+
+
+def told(request: Request, reply: Reply, at_ms: int = 0) -> Say | None:
+    """Return what a user is told by the reply to a request; None where it says nothing."""
+    text = answer_text(reply)
+    status = "" if reply.status is SUCCESS else str(reply.status)
+    return Say(request.target, text, request_id=request.request_id, status=status, at_ms=at_ms) if text else None
+
+
+def answered(request: Request, reply: Reply, said: Iterable[Say | None] = ()) -> Answer:
+    """Return what the end of a call means to its session: who answered, with what result, and what was said."""
+    agent = request.target.partition("/")[0]
+    if reply.status in UNANSWERED:
+        agent = ""
+    is_told = request.parent_id is None and bool(reply.message)  # then it stands in the conversation
+    value = reply.data if reply.data not in (None, {}, []) else "" if is_told else reply.message
+    name = f"{agent}.{request.capability}" if agent and value != "" and reply.ok else ""
+    if name and not isinstance(value, (bool, int, float)):
+        text = value if isinstance(value, str) else json.encode(value).decode()
+        value = clip(text, RESULT_CHARS_MAX) if len(text) > RESULT_CHARS_MAX else value
+    return Answer(agent, name, value if name else None, tuple(one for one in said if one is not None))
+
+
+def replaces(change: Change) -> str:
+    """Return the name of the single value that a change replaces; empty for one that only adds."""
+    match change:
+        case Learn(key):
+            return f"fact {key}"
+        case Constrain(key):
+            return f"constraint {key}"
+        case Place():
+            return "workflow position"
+        case Produce(_, key):
+            return f"output {key}"
+        case Keep(agent):
+            return f"private part of {agent}"
+        case Summarise():
+            return "summary"
+        case _:
+            return ""
 
 
 def _value(session: Session, change: Change) -> Any:
@@ -256,42 +340,42 @@ def _value(session: Session, change: Change) -> Any:
         case Keep(agent):
             return session.private.get(agent)
         case Place():
-            return session.workflow_position
+            return session.workflow_position, session.workflow
         case Summarise():
             return session.summary
         case _:
             return None
 
 
-def background(session: Session, history: str | int) -> Background:
-    """Return what a callee is told of the session: everything but the conversation, which goes by reference and policy."""
+def background(session: Session, history: str | int, above: tuple[str, ...] = ()) -> Background:
+    """Return what a callee is told of the session: everything but the conversation, which goes by reference and policy.
+
+    `above` are the agents that wait for the call: they have worked on it before the callee does.
+    """
     return Background(
         original_request=session.original_request,
         workflow_position=session.workflow_position,
-        prior_agents=session.prior_agents,
+        prior_agents=tuple(dict.fromkeys((*above, *session.prior_agents))),
         prior_outputs=session.prior_outputs,
         decisions=session.decisions,
         constraints=session.constraints,
         assumptions=session.assumptions,
-        facts=tuple(f"{key}: {fact.value}" for key, fact in session.facts.items()),
-        history_ref=f"session:{session.id}@{session.version}?history={history}",
+        facts=tuple(
+            f"{key}: {fact.value} (source {fact.source}, confidence {fact.confidence:g})" for key, fact in session.facts.items()
+        ),
+        history_ref=str(HistoryReference(session.id, session.version, history)),
     )
 
 
 def history(session: Session, policy: str | int) -> tuple[Turn, ...]:
     """Return as much of the conversation as a call's policy lets the callee see."""
-    match policy:
-        case "none":
-            return ()
-        case "full":
-            return session.turns
-        case "summary":
-            text = session.summary or _digest(session.turns)
-            return (Turn("summary", text, session.used_at),) if text else ()
-        case int() as last if last >= 0:
-            return session.turns[-last:] if last else ()
-        case _:
-            raise ValueError(f"history policy must be none, summary, full or a number of turns, not {policy!r}")
+    return select(session.turns, policy, session.summary, session.used_at)
+
+
+def history_at(session: Session, version: int, policy: str | int) -> tuple[Turn, ...]:
+    """Return the conversation as it was at a version of the session, as far as a policy shows it."""
+    turns = tuple(turn for turn in session.turns if turn.version <= version)
+    return select(turns, policy, session.summary if turns == session.turns else "", session.used_at)
 
 
 def missing(session: Session, keys: tuple[str, ...]) -> tuple[str, ...]:
@@ -303,7 +387,11 @@ def _once(items: tuple[str, ...], item: str) -> tuple[str, ...]:
     return items if item in items else (*items, item)
 
 
-def _digest(turns: tuple[Turn, ...]) -> str:
-    """Return the first sentence of each turn, newest kept when there is too much."""
-    lines = [f"{turn.role}: {turn.text.partition('. ')[0]}" for turn in turns]
-    return "\n".join(lines)[-SUMMARY_CHARS_MAX:]
+def _said(session: Session, said: tuple[Say, ...], now_ms: int) -> Session:
+    version = session.version + 1
+    if not said:
+        return session
+    new = [Turn(one.role, one.text, one.at_ms or now_ms, one.request_id, one.status, one.by, one.task, version) for one in said]
+    turns = bounded((*session.turns, *new))
+    dropped = session.turns_dropped + len(session.turns) + len(new) - len(turns)
+    return replace(session, turns=turns, turns_dropped=dropped)

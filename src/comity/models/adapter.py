@@ -32,6 +32,7 @@ from comity.core.model import (
     Completion,
     Fault,
     Finish,
+    Message,
     Prompt,
     System,
     ToolCall,
@@ -72,11 +73,14 @@ _opened: ContextVar[list[httpx2.Response] | None] = ContextVar("opened", default
 class ProviderModel:
     """A model of a provider. `aclose` lets go of its connections, which are kept between requests."""
 
-    def __init__(self, name: str, provider: str, make: Make, *, enforces_schema: bool = False) -> None:
+    def __init__(
+        self, name: str, provider: str, make: Make, *, enforces_schema: bool = False, takes_late_system: bool = True
+    ) -> None:
         self._name = name
         self._provider = provider
         self._make = make
         self._enforces_schema = enforces_schema
+        self._takes_late_system = takes_late_system
         self._loop: asyncio.AbstractEventLoop | None = None
         self._streams_open = 0
         self._is_closing = False
@@ -116,7 +120,9 @@ class ProviderModel:
             provider = OpenAICompatibleProvider("compatible", base_url=base_url, api_key=api_key, http_client=client)
             return OpenAIChatModel(model, provider=provider, profile=WHOLE)
 
-        return cls(name, "openai", make)  # whoever runs it: the conventions mean the protocol, and `server.address` the server
+        # The provider is the protocol, whoever runs the server: the conventions mean that, and have `server.address` beside it.
+        # Templates of local models often fail on a system message that is not the first.
+        return cls(name, "openai", make, takes_late_system=False)
 
     @property
     def name(self) -> str:
@@ -143,7 +149,7 @@ class ProviderModel:
         try:
             request = direct.model_request_stream(
                 self._connected(),
-                messages_of(prompt),
+                messages_of(prompt, takes_late_system=self._takes_late_system),
                 model_settings=settings_of(prompt),
                 model_request_parameters=self._parameters(prompt),
             )
@@ -259,10 +265,17 @@ def chars_of(event: messages.ModelResponseStreamEvent) -> int:
             return 0
 
 
-def messages_of(prompt: Prompt) -> list[messages.ModelMessage]:
-    """Return the messages of a prompt; what is said between two answers of the model becomes one request."""
+def messages_of(prompt: Prompt, *, takes_late_system: bool = True) -> list[messages.ModelMessage]:
+    """Return the messages of a prompt; what is said between two answers of the model becomes one request.
+
+    Messages of the user in a row become one: not every model takes two. Where a system message must be the first, the later
+    ones are moved up to it.
+    """
     said: list[messages.ModelMessage] = []
-    for message in prompt.messages:
+    given: list[Message] = list(prompt.messages)
+    if not takes_late_system:
+        given.sort(key=lambda one: not isinstance(one, System))
+    for message in given:
         if isinstance(message, Assistant):
             text = [messages.TextPart(message.text)] if message.text else []
             calls = [messages.ToolCallPart(call.name, call.arguments, tool_call_id=call.id) for call in message.calls]
@@ -270,7 +283,12 @@ def messages_of(prompt: Prompt) -> list[messages.ModelMessage]:
             continue
         if not said or isinstance(said[-1], messages.ModelResponse):
             said.append(messages.ModelRequest(parts=[]))
-        cast("list[messages.ModelRequestPart]", said[-1].parts).append(_part(message))
+        parts = cast("list[messages.ModelRequestPart]", said[-1].parts)
+        part, before = _part(message), parts[-1] if parts else None
+        if isinstance(part, messages.UserPromptPart) and isinstance(before, messages.UserPromptPart):
+            parts[-1] = messages.UserPromptPart(f"{before.content}\n\n{part.content}")
+        else:
+            parts.append(part)
     return said
 
 

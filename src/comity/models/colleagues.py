@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from comity.core.agent import Agent
+from comity.core.conversation import clip
 from comity.core.envelope import Reply, Status
 from comity.core.model import ToolDefinition
 from comity.core.quoting import Quoted, quote
@@ -85,13 +86,6 @@ def transfer_definition(colleagues: Sequence[Agent]) -> ToolDefinition:
 def transferable(colleagues: Sequence[Agent], names: Collection[str]) -> list[Agent]:
     """Return those of the agents to whom the task may be passed."""
     return [one for one in colleagues if one.id in names]
-
-
-def clip(text: str, chars_max: int) -> str:
-    """Return a text that is not too long for a prompt; what is missing is said."""
-    if len(text) <= chars_max:
-        return text
-    return f"{text[:chars_max]}\n(cut here: {len(text) - chars_max:,} more characters)"
 
 
 def read_reply(reply: Reply, agent_id: str, *, times_sent_back: int, chars_max: int) -> Quoted:

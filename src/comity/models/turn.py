@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from comity.core.conversation import clip
 from comity.core.envelope import Reply, Status
 from comity.core.gen_ai import Asked
 from comity.core.given import take_whole
@@ -111,19 +112,18 @@ class Turn:
 
     def _begin(self) -> None:
         ctx, mind = self._ctx, self._mind
-        known, turns = ctx.known()
-        briefing = brief(
-            ctx.request,
-            known=known,
-            turns=turns,
-            inputs=self._inputs,
-            tokens_max=mind.thinking.context_tokens_max,
-            count=mind.count,
-        )
+        tokens_max = mind.thinking.context_tokens_max
+        if self._tokens_at_start is not None:  # what is left of the budget is for the answer as well
+            tokens_max = min(tokens_max, self._tokens_at_start // 2)
+        briefing = brief(ctx.request, ctx.known(), inputs=self._inputs, tokens_max=tokens_max, count=mind.count)
         if briefing.found:
             ctx.note(f"orders in what was passed on to {mind.agent_id}: {', '.join(briefing.found)}")
-        if system := "\n\n".join(filter(None, (mind.system, ctx.guidance_text()))):
-            self._messages.append(System(system))
+        # What may change from call to call stands last: what was said before is the same then, and need not be read again.
+        if mind.system:
+            self._messages.append(System(mind.system))
+        self._messages += briefing.history
+        if guidance := ctx.guidance_text():
+            self._messages.append(System(guidance))
         self._messages.append(User(briefing.text))
         if mind.tools:
             self._offer_tools(mind.tools)
@@ -202,7 +202,7 @@ class Turn:
         except ComityError as error:
             return ToolResult(call.id, call.name, str(error), is_error=True)
         text = result if isinstance(result, str) else _encode(result).decode()
-        return ToolResult(call.id, call.name, others.clip(text, self._mind.thinking.result_chars_max))
+        return ToolResult(call.id, call.name, clip(text, self._mind.thinking.result_chars_max))
 
     # --- other agents ---
 

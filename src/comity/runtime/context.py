@@ -21,11 +21,12 @@ from comity.runtime.text_stream import TextStream
 
 if TYPE_CHECKING:
     from comity.core.agent import Agent
+    from comity.core.conversation import Turn
     from comity.core.gen_ai import Asked
     from comity.core.guidance import Guidance
     from comity.core.insight import Evidence, Insight
     from comity.core.schema import Checker
-    from comity.core.session import Turn
+    from comity.core.task import Known
     from comity.core.tool import Tool
     from comity.engines.insights import LinkGiven
     from comity.runtime.call import Call
@@ -256,17 +257,11 @@ class Context(Struct, eq=False, gc=False):
             return []
         return self._path.registry.reachable(call.agent, {call.agent.id, *request.chain}, limit)
 
-    def known(self) -> tuple[Background | None, tuple[Turn, ...]]:
-        """Return what the session knows and as much of its conversation as this call may see, but for its own message."""
-        if self._call.session_head.live is None:
-            return None, ()
-        session = self.session
-        if session.is_empty(self._call.request.message):
-            return None, ()
-        turns = session.history()
-        if turns and turns[-1].role == "user" and turns[-1].text == self._call.request.message:
-            turns = turns[:-1]
-        return session.background(), turns
+    def known(self) -> Known:
+        """Return what a model is told before its task: of the session, as far as this call may see it."""
+        from comity.core.task import NOTHING  # noqa: PLC0415  only agents with a model need it
+
+        return NOTHING if self._call.session_head.live is None else self.session.known()
 
     async def once(
         self,
@@ -287,6 +282,15 @@ class Context(Struct, eq=False, gc=False):
     def _in_thread(self, function: Callable[[], Reply]) -> Coroutine[Any, Any, Any]:
         """Run a plain function in a thread, in which this context's sync twin may be used."""
         return self._path.threads.run(self._call, function, {}, waits=True)
+
+    def history(self, reference: str) -> tuple[Turn, ...]:
+        """Return the turns that a history reference names, of a session of this user, as far as this call's policy shows them.
+
+        Raises `RefusedError` IDENTITY_MISMATCH for a reference to any other session, and writes that into the audit.
+        """
+        from comity.runtime.history import resolve_for  # noqa: PLC0415  few agents are given references
+
+        return resolve_for(self._path, self._call, reference)
 
     def note(self, text: str) -> None:
         """Write something about this call into the audit. It must not repeat what users or agents said."""

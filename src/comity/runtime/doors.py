@@ -140,6 +140,15 @@ async def _receive(
     return await path.call_root(draft, identity, claimed.request_id, remote=remote)
 
 
+def call_of(path: CallPath, token: str, now_ms: int) -> Call:
+    """Return the call under way that a token was made in. Raises `RefusedError` where there is none."""
+    sender = _sender(path, Identity("token", "default", None), token, now_ms)
+    if sender.parent is None:
+        refusal = sender.refusal or Refused("IDENTITY_FORGED", "no token was shown")
+        raise RefusedError(refusal.message, code=refusal.code)
+    return sender.parent
+
+
 def _sender(path: CallPath, identity: Identity, token: str | None, now_ms: int) -> Sender:
     """Return who sent a document, proven by the token if there is one."""
     if flaws := identity_problems(identity):

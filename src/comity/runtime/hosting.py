@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
+from comity.core.conversation import Turn
 from comity.core.envelope import Reply
 from comity.core.guardrail import Guardrail
 from comity.core.registry import Registry
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from comity.engines.span_store import SpanStore
     from comity.runtime.guidance import LiveGuidance
     from comity.runtime.handoff.handoffs import Handoffs
+    from comity.runtime.session_view import SessionView
 
 
 class Hosting:
@@ -75,6 +77,26 @@ class Hosting:
         """Return a session as it is now."""
         live = self._live_session(tenant_id, session_id)
         return None if live is None else live.current
+
+    def history(self, reference: str, *, user_id: str, tenant_id: str = "default") -> tuple[Turn, ...]:
+        """Return the turns that a history reference names (`session:ID@VERSION?history=POLICY`), as `session` shows them.
+
+        Raises `RefusedError` IDENTITY_MISMATCH for a reference that names no session of this user.
+        """
+        from comity.runtime.history import resolve  # noqa: PLC0415  few programs are given references
+
+        check_names(tenant_id=tenant_id, user_id=user_id)
+        return resolve(self._running().sessions, tenant_id, user_id, reference)[1]
+
+    def session_for(self, token: str) -> SessionView:
+        """Return the session of a call under way as its agent sees it, for an agent outside that shows the call's token.
+
+        Raises `RefusedError` for a token that is forged, has expired, or whose call has ended.
+        """
+        from comity.runtime.doors import call_of  # noqa: PLC0415  doors stand above the path
+
+        path = self._running()
+        return path.session_of(call_of(path, token, path.now_ms()))
 
     def resume_session(self, session_id: str, *, tenant_id: str = "default") -> bool:
         """Wake a session that has expired; return whether there is one."""
@@ -158,7 +180,11 @@ class Hosting:
 
     def _live_session(self, tenant_id: str, session_id: str) -> Live | None:
         check_names(tenant_id=tenant_id, session_id=session_id)
-        return self._running().sessions.find(tenant_id, session_id)
+        sessions = self._running().sessions
+        live = sessions.find(tenant_id, session_id)
+        if live is not None:
+            sessions.note_ended(live)
+        return live
 
     def _running(self) -> CallPath:
         if self._path is None:

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
 # How often a node looks for agents that are idle, and for calls of nodes that are gone.
 SWEEP_S_MAX = 5.0
+SAVED_MAX = 1_000  # sessions saved at a time in which calls without words have ended
 
 
 class Node(Hosting):
@@ -161,7 +162,7 @@ class Node(Hosting):
             loop,
             threads=self._threads,
             run_in_process=self._workers.run,
-            sessions=Sessions(self._journal, self._clock, self._ids, vault_cipher(key)),
+            sessions=Sessions(self._journal, self._clock, self._ids, vault_cipher(key), self._privacy),
             identity_key=derived(key, "identity"),
             inheritance=self._inheritance,
             toolbox=Toolbox(self.tools, self._journal, self._clock),
@@ -405,6 +406,7 @@ class Node(Hosting):
         self._sweep = asyncio.get_running_loop().call_later(delay, self._sweep_idle)  # first: what fails here fails once
         self._running().activations.put_away_idle()
         with contextlib.suppress(UnavailableError):  # a store that cannot be read now may be the next time
+            self._running().sessions.save_ended(SAVED_MAX)
             self._take_over()
 
 

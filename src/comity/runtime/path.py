@@ -367,7 +367,7 @@ class CallPath:
         if call.live is not None and (call.parent is None or (is_here and is_first(request))):
             self.sessions.use(call.live, request, now_ms)
             if request.message and is_first(request) and is_here:
-                self.session_of(call).hear(request.message, is_again=call.is_again)
+                self.sessions.hear(call.live, request, is_again=call.is_again)
         if call.log is not None:
             call.log.add(events.Kind.QUEUED, now_ms, request)
         if call.way is not None and call.way.fence is None:
@@ -476,3 +476,5 @@ class CallPath:
         await all_ended([*tasks, *self.settlement.breakers.close()])
         self.activations.close()
         self.settlement.deadlines.close()
+        with contextlib.suppress(UnavailableError):  # the store is gone, which every call was told
+            self.sessions.save_ended()

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgspec.structs import replace
+
 from comity.core import session as core
+from comity.core.conversation import SUMMARY, Turn, position_of
 from comity.core.envelope import Background
-from comity.core.session import Change, Session, Turn
+from comity.core.redaction import restore_text
+from comity.core.session import Change, Session
 from comity.runtime.sessions import Live, Sessions, seen
 
 if TYPE_CHECKING:
+    from comity.core.task import Known
     from comity.runtime.call import Call
     from comity.runtime.privacy import Privacy
 
@@ -23,7 +28,7 @@ class SessionView:
     declares to need and the node grants it.
     """
 
-    __slots__ = ("_based_on", "_call", "_granted", "_live", "_privacy", "_sessions")
+    __slots__ = ("_based_on", "_call", "_granted", "_live", "_privacy", "_sessions", "_written")
 
     def __init__(self, sessions: Sessions, live: Live, call: Call, privacy: Privacy | None) -> None:
         self._sessions = sessions
@@ -31,7 +36,9 @@ class SessionView:
         self._call = call
         self._privacy = privacy
         self._granted = frozenset[str]() if privacy is None else privacy.granted(call.request, call.capability.clear)
+        sessions.note_ended(live)
         self._based_on = live.session.version
+        self._written: dict[str, int] = {}  # single values this agent replaced, and at which version
 
     @property
     def id(self) -> str:
@@ -73,23 +80,49 @@ class SessionView:
         """This agent's own part of the session; a copy, kept with `keep`."""
         return dict(self._seen.private.get(self._agent, {}))
 
+    @property
+    def workflow(self) -> core.Workflow:
+        """Where the work stands: step, number of steps, and the state kept with `place`."""
+        return self._seen.workflow
+
+    def fact(self, key: str) -> core.Fact | None:
+        """What is known under a key, with its source, confidence and time; None if nothing is."""
+        return self._seen.facts.get(key)
+
     def history(self) -> tuple[Turn, ...]:
         """As much of the conversation as the caller's policy lets this agent see."""
         return core.history(self._seen, self._call.request.history)
 
     def background(self) -> Background:
         """The handoff context: what the next agent should know about the work so far."""
-        return core.background(self._seen, self._call.request.history)
+        request = self._call.request
+        return core.background(self._seen, request.history, tuple(one.partition("/")[0] for one in request.chain))
 
-    def is_empty(self, message: str) -> bool:
-        """Return whether nothing is known yet but that the user said this one message."""
-        known = self._seen
-        return known.version <= 1 and known.original_request in {"", message}
+    def known(self) -> Known:
+        """Return what a model that works on this call is told of the session, but for the call's own message."""
+        from comity.core.task import Known  # noqa: PLC0415  only agents with a model need it
+
+        session, request = self._seen, self._call.request
+        place = len(session.turns)
+        if core.is_first(request):  # what was said since belongs to other calls, or to an earlier run of this one
+            place = position_of(session.turns, request)
+            session = replace(session, turns=session.turns[: place + 1])
+        shown = tuple(turn for turn in core.history(session, request.history) if turn.request_id != request.request_id)
+        hidden = session.turns_dropped + place - sum(turn.role != SUMMARY for turn in shown)
+        return Known(self.background(), shown, hidden)
 
     def missing(self, *keys: str) -> tuple[str, ...]:
         """Return the facts that are not known yet; only these may be asked for."""
         known = self._live.session
         return tuple(key for key in keys if core.missing(known, (self._hidden(core.Learn(key, None, "")).key,)))
+
+    def show(self, text: str) -> str:
+        """Return a text that is in clear as this agent may see it."""
+        if self._privacy is None:
+            return text
+        hidden = self._privacy.hide_text(text, lambda: self._sessions.vault(self._live))
+        vault = self._live.vault
+        return restore_text(hidden, vault, self._granted) if vault is not None and self._granted else hidden
 
     def refresh(self) -> None:
         """Base further changes on the session as it is now: after a conflict, once it has been looked at."""
@@ -97,18 +130,7 @@ class SessionView:
 
     def say(self, text: str, *, role: str = "") -> None:
         """Add a turn to the conversation."""
-        self._change(core.Say(self._agent if role == "" else role, text))
-
-    def hear(self, message: str, *, is_again: bool) -> None:
-        """Add what the caller said, hidden though the callee may see it in clear; for a call run again, if it is not there.
-
-        The caller is the user, or the agent that delegated work to a session of its own.
-        """
-        if not self._sessions.is_there(self._live):
-            return
-        said = self._hidden(core.Say(self._call.request.source or "user", message))
-        if not is_again or all((turn.role, turn.text) != (said.role, said.text) for turn in self._live.session.turns):
-            self._apply(said)
+        self._change(core.Say(self._agent if role == "" else role, text, by=self._agent))
 
     def learn(self, key: str, value: Any, *, source: str = "", confidence: float = 1.0) -> None:
         """Note a fact. Raises `CallerError` SESSION_CONFLICT if another agent wrote it since this agent looked."""
@@ -126,9 +148,9 @@ class SessionView:
         """Set a constraint."""
         self._change(core.Constrain(key, value))
 
-    def place(self, position: str) -> None:
-        """Say where in its workflow the work is."""
-        self._change(core.Place(position))
+    def place(self, position: str, *, step: int = 0, steps: int = 0, state: dict[str, Any] | None = None) -> None:
+        """Say where in its workflow the work is: in words, by step, and what its orchestrator keeps of it."""
+        self._change(core.Place(position, step, steps, state or {}))
 
     def produce(self, key: str, value: Any) -> None:
         """Note an output other agents may build on."""
@@ -147,10 +169,10 @@ class SessionView:
         self._apply(self._hidden(core.sound(change)))
 
     def _apply(self, change: Change) -> None:
-        before = self._live.session.version
-        self._sessions.change(self._live, change, based_on=self._based_on)
-        if self._based_on == before:  # nobody else wrote since, so what this agent saw includes its own change
-            self._based_on = self._live.session.version
+        name = core.replaces(change)
+        # What it wrote itself it has seen, whatever others wrote meanwhile.
+        self._sessions.change(self._live, change, based_on=max(self._based_on, self._written.get(name, 0)))
+        self._written[name] = self._live.session.version
 
     @property
     def _agent(self) -> str:

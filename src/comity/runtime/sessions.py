@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from comity.core import session as core
-from comity.core.envelope import Request
+from comity.core.conversation import TURNS_MAX, Turn
+from comity.core.envelope import Reply, Request
 from comity.core.journal import Document, Saved
-from comity.core.redaction import Vault, restore_text, restore_value
+from comity.core.payload import unpack
+from comity.core.redaction import Vault, VaultFullError, restore_text, restore_value
 from comity.core.session import EXPIRED_MS, USE_NOTED_MS, Change, Session
 from comity.engines.cipher import Cipher
 from comity.errors import CallerError, UnavailableError
@@ -21,6 +25,7 @@ from comity.runtime.vault_key import open_vault, seal
 
 if TYPE_CHECKING:
     from comity.runtime.call import Call
+    from comity.runtime.privacy import Privacy
 
 LIVE_MAX: Final = 10_000  # sessions kept in memory beyond those in use; others are read from the store again
 _PUT_AWAY: Final = LIVE_MAX // 10  # so many at once: finding out which are in use takes a look at every call
@@ -28,13 +33,15 @@ _PUT_AWAY: Final = LIVE_MAX // 10  # so many at once: finding out which are in u
 _encode = msgspec.json.Encoder().encode
 SEPARATOR: Final = "\x1f"  # which no name can hold
 _decode_session = msgspec.json.Decoder(Session).decode
-_C = TypeVar("_C", bound=Change)
 
 
 class Live:
     """A session in memory, with its vault."""
 
-    __slots__ = ("is_gone", "is_stored", "noted_at", "session", "used_at", "vault", "vault_saved", "vault_version", "visits")
+    __slots__ = (
+        "answers", "ended", "is_gone", "is_stored", "noted_at", "session", "used_at", "vault", "vault_saved", "vault_version",
+        "visits",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -53,6 +60,9 @@ class Live:
         self.vault = vault
         self.vault_version = vault_version
         self.vault_saved = 0 if vault is None else len(vault)
+        # Calls that ended and are not in `session` yet: those of users without a message, and the newest of each capability.
+        self.ended: deque[tuple[Request, Reply, int]] | None = None
+        self.answers: dict[tuple[str, str], tuple[Request, Reply]] | None = None
         self.visits = 0  # of other nodes to the store, when this was last compared with it
 
     @property
@@ -90,13 +100,14 @@ def seen(session: Session, vault: Vault, types: frozenset[str]) -> Session:
     return replace(
         session,
         original_request=text(session.original_request),
-        turns=tuple(replace(turn, role=text(turn.role), text=text(turn.text)) for turn in session.turns),
+        turns=tuple(replace(turn, role=text(turn.role), text=text(turn.text), task=text(turn.task)) for turn in session.turns),
         summary=text(session.summary),
         facts={text(key): replace(fact, value=value(fact.value)) for key, fact in session.facts.items()},
         decisions=tuple(map(text, session.decisions)),
         constraints=value(session.constraints),
         assumptions=tuple(map(text, session.assumptions)),
         workflow_position=text(session.workflow_position),
+        workflow=replace(session.workflow, state=value(session.workflow.state)),
         prior_outputs=value(session.prior_outputs),
         private=value(session.private),
     )
@@ -105,11 +116,13 @@ def seen(session: Session, vault: Vault, types: frozenset[str]) -> Session:
 class Sessions:
     """All sessions of a node."""
 
-    def __init__(self, journal: Journal, clock: Clock, ids: Ids, cipher: Cipher) -> None:
+    def __init__(self, journal: Journal, clock: Clock, ids: Ids, cipher: Cipher, privacy: Privacy | None = None) -> None:
         self._journal = journal
         self._clock = clock
         self._ids = ids
         self._cipher = cipher
+        self._privacy = privacy
+        self._unsaved: dict[Live, None] = {}  # sessions with calls that ended and are not stored in them yet
         self._live: dict[tuple[str, str], Live] = {}  # by tenant and id
         self._room = LIVE_MAX  # how many may be in memory before some are put away
         self.calls: Mapping[str, Call] = {}  # under way, by request id; those of the call path
@@ -229,6 +242,7 @@ class Sessions:
 
     def saved_vault(self, live: Live) -> tuple[Saved, ...]:
         """Return the record of what was hidden since the vault was last saved, if anything was."""
+        self.note_ended(live)  # which may hide something more
         if live.vault is None or len(live.vault) == live.vault_saved or live.is_gone:
             return ()
         live.vault_saved = len(live.vault)
@@ -243,6 +257,8 @@ class Sessions:
 
     def saved(self, live: Live) -> Saved:
         """Return the record of a session as it is now, to be written."""
+        self.note_ended(live)
+        self._unsaved.pop(live, None)
         live.is_stored = True
         return Saved(Document.SESSION, live.key, live.session.version + 1, _encode(live.session))
 
@@ -252,7 +268,7 @@ class Sessions:
             return False
         is_there = self._read_again(live) if self.is_shared else self._catch_up(live, self._journal.visits())
         if not is_there:
-            live.is_gone = True
+            self._lose(live)
             place = (live.session.tenant_id, live.session.id)
             if self._live.get(place) is live:
                 del self._live[place]
@@ -260,14 +276,98 @@ class Sessions:
 
     def change(self, live: Live, change: Change, *, based_on: int) -> None:
         """Apply a change and save it; a conflict is the caller's to resolve."""
+        self._journal.append(self.changed(live, change, based_on=based_on))
+
+    def changed(self, live: Live, change: Change, *, based_on: int | None = None) -> tuple[Saved, ...]:
+        """Apply a change and return the records that save it, based on what there is now unless a version is named."""
         if not self.is_there(live):
             raise CallerError(f"session {live.session.id} was erased, or is another user's now", code="SESSION_ERASED")
-        outcome = core.apply(live.session, change, based_on=based_on, now_ms=self._clock.now_ns() // 1_000_000)
+        self.note_ended(live)
+        based_on = live.session.version if based_on is None else based_on
+        outcome = core.apply(live.session, change, based_on=based_on, now_ms=self._now_ms())
         if isinstance(outcome, core.Conflict):
             message = f"{outcome.what} was written at version {outcome.current}; this change was based on {outcome.based_on}"
             raise CallerError(message, code="SESSION_CONFLICT", current=outcome.current)
         live.session = outcome
-        self._journal.append(self.saved_vault(live) or (self.saved(live),))
+        return self.saved_vault(live) or (self.saved(live),)
+
+    # --- what calls add by themselves ---
+
+    def hear(self, live: Live, request: Request, *, is_again: bool) -> None:
+        """Add what a user says by a call, hidden though the callee may see it in clear; for a replayed call, once."""
+        if not self.is_there(live):
+            return
+        said = self._heard(live, request)
+        if said is None or (is_again and any(_is_of(turn, said) for turn in live.session.turns)):
+            return
+        self.change(live, said, based_on=live.session.version)
+
+    def ended(self, live: Live, request: Request, reply: Reply, now_ms: int) -> tuple[Saved, ...]:
+        """Note the end of a call in its session: who answered, with what, and what the user was told.
+
+        Return the records of a conversation. What a call without words adds is not worth a write of the whole session for each
+        of thousands in a second: it is noted in memory, and written with the next change or after a few seconds.
+        """
+        if not core.is_first(request):
+            self.answered(live, request, reply)
+        elif request.message or reply.message:
+            if self.is_there(live):
+                return self.changed(live, core.answered(request, reply, (core.told(request, reply),)))
+        else:
+            if live.ended is None:
+                live.ended = deque(maxlen=TURNS_MAX)
+            live.ended.append((request, reply, now_ms))
+            if live.is_stored:
+                self._unsaved[live] = None
+        return ()
+
+    def answered(self, live: Live, request: Request, reply: Reply) -> None:
+        """Note what an agent answered to another; written as `ended` says."""
+        if live.answers is None:
+            live.answers = {}
+        live.answers[request.target, request.capability] = (request, reply)
+        if live.is_stored:
+            self._unsaved[live] = None
+
+    def note_ended(self, live: Live) -> None:
+        """Bring the calls that ended since into the session in memory."""
+        if live.ended is None and live.answers is None:
+            return
+        answers, live.answers = live.answers or {}, None
+        ended, live.ended = live.ended or (), None
+        said: list[core.Say | None] = []
+        for request, reply, at_ms in ended:
+            answers[request.target, request.capability] = (request, reply)
+            said += (self._heard(live, request, at_ms), core.told(request, reply, at_ms))
+        changes = [core.answered(request, reply) for request, reply in answers.values()]
+        changes.append(core.Answer("", said=tuple(one for one in said if one is not None)))
+        for change in changes:
+            if change.agent or change.said:
+                made = core.apply(live.session, change, based_on=live.session.version, now_ms=self._now_ms())
+                assert not isinstance(made, core.Conflict)  # additions never conflict
+                live.session = replace(made, used_at=live.session.used_at)  # its use is noted apart, see `use`
+
+    def save_ended(self, limit: int | None = None) -> bool:
+        """Save sessions in which calls have ended, at most `limit`; return whether there are more."""
+        for live in list(islice(self._unsaved, limit)):
+            del self._unsaved[live]
+            if not live.is_gone and self.is_there(live):
+                self._journal.append(self.saved_vault(live) or (self.saved(live),))
+        return bool(self._unsaved)
+
+    def _heard(self, live: Live, request: Request, at_ms: int = 0) -> core.Say | None:
+        body = bytes(request.body)
+        if self._privacy is None:
+            return core.heard(request, unpack(body), at_ms)
+        vault = partial(self.vault, live)
+        try:
+            if self._privacy.may_hold(body):
+                body = self._privacy.hide_data(body, vault)
+            words = {name: text for name in ("message", "objective") if (text := getattr(request, name))}
+            request = replace(request, **{name: self._privacy.hide_text(text, vault) for name, text in words.items()})
+        except VaultFullError:
+            request, body = replace(request, message="(what was said cannot be kept: too much is hidden)"), b"{}"
+        return core.heard(request, unpack(body), at_ms)
 
     def use(self, live: Live, request: Request, now_ms: int) -> None:
         """Note that a call uses a session: in the store now and then, apart from what it holds, which others may be changing.
@@ -286,19 +386,29 @@ class Sessions:
 
     def resume(self, live: Live) -> None:
         """Wake a session, however long it rested."""
-        live.session = core.resume(live.session, self._clock.now_ns() // 1_000_000)
+        live.session = core.resume(live.session, self._now_ms())
         live.used_at = live.session.used_at
         self._journal.append((self.saved(live),))
 
     def forget(self, tenant_id: str, session_id: str) -> None:
         """Drop a session from memory; it is read again when it is needed."""
-        self._live.pop((tenant_id, session_id), None)
+        live = self._live.pop((tenant_id, session_id), None)
+        if live in self._unsaved:
+            self._journal.append((self.saved(live),))
 
     def drop(self, tenant_id: str, session_id: str) -> None:
         """Drop a session that has been erased; who still has it can add nothing to it."""
         live = self._live.pop((tenant_id, session_id), None)
         if live is not None:
-            live.is_gone = True
+            self._lose(live)
+
+    def _lose(self, live: Live) -> None:
+        live.is_gone = True
+        live.ended = live.answers = None
+        self._unsaved.pop(live, None)
+
+    def _now_ms(self) -> int:
+        return self._clock.now_ns() // 1_000_000
 
     def _noted_at(self, key: str) -> int:
         stored = self._journal.load(Document.USE, key)
@@ -322,7 +432,7 @@ class Sessions:
         in_use = {call.live for call in self.calls.values()}
         idle = [(live.used_at, place) for place, live in self._live.items() if live not in in_use]
         for _, place in sorted(idle)[:_PUT_AWAY]:
-            del self._live[place]
+            self.forget(*place)
         self._room = max(LIVE_MAX, len(self._live) + _PUT_AWAY)
 
 
@@ -333,3 +443,9 @@ def is_new(live: Live, request: Request) -> bool:
 
 def _new(tenant_id: str, user_id: str, session_id: str, now_ms: int, parent_id: str = "") -> Session:
     return Session(id=session_id, tenant_id=tenant_id, user_id=user_id, created_at=now_ms, used_at=now_ms, parent_id=parent_id)
+
+
+def _is_of(turn: Turn, said: core.Say) -> bool:
+    """Return whether a turn is this one; those of older stores do not name their call."""
+    is_same = turn.request_id == said.request_id if turn.request_id else turn.text == said.text
+    return is_same and turn.role == said.role

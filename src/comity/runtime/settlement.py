@@ -24,7 +24,6 @@ from comity.core.journal import Late, Record, Settled, StoredCall
 from comity.core.journal import Paused as PausedRecord
 from comity.core.limits import WARNINGS_MAX, Limits
 from comity.core.payload import PayloadError
-from comity.core.session import Say, is_first
 from comity.core.telemetry import CallEnd
 from comity.errors import ComityError, UnavailableError
 from comity.ports import Clock, Journal
@@ -159,8 +158,8 @@ class Settlement:
         self.deadlines.discard(call)
         if self.breakers.known or reply.error is not None or call.primary is not None:
             self.breakers.tell(call, reply, now_ms)
-        if call.live is not None and (reply.message or call.live.vault is not None):
-            records.extend(self._session_records(call, call.live, reply))
+        if call.live is not None:
+            records.extend(self._session_records(call, call.live, reply, now_ms))
         records.append(Settled(call.request, reply, now_ms))
         root = call if call.root is None else call.root
         if root.leftovers:
@@ -186,19 +185,25 @@ class Settlement:
             call.log.drop_aside()
         return reply if released is reply else complete(released, call, now_ns, data=released.data)
 
-    def _session_records(self, call: Call, live: Live, reply: Reply) -> tuple[Record, ...]:
-        """Return what the end of a call adds to its session: what was hidden, and what the user is told."""
-        if is_first(call.request) and reply.message and reply.ok:
-            try:
-                if self._sessions.is_there(live):
-                    self._sessions.change(live, Say(call.request.target, reply.message), based_on=live.session.version)
-            except UnavailableError as error:  # the call ends all the same
-                log.warning("what %s was told is not in its session: %s", call.request.request_id, error)
-        above = None if call.parent is None else call.parent.session_head.live
-        if above is None or above is live or live.vault is None:
-            return self._sessions.saved_vault(live)
+    def _session_records(self, call: Call, live: Live, reply: Reply, now_ms: int) -> tuple[Record, ...]:
+        """Return what the end of a call adds to its session: who answered, what the user is told, and what was hidden."""
+        records: tuple[Record, ...] = ()
+        request, above = call.request, None
+        if call.parent is not None and request.parent_session_id is not None:  # delegated to a session of its own
+            above = call.parent.session_head.live
+        try:
+            if call.way is None or call.way.fence is not None:  # else the node that ran it has noted it
+                records = self._sessions.ended(live, request, reply, now_ms)
+                if above is not None:
+                    self._sessions.answered(above, request, reply)
+        except UnavailableError as error:  # the call ends all the same
+            log.warning("what %s was told is not in its session: %s", request.request_id, error)
+        if live.vault is None:
+            return records
+        if above is None or above is live:
+            return (*records, *self._sessions.saved_vault(live))
         self._sessions.vault(above).learn(live.vault)  # its reply goes there, with what is hidden in it
-        return (*self._sessions.saved_vault(live), *self._sessions.saved_vault(above))
+        return (*records, *self._sessions.saved_vault(live), *self._sessions.saved_vault(above))
 
     def pause(self, root: Call, approval: Approval, then: Callable[[], None]) -> None:
         """Put a whole tree aside until a person has answered: it stays open in the store and leaves memory, `then` comes."""
@@ -215,7 +220,9 @@ class Settlement:
         requests += (root.leftovers or {}).values()
         for call in aside:
             call.uses = None
-        records = [PausedRecord(request, reply, now_ns // 1_000_000) for request in requests]
+        records: list[Record] = [PausedRecord(request, reply, now_ns // 1_000_000) for request in requests]
+        if root.live is not None:
+            records.extend(self._session_records(root, root.live, reply, now_ns // 1_000_000))
         root.reply = reply
         self._journal.append(records, partial(self._paused, root, then), root.terms)
 

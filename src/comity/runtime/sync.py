@@ -108,6 +108,7 @@ class SyncNode:
     approvals = _asked(Node.approvals)
     decide = _awaited(Node.decide)
     session = _asked(Node.session)
+    history = _asked(Node.history)
     resume_session = _asked(Node.resume_session)
     export_session = _asked(Node.export_session)
     erase_session = _awaited(Node.erase_session)
