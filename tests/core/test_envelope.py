@@ -375,3 +375,18 @@ def test_an_id_is_printable_text(text, expected):
     assert is_id(text) is expected
     assert is_id("x" * 5, 5)
     assert not is_id("x" * 6, 5)
+
+
+@pytest.mark.parametrize("code", ["oops no category", "oops", "OOPS", "Oops_It", "A__B", "_A_B", "", 5, None, "A_" + "B" * 200])
+def test_a_code_that_names_no_category_is_mapped_and_stays_visible(code):
+    reply = Reply.failure("it broke", code=code)
+    assert reply.error.code == "TARGET_FAILED"
+    assert reply.error.message.endswith("it broke")
+    if code:
+        assert str(code)[:100] in reply.error.message or "(" in reply.error.message
+    assert reply.message == "it broke"
+
+
+@pytest.mark.parametrize("code", ["MY_OWN", "DATA_MISSING_REQUIRED_INPUT", "A1_2B"])
+def test_an_agents_own_code_of_the_right_form_stays(code):
+    assert Reply.failure("it broke", code=code).error.code == code

@@ -171,7 +171,7 @@ def test_a_success_has_no_error():
 @pytest.mark.parametrize(
     ("text", "code", "message"),
     [
-        ("Delegation timeout after 5000ms", "TARGET_FAILED", "Delegation timeout after 5000ms"),
+        ("Delegation timeout after 5000ms", "CALL_TIMEOUT", "Delegation timeout after 5000ms"),
         ("LIMIT_DEPTH_EXCEEDED: too deep", "LIMIT_DEPTH_EXCEEDED", "too deep"),
         ("TARGET_FAILED: said twice", "TARGET_FAILED", "said twice"),
     ],

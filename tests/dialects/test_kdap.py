@@ -234,3 +234,9 @@ def test_an_error_that_an_envelope_has_no_room_for_is_refused_and_not_cut(told, 
     with pytest.raises(CallerError) as refused:
         kdap.decode_reply(document | told)
     assert [problem.path for problem in refused.value.facts["problems"]] == [path]
+
+
+@pytest.mark.parametrize("code", ["oops no category", "OOPS", "input_validation_failed"])
+def test_an_error_code_that_names_no_category_is_no_error_code(code):
+    document = {"request_id": "r", "status": "ERROR", "result_json": None, "error_code": code, "error_message": "m"}
+    assert list(problems_of(kdap.decode_reply, document)) == ["error_code"]

@@ -7,7 +7,7 @@ have all agreed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -35,6 +35,7 @@ class Refused(Struct, frozen=True, gc=False):
     problems: tuple[Problem, ...] = ()
     note: str = ""  # for the audit
     retryable: bool | None = None  # None: as the code says
+    facts: dict[str, Any] | None = None  # what the message says, for programs
 
     @property
     def reason(self) -> str:
@@ -52,6 +53,7 @@ class Refused(Struct, frozen=True, gc=False):
             retryable=self.retryable,
             retry_after_ms=self.retry_after_ms,
             problems=self.problems,
+            facts=self.facts,
         )
 
 
@@ -103,7 +105,7 @@ def identity(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # 
 def isolation(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001
     """A call stays with the tenant and user of the call that makes it, in its session or one below; a session with its user."""
     if world.owner and world.owner != call.user_id:
-        return Refused("IDENTITY_MISMATCH", "a session that it names belongs to another user")
+        return Refused("IDENTITY_MISMATCH", "a session that it names belongs to another user", facts={"claim": "user"})
     if world.is_expired:
         return Refused("SESSION_EXPIRED", f"session {call.session_id} was not used for a day")
     caller = world.caller
@@ -184,16 +186,18 @@ def depth(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noq
     if len(call.chain) <= most:
         return None
     path = " → ".join((*call.chain, call.target))
-    return Refused("LIMIT_DEPTH_EXCEEDED", f"depth {len(call.chain)} exceeds depth_max {most} on {path}")
+    facts = {"depth": len(call.chain), "depth_max": most}
+    return Refused("LIMIT_DEPTH_EXCEEDED", f"depth {len(call.chain)} exceeds depth_max {most} on {path}", facts=facts)
 
 
 def cycle(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001
     """Neither is the callee above itself, nor is the same source already asking it for the same objective in this tree."""
     if call.target in call.chain:
-        return Refused("ROUTING_CYCLE_DETECTED", f"{call.target} is already in {' → '.join(call.chain)}")
+        facts = {"caller": call.source, "target": call.target, "chain": list(call.chain)}
+        return Refused("ROUTING_CYCLE_DETECTED", f"{call.target} is already in {' → '.join(call.chain)}", facts=facts)
     if world.objective_in_progress:
         what = f"{call.source} is already asking {call.target} for the same objective"
-        return Refused("ROUTING_OBJECTIVE_IN_PROGRESS", what)
+        return Refused("ROUTING_OBJECTIVE_IN_PROGRESS", what, facts={"caller": call.source, "target": call.target})
     return None
 
 
@@ -210,7 +214,8 @@ def fan_out(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # n
     if caller is None or caller.children < caller.fan_out_max:
         return None
     what = f"{caller.agent.id} has {caller.children} calls under way; fan_out_max is {caller.fan_out_max}"
-    return Refused("LIMIT_FAN_OUT_EXCEEDED", what)
+    facts = {"calls": caller.children + 1, "fan_out_max": caller.fan_out_max}
+    return Refused("LIMIT_FAN_OUT_EXCEEDED", what, facts=facts)
 
 
 def pending(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001

@@ -6,6 +6,7 @@ once, at the edge; inputs stay the JSON they arrived in until the capability's s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Final
@@ -29,6 +30,7 @@ from comity.core.payload import PayloadError, Problem, text_problem, unpack
 from comity.errors import CODES, family
 
 VERSION: Final = "1.0"
+_CODE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 
 
 class Status(StrEnum):
@@ -114,7 +116,10 @@ class Usage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
 
 
 class Error(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
-    """Why a call was refused or failed: a stable code, one sentence, and whether a retry can help."""
+    """Why a call was refused or failed: a stable code, one sentence, and whether a retry can help.
+
+    `facts` are what the sentence says, for programs: `depth` and `depth_max`, `caller`, `target` and `chain`, by code.
+    """
 
     code: str
     message: str
@@ -122,6 +127,7 @@ class Error(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     advice: str = ""
     retry_after_ms: int | None = None
     problems: tuple[Problem, ...] = ()
+    facts: dict[str, Any] = {}
 
     @classmethod
     def of(
@@ -132,13 +138,18 @@ class Error(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
         retryable: bool | None = None,
         retry_after_ms: int | None = None,
         problems: tuple[Problem, ...] = (),
+        facts: dict[str, Any] | None = None,
     ) -> Error:
-        """Make an error whose `retryable` and `advice` come from the code table unless given."""
+        """Make an error whose `retryable` and `advice` come from the code table unless given.
+
+        An agent's own code must read as ours do. One that does not becomes TARGET_FAILED, and stands before the message.
+        """
         meaning = CODES.get(code) if type(code) is str else None
-        if meaning is None and not is_id(code, NAME_CHARS_MAX):
-            code = "TARGET_FAILED"
         if type(message) is not str:
             message = str(message)
+        if meaning is None and not is_code(code):
+            shown = ascii(code)[1:-1][:NAME_CHARS_MAX] if isinstance(code, str) else f"({type(code).__name__})"
+            code, message = "TARGET_FAILED", f"{shown}: {message}" if shown else message
         if retryable is None:
             retryable = meaning.retryable if meaning else False
         if len(message) > ERROR_CHARS_MAX or not message.isascii():
@@ -151,7 +162,13 @@ class Error(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
             advice=meaning.advice if meaning else "",
             retry_after_ms=retry_after_ms,
             problems=problems,
+            facts=facts or {},
         )
+
+
+def is_code(value: Any) -> bool:
+    """Return whether a code names its category and what is wrong, as in INPUT_VALIDATION_FAILED."""
+    return isinstance(value, str) and len(value) <= NAME_CHARS_MAX and _CODE.fullmatch(value) is not None
 
 
 _EMPTY_INPUTS = Raw(b"{}")
@@ -266,7 +283,7 @@ class Reply(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
         if self.error is None:
             raise family("CALL_NEEDS_INPUT")(self.message, code="CALL_NEEDS_INPUT", request_id=self.request_id)
         error = self.error
-        raise family(error.code)(
+        raised = family(error.code)(
             error.message,
             code=error.code,
             retryable=error.retryable,
@@ -274,6 +291,8 @@ class Reply(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
             problems=error.problems,
             request_id=self.request_id,
         )
+        raised.facts = {**error.facts, **raised.facts}
+        raise raised
 
     @classmethod
     def success(cls, data: Any = None, *, message: str = "", confidence: float = 1.0, **more: Any) -> Reply:

@@ -13,6 +13,11 @@ from comity.errors import ComityError
 # Not a failure of the code it passes through: somebody ends the program. `SystemExit` is none: code that calls `sys.exit`
 # in one agent must not take the others with it. Nor is `GeneratorExit`, which nobody can throw into a plain function.
 ENDINGS: Final = (KeyboardInterrupt,)
+# Facts of an error of ours that its caller is told when an agent lets it pass. Others may be anything, and stay with the agent.
+_PASSED_ON: Final = (
+    "depth", "depth_max", "caller", "target", "chain", "calls", "fan_out_max", "timeout_ms", "estimated", "tokens_max",
+    "agent", "tool",
+)  # fmt: skip
 
 
 def told(raised: BaseException) -> str:
@@ -39,5 +44,6 @@ def error_of(raised: ComityError) -> Error:
         retryable=raised.retryable,
         retry_after_ms=retry_after_ms,
         problems=problems if isinstance(problems, tuple) else (),
+        facts={name: raised.facts[name] for name in _PASSED_ON if name in raised.facts},
     )
     return read(error, "error", decode_error)

@@ -28,6 +28,9 @@ LIMITS: Final = Limits(depth_max=5, timeout_ms=TIMEOUT_MS_DEFAULT, timeout_ms_ma
 _TIMEOUT: Final = "call_agent.timeout_ms"
 _PREFIX: Final = "call_agent.error_prefix"
 _FAILED: Final = "TARGET_FAILED"
+_TOO_DEEP: Final = "LIMIT_DEPTH_EXCEEDED"
+_CYCLE: Final = "ROUTING_CYCLE_DETECTED"
+_CYCLE_FIELDS: Final = frozenset({"caller", "target", "chain"})
 
 TOOL: Final = {
     "name": "call_agent",
@@ -41,7 +44,7 @@ TOOL: Final = {
         },
     },
 }
-"""The tool as ADR-028 shows it: parameters by name."""
+"""The tool with ADR-028's name and parameters, described in words of our own."""
 
 INPUT_SCHEMA: Final = {
     "type": "object",
@@ -89,10 +92,11 @@ class CallContextForm(Form, frozen=True):
 
 
 class ReplyForm(Form, frozen=True):
-    """What the tool gives back: one of the two."""
+    """What the tool gives back: a text or an error; the details of an error are the fields that ADR-028 gives it."""
 
     text: str | UnsetType = UNSET
     error: str | UnsetType = UNSET
+    details: dict[str, Any] | UnsetType = UNSET
 
 
 REQUEST_NAMES: Final = {"target": "agent_id", "message": "message", "deadline_at": "timeout_ms", "chain": "call_chain"}
@@ -161,11 +165,13 @@ def encode_call_context(request: Request) -> dict[str, Any]:
 def decode_reply(raw: Any) -> Reply:
     """Return the reply of the tool."""
     form = read(load(raw, bytes_max=2 * REPLY_BYTES_MAX), ReplyForm)
-    if form.text is not UNSET and form.error is UNSET:
+    if form.text is not UNSET and form.error is UNSET and form.details is UNSET:
         return sound_reply(Reply.success(message=form.text), REPLY_NAMES)
     if form.error is UNSET or form.text is not UNSET:
         raise malformed([Problem("$", "must have either text or error")])
     error, prefix = read_fault(form.error, usual=_FAILED, words=ERROR_WORDS)
+    if form.details is not UNSET:
+        error = msgspec.structs.replace(error, facts=_read_details(error.code, form.details))
     metadata = {} if prefix is None else {_PREFIX: prefix}
     if error.code == NEEDS_INPUT:
         reply = Reply.needs_input(error.message, metadata=metadata)
@@ -177,7 +183,36 @@ def decode_reply(raw: Any) -> Reply:
 def encode_reply(reply: Reply) -> dict[str, Any]:
     """Return what the tool gives to the model; data and warnings become text at the end of the message."""
     said = text_of_reply(reply)
-    return write(ReplyForm(text=said) if STATUS_WRITTEN[reply.status] == "text" else ReplyForm(error=said))
+    if STATUS_WRITTEN[reply.status] == "text":
+        return write(ReplyForm(text=said))
+    return write(ReplyForm(error=said, details=UNSET if reply.error is None else _write_details(reply.error)))
+
+
+def _write_details(error: Error) -> dict[str, Any] | UnsetType:
+    """Return the fields of an error by their names in ADR-028, which counts the depth of the caller."""
+    facts = error.facts
+    if error.code == _TOO_DEEP and type(facts.get("depth")) is int and type(facts.get("depth_max")) is int:
+        return {"depth": facts["depth"] - 1, "max_depth": facts["depth_max"]}
+    if error.code == _CYCLE and facts.keys() >= _CYCLE_FIELDS:
+        return {name: plain_of(facts[name]) for name in sorted(_CYCLE_FIELDS)}
+    return UNSET
+
+
+def _read_details(code: str, details: dict[str, Any]) -> dict[str, Any]:
+    try:
+        if code == _TOO_DEEP and details.keys() == {"depth", "max_depth"}:
+            return {"depth": _whole(details["depth"]) + 1, "depth_max": _whole(details["max_depth"])}
+        if code == _CYCLE and details.keys() == _CYCLE_FIELDS:
+            return details
+    except ValueError:
+        pass
+    raise malformed([Problem("details", "are not those of the error")])
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError
+    return value
 
 
 def text_of_reply(reply: Reply) -> str:

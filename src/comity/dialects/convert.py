@@ -47,6 +47,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     request_field: str | None = None
     asks: frozenset[str] = frozenset()
     time_field: str = ""
+    has_budget: bool = False  # whether a request says how many tokens may be spent on it
     has_own_sessions: bool = False  # whether what one agent asks of another is another conversation
 
 
@@ -87,6 +88,7 @@ DIALECTS: Final = {
             reply_names=delegation.REPLY_NAMES,
             request_field="origin_employee",
             asks=frozenset({"capability"}),
+            has_budget=True,
             has_own_sessions=True,
         ),
         Dialect(

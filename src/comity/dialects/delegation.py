@@ -18,6 +18,7 @@ from comity.core import confidence, envelope
 from comity.core.envelope import Artifact, Background, Error, Reference, Reply, Request, Usage
 from comity.core.limits import CHAIN_MAX, REPLY_BYTES_MAX, Limits
 from comity.core.payload import Problem
+from comity.dialects.delegation_errors import read_sentence, sentence_of
 from comity.dialects.document import (
     EXACT_MAX,
     MESSAGE_CAPABILITY,
@@ -426,7 +427,8 @@ def encode_reply(reply: Reply) -> dict[str, Any]:
 
 def _read_error(form: ResponseForm, marks: list[str]) -> Fault:
     if form.error:
-        return read_fault(form.error, usual=_FAILED)
+        error = read_sentence(form.error)
+        return read_fault(form.error, usual=_FAILED) if error is None else Fault(error, None)
     marks.append(_ERROR_OMITTED)
     return Fault(Error.of(_FAILED, _failure_sentence(form.summary, form.result)), None)
 
@@ -442,6 +444,8 @@ def _write_error(reply: Reply, marks: frozenset[str]) -> str:
     if reply.status is envelope.Status.SUCCESS:
         return ""
     error = reply.error or Error(code=NEEDS_INPUT, message=reply.message)
+    if (sentence := sentence_of(error)) is not None:
+        return sentence
     prefix = reply.metadata.get(_PREFIX)
     text = text_of(error, usual=_FAILED, prefix=prefix if isinstance(prefix, str) else None)
     inferred = Error.of(_FAILED, _failure_sentence(reply.summary, reply.message))

@@ -18,7 +18,7 @@ from msgspec.structs import FieldInfo
 
 from comity.core import confidence, envelope
 from comity.core.confidence import Band
-from comity.core.envelope import Background, Error, Reply, Request, is_id
+from comity.core.envelope import Background, Error, Reply, Request, is_code
 from comity.core.limits import ERROR_CHARS_MAX, NAME_CHARS_MAX, REPLY_BYTES_MAX, REQUEST_BYTES_MAX, Limits
 from comity.core.payload import Problem
 from comity.dialects import block, document
@@ -334,8 +334,8 @@ def _rule_problems(form: ResponseForm) -> Iterator[Problem]:
                 yield Problem(name, f"has no place when status is {status}")
     if status is Status.PARTIAL and not form.warnings:
         yield Problem("warnings", "must say what is limited when status is PARTIAL")
-    if form.error_code is not UNSET and not is_id(form.error_code, NAME_CHARS_MAX):
-        yield Problem("error_code", f"must be printable text of at most {NAME_CHARS_MAX} characters")
+    if form.error_code is not UNSET and not is_code(form.error_code):
+        yield Problem("error_code", f"must be of the form CATEGORY_SPECIFIC_ERROR, of at most {NAME_CHARS_MAX} characters")
     if form.error_message is not UNSET and len(form.error_message) > ERROR_CHARS_MAX:
         yield Problem("error_message", f"is longer than {ERROR_CHARS_MAX} characters")
     if status is Status.ERROR:

@@ -22,6 +22,7 @@ from comity.core.envelope import Reply, Request, is_id
 from comity.core.identity import Claims, sign, verify
 from comity.core.registry import Registry
 from comity.core.request_id import chosen_id_problem
+from comity.core.tokens import estimate
 from comity.core.trace_context import TraceContext
 from comity.dialects import Dialect, dialect
 from comity.dialects.delegation import CLAIMED_ORIGIN, UNKNOWN_ANCESTOR
@@ -105,9 +106,12 @@ async def _receive(
 ) -> Reply:
     """Take a decoded request through the one call path, on behalf of its true sender."""
     identity, parent = sender.identity, sender.parent
-    refusal = sender.refusal or _strangers(path, claimed, identity)
-    if refusal is None and (forged := _forged(claimed, parent, identity, path.registry)):
-        refusal = Refused("IDENTITY_MISMATCH", forged)
+    refusal = (
+        sender.refusal
+        or _strangers(path, claimed, identity)
+        or _forged(claimed, parent, identity, path.registry)
+        or _beyond_budget(spoken, claimed)
+    )
     if refusal is None and parent is not None and (problem := named_id_problem(claimed.request_id, parent)):
         refusal = Refused("IDENTITY_INVALID", f"request_id {ascii(claimed.request_id)[:64]} {problem}")
     if refusal is not None:
@@ -172,30 +176,47 @@ def _is_for(claims: Claims, request: Request) -> bool:
     return mine == (claims.user_id, claims.tenant_id, claims.session_id, claims.agent, claims.chain)
 
 
-def _forged(claimed: Request, parent: Call | None, identity: Identity, registry: Registry) -> str:
-    """Return the first claim that is not true, in words, or nothing."""
+def _forged(claimed: Request, parent: Call | None, identity: Identity, registry: Registry) -> Refused | None:
+    """Return the refusal of the first claim that is not true."""
     chain = () if parent is None else (*parent.request.chain, parent.request.target)
     source = chain[-1] if chain else None
     if claimed.user_id and claimed.user_id != identity.user_id:
-        return "the document names another user than the one who sent it"
+        return _mismatch("the document names another user than the one who sent it", {"claim": "user"})
     if claimed.tenant_id not in {"default", identity.tenant_id}:
-        return "the document names another tenant than the one it came from"
+        return _mismatch("the document names another tenant than the one it came from")
     # A delegation at depth 0 is a user's call, and names who it says to be all the same.
     said = claimed.source or claimed.metadata.get(CLAIMED_ORIGIN)
     if said is not None and not (source is not None and _is_name_of(said, source, registry)):
-        return f"the document claims to come from {said}; it comes from {source or 'a user'}"
+        return _mismatch(f"the document claims to come from {said}; it comes from {source or 'a user'}")
     # Some dialects know the last agent of the chain only. A chain that is too short is a document's loss, not its gain: where
     # the call stands is not read from it.
     pairs = zip(reversed(claimed.chain), reversed(chain), strict=False)
     if len(claimed.chain) > len(chain) or not all(
         one == UNKNOWN_ANCESTOR or _is_name_of(one, other, registry) for one, other in pairs
     ):
-        return (
-            f"the document claims to come through {' → '.join(claimed.chain)}; it came through {' → '.join(chain) or 'nobody'}"
-        )
+        came, claims = " → ".join(chain) or "nobody", " → ".join(claimed.chain)
+        return _mismatch(f"the document claims to come through {claims}; it came through {came}")
     if claimed.parent_id and (parent is None or claimed.parent_id != parent.request.request_id):
-        return "the document claims to belong to another call"
-    return ""
+        return _mismatch("the document claims to belong to another call")
+    return None
+
+
+def _mismatch(message: str, facts: dict[str, Any] | None = None) -> Refused:
+    return Refused("IDENTITY_MISMATCH", message, facts=facts)
+
+
+def _beyond_budget(spoken: Dialect, claimed: Request) -> Refused | None:
+    """Return the refusal of a request that is longer than the tokens it allows, whoever reads it: a model or code."""
+    budget = claimed.limits.tokens_max
+    if budget is None or not spoken.has_budget:
+        return None
+    parts = [claimed.objective, claimed.message]
+    parts += [msgspec.json.encode(one).decode() for one in (claimed.inputs, claimed.context) if one]
+    estimated = sum(map(estimate, parts))
+    if estimated <= budget:
+        return None
+    facts = {"estimated": estimated, "tokens_max": budget}
+    return Refused("BUDGET_TOKENS_EXHAUSTED", f"the request is about {estimated} tokens long; it allows {budget}", facts=facts)
 
 
 def _strangers(path: CallPath, claimed: Request, identity: Identity) -> Refused | None:
@@ -210,7 +231,7 @@ def _strangers(path: CallPath, claimed: Request, identity: Identity) -> Refused 
         return path.settlement.unavailable(error)
     if owners <= {"", identity.user_id}:
         return None
-    return Refused("IDENTITY_MISMATCH", "the document names a session of another user")
+    return _mismatch("the document names a session of another user", {"claim": "user"})
 
 
 def _is_name_of(said: str, address: str, registry: Registry) -> bool:

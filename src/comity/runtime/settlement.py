@@ -359,7 +359,8 @@ def _is_overdue(call: Call, now_ms: int) -> bool:
 def _timeout(call: Call) -> Reply:
     allowed = call.request.deadline_at - call.request.created_at
     what = f"{call.request.capability} of {call.request.target} did not end within {allowed} ms"
-    return Reply(status=Status.TIMEOUT, error=Error.of("CALL_TIMEOUT", what), message=what, data=call.unfinished())
+    error = Error.of("CALL_TIMEOUT", what, facts={"timeout_ms": allowed})
+    return Reply(status=Status.TIMEOUT, error=error, message=what, data=call.unfinished())
 
 
 def _end_objective(call: Call) -> None:

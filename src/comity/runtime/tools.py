@@ -258,10 +258,11 @@ class Toolbox:
             close = nearest(request.capability, self._tools if offered is None else offered)
             hint = f"; did you mean {' or '.join(close)}?" if close else ""
             return Refusal("TOOL_UNKNOWN", f"no tool {request.capability[:64]!r}{hint}")
+        facts = {"agent": request.source, "tool": name}
         if offered is not None and name not in offered:
-            return Refusal("TOOL_NOT_PERMITTED", f"{name} is not offered to {request.source}")
+            return Refusal("TOOL_NOT_PERMITTED", f"{name} is not offered to {request.source}", facts=facts)
         if not core.may_use(call.rights, name):
-            return Refusal("TOOL_NOT_PERMITTED", _not_permitted(path, call, name))
+            return Refusal("TOOL_NOT_PERMITTED", _not_permitted(path, call, name), facts=facts)
         if self._tools[name].typed and (problems := self.inputs(self._tools[name]).check(bytes(request.body)).problems):
             told = "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
             return Refusal("INPUT_VALIDATION_FAILED", told, problems=problems)
