@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import jsonschema_rs
@@ -10,6 +11,7 @@ import pytest
 from comity.core.payload import Problem
 from comity.core.protocol import correction, protocol_prompt, reply_schema, sample
 from comity.core.reply import Rung, Status, read
+from comity.core.reply.fields import decode_said
 from comity.core.tokens import estimate
 
 SCHEMA = {
@@ -39,13 +41,25 @@ def test_every_status_word_is_explained_and_allowed():
 
 
 @pytest.mark.parametrize("prompt", [protocol_prompt(), WHOLE])
-def test_the_example_is_a_reply_that_the_ladder_takes_as_it_is(prompt):
+def test_the_example_is_a_reply_of_the_shape_that_it_shows(prompt):
     validator = jsonschema_rs.validator_for(SCHEMA)
     example = prompt.rpartition("Example:\n")[2]
-    reading = read(
-        example, data_schema=lambda data: () if prompt != WHOLE or validator.is_valid(data) else (Problem("data", "no"),)
-    )
-    assert (reading.rung, reading.status, reading.degraded) == (Rung.RAW, Status.SUCCESS, False)
+    said = decode_said(example)
+    assert said.status is Status.SUCCESS
+    assert prompt != WHOLE or validator.is_valid(said.data)
+
+
+@pytest.mark.parametrize("prompt", [protocol_prompt(), WHOLE])
+def test_neither_the_prompt_nor_a_part_of_it_is_a_reply(prompt):
+    example = prompt.rpartition("Example:\n")[2]
+    plain = json.loads(example)
+    parts = [example[:cut] for cut in range(20, len(example), 7)]
+    fences = [f"```{label}\n{said}\n```" for label in ("json", "python", "yaml") for said in (example, f"reply = {plain!r}")]
+    for echo in (prompt, f"{prompt}\n\n", example, f"> {example}", json.dumps(plain, indent=2), *parts, *fences):
+        reading = read(echo)
+        assert (reading.rung, reading.degraded) == (Rung.FALLBACK, True), echo
+    real = '{"thought":"t","status":"success","data":{"n":1},"message":"m"}'
+    assert read(f"{prompt}\n\n{real}").data == {"n": 1}
 
 
 def test_the_schema_of_a_reply_keeps_references_whole_and_lets_a_failure_have_no_data():

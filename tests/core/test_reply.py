@@ -65,6 +65,7 @@ def test_a_messy_reply_is_read_as_the_corpus_says(case):
         assert reading.data == case.get("data", {"n": 1})
         assert reading.degraded is case.get("degraded", False)
         assert reading.next_step_hint == case.get("hint", "")
+        assert reading.extra == case.get("extra", {})
     for name in ("thought", "message"):
         if name in case:
             assert getattr(reading, name) == case[name]

@@ -68,3 +68,12 @@ def test_the_fallback_of_the_longest_text_fits_into_an_envelope(text):
     data = read(text).data
     assert len(pack(data, path="data", bytes_max=REPLY_BYTES_MAX)) > REPLY_BYTES_MAX // 2
     assert text.startswith(data["raw_output"])
+
+
+def test_fields_beyond_the_protocol_are_kept_or_said_to_be_dropped():
+    kept = canonical(read(said(answer={"b": 2}, confidence=0.9)))
+    assert (kept.metadata, kept.warnings, kept.degraded) == ({"sacp.extra": {"answer": {"b": 2}, "confidence": 0.9}}, (), False)
+    dropped = canonical(read(said(answer="x" * 100_000)))
+    assert dropped.metadata == {}
+    assert "fields beyond the protocol were dropped" in dropped.warnings[0]
+    assert reply_problems(dropped) == ()

@@ -36,7 +36,10 @@ def test_the_pieces_join_to_the_message_however_they_are_cut(message, thought, d
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('Sure: {"message": "hi", "thought": "message"} "message": "no"', "hi"),
+        ('{"message": "hi", "thought": "message"} "message": "no"', "hi"),
+        ('```json\n{"message": "hi"}\n```', "hi"),
+        ('Maybe {"message": "a draft"}', ""),
+        ('{"message": "first"} {"message": "second"}', "first"),
         ('{"data": {"message": "inner"}, "message": "outer"}', "outer"),
         ('{"thought": "message", "message": "cut o', "cut o"),
         ('["message", "x"]', ""),

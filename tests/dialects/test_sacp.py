@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 from dialect_vectors import document_of
+from msgspec.structs import replace
 
 from comity.core.envelope import Reply, Status
+from comity.core.reply import canonical
 from comity.core.reply import read as read_text
 from comity.dialects import sacp
 from comity.errors import CallerError
@@ -26,8 +28,20 @@ def test_the_reply_of_the_seed_means_what_it_says():
     assert reply.thought == "I need to calculate the sum. 5+5 is 10."
 
 
-def test_the_four_fields_are_required_and_no_others_known():
-    assert problems_of({"confidence": 1}) == {"thought", "status", "data", "message", "confidence"}
+def test_the_four_fields_are_required_and_others_allowed():
+    assert problems_of({"confidence": 1}) == {"thought", "status", "data", "message"}
+
+
+def test_fields_that_the_protocol_does_not_know_are_kept_and_written_again():
+    document = REPLY | {"confidence": 0.9, "answer": {"a": [1]}}
+    reply = sacp.decode_reply(document)
+    assert reply.metadata["sacp.extra"] == {"confidence": 0.9, "answer": {"a": [1]}}
+    assert sacp.encode_reply(reply) == document
+
+
+def test_the_reply_of_a_model_that_could_not_be_read_is_written_as_the_fallback_object():
+    reply = replace(canonical(read_text("no JSON at all")), thought="")  # as its caller sees it
+    assert sacp.encode_reply(reply) == sacp.fallback("no JSON at all")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import msgspec
 
 from comity.core.payload import Problem
 from comity.core.reply import Status
+from comity.core.reply.quotes import EXAMPLE, PLACEHOLDER
 
 _MEANINGS: Final = {
     Status.SUCCESS: "the task is done.",
@@ -126,11 +127,8 @@ def _sample(schema: Any, root: Any, depth: int) -> Any:
 
 def _example(data: Mapping[str, Any] | None) -> dict[str, Any]:
     if data is None:
-        return {
-            "thought": "Three boxes of twelve are 36.", "status": str(Status.SUCCESS), "data": {"pieces": 36},
-            "message": "There are 36 pieces.",
-        }  # fmt: skip
-    return {"thought": "…", "status": str(Status.SUCCESS), "data": data, "message": "…"}
+        return {name: getattr(EXAMPLE, name) for name in ("thought", "status", "data", "message")}
+    return {"thought": PLACEHOLDER, "status": str(Status.SUCCESS), "data": data, "message": PLACEHOLDER}
 
 
 def _criteria(status: str, criteria: Sequence[str]) -> list[str]:

@@ -12,8 +12,9 @@ from comity.core import envelope
 from comity.core.envelope import Reply
 from comity.core.limits import REPLY_BYTES_MAX
 from comity.core.reply import FALLBACK_MESSAGE, FALLBACK_THOUGHT, SENT_BACK, Status
+from comity.core.reply.canonical import EXTRA, STATUS, error_of, metadata_of
 from comity.core.reply.canonical import MEANING as STATUS_READ
-from comity.core.reply.canonical import STATUS, error_of, metadata_of
+from comity.core.reply.fields import FIELDS
 from comity.dialects.document import UNSTATED_CONFIDENCE, as_object, load, sound_reply
 from comity.dialects.form import Form, kept, marks_of, plain_of, read, with_marks, write
 
@@ -50,7 +51,8 @@ REPLY_NAMES: Final = {
 def decode_reply(raw: Any) -> Reply:
     """Return the reply in a document; `completed` is kept in the metadata as `sacp.status`."""
     plain = load(raw, bytes_max=2 * REPLY_BYTES_MAX)
-    form = read(plain, ReplyForm)
+    form = read({name: plain[name] for name in FIELDS if name in plain} if isinstance(plain, dict) else plain, ReplyForm)
+    extra = {name: value for name, value in plain.items() if name not in FIELDS}  # the schema of the seed allows more
     status = STATUS_READ[form.status]
     is_fallback = form.status is Status.FAILURE and form.thought == FALLBACK_THOUGHT and "raw_output" in form.data
     reply = Reply(
@@ -62,7 +64,7 @@ def decode_reply(raw: Any) -> Reply:
         error=error_of(form.status, form.message, is_fallback=is_fallback),
         next_step_hint=form.next_step_hint,
         degraded=is_fallback,
-        metadata=with_marks(metadata_of(form.status), NAME, marks_of(plain, form)),
+        metadata=with_marks(metadata_of(form.status, extra), NAME, marks_of(plain, form)),
     )
     return sound_reply(reply, REPLY_NAMES)
 
@@ -74,14 +76,21 @@ def encode_reply(reply: Reply) -> dict[str, Any]:
         status = Status.COMPLETED
     elif reply.error is not None and reply.error.code == SENT_BACK:
         status = Status.RETRY_WITH_INSTRUCTION
+    is_fallback = reply.degraded and reply.error is not None and reply.error.code == "OUTPUT_VALIDATION_FAILED"
     form = ReplyForm(
-        thought=reply.thought,
+        thought=reply.thought or (FALLBACK_THOUGHT if is_fallback and _has_raw_output(reply.data) else ""),
         status=status,
         data=as_object(plain_of(reply.data)),
         message=reply.message or ("\n".join(reply.warnings) if reply.error is None else reply.error.message),
         next_step_hint=reply.next_step_hint,
     )
-    return write(form, kept(reply.metadata, NAME))
+    extra = reply.metadata.get(EXTRA)
+    document = write(form, kept(reply.metadata, NAME))
+    return {**plain_of(extra), **document} if isinstance(extra, dict) else document
+
+
+def _has_raw_output(data: Any) -> bool:
+    return isinstance(data, dict) and "raw_output" in data
 
 
 def fallback(raw_output: str) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from comity.core.limits import REPLY_BYTES_MAX
 from comity.core.model import Settings, ToolDefinition
 from comity.core.payload import PayloadError, Problem, pack
 from comity.core.protocol import protocol_prompt, reply_schema, sample
+from comity.core.reply.fields import Said
+from comity.core.reply.quotes import EXAMPLE
 from comity.core.schema import Checker, JsonSchema, PythonType
 from comity.core.thinking import Thinking
 from comity.core.tokens import TokenCounter, estimate
@@ -98,6 +100,11 @@ class Mind:
         success, failure = self._criteria
         prompt = protocol_prompt(data_schema=schema, example=example, success_criteria=success, failure_criteria=failure)
         return f"{self.instructions}\n\n{prompt}" if self.instructions else prompt
+
+    @cached_property
+    def examples(self) -> tuple[Said, ...]:
+        """The replies that the model is shown; none of them is its own."""
+        return (EXAMPLE,)
 
     @cached_property
     def response_schema(self) -> dict[str, Any] | None:

@@ -39,8 +39,10 @@ from comity.core.model import (
 )
 from comity.core.payload import Problem
 from comity.core.protocol import SYNTHESIS, WRAP_UP, correction
-from comity.core.reply import SENT_BACK, Reading, Rung, canonical, read
+from comity.core.reply import SENT_BACK, Reading, Repair, Rung, canonical, read
 from comity.core.reply import Status as Word
+from comity.core.reply.canonical import bounded
+from comity.core.reply.marks import AnswerStream, split
 from comity.core.reply.message import MessageStream
 from comity.core.task import brief
 from comity.core.telemetry import MODEL_PREFIX
@@ -252,7 +254,7 @@ class Turn:
             raise model_error(Fault.REFUSED, answer.text or f"{self._mind.model_name} declined to answer")
         if not self._mind.has_protocol:
             return _plain_reply(answer)
-        reading = read(answer.text, data_schema=self._mind.check)
+        reading = self._read(answer)
         if (reading.degraded or reading.rung is Rung.FALLBACK) and self._may_ask_again():
             if answer.text:
                 self._messages.append(Assistant(answer.text))
@@ -267,8 +269,15 @@ class Turn:
         except ComityError as error:  # what there is, is better than nothing
             self._warnings.append(f"the reply could not be corrected: {error.code}")
             return first
-        second = read(answer.text, data_schema=self._mind.check)
+        second = self._read(answer)
         return first if second.rung is Rung.FALLBACK and first.rung is not Rung.FALLBACK else second
+
+    def _read(self, answer: Completion) -> Reading:
+        prompt = "\n".join(one.text for one in self._messages if isinstance(one, (System, User)) and "status" in one.text)
+        reading = read(answer.text, data_schema=self._mind.check, examples=self._mind.examples, prompt=prompt)
+        if answer.finish is Finish.LENGTH and reading.rung is not Rung.RAW and not reading.degraded:
+            return replace(reading, degraded=True, repairs=(*reading.repairs, Repair.TRUNCATED))  # more was to come
+        return reading
 
     def _may_ask_again(self) -> bool:
         """Return whether there is time for another answer that takes as long as the last, and a token to pay it with."""
@@ -364,7 +373,8 @@ class Turn:
                 await asyncio.sleep(max(pause_ms, error.retry_after_ms or 0) / 1000)
 
     async def _stream(self, prompt: Prompt) -> Completion:
-        text = shown = None
+        text = message = None
+        visible = AnswerStream()
         answer: Completion | None = None
         async with contextlib.aclosing(self._mind.model.stream(prompt)) as parts:
             async for part in parts:
@@ -373,9 +383,12 @@ class Turn:
                     break
                 if text is None:
                     text = self._ctx.write()
-                    shown = MessageStream() if self._mind.has_protocol else None
-                text.feed(part, part if shown is None else shown.feed(part))
+                    message = MessageStream() if self._mind.has_protocol else None
+                said = visible.feed(part)
+                text.feed(part, said if message is None else message.feed(said))
         if text is not None:
+            if message is None:
+                text.feed("", visible.finish())
             text.finish()
         if answer is None:
             raise model_error(Fault.FAILED, f"{self._mind.model_name} broke off before its answer was whole")
@@ -393,9 +406,11 @@ def _doubts(reading: Reading) -> tuple[Problem, ...]:
 
 def _plain_reply(answer: Completion) -> Reply:
     """Return the reply of an agent without a protocol: the text is the message."""
-    if not answer.text.strip():
-        return Reply.failure("the model said nothing", code="OUTPUT_VALIDATION_FAILED")
-    reading = Reading(status=Word.SUCCESS, thought="", data={}, message=answer.text)
+    said = split(answer.text)
+    if not said.answer.strip():
+        what = "the model said nothing" if not said.hidden else "the model thought and said nothing"
+        return Reply.failure(what, code="OUTPUT_VALIDATION_FAILED", thought=bounded(said.hidden))
+    reading = Reading(status=Word.SUCCESS, thought=said.hidden, data={}, message=said.answer)
     reply = replace(canonical(reading), data=None)
     if answer.finish is Finish.LENGTH:
         cut = "the answer was cut at the most tokens it may have"

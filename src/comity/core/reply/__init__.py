@@ -3,6 +3,7 @@ turns that into a `Reply`.
 """
 
 from comity.core.reply.canonical import SENT_BACK, canonical
+from comity.core.reply.fields import Status
 from comity.core.reply.ladder import (
     FALLBACK_MESSAGE,
     FALLBACK_THOUGHT,
@@ -10,7 +11,6 @@ from comity.core.reply.ladder import (
     DataCheck,
     Reading,
     Rung,
-    Status,
     read,
 )
 from comity.core.reply.repair import LOSSY, Repair

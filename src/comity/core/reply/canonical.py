@@ -11,9 +11,13 @@ from typing import Any, Final
 from comity.core import envelope
 from comity.core.envelope import Error, Reply
 from comity.core.limits import MESSAGE_BYTES_MAX
-from comity.core.reply.ladder import Reading, Rung, Status
+from comity.core.payload import PayloadError, pack
+from comity.core.reply.fields import Status
+from comity.core.reply.ladder import Reading, Rung
 from comity.core.reply.places import without_controls
 
+EXTRA: Final = "sacp.extra"  # where a reply's metadata keeps the fields that the protocol does not know
+EXTRA_BYTES_MAX: Final = 64 * 1024
 STATUS: Final = "sacp.status"  # where a reply's metadata keeps the word that the canonical status cannot say
 SENT_BACK: Final = "TARGET_SENT_BACK"
 
@@ -35,9 +39,10 @@ def error_of(status: Status, message: str, *, is_fallback: bool) -> Error | None
     return None
 
 
-def metadata_of(status: Status) -> dict[str, Any]:
-    """Return what a reply keeps of its status word."""
-    return {STATUS: str(status)} if status is Status.COMPLETED else {}
+def metadata_of(status: Status, extra: dict[str, Any]) -> dict[str, Any]:
+    """Return what a reply keeps of its status word, and of the fields that the protocol does not know."""
+    word = {STATUS: str(status)} if status is Status.COMPLETED else {}
+    return {**word, EXTRA: extra} if extra else word
 
 
 def canonical(reading: Reading) -> Reply:
@@ -49,6 +54,12 @@ def canonical(reading: Reading) -> Reply:
     warnings = [f"the reply was mended: {', '.join(reading.repairs)}"] if degraded and reading.repairs else []
     if is_cut or is_thought_cut:
         warnings.append("a text of the reply was too long and is cut")
+    extra = reading.extra
+    try:
+        pack(extra, path="extra", bytes_max=EXTRA_BYTES_MAX)
+    except PayloadError as error:
+        warnings.append(f"fields beyond the protocol were dropped: {error.problems[0].message}")
+        extra = {}
     confidence = None
     if meaning is envelope.Status.SUCCESS:
         confidence = 1.0
@@ -64,8 +75,13 @@ def canonical(reading: Reading) -> Reply:
         error=error_of(reading.status, message, is_fallback=reading.rung is Rung.FALLBACK),
         next_step_hint=_bounded(reading.next_step_hint)[0],
         degraded=degraded,
-        metadata=metadata_of(reading.status),
+        metadata=metadata_of(reading.status, extra),
     )
+
+
+def bounded(text: str) -> str:
+    """Return as much of a text as an envelope can carry."""
+    return _bounded(text)[0]
 
 
 def _bounded(text: str) -> tuple[str, bool]:

@@ -24,9 +24,9 @@ names `status` more than once: that word steers, and looking for every other wou
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -34,6 +34,8 @@ from msgspec import Struct
 
 from comity.core.limits import ITEMS_MAX, NESTING_MAX, REPLY_BYTES_MAX
 from comity.core.payload import Problem
+from comity.core.reply.fields import FIELDS, REFUSED, Draft, Path, Said, Status, decode_any, decode_said, depth_of
+from comity.core.reply.marks import split
 from comity.core.reply.places import (
     PLACES_MAX,
     Span,
@@ -42,11 +44,10 @@ from comity.core.reply.places import (
     objects_in,
     unescaped,
     without_controls,
-    without_thinking,
 )
+from comity.core.reply.quotes import EXAMPLE, is_example, is_only_mentioned, is_part_of_code, is_shown_as_example, replies_in
 from comity.core.reply.repair import LOSSY, Repair
-from comity.core.reply.tolerant import STEPS_MAX, Budget
-from comity.core.schema import join
+from comity.core.reply.tolerant import STEPS_MAX, Budget, Parsed, parse
 
 TEXT_CHARS_MAX: Final = 1024 * 1024
 # What looking at one more text, and judging one more object, costs beside reading it.
@@ -59,19 +60,6 @@ WRAPPERS_MAX: Final = 3
 
 FALLBACK_THOUGHT: Final = "System Note: LLM failed to provide structured JSON output."
 FALLBACK_MESSAGE: Final = "The LLM returned an invalid response format."
-
-
-_Path = tuple[str | int, ...]
-
-
-class Status(StrEnum):
-    """The status words of a structured reply, as SACP §2 and §11 spell them."""
-
-    SUCCESS = "success"
-    FAILURE = "failure"
-    CLARIFICATION_NEEDED = "clarification_needed"
-    COMPLETED = "completed"
-    RETRY_WITH_INSTRUCTION = "retry_with_instruction"
 
 
 class Rung(StrEnum):
@@ -96,20 +84,11 @@ class Reading(Struct, frozen=True, kw_only=True):
     repairs: tuple[str, ...] = ()
     rung: Rung = Rung.RAW
     problems: tuple[Problem, ...] = ()
+    extra: dict[str, Any] = {}  # fields that the protocol does not know
 
 
 DataCheck = Callable[[dict[str, Any]], tuple[Problem, ...]]
 """Says what is wrong with `data`, with paths that start at `data`; it reports and does not raise."""
-
-
-class _Clean(Struct, frozen=True):
-    """A reply as it should be; read apart from `Reading`, whose other fields no model may set."""
-
-    thought: str
-    status: Status
-    data: dict[str, Any]
-    message: str
-    next_step_hint: str = ""
 
 
 class _Trail(Struct, frozen=True):
@@ -118,6 +97,11 @@ class _Trail(Struct, frozen=True):
     rung: Rung = Rung.RAW
     repairs: tuple[Repair, ...] = ()
     wrappers: int = 0
+
+    @property
+    def is_lossy(self) -> bool:
+        """Whether content may have been lost or guessed on the way."""
+        return not LOSSY.isdisjoint(self.repairs)
 
     def after(self, *repairs: Repair, rung: Rung = Rung.RAW) -> _Trail:
         """Return the trail after some repairs, on the lower of both rungs."""
@@ -131,46 +115,55 @@ class _Trail(Struct, frozen=True):
 class _Fit(Struct, frozen=True):
     """An object that fits, how it was found, and what still is wrong with it."""
 
-    reply: _Clean
+    reply: Said
     trail: _Trail
     problems: tuple[Problem, ...] = ()
+    extra: dict[str, Any] = {}
+
+    @property
+    def said(self) -> tuple[Status, dict[str, Any], str]:
+        """What two replies must have in common to be the same."""
+        return self.reply.status, self.reply.data, self.reply.message
 
 
-FIELDS: Final = frozenset(_Clean.__struct_fields__)
 RESULTS: Final = frozenset({Status.SUCCESS, Status.COMPLETED})
 _HEIGHT = {rung: height for height, rung in enumerate(Rung)}
 
-_decode_clean = msgspec.json.Decoder(_Clean).decode
-_decode_any = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
-_REFUSED = (msgspec.DecodeError, UnicodeError, RecursionError)
 
 _BLANKS = " \t\r\n\x00\ufeff\u200b\u2060"
 _ENCODED_OBJECT = re.compile(r'\{\s*+\\+"')
-_SPACING = str.maketrans("", "", " \t\n_-")
-_SPELLINGS = {status.translate(_SPACING): status for status in Status}
-_KINDS = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
+# An object at the end of thinking, perhaps with the end of a fence or a tag after it.
+_ENDS_WITH_OBJECT = re.compile(r"\}(?:\s|```|</\w{1,20}>)*\Z")
+_ATTEMPT = re.compile(r'\{\s*+"(?:thought|status|data|message)"\s*+:')
 
 
 def read(
     text: str,
     *,
     data_schema: DataCheck | None = None,
+    examples: Sequence[Said] = (EXAMPLE,),
+    prompt: str = "",
     text_chars_max: int = TEXT_CHARS_MAX,
     depth_max: int = NESTING_MAX,
     steps_max: int = STEPS_MAX,
 ) -> Reading:
-    """Read a model's reply. `depth_max` bounds `data`, `steps_max` the work of mending broken text."""
+    """Read a model's reply. `depth_max` bounds `data`, `steps_max` the work of mending broken text.
+
+    `examples` are the replies that the model was shown: none of them is its own. Nor is an object of its `prompt`, unless the
+    whole text is that object.
+    """
     if len(text) > text_chars_max:
         problem = Problem("", f"is {len(text):,} characters; at most {text_chars_max:,} are read")
         return _fall_back(text[:text_chars_max], (problem,))
     if text.count('"status"') == 1:
         try:
-            reply = _decode_clean(text)
-        except _REFUSED:
-            return _climb(text, data_schema, depth_max, steps_max)
-        is_shallow = text.count("{") + text.count("[") <= depth_max or _depth(reply.data) <= depth_max
-        if is_shallow and (data_schema is None or reply.status not in RESULTS or not data_schema(reply.data)):
+            reply = decode_said(text)
+        except REFUSED:
+            return _climb(text, _Search(data_schema, depth_max, steps_max, examples, prompt))
+        is_shallow = text.count("{") + text.count("[") <= depth_max or depth_of(reply.data) <= depth_max
+        is_own = is_shallow and not is_example(reply, examples, is_cut=False)
+        if is_own and (data_schema is None or reply.status not in RESULTS or not data_schema(reply.data)):
             return Reading(
                 status=reply.status,
                 thought=reply.thought,
@@ -178,36 +171,34 @@ def read(
                 message=reply.message,
                 next_step_hint=reply.next_step_hint,
             )
-    return _climb(text, data_schema, depth_max, steps_max)
+    return _climb(text, _Search(data_schema, depth_max, steps_max, examples, prompt))
 
 
-def _climb(text: str, check: DataCheck | None, depth_max: int, steps_max: int) -> Reading:
+def _climb(text: str, search: _Search) -> Reading:
     if text.count("{") + text.count("[") > ITEMS_MAX:
         return _fall_back(text, (Problem("", f"holds more than {ITEMS_MAX:,} objects and arrays"),))
-    search = _Search(check, depth_max, Budget(steps_max))
     whole, repairs = mend_surrogates(text)
     body = whole.removeprefix("ï»¿").strip(_BLANKS)
     if body != whole.strip():
         repairs += (Repair.BOM,)
-    answer, has_thinking = without_thinking(body)
-    if has_thinking:
-        fit = search.best(answer, _Trail(repairs=(*repairs, Repair.THINK_BLOCK)))
-        if fit is None and not search.has_seen_reply:
-            fit = search.best(body, _Trail(repairs=(*repairs, Repair.INSIDE_THINKING)))
-    else:
-        fit = search.best(body, _Trail(repairs=repairs))
+    answer, hidden, is_marked = (body, "", False) if _is_json(body) else split(body, Budget(search.steps_max))
+    fit = search.best(answer, _Trail(repairs=(*repairs, Repair.THINK_BLOCK) if is_marked else repairs))
+    if is_marked and fit is None and not answer and _ENDS_WITH_OBJECT.search(hidden):
+        # Nothing was said but thoughts, and the last of them is a reply: perhaps the model never meant to go on.
+        fit = search.best(hidden, _Trail(repairs=(*repairs, Repair.INSIDE_THINKING)))
     if fit is None:
-        return _fall_back(whole, search.problems(steps_max))
+        return _fall_back(whole, search.problems())
     return Reading(
         status=fit.reply.status,
         thought=fit.reply.thought,
         data=fit.reply.data,
         message=fit.reply.message,
         next_step_hint=fit.reply.next_step_hint,
-        degraded=not LOSSY.isdisjoint(fit.trail.repairs),
+        degraded=fit.trail.is_lossy,
         repairs=tuple(dict.fromkeys(fit.trail.repairs)),
         rung=fit.trail.rung,
         problems=fit.problems,
+        extra=fit.extra,
     )
 
 
@@ -231,24 +222,22 @@ def _fall_back(text: str, problems: tuple[Problem, ...]) -> Reading:
 class _Search:
     """Looks for objects that fit, rung by rung, and remembers the nearest miss."""
 
-    __slots__ = ("budget", "check", "depth_max", "near_miss", "near_miss_fields")
+    __slots__ = ("budget", "check", "depth_max", "examples", "near_miss", "near_miss_fields", "prompt", "steps_max")
 
-    def __init__(self, check: DataCheck | None, depth_max: int, budget: Budget) -> None:
+    def __init__(self, check: DataCheck | None, depth_max: int, steps_max: int, examples: Sequence[Said], prompt: str) -> None:
         self.check = check
         self.depth_max = depth_max
-        self.budget = budget
+        self.steps_max = steps_max
+        self.budget = Budget(steps_max)
+        self.examples = examples
+        self.prompt: str | list[Said] = prompt  # its replies once they were needed
         self.near_miss: tuple[Problem, ...] = ()
         self.near_miss_fields = -1
 
-    @property
-    def has_seen_reply(self) -> bool:
-        """Whether something tried to be a reply; if it does not fit, a draft thought before it is no better."""
-        return self.near_miss_fields > 0
-
-    def problems(self, steps_max: int) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[Problem, ...]:
         """Say why nothing fitted."""
         if self.budget.left <= 0:
-            return (*self.near_miss, Problem("", f"is too broken to be read in {steps_max:,} steps"))
+            return (*self.near_miss, Problem("", f"is too broken to be read in {self.steps_max:,} steps"))
         return self.near_miss or (Problem("", "holds no JSON object"),)
 
     def best(self, text: str, trail: _Trail) -> _Fit | None:
@@ -261,27 +250,44 @@ class _Search:
         fences = fences_in(text)
         for rung in (self._fenced, self._embedded, self._repaired):
             if fit := _choose(list(rung(text, fences, trail))):
-                return fit
+                return self._doubted(text, fences, trail, fit)
         # Only the first object of a text may be an escaped one: a later one is what another object quotes.
         start = text.find("{")
         if trail.wrappers < WRAPPERS_MAX and start >= 0 and _ENCODED_OBJECT.match(text, start):
             return self.best(unescaped(text[start:]), trail.inside(Repair.STRING_ENCODED))
         return None
 
+    def _doubted(self, text: str, fences: list[Span], trail: _Trail, fit: _Fit) -> _Fit:
+        """Return what was chosen, in doubt if the text holds another reply beside the fences, or breaks off in one."""
+        attempts = [one.start() for one in _ATTEMPT.finditer(text)]
+        if len(attempts) > 1 and not fit.trail.is_lossy:
+            last = parse(text, attempts[-1], budget=Budget(self.steps_max), depth_max=self.depth_max + WRAPPERS_MAX + 1)
+            is_other = not isinstance(last, Parsed) or last.cut is not None
+            if not is_other and fences and Repair.FENCE in fit.trail.repairs:
+                others = [one for one in self._repaired(_without(text, fences), [], trail) if not one.trail.is_lossy]
+                is_other = any(one.said != fit.said for one in others)
+            if is_other:
+                return _Fit(fit.reply, fit.trail.after(Repair.SEVERAL_REPLIES), fit.problems, fit.extra)
+        return fit
+
     def _fenced(self, text: str, fences: list[Span], trail: _Trail) -> Iterator[_Fit]:
         for start, end in fences:
-            yield from self._strict(text[start:end], trail.after(Repair.FENCE, rung=Rung.FENCED)) or ()
+            if not is_shown_as_example(text, start):
+                yield from self._strict(text[start:end], trail.after(Repair.FENCE, rung=Rung.FENCED)) or ()
 
     def _embedded(self, text: str, fences: list[Span], trail: _Trail) -> Iterator[_Fit]:
         """Try what is usual and cheap: one object, from the first brace to the last."""
         start, end = text.find("{"), text.rfind("}") + 1
-        if 0 <= start < end and end - start < len(text):
-            yield from self._strict(text[start:end], _found_at(start, fences, trail)) or ()
+        if 0 <= start < end and end - start < len(text) and not is_shown_as_example(text, start):
+            yield from self._strict(text[start:end], _found_at(text, start, end, fences, trail)) or ()
 
     def _repaired(self, text: str, fences: list[Span], trail: _Trail) -> Iterator[_Fit]:
         """Read every object there is, mending where needed."""
         for start, parsed, is_doubtful in objects_in(text, self.depth_max + WRAPPERS_MAX + 1, self.budget):
-            found = trail if (start, parsed.end) == (0, len(text)) else _found_at(start, fences, trail)
+            is_whole = (start, parsed.end) == (0, len(text))
+            if not is_whole and is_shown_as_example(text, start):
+                continue
+            found = trail if is_whole else _found_at(text, start, parsed.end, fences, trail)
             if parsed.repairs:
                 found = found.after(*parsed.repairs, rung=Rung.REPAIRED)
             if is_doubtful:
@@ -291,15 +297,15 @@ class _Search:
     def _strict(self, text: str, trail: _Trail) -> list[_Fit] | None:
         """Return what fits in a text that is JSON from end to end, or None where it is not."""
         try:
-            value = _decode_any(text)
+            value = decode_any(text)
             # A key that appears twice loses its first value and the quotes with it.
             if text.count('"') > _encode(value).count(b'"'):
                 trail = trail.after(Repair.DUPLICATE_KEY)
-        except _REFUSED:
+        except REFUSED:
             return None
         return list(self._unwrap(value, None, trail))
 
-    def _unwrap(self, value: Any, cut: _Path | None, trail: _Trail) -> Iterator[_Fit]:
+    def _unwrap(self, value: Any, cut: Path | None, trail: _Trail) -> Iterator[_Fit]:
         """Yield what fits: the value itself, or what it wraps in a key, an array or a string."""
         if not self.budget.spend(steps=_OBJECT_STEPS if isinstance(value, dict) else 1):
             return
@@ -317,123 +323,43 @@ class _Search:
         elif isinstance(value, str) and "{" in value and (fit := self.best(value, trail.inside(Repair.STRING_ENCODED))):
             yield fit
 
-    def _fit(self, value: dict[str, Any], cut: _Path | None, trail: _Trail) -> _Fit | None:
+    def _fit(self, value: dict[str, Any], cut: Path | None, trail: _Trail) -> _Fit | None:
         """Return the object as a reply, or None where it is none; what is wrong with the nearest one is kept."""
-        draft = _Draft(value)
+        draft = Draft(value)
         reply = draft.reply(cut)
-        if reply and (depth := _depth(reply.data)) > self.depth_max:
+        if reply and (depth := depth_of(reply.data)) > self.depth_max:
             draft.wrong("data", f"is nested {depth} levels deep; at most {self.depth_max} are allowed")
         elif reply and self.check and reply.status in RESULTS:
             draft.wrongs += self.check(reply.data)
+        if reply and not draft.wrongs and self._is_shown(reply, trail, is_cut=cut is not None):
+            draft.wrong("", "repeats what the instructions show; it must be your own")
         problems = (*draft.wrongs, *draft.gaps)
         if reply and not draft.wrongs:
-            return _Fit(reply, trail.after(*draft.repairs), problems)
+            extra = {name: inner for name, inner in value.items() if name not in FIELDS}
+            return _Fit(reply, trail.after(*draft.repairs), problems, extra)
         if (fields := len(FIELDS & value.keys())) > self.near_miss_fields:
             self.near_miss, self.near_miss_fields = problems, fields
         return None
 
-
-class _Draft:
-    """An object measured against the fields of a reply: what is wrong in it, and what is merely not there."""
-
-    __slots__ = ("gaps", "repairs", "value", "wrongs")
-
-    def __init__(self, value: dict[str, Any]) -> None:
-        self.value = value
-        self.repairs: list[Repair] = []
-        self.wrongs: list[Problem] = []
-        self.gaps: list[Problem] = []
-
-    def reply(self, cut: _Path | None) -> _Clean | None:
-        """Return the reply, with empty values for missing fields as long as one besides the status is there."""
-        # A word the text breaks off in may be another word: `success` and what would have followed.
-        status = None if cut == ("status",) else self._status()
-        thought: str = self._take("thought", str)
-        data: dict[str, Any] = self._take("data", dict)
-        message: str = self._take("message", str)
-        has_content = len(self.gaps) < 3
-        if self.gaps:
-            self.repairs.append(Repair.FILLED_FIELD)
-        hint = self._hint()
-        if cut is not None:
-            self.gaps.append(Problem(join(str(cut[0]), cut[1:]) if cut else "", "is cut off before its end"))
-        if status is None or self.wrongs or not has_content:
-            return None
-        return _Clean(thought, status, data, message, hint)
-
-    def wrong(self, path: str, message: str) -> None:
-        self.wrongs.append(Problem(path, message))
-
-    def _status(self) -> Status | None:
-        word = self.value.get("status")
-        if not isinstance(word, str):
-            self.wrong("status", "is required and missing" if word is None else f"must be a string, not {_kind(word)}")
-            return None
-        status = _SPELLINGS.get(word.translate(_SPACING).lower())
-        if status is None:
-            self.wrong("status", f"must be one of {', '.join(Status)}")
-        elif status != word:
-            self.repairs.append(Repair.STATUS_SPELLING)
-        return status
-
-    def _take(self, name: str, kind: type[Any]) -> Any:
-        found = self.value.get(name)
-        if kind is dict and isinstance(found, str) and (decoded := _decode_object(found)) is not None:
-            self.repairs.append(Repair.STRING_ENCODED)
-            return decoded
-        if isinstance(found, kind):
-            return found
-        if found is None:
-            self.gaps.append(Problem(name, "is required and missing"))
-        else:
-            self.wrong(name, f"must be {_KINDS[kind]}, not {_kind(found)}")
-        return kind()
-
-    def _hint(self) -> str:
-        hint = self.value.get("next_step_hint", "")
-        if isinstance(hint, str):
-            return hint
-        if hint is None:
-            self.repairs.append(Repair.NULL_HINT)
-        else:
-            self.wrong("next_step_hint", f"must be a string, not {_kind(hint)}")
-        return ""
-
-
-def _kind(value: Any) -> str:
-    return _KINDS.get(type(value), "null")
-
-
-def _decode_object(text: str) -> dict[str, Any] | None:
-    try:
-        value = _decode_any(text)
-    except _REFUSED:
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _depth(data: dict[str, Any]) -> int:
-    """Return how many containers stand inside each other, level by level, since recursion has a limit of its own."""
-    depth = 0
-    objects: list[dict[str, Any]] = [data]
-    arrays: list[list[Any]] = []
-    while objects or arrays:
-        depth += 1
-        children = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(arrays)]
-        objects = [child for child in children if type(child) is dict]
-        arrays = [child for child in children if type(child) is list]
-    return depth
+    def _is_shown(self, reply: Said, trail: _Trail, *, is_cut: bool) -> bool:
+        """Return whether a reply is one that the model was shown, in its prompt or as an example."""
+        if is_example(reply, self.examples, is_cut=is_cut):
+            return True
+        if trail.rung is Rung.RAW or not self.prompt:
+            return False
+        if isinstance(self.prompt, str):
+            self.prompt = replies_in(self.prompt, Budget(self.steps_max))
+        return reply in self.prompt
 
 
 def _choose(fits: list[_Fit]) -> _Fit | None:
     """Return the soundest of those that fit, the first of equals; as sound a one that says something else is a doubt."""
     if not fits:
         return None
-    sound = [fit for fit in fits if LOSSY.isdisjoint(fit.trail.repairs)] or fits
+    sound = [fit for fit in fits if not fit.trail.is_lossy] or fits
     best = min(sound, key=lambda fit: _HEIGHT[fit.trail.rung])
-    said = (best.reply.status, best.reply.data, best.reply.message)
-    if any((fit.reply.status, fit.reply.data, fit.reply.message) != said for fit in sound):
-        return _Fit(best.reply, best.trail.after(Repair.SEVERAL_REPLIES), best.problems)
+    if any(fit.said != best.said for fit in sound):
+        return _Fit(best.reply, best.trail.after(Repair.SEVERAL_REPLIES), best.problems, best.extra)
     return best
 
 
@@ -449,12 +375,31 @@ def _wrapping_keys(value: dict[str, Any], *, is_cut: bool) -> list[str]:
     return list(named) if len(named) == 1 and not is_cut else []
 
 
-def _within(cut: _Path | None, step: str | int) -> _Path | None:
+def _within(cut: Path | None, step: str | int) -> Path | None:
     """Return a cut as seen from one step further in; one that lies elsewhere still counts, but at no place."""
     return cut[1:] if cut and cut[0] == step else cut and ()
 
 
-def _found_at(start: int, fences: list[Span], trail: _Trail) -> _Trail:
+def _found_at(text: str, start: int, end: int, fences: list[Span], trail: _Trail) -> _Trail:
+    doubts = (Repair.QUOTED,) if is_only_mentioned(text, start, end) or is_part_of_code(text, start, fences) else ()
     if any(first <= start < last for first, last in fences):
-        return trail.after(Repair.FENCE, rung=Rung.FENCED)
-    return trail.after(Repair.PROSE, rung=Rung.EMBEDDED)
+        return trail.after(Repair.FENCE, *doubts, rung=Rung.FENCED)
+    return trail.after(Repair.PROSE, *doubts, rung=Rung.EMBEDDED)
+
+
+def _is_json(text: str) -> bool:
+    """Return whether a text is JSON from end to end, so that marks in it are content."""
+    if not text.startswith(("{", "[", '"')):
+        return False
+    try:
+        decode_any(text)
+    except REFUSED:
+        return False
+    return True
+
+
+def _without(text: str, spans: list[Span]) -> str:
+    """Return a text of the same length with nothing in these places."""
+    for start, end in spans:
+        text = text[:start] + " " * (end - start) + text[end:]
+    return text

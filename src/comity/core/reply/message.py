@@ -1,6 +1,7 @@
 """The user's part of a structured reply while it is still being written: the text of its `message`, and nothing else.
 
-What a model thinks and the data for other agents are not for the user's eyes, so a stream of the raw reply is not either.
+What a model thinks and the data for other agents are not for the user's eyes, so a stream of the raw reply is not either. Only
+the first object counts, and only where the reply begins with it: one that comes after prose may be a draft or an example.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ _HEX_DIGITS: Final = 4
 class MessageStream:
     """Takes a reply in pieces and returns what each adds to the `message` of the outermost object."""
 
-    __slots__ = ("_depth", "_escape", "_is_key", "_is_message", "_key", "_string", "_surrogate")
+    __slots__ = ("_depth", "_escape", "_has_ended", "_is_key", "_is_message", "_key", "_label", "_string", "_surrogate")
 
     def __init__(self) -> None:
         self._depth = 0
+        self._label = ""  # what came before the object: nothing, or the line that opens a fence
+        self._has_ended = False
         self._key = ""  # the last one read in the outermost object
         self._is_key = False  # the next string there is a key
         self._string: list[str] | None = None  # of the string under way
@@ -29,6 +32,8 @@ class MessageStream:
         """Take a piece and return the text that it adds, which may be empty."""
         said: list[str] = []
         for character in piece:
+            if self._has_ended:
+                break
             if self._string is None:
                 self._outside(character)
             elif self._escape is not None:
@@ -48,8 +53,12 @@ class MessageStream:
         elif character in "{[":
             self._depth += 1
             self._is_key = self._depth == 1
+        elif self._depth == 0:
+            self._label = (self._label + character).strip()
+            self._has_ended = not self._label.startswith("`") and not "json".startswith(self._label.lower())
         elif character in "}]":
-            self._depth = max(self._depth - 1, 0)
+            self._depth -= 1
+            self._has_ended = self._depth == 0
         elif self._depth == 1 and character == ",":
             self._is_key = True
         elif self._depth == 1 and character == ":":

@@ -1,23 +1,21 @@
-"""Where in a text a JSON document may stand: outside reasoning, inside fences, at each brace that opens an object."""
+"""Where in a text a JSON document may stand: inside fences, at each brace that opens an object."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import islice
 from typing import Final
 
 from comity.core.reply.repair import Repair
 from comity.core.reply.tolerant import Broken, Budget, Parsed, parse
 
-# Fences, think tags and wrapped items looked at in one text; a reply has one or two.
+# Fences and wrapped items looked at in one text; a reply has one or two.
 PLACES_MAX: Final = 64
 # Split characters that are joined again; a text with more of them is damaged, not split.
 PAIRS_MAX: Final = 10_000
 
 Span = tuple[int, int]
 
-_TAG = re.compile(r"<(/?)(?:think|thinking|thought|reasoning|reflection|scratchpad|analysis)>", re.IGNORECASE)
 _FENCE_OPENS = re.compile(r"```+[ \t]*[\w+.\-]*[ \t]*(\r?\n)?")
 _FENCE_CLOSES = re.compile(r"\n[ \t]*```")
 _SPLIT_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
@@ -100,28 +98,3 @@ def unescaped(text: str) -> str:
     for escape, plain in (('\\"', '"'), ("\\n", "\n"), ("\\r", "\r"), ("\\t", "\t"), ("\\/", "/")):
         parts = [part.replace(escape, plain) for part in parts]
     return "\\".join(parts)
-
-
-def without_thinking(text: str) -> tuple[str, bool]:
-    """Return the text outside reasoning tags, and whether there were any.
-
-    A closing tag alone ends reasoning that started before the text; an opening one alone goes on to the end. In a text
-    that starts as JSON the tags are part of its strings.
-    """
-    if text.startswith(("{", "[", '"')):
-        return text, False
-    kept: list[str] = []
-    start = 0
-    is_inside = has_thinking = False
-    for tag in islice(_TAG.finditer(text), PLACES_MAX):
-        has_thinking = True
-        if tag[1]:
-            if not is_inside:
-                kept.clear()
-            start = tag.end()
-        elif not is_inside:
-            kept.append(text[start : tag.start()])
-        is_inside = not tag[1]
-    if not is_inside:
-        kept.append(text[start:])
-    return "\n".join(kept).strip(), has_thinking

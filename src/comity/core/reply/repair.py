@@ -50,6 +50,7 @@ class Repair(StrEnum):
     SEVERAL_REPLIES = "several_replies"
     INSIDE_THINKING = "inside_thinking"
     INSIDE_BROKEN_OBJECT = "inside_broken_object"
+    QUOTED = "quoted"
 
 
 LOSSY: Final = frozenset(
@@ -68,5 +69,6 @@ LOSSY: Final = frozenset(
         Repair.SEVERAL_REPLIES,
         Repair.INSIDE_THINKING,
         Repair.INSIDE_BROKEN_OBJECT,
+        Repair.QUOTED,
     }
 )
