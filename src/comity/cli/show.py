@@ -33,7 +33,7 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
                 stored = store.call(branch.request_id)
                 if stored is not None and stored.reply is not None and branch.status == stored.reply.status:
                     reply = stored.reply
-                    branch.degraded = reply.degraded
+                    branch.degraded, branch.thought = reply.degraded, reply.thought
                     told = reply.warnings if reply.error is None else (reply.error.message,)
                     branch.note = "; ".join(filter(None, (*told, branch.noted)))
     first = rows[0]

@@ -49,6 +49,7 @@ class Branch:
     tokens: int = 0
     note: str = ""
     noted: str = ""  # about it in the audit
+    thought: str = ""
     degraded: bool = False
     is_late: bool = False
     is_abandoned: bool = False
@@ -69,6 +70,7 @@ class Branch:
             "late": self.is_late,
             "abandoned": self.is_abandoned,
             "note": self.note or None,
+            "thought": self.thought or None,
             "children": [child.document() for child in self.children],
         }
 
@@ -178,6 +180,8 @@ def _label(branch: Branch, width: int, begin: int, now_ms: int | None, *, is_mar
         text.append(
             "\n" + ": ".join(part for part in (clean(branch.code or ""), note) if part), "red" if branch.code else "yellow"
         )
+    if branch.thought:
+        text.append(f"\nthought: {short(clean(branch.thought))}", "dim italic")
     if branch.is_late:
         text.append("\na late result was recorded, and not delivered", "yellow")
     return text

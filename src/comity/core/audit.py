@@ -134,6 +134,19 @@ def digest(text: str) -> str:
     return f"sha256:{hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()[:16]}" if text else ""
 
 
+_THOUGHT: Final = "thought sha256:"
+
+
+def thought_note(thought: str) -> str:
+    """Return what the row of a call's end says of the thought in its reply: a digest, since free text may be personal."""
+    return f"{_THOUGHT}{hashlib.sha256(thought.encode(errors='surrogatepass')).hexdigest()}" if thought else ""
+
+
+def names_thought(note: str) -> bool:
+    """Return whether a row names the digest of a thought."""
+    return note.startswith(_THOUGHT)
+
+
 @lru_cache(maxsize=4096)
 def pseudonym(user_id: str) -> str:
     """Return a user id as it may stand in the audit: as it is, or as a digest if it is itself personal."""

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw, Struct
 
-from comity.core.audit import Kind, digest, pseudonym
+from comity.core.audit import Kind, digest, pseudonym, thought_note
 from comity.core.envelope import Reply, Request
 
 
@@ -136,7 +136,7 @@ def entry(record: CallRecord, parties: bytes | None = None) -> bytes:
             None if error is None else error.code,
             reply.duration_ms,
             usage.prompt_tokens + usage.completion_tokens,
-            record.note if kind is Refused else "",  # type: ignore[union-attr]
+            record.note if kind is Refused else thought_note(reply.thought) if reply.thought else "",  # type: ignore[union-attr]
             *workflow,
         )
     )
