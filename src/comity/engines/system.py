@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
+from collections.abc import Callable
 from typing import Final
 
 _POOLED: Final = 256  # tails of ids that are made at a time
@@ -15,16 +16,33 @@ _VARIANT: Final = bytes(0x80 | byte & 0x0F for byte in range(256))
 
 
 class SystemClock:
-    """The monotonic clock, anchored to the epoch when it was made: a jump of the wall clock moves no deadline."""
+    """The system's time, the same in every process and right after a suspend or a step forward; it never goes backwards.
 
-    __slots__ = ("_offset",)
+    When the system's time is set back, this clock goes on at half speed until the system's time has caught up with it.
+    """
 
-    def __init__(self) -> None:
-        self._offset = time.time_ns() - time.monotonic_ns()
+    __slots__ = ("_last_ns", "_steady", "_step", "_wall")
+
+    def __init__(self, wall: Callable[[], int] = time.time_ns, steady: Callable[[], int] = time.monotonic_ns) -> None:
+        self._wall = wall
+        self._steady = steady
+        self._last_ns = 0
+        self._step: tuple[int, int] | None = None  # since the time was set back: steady time and own time of that moment
 
     def now_ns(self) -> int:
         """Return nanoseconds since the epoch."""
-        return self._offset + time.monotonic_ns()
+        now_ns = self._wall()
+        if self._step is None:
+            if now_ns >= self._last_ns:
+                self._last_ns = now_ns
+                return now_ns
+            self._step = (self._steady(), self._last_ns)
+        since, from_ns = self._step
+        own_ns = from_ns + (self._steady() - since) // 2
+        if now_ns >= own_ns:
+            self._step = None
+        self._last_ns = max(now_ns, own_ns)
+        return self._last_ns
 
 
 class SystemIds:
