@@ -122,6 +122,18 @@ async def test_calls_that_never_got_a_place_or_got_it_late_say_nothing_about_the
         assert (await node.call("ANL", "WORK", user_id="ann")).data == "ok"
 
 
+async def test_a_capability_that_hangs_below_others_opens_its_breaker_under_default_times(make_node):
+    boss = Agent("BOSS")
+
+    @boss.capability("ASK")
+    async def ask(ctx: Context):
+        return str((await ctx.call("ANL", "WORK")).status)
+
+    async with make_node([boss, slow()]) as node:
+        replies = [(await node.call("BOSS", "ASK", user_id="u")).data for _ in range(6)]
+    assert replies == ["timeout"] * 5 + ["refused"]
+
+
 # --- the rate ---
 
 

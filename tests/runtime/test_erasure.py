@@ -64,7 +64,7 @@ def test_what_runs_in_a_session_ends_with_it_and_nothing_of_it_is_left(tmp_path:
             assert (reply.status, reply.error.code) == ("cancelled", "CALL_CANCELLED")
             assert "session was erased" in reply.error.message
             assert node.session("s") is None
-            assert (await other).status == "timeout"  # another session goes on
+            assert (await other).status != "cancelled"  # another session goes on
             await node.erase_session("t")
             assert node.audit.verify().ok
         async with Node(team(asyncio.Event(), kept), store=store) as node:

@@ -95,10 +95,10 @@ def test_failures_in_a_process_are_typed_and_a_dead_process_is_replaced(caplog):
 def test_an_odd_failure_in_a_process_is_told_whole_and_does_not_kill_it():
     async def go():
         async with Node([agent_with(fail_oddly)]) as node:
-            kinds = ("none", "mute", "gone", "busy", "after", "problems", "none")
+            kinds = ("none", "mute", "gone", "busy", "none", "after", "problems", "none")
             return [await node.call("A", "GO", {"kind": kind}, user_id="u") for kind in kinds]
 
-    first, mute, gone, busy, after, problems, last = asyncio.run(go())
+    first, mute, gone, busy, _, after, problems, last = asyncio.run(go())
     assert first.data == last.data  # one process for all of them
     assert [one.error.code for one in (mute, gone)] == ["TARGET_CRASHED", "TARGET_CRASHED"]
     assert "Mute, which cannot be shown as text" in mute.error.message

@@ -142,7 +142,7 @@ def overrun() -> list[dict]:
         await node.call("BOSS", "PLAN", user_id="u", request_id="r", timeout_ms=5_000)
         await asyncio.sleep(1)
 
-    return record([boss, slow], work)
+    return record([boss, slow], work, child_margin=0)
 
 
 def queued() -> list[dict]:

@@ -223,7 +223,10 @@ def text_of_reply(reply: Reply) -> str:
     if error is None or reply.status is envelope.Status.NEEDS_INPUT:
         error = Error(code=NEEDS_INPUT, message=reply.message)
     prefix = reply.metadata.get(_PREFIX)
-    return text_of(error, usual=_FAILED, words=ERROR_WORDS, prefix=prefix if isinstance(prefix, str) else None)
+    said = text_of(error, usual=_FAILED, words=ERROR_WORDS, prefix=prefix if isinstance(prefix, str) else None)
+    # What there is when time runs out may be enough for the model that asked.
+    so_far = _texts_of(reply.data) if reply.status is envelope.Status.TIMEOUT else ()
+    return "\n\n".join([said, *(f"So far: {one}" for one in so_far)])
 
 
 def _texts_of(data: Any, warnings: tuple[str, ...] = ()) -> Iterator[str]:

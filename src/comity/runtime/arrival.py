@@ -114,7 +114,7 @@ class Reader:
                 limits = limits.narrow(capability.limits)
             if timeout_ms is None:
                 timeout_ms = capability.timeout_ms
-        if type(timeout_ms) is not int:
+        if not (has_own_time := type(timeout_ms) is int):
             timeout_ms = limits.timeout_ms
         if timeout_ms > limits.timeout_ms_max:  # noqa: PLR1730  `min` costs as much as three rules
             timeout_ms = limits.timeout_ms_max
@@ -140,7 +140,7 @@ class Reader:
             source, chain, root_id, parent_id = above.target, (*above.chain, above.target), above.root_id, above.request_id
             correlation_id, trace_id, parent_span_id = above.correlation_id, above.trace_id, above.span_id
             priority = above.priority
-            deadline_at = min(deadline_at, above.deadline_at)
+            deadline_at = self._inheritance.deadline_at(deadline_at, above.deadline_at, now_ms, has_own_time)
             span_id = self._ids.span_id()
         objective = message = ""
         history, context = draft.history, None

@@ -24,7 +24,6 @@ from comity.runtime.activation import Activation
 from comity.runtime.arrival import Arrival
 from comity.runtime.events import EventLog
 from comity.runtime.sessions import Live
-from comity.runtime.text_stream import TextStream
 
 
 class Way(Struct, eq=False, gc=False):
@@ -95,6 +94,8 @@ class Call(Struct, eq=False, gc=False):
     slot: int = 0  # of its deadline, while that is watched
     reply: Reply | None = None
     partial: Any = None  # the last progress told, or the text being written
+    parts: list[tuple[Request, Reply]] | None = None  # what the calls it made gave back: see `runtime/unfinished.py`
+    has_missed: bool = False  # one of them ran out of time
     warnings: tuple[str, ...] = ()  # of people's constraints, for the reply
     primary: Error | None = None  # why the first implementation failed
     gave_up: bool = False  # its code waited for something no longer
@@ -157,10 +158,6 @@ class Call(Struct, eq=False, gc=False):
     def waits_for(self) -> Collection[Call]:
         """The calls it made that have not ended."""
         return self.children or ()
-
-    def unfinished(self) -> Any:
-        """What there is to show of a call that ends early: the last progress told, or the text written so far."""
-        return self.partial.data() if isinstance(self.partial, TextStream) else self.partial
 
     @property
     def terms(self) -> Terms | None:

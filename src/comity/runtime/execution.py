@@ -23,6 +23,7 @@ from comity.ports import Clock, Ids
 from comity.runtime.tasks import PASSES, is_own
 from comity.runtime.threads import FunctionThreads
 from comity.runtime.tools import Paused
+from comity.runtime.unfinished import warnings_of
 
 if TYPE_CHECKING:
     from comity.runtime.call import Call
@@ -183,6 +184,7 @@ def complete(reply: Reply | None, call: Call, now_ns: int, data: Any) -> Reply:
             duration_ms=duration_ms,
             source=request.target,
             session_id=request.session_id,
+            warnings=warnings_of(call) if call.has_missed else (),  # it does not say so itself
         )
     return msgspec.structs.replace(
         reply,

@@ -85,6 +85,7 @@ class Node(Hosting):
         telemetry: Settings | None = None,
         tool_rights: Literal["own", "chain"] = "own",
         threads_max: int = THREADS_MAX,
+        child_margin: float = 0.05,
     ) -> None:
         if engine is not None:
             raise ValueError(f"engine {engine!r} is not available; leave it out for the embedded engine")
@@ -103,7 +104,7 @@ class Node(Hosting):
         self._guardrails = checked_guardrails(guardrails)
         self._privacy = Privacy() if privacy == "default" else privacy
         self._telemetry = telemetry
-        self._inheritance = Inheritance.of(tool_rights=tool_rights)
+        self._inheritance = Inheritance.of(tool_rights=tool_rights, margin=child_margin)
         self._guidance_given = guidance
         self._guidance: LiveGuidance | None = None
         self._threads_max = threads_max
@@ -227,6 +228,7 @@ class Node(Hosting):
             telemetry=self._telemetry,
             tool_rights=self._inheritance.tool_rights.value,
             threads_max=self._threads_max,
+            child_margin=self._inheritance.margin,
         )
 
     def add(self, agent: Agent) -> None:

@@ -23,6 +23,7 @@ from comity.ports import Journal
 from comity.runtime.arrival import Arrival
 from comity.runtime.sessions import Live, is_new
 from comity.runtime.settlement import interrupted
+from comity.runtime.unfinished import keep
 from comity.runtime.unread import unread
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ def again(path: CallPath, journal: Journal, parent: Call, arrival: Arrival, now_
     if seen is not None:
         if isinstance(seen, Reply) and seen.status is not Status.REFUSED:
             path.count(parent, seen.usage)
+            keep(parent, request, seen)
         return seen
     leftovers = parent.top.leftovers
     if leftovers is None or request.request_id not in leftovers:

@@ -27,7 +27,7 @@ from comity.core.payload import PayloadError
 from comity.core.telemetry import CallEnd
 from comity.errors import ComityError, UnavailableError
 from comity.ports import Clock, Journal
-from comity.runtime import events
+from comity.runtime import events, unfinished
 from comity.runtime.breakers import Breakers
 from comity.runtime.call import Call
 from comity.runtime.deadlines import Deadlines
@@ -73,14 +73,14 @@ class Settlement:
     def cancel(self, call: Call, why: str) -> bool:
         """Withdraw a call and everything below it; return whether it was still under way."""
         error = Error.of("CALL_CANCELLED", f"{call.request.capability} of {call.request.target} was cancelled: {why}")
-        return self.settle(call, CANCEL, Reply(status=Status.CANCELLED, error=error, data=call.unfinished()))
+        return self.settle(call, CANCEL, Reply(status=Status.CANCELLED, error=error, data=unfinished.data_of(call)))
 
     def _expire(self, call: Call) -> None:
         if _is_answered(call, self._clock.now_ns() // 1_000_000):  # its answer is stored; its waiter settles this call shortly
             self._loop.call_later(ANSWER_MS_MAX / 1000, self._expire, call)
             return
         if self.cluster is None or not self.cluster.carrier.answered_in_store(call):
-            self.settle(call, EXPIRE, _timeout(call))
+            self.settle(call, EXPIRE, unfinished.timed_out(call))
 
     def settle(self, call: Call, event: Event, reply: Reply) -> bool:
         """End a call and everything below it, once; a result that comes later is recorded and goes nowhere."""
@@ -128,7 +128,7 @@ class Settlement:
             assert below is not None
             for child in tuple(call.children):
                 if event is EXPIRE and child.request.deadline_at <= now_ms:
-                    self._close(child, event, _timeout(child), now_ns, now_ms, records, below)
+                    self._close(child, event, unfinished.timed_out(child), now_ns, now_ms, records, below)
                 else:
                     gone = Error.of("CALL_CANCELLED", f"{call.request.target}, which made this call, has ended")
                     self._close(child, CANCEL, Reply(status=Status.CANCELLED, error=gone), now_ns, now_ms, records, below)
@@ -153,6 +153,7 @@ class Settlement:
             assert parent.children is not None
             del parent.children[call]
             parent.calls_below += 1 + call.calls_below
+            unfinished.keep(parent, call.request, call.reply)
             if call.request.objective:
                 _end_objective(call)
         self.deadlines.discard(call)
@@ -354,13 +355,6 @@ def _is_overdue(call: Call, now_ms: int) -> bool:
     if call.has_answer is not None:
         return not _is_answered(call, now_ms)
     return call.way is None or call.way.fence is not None
-
-
-def _timeout(call: Call) -> Reply:
-    allowed = call.request.deadline_at - call.request.created_at
-    what = f"{call.request.capability} of {call.request.target} did not end within {allowed} ms"
-    error = Error.of("CALL_TIMEOUT", what, facts={"timeout_ms": allowed})
-    return Reply(status=Status.TIMEOUT, error=error, message=what, data=call.unfinished())
 
 
 def _end_objective(call: Call) -> None:

@@ -74,12 +74,12 @@ async def test_agent_call_cycle_detection(world: World) -> None:
 
 
 async def test_agent_call_timeout(world: World) -> None:
-    """A slow agent is given up at the deadline and not before, and its caller is told."""
+    """A slow agent is given up a margin before its caller's deadline, and its caller is told and answers."""
     await world.node([relay("A"), relay("SLOW", wait_s=60)])
     begun = world.loop.time()
     reply = await world.call("A", "GO", {"route": ["SLOW"]}, user_id="u", timeout_ms=2_000)
-    assert (reply.status, _code(reply)) == ("timeout", "CALL_TIMEOUT")
-    assert 2.0 <= world.loop.time() - begun < 2.1
+    assert reply.data == ["A", "CALL_TIMEOUT"]
+    assert 1.9 <= world.loop.time() - begun < 2.0
 
 
 async def test_agent_call_depth_limit(world: World) -> None:

@@ -150,7 +150,7 @@ def test_a_call_that_the_store_never_took_has_no_late_result() -> None:
         assert world.kinds("r") == ["admitted", "settled"]
         assert world.kinds("r.1") == []
 
-    play(case, [front])
+    play(case, [front], child_margin=0)
 
 
 def test_a_node_loses_an_agent_whose_code_goes_on_after_its_call_has_ended_and_keeps_the_others() -> None:
@@ -448,7 +448,7 @@ def test_nothing_is_refused_on_record_below_a_caller_that_has_ended() -> None:
         assert world.kinds("r") == ["admitted", "settled"]
         assert "refused" not in world.kinds("r.1")
 
-    play(case, [front])
+    play(case, [front], child_margin=0)
 
 
 def test_a_user_is_told_of_a_timeout_only_once_the_store_has_said_what_became_of_the_call() -> None:

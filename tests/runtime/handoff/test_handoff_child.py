@@ -89,7 +89,7 @@ async def test_a_guardrail_judges_why_a_receiver_failed_before_it_is_stored(make
 
 
 async def test_it_is_withdrawn_when_its_caller_is_cancelled_or_runs_out_of_time(make_node):
-    async with make_node([boss()]) as node:
+    async with make_node([boss()], child_margin=0) as node:
         handle = node.start_call("BOSS", "ASK", user_id="u")
         await asyncio.sleep(1)
         handle.cancel()

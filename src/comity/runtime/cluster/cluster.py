@@ -37,6 +37,7 @@ from comity.runtime.cluster.serving import Server
 from comity.runtime.events import EventLog
 from comity.runtime.repetition import resume
 from comity.runtime.settlement import interrupted
+from comity.runtime.unfinished import keep
 
 if TYPE_CHECKING:
     from comity.runtime.path import CallPath
@@ -277,6 +278,7 @@ class Cluster:
                     is_begun = isinstance(known, Reply) and known.status is not Status.REFUSED
                     if parent is not None and isinstance(known, Reply) and is_begun and not errand.is_repeated:
                         self.path.count(parent, known.usage)
+                        keep(parent, request, known)
                     return known
                 stored = self.journal.call(request.request_id)
                 is_open = stored is not None
