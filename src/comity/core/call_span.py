@@ -6,13 +6,16 @@ over spans is what was used (ADR 40).
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
-from comity.core.envelope import Priority
+from comity.core.emission import Mode
+from comity.core.envelope import Priority, Status
 from comity.core.gen_ai import chat_content, chat_of, facts_of_name, message
-from comity.core.span import Kind, Span
+from comity.core.span import Kind, Link, Span
 from comity.core.span import Status as SpanStatus
 from comity.core.telemetry import (
     MODEL_PREFIX,
@@ -28,6 +31,23 @@ from comity.core.telemetry import (
     workflow_of,
 )
 
+# The names of seed 003 for what OpenTelemetry says of tools; those of real tools have no older ones.
+HANDOFF_LEGACY: Final = {
+    "gen_ai.tool.call.id": "handoff.id",
+    "gen_ai.tool.name": "handoff.capability_id",
+    "gen_ai.tool.call.arguments": "handoff.inputs",
+    "gen_ai.tool.call.result": "handoff.result",
+}
+_RESULT: Final = {"link.relationship": "result"}
+# How a handoff within a tree of calls stands, which ends as its call does.
+_STATES: Final[Mapping[str, str]] = {
+    Status.SUCCESS: "completed",
+    Status.PARTIAL: "completed",
+    Status.ERROR: "failed",
+    Status.REFUSED: "rejected",
+    Status.TIMEOUT: "timeout",
+    Status.CANCELLED: "cancelled",
+}
 _encode = msgspec.json.Encoder().encode
 
 
@@ -86,10 +106,13 @@ def span_of(one: Recorded, settings: Settings) -> Span:
 
 
 def call_span(ended: Ended, origin: Origin) -> Span:
-    """Return the span of a call, a tool use or a model's answer that has ended."""
-    kind = Kind.SERVER if ended.is_remote else Kind.INTERNAL
+    """Return the span of a call, a tool use, a request to a model or a handoff that has ended."""
+    kind, links = Kind.SERVER if ended.is_remote else Kind.INTERNAL, tuple[Link, ...]()
     if ended.handed is not None:
-        name, attributes = f"handoff {ended.capability}", _handoff_attributes(ended, ended.handed)
+        name, kind, handed = f"handoff {ended.capability}", Kind.INTERNAL, ended.handed
+        attributes = handoff_named(_handoff_attributes(ended, handed), origin.mode)
+        if handed.result_span_id:
+            links = (Link(trace_id=ended.trace_id, span_id=handed.result_span_id, attributes=_RESULT),)
     elif ended.target.startswith(TOOL_PREFIX):
         name, attributes = f"execute_tool {ended.capability}", _tool_attributes(ended)
     elif ended.target.startswith(MODEL_PREFIX):
@@ -111,7 +134,25 @@ def call_span(ended: Ended, origin: Origin) -> Span:
         resource=origin.resource,
         scope_name=PROVIDER,
         scope_version=origin.version,
+        links=links,
         trace_state=ended.trace_state,
+    )
+
+
+def result_span(end: CallEnd, settings: Settings, links: tuple[Link, ...] = ()) -> Span:
+    """Return the span of the result of a handoff, below the handoff's: from when its receiver took it."""
+    ended = summarize(end, captures_content=settings.captures_content)
+    assert ended.handed is not None
+    made = call_span(ended, settings.origin)
+    receiver = named({"gen_ai.agent.id": ended.handed.receiver or ended.target}, settings.origin.mode)
+    return replace(
+        made,
+        span_id=ended.handed.result_span_id,
+        parent_id=ended.span_id,
+        name=f"handoff.result {ended.capability}",
+        kind=Kind.CONSUMER,
+        attributes={**made.attributes, **receiver},
+        links=links,
     )
 
 
@@ -128,28 +169,39 @@ def _common(ended: Ended) -> dict[str, Any]:
 
 
 def _handoff_attributes(ended: Ended, handed: Handed) -> dict[str, Any]:
-    """Under the names of seed 003 and OpenTelemetry's; the inputs and the result are content, and stay out."""
-    return {
+    """Under OpenTelemetry's names where it has some; those of seed 003 come with the emission mode."""
+    attributes = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.call.id": ended.request_id,
         "gen_ai.tool.name": ended.capability,
         "gen_ai.tool.type": "agent_handoff",
         "gen_ai.agent.id": ended.target,
-        "gen_ai.conversation.id": ended.session_id if ended.session_id != ended.root_id else None,
-        "comity.request.id": ended.request_id,
-        "handoff.id": ended.request_id,
-        "handoff.capability_id": ended.capability,
         "handoff.from_agent": ended.source or None,
         "handoff.to_agent": ended.target,
         "handoff.receiver": handed.receiver or None,
         "handoff.priority": str(ended.priority),
-        "handoff.status": handed.state,
+        "handoff.status": handed.state or _STATES.get(ended.status, ended.status),
         "handoff.attempts": handed.attempts,
         "handoff.result_trace_id": handed.result_trace_id or None,
-        "error.type": ended.code or None,
-        "comity.tenant.id": ended.tenant_id if ended.tenant_id != "default" else None,
-        "comity.correlation.id": ended.correlation_id or None,
-    }
+    } | _common(ended)
+    if ended.content:
+        attributes["handoff.task"] = ended.content[1] or None
+        attributes["gen_ai.tool.call.arguments"] = ended.content[2]
+        attributes["gen_ai.tool.call.result"] = ended.content[4] or None
+    return attributes
+
+
+def handoff_named(attributes: Mapping[str, Any], mode: Mode) -> dict[str, Any]:
+    """Return the attributes of a handoff under the names of a mode, given under their current ones."""
+    found = dict(attributes)
+    if mode is Mode.OTEL:
+        return found
+    for name, old in HANDOFF_LEGACY.items():
+        if name in found:
+            found[old] = found.pop(name) if mode is Mode.LEGACY else found[name]
+    if mode is Mode.LEGACY:
+        found.pop("gen_ai.tool.type", None)
+    return found
 
 
 def _call_attributes(ended: Ended) -> dict[str, Any]:

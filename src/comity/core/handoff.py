@@ -14,10 +14,12 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from comity.core import handoff_trace
 from comity.core.admission import Refused
-from comity.core.envelope import Error, Reply, Request, Status
+from comity.core.envelope import ExpectedOutput, Priority, Reply, Request, Status
+from comity.core.handoff_ends import ended, failure, late, lost, timeout
 from comity.core.handoff_holder import Holder
-from comity.core.journal import HANDED_AT, Accepted, Late, Record, Saved, Settled, fingerprint
+from comity.core.journal import HANDED_AT, Accepted, Record, Saved, Settled, is_same
 from comity.core.limits import HANDOFF_HISTORY_MAX
 
 ATTEMPTS_MAX: Final = 5
@@ -200,6 +202,36 @@ class Handoff(Struct, frozen=True, kw_only=True, gc=False):
         return self.request.inputs
 
     @property
+    def expected_output(self) -> ExpectedOutput | None:
+        """What the result must be, if that was said."""
+        return self.request.expected_output
+
+    @property
+    def priority(self) -> Priority:
+        """How urgent it is."""
+        return self.request.priority
+
+    @property
+    def created_at(self) -> int:
+        """When it was handed off, in milliseconds since the epoch."""
+        return self.request.created_at
+
+    @property
+    def timeout_ms(self) -> int:
+        """How long it was given, from when it was handed off."""
+        return self.request.deadline_at - self.request.created_at
+
+    @property
+    def traceparent(self) -> str:
+        """Where it stands, as the W3C header with which a receiver continues the trace."""
+        return handoff_trace.place_of(self.request).traceparent
+
+    @property
+    def tracestate(self) -> str:
+        """What other tracing systems sent along, to be passed on unchanged."""
+        return handoff_trace.place_of(self.request).state
+
+    @property
     def result(self) -> Any:
         """What came of it, once it is completed."""
         return None if self.reply is None else self.reply.data
@@ -330,14 +362,16 @@ def apply(handoff: Handoff | None, change: Change, *, now_ms: int) -> Outcome:
     if not has_ended and handoff.request.deadline_at <= now_ms and type(change) is not Expire:
         expired = apply(handoff, Expire(), now_ms=now_ms)
         assert expired.handoff is not None
-        return Outcome(expired.handoff, _ended(expired.handoff), (*expired.records, *_late(handoff, change, now_ms)))
+        return Outcome(
+            expired.handoff, ended(expired.handoff), (*expired.records, *late(handoff, getattr(change, "reply", None), now_ms))
+        )
     if has_ended:
-        return Outcome(handoff, _ended(handoff), _late(handoff, change, now_ms))
+        return Outcome(handoff, ended(handoff), late(handoff, getattr(change, "reply", None), now_ms))
     if type(change) is Accept:
         return _accept(handoff, change, now_ms)
     holder = getattr(change, "by", None)
     if holder is not None and _is_lost(handoff, holder):
-        return Outcome(handoff, _lost(handoff), _late(handoff, change, now_ms))
+        return Outcome(handoff, lost(handoff), late(handoff, getattr(change, "reply", None), now_ms))
     return _move_on(handoff, change, now_ms)
 
 
@@ -358,13 +392,13 @@ def _move_on(handoff: Handoff, change: Change, now_ms: int) -> Outcome:
         case Fail(reply=reply, saved=saved):
             return _move(handoff, (Event.START, Event.FAIL), now_ms, reply=reply, saved=saved)
         case Reject(reason=reason):
-            return _move(handoff, (Event.REJECT,), now_ms, reply=_failure(Status.REFUSED, "HANDOFF_REJECTED", reason))
+            return _move(handoff, (Event.REJECT,), now_ms, reply=failure(Status.REFUSED, "HANDOFF_REJECTED", reason))
         case Release(reason=reason):
             return _release(handoff, reason, now_ms)
         case Cancel(reason=reason):
-            return _move(handoff, (Event.CANCEL,), now_ms, reply=_failure(Status.CANCELLED, "CALL_CANCELLED", reason))
+            return _move(handoff, (Event.CANCEL,), now_ms, reply=failure(Status.CANCELLED, "CALL_CANCELLED", reason))
         case Expire():
-            return _move(handoff, (Event.EXPIRE,), now_ms, reply=_timeout(handoff))
+            return _move(handoff, (Event.EXPIRE,), now_ms, reply=timeout(handoff))
         case _:
             raise AssertionError(f"{type(change).__name__} was decided before")
 
@@ -387,18 +421,14 @@ def _offer(known: Handoff | None, change: Offer, now_ms: int) -> Outcome:
 def _renew(handoff: Handoff, change: Renew, now_ms: int) -> Outcome:
     """Renewing ends nothing, so that it need not survive a loss of power."""
     if handoff.has_ended or handoff.request.deadline_at <= now_ms:
-        return Outcome(handoff, _ended(handoff))
+        return Outcome(handoff, ended(handoff))
     if _is_lost(handoff, change.by):
-        return Outcome(handoff, _lost(handoff))
+        return Outcome(handoff, lost(handoff))
     return Outcome(replace(handoff, lease_until=change.lease_until))
 
 
 def _is_lost(handoff: Handoff, by: Holder) -> bool:
     return by.fence != handoff.fence or by.name != handoff.holder
-
-
-def _lost(handoff: Handoff) -> Refused:
-    return Refused("HANDOFF_LEASE_LOST", f"the lease on {handoff.id} ran out; another receiver may have it")
 
 
 def _accept(handoff: Handoff, change: Accept, now_ms: int) -> Outcome:
@@ -420,7 +450,7 @@ def _release(handoff: Handoff, reason: str, now_ms: int) -> Outcome:
         return Outcome(replace(handoff, holder="", lease_until=0))
     if handoff.attempts >= handoff.attempts_max:
         what = f"given up after {handoff.attempts} receivers: {reason}"
-        return _move(handoff, (Event.START, Event.FAIL), now_ms, reply=_failure(Status.ERROR, "HANDOFF_UNDELIVERABLE", what))
+        return _move(handoff, (Event.START, Event.FAIL), now_ms, reply=failure(Status.ERROR, "HANDOFF_UNDELIVERABLE", what))
     told = {"receiver": handoff.receiver, "reason": reason}
     return _move(handoff, (Event.RELEASE,), now_ms, "redelivered", told, holder="", lease_until=0)
 
@@ -468,30 +498,3 @@ def _move(
     if reply is None or not handoff.settles:
         return Outcome(moved, None, saved)
     return Outcome(moved, None, (*saved, Settled(handoff.request, reply, now_ms, HANDED_AT)))
-
-
-def _late(handoff: Handoff, change: Change, now_ms: int) -> tuple[Record, ...]:
-    """A result that comes too late, or from somebody who lost the handoff, is recorded and goes nowhere."""
-    if not isinstance(change, (Complete, Fail)):
-        return ()
-    return (Late(handoff.request, replace(change.reply, request_id=handoff.id, source=handoff.request.target), now_ms),)
-
-
-def _ended(handoff: Handoff) -> Refused:
-    return Refused("HANDOFF_ENDED", f"{handoff.id} has ended: {handoff.state}")
-
-
-def _failure(status: Status, code: str, reason: str) -> Reply:
-    error = Error.of(code, reason)
-    return Reply(status=status, error=error, message=error.message)
-
-
-def _timeout(handoff: Handoff) -> Reply:
-    allowed = handoff.request.deadline_at - handoff.request.created_at
-    what = f"was {handoff.state} when its {allowed} ms had passed"
-    return _failure(Status.TIMEOUT, "CALL_TIMEOUT", f"{handoff.request.capability} for {handoff.request.target} {what}")
-
-
-def is_same(request: Request, other: Request) -> bool:
-    """Return whether two requests under one id are one."""
-    return (request.tenant_id, request.user_id, fingerprint(request)) == (other.tenant_id, other.user_id, fingerprint(other))

@@ -251,3 +251,8 @@ def fingerprint(request: Request) -> int:
         said = (request.message, request.objective, context, request.expected_output, request.history)
         return zlib.crc32(_encode(said), found)
     return found
+
+
+def is_same(request: Request, other: Request) -> bool:
+    """Return whether two requests under one id are one."""
+    return (request.tenant_id, request.user_id, fingerprint(request)) == (other.tenant_id, other.user_id, fingerprint(other))

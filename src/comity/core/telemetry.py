@@ -44,6 +44,7 @@ class Handed(Struct, frozen=True, array_like=True, gc=False):
     state: str
     attempts: int
     result_trace_id: str
+    result_span_id: str = ""  # of the span below the handoff's that its receiver left
 
 
 class CallEnd(Struct, frozen=True, gc=False):

@@ -16,7 +16,7 @@ from comity.core.fencing import Bound, Fence, Terms
 from comity.core.journal import Accepted, Settled
 from comity.core.ledger import Account, Loan
 from comity.core.limits import Limits
-from comity.core.telemetry import CallEnd
+from comity.core.telemetry import CallEnd, Handed
 from comity.core.tool import EVERYTHING, narrow
 from comity.core.trace_context import TraceContext
 from comity.errors import RefusedError
@@ -108,6 +108,7 @@ class Call(Struct, eq=False, gc=False):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     calls_below: int = 0
+    handed: Handed | None = None  # of a handoff within a tree: what its span says
     reported: tuple[int, int] | None = None  # tokens its own code reported, prompt and completion
     way: Way | None = None  # None where no other node takes part
     unjudged: list[Unjudged] | None = None  # words of a model that are recorded once the reply has passed the guardrails

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from comity.core.envelope import Reply, Request, Status
+from comity.core.journal import is_same
 from comity.core.limits import ID_CHARS_MAX
 from comity.core.request_id import below, chosen_id_problem, chosen_part
 from comity.ports import Journal
-from comity.runtime.repetition import again, is_same, reused
+from comity.runtime.repetition import again, reused
 
 if TYPE_CHECKING:
     from comity.runtime.arrival import Arrival, Draft, Identity

@@ -22,7 +22,7 @@ from comity.core.envelope import Error, Reply, Request, Status, Usage
 from comity.core.fencing import Terms
 from comity.core.guardrail import Guardrail
 from comity.core.inheritance import Inheritance
-from comity.core.journal import Accepted, Record, Refused, Resumed
+from comity.core.journal import Accepted, Record, Refused, Resumed, is_same
 from comity.core.ledger import Account
 from comity.core.limits import Limits
 from comity.core.payload import unpack
@@ -46,7 +46,7 @@ from comity.runtime.execution import Execution, RunInProcess
 from comity.runtime.named import as_asked, open_named
 from comity.runtime.privacy import Answers, Privacy
 from comity.runtime.recorder import Recorder
-from comity.runtime.repetition import accept_once, again, go_on, is_same, known, newest, reused
+from comity.runtime.repetition import accept_once, again, go_on, known, newest, reused
 from comity.runtime.screening import screen
 from comity.runtime.session_view import SessionView
 from comity.runtime.sessions import Sessions, is_new

@@ -126,11 +126,6 @@ def count_begun(journal: Journal, request: Request) -> int:
         return request.limits.calls_max
 
 
-def is_same(request: Request, other: Request) -> bool:
-    """Return whether two requests under one id are one."""
-    return (request.tenant_id, request.user_id, fingerprint(request)) == (other.tenant_id, other.user_id, fingerprint(other))
-
-
 def reused(request: Request) -> Refused:
     """Return the refusal of an id that belongs to another request."""
     return Refused("IDENTITY_REQUEST_ID_REUSED", f"request_id {request.request_id!r} belongs to another request")

@@ -168,7 +168,9 @@ class Settlement:
         if call.uses:
             records.extend(_end_uses(call, now_ms))
         if (ended := self._ended) is not None:
-            ended(CallEnd(call.request, reply, call.started_ns, now_ns, call.remote, None, call.agent.about, call.reported))
+            ended(
+                CallEnd(call.request, reply, call.started_ns, now_ns, call.remote, call.handed, call.agent.about, call.reported)
+            )
         if call.log is not None and parent is not None:
             call.log.add(events.Kind.SETTLED, now_ms, call.request, _outline(reply))
 

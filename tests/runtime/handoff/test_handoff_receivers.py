@@ -149,7 +149,7 @@ async def test_what_a_silent_receiver_had_goes_to_the_next_and_its_own_result_go
         other = AsyncHandoffReceiver("o11y", node=node)
         made = await manager.create_handoff("o11y", "investigate")
         (taken,) = await receiver.take()
-        node.handoffs.let_go(taken.id)  # alive, but it renews no more
+        node.handoffs.leases.let_go(taken.id)  # alive, but it renews no more
         (again,) = await other.take()
         assert (again.id, again.fence) == (made, taken.fence + 1)
         assert asyncio.get_running_loop().time() == pytest.approx(receiver.lease_ms / 1000, abs=0.1)
@@ -165,7 +165,7 @@ async def test_after_so_many_silent_receivers_it_is_a_dead_letter(make_node):
         made = await manager.create_handoff("o11y", "investigate", timeout_ms=300_000)
         for _ in range(ATTEMPTS_MAX):
             await receiver.take()
-            node.handoffs.let_go(made)
+            node.handoffs.leases.let_go(made)
         waiting = asyncio.ensure_future(receiver.take())
         ended = await manager.await_result(made)
         assert ended.reply.error.code == "HANDOFF_UNDELIVERABLE"

@@ -24,6 +24,7 @@ RENAMED = {
     "agent.session_id": "gen_ai.conversation.id",
     "handoff.id": "gen_ai.tool.call.id",
     "handoff.capability_id": "gen_ai.tool.name",
+    "handoff.inputs": "gen_ai.tool.call.arguments",
 }
 MOST_RECENT = "most_recent"
 _WITH_NAMES = frozenset({ast.Scope.SPAN, ast.Scope.NONE})

@@ -10,7 +10,7 @@ import asyncio
 import copy
 from collections.abc import Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -19,17 +19,22 @@ from comity.core.envelope import Error, ExpectedOutput, Reply, Request, Status
 from comity.core.expected_output import read_expected
 from comity.core.handoff import Cancel, Handoff, Offer
 from comity.core.handoff_holder import result_session
+from comity.core.handoff_trace import metadata_of
 from comity.core.retry import Retry
 from comity.core.running import LOOP
+from comity.core.telemetry import Handed
 from comity.errors import UnavailableError
 from comity.runtime.activation import Lane
 from comity.runtime.arrival import Draft, Identity
 from comity.runtime.call import Call
 from comity.runtime.handoff.directory import ANYBODY
 from comity.runtime.handoff.handoffs import Handoffs, checked, lane_of
+from comity.runtime.handoff.spans import handed_of
 from comity.runtime.privacy import reveal
 from comity.runtime.standing import hung
 from comity.runtime.tasks import after_a_turn
+
+_UNDER_WAY: Final = Handed("", "", 0, "")  # until more is known: a handoff of a tree that ends early ends as its call does
 
 if TYPE_CHECKING:
     from comity.runtime.context import Context
@@ -53,8 +58,8 @@ async def _hand_off(path: CallPath, parent: Call, draft: Draft, given: ExpectedO
     expected, problems = read_expected(given)
     if problems:
         arrival = replace(arrival, problems=(*arrival.problems, *problems), code=arrival.code or "INPUT_VALIDATION_FAILED")
-    request = replace(arrival.request, expected_output=expected)
-    capability = None if arrival.capability is None else _awaited(arrival.capability, desk)
+    request = replace(arrival.request, expected_output=expected, metadata=metadata_of(parent.remote))
+    capability = None if arrival.capability is None else _awaited(arrival.capability, desk, path)
     opened = path.seen(request) if parent.is_again else None
     if opened is None:
         agent = arrival.agent or ANYBODY
@@ -65,15 +70,22 @@ async def _hand_off(path: CallPath, parent: Call, draft: Draft, given: ExpectedO
         opened = path.enter(arrival, parent, now_ms * 1_000_000, None, lane=lane)
         if isinstance(opened, Call):
             opened.has_answer = partial(desk.has_answer, request.request_id)
+            opened.handed = _UNDER_WAY
     return await (after_a_turn(opened, above.limits.pause_ms(number)) if isinstance(opened, Reply) else path.reply_of(opened))
 
 
-def _awaited(declared: Capability, desk: Handoffs) -> Capability:
+def _awaited(declared: Capability, desk: Handoffs, path: CallPath) -> Capability:
     """Return a capability that takes what the declared one takes, and has it done elsewhere."""
     declared.prepare()
 
     async def wait(ctx: Context, **inputs: Any) -> Reply:  # noqa: ARG001  they are in the request
-        return await done_elsewhere(desk, ctx.request)
+        request, call = ctx.request, path.calls[ctx.request.request_id]
+        handoff = await done_elsewhere(desk, request)
+        assert handoff.reply is not None
+        call.handed, used = handed_of(handoff), handoff.reply.usage
+        if used.total_tokens:  # by an agent of another node; what other receivers use nobody knows
+            path.charge(call, used.prompt_tokens, used.completion_tokens)
+        return _as_answer(desk, request, handoff.reply)
 
     elsewhere = copy.copy(declared)
     way = Implementation(function=wait, is_async=True, priority=1, name="handoff", retry=Retry(), run_in=LOOP)
@@ -81,8 +93,8 @@ def _awaited(declared: Capability, desk: Handoffs) -> Capability:
     return elsewhere
 
 
-async def done_elsewhere(desk: Handoffs, request: Request) -> Reply:
-    """Put a call into the queue, or find it there, and wait for its end. Who is cancelled withdraws it."""
+async def done_elsewhere(desk: Handoffs, request: Request) -> Handoff:
+    """Put a call into the queue, or find it there, wait for its end and return it. Who is cancelled withdraws it."""
     handoff = Handoff(
         request=request,
         lane=lane_of(request.tenant_id, request.target),
@@ -99,8 +111,7 @@ async def done_elsewhere(desk: Handoffs, request: Request) -> Reply:
         except asyncio.CancelledError:
             desk.post(desk.step(Cancel("the call it was made for has ended"), request.request_id))
             raise
-    assert handoff.reply is not None
-    return _as_answer(desk, request, handoff.reply)
+    return handoff
 
 
 def _as_answer(desk: Handoffs, request: Request, reply: Reply) -> Reply:

@@ -28,15 +28,15 @@ from comity.core.handoff import (
     Handoff,
     Offer,
     Outcome,
-    Renew,
     State,
-    is_same,
 )
-from comity.core.handoff_holder import Holder, holder_name
+from comity.core.handoff_holder import holder_name
 from comity.core.handoff_queue import Listen, Step, Sweep
+from comity.core.handoff_trace import metadata_of
+from comity.core.journal import is_same
 from comity.core.limits import SETTLED_KEPT_MAX
 from comity.core.request_id import chosen_id_problem
-from comity.core.telemetry import CallEnd, Handed
+from comity.core.trace_context import TraceContext
 from comity.errors import ComityError, UnavailableError, family
 from comity.ports import Clock, Ids, Journal
 from comity.ports import Handoffs as Queue
@@ -46,9 +46,12 @@ from comity.runtime.handoff.content import Content
 from comity.runtime.handoff.directory import ANYBODY, Directory
 from comity.runtime.handoff.ear import Ear, closed
 from comity.runtime.handoff.given import check_id
+from comity.runtime.handoff.leases import Leases
+from comity.runtime.handoff.spans import record
 from comity.runtime.path import CallPath
 from comity.runtime.privacy import Privacy
 from comity.runtime.repetition import reused
+from comity.runtime.standing import placed
 
 log = logging.getLogger("comity")
 
@@ -58,7 +61,6 @@ _COUNT_AGAIN_MS: Final = 1_000
 _SOON_S: Final = 1.0
 _PATIENCE_MS: Final = 10_000  # how long to retry an unreadable store before failing waiters past their deadline
 LOOK_AGAIN_S: Final = 30.0  # a ring may be lost with the process that should have rung
-Lost = Callable[[str], None]  # told the id of a handoff
 _JITTER_S: Final = 0.02  # so that not all processes look at one lapsed lease at once
 
 
@@ -93,11 +95,10 @@ class Handoffs:
         self._lanes: dict[str, int] = {}  # to how many receivers each matters
         self._listening = 0  # how often that is being written down, and so not heard yet
         self._coming: dict[str, int] = {}  # into each lane: how many this node offers just now
-        self._held: dict[str, tuple[Holder, int, Lost]] = {}  # handoff to holder, lease in ms, whom to tell that it is lost
+        self.leases = Leases(self, self._loop)
         self._receivers = 0
         self._timer: asyncio.TimerHandle | None = None
         self._looks_by = 0  # ms; when the timer rings
-        self._heartbeat: asyncio.TimerHandle | None = None
         self._unread_since = 0  # ms; when the store could not be read for the first time since it was
         self._retry: asyncio.TimerHandle | None = None  # everybody looks again, after the store could not be read
         self._tasks: set[asyncio.Task[None]] = set()
@@ -109,7 +110,8 @@ class Handoffs:
 
     def close(self) -> None:
         """Hear no more, and tell who waits so. Nothing is given back: who holds a handoff has done that before."""
-        for timer in (self._timer, self._heartbeat, self._again, self._retry):
+        self.leases.close()
+        for timer in (self._timer, self._again, self._retry):
             if timer is not None:
                 timer.cancel()
         for task in self._tasks:
@@ -136,15 +138,21 @@ class Handoffs:
         request_id: str | None = None,
         attempts_max: int = ATTEMPTS_MAX,
         metadata: dict[str, Any] | None = None,
+        remote: TraceContext | None = None,
     ) -> Awaitable[Handoff]:
-        """Hand work off; it is there once it is durable. Waiting for it raises the error class that says who must act."""
+        """Hand work off; it is there once it is durable. Waiting for it raises the error class that says who must act.
+
+        `remote` is the trace it belongs to, if that began elsewhere.
+        """
         now_ns = self._clock.now_ns()
         now_ms = now_ns // 1_000_000
         new_id, trace_id = self._ids.new_request(now_ms)
         problem = "" if request_id is None else chosen_id_problem(request_id)
         handoff_id = ascii(request_id)[:64] if problem else request_id or new_id
         arrival = self.reader.read(draft, identity, None, handoff_id, now_ms, trace_id)
-        more = {"metadata": metadata} if metadata else {}
+        if remote is not None:
+            arrival = placed(arrival, remote, self._ids)
+        more = {"metadata": kept} if (kept := (metadata or {}) | metadata_of(remote)) else {}
         chain = () if source is None else (source,)
         request = replace(arrival.request, source=source, chain=chain, expected_output=expected, **more)
         if problem:
@@ -160,7 +168,8 @@ class Handoffs:
         lane, agent = lane_of(request.tenant_id, request.target), arrival.agent or ANYBODY
         waiting = self.count_waiting(lane, agent.pending_max, now_ms)
         queued = Lane(agent, request.target, self.journal, waiting, takes=True)
-        opened = self._path.enter(replace(arrival, request=request), None, now_ns, None, lane=queued, is_named=is_named)
+        arrival = replace(arrival, request=request)
+        opened = self._path.enter(arrival, None, now_ns, None, lane=queued, remote=remote, is_named=is_named)
         if isinstance(opened, Reply):
             return self._refused(opened)
         if opened.live is not None:
@@ -269,8 +278,7 @@ class Handoffs:
             for _, handoff in step.touched:
                 if handoff.state not in ENDED:
                     continue
-                if handoff.settles:
-                    self._record(handoff)
+                record(self._path.recorder, handoff)
                 handoff_id = handoff.request.request_id
                 if handoff_id in self._made:
                     self._made[handoff_id] = handoff
@@ -280,15 +288,6 @@ class Handoffs:
             waiter.set_result(None)
         else:
             waiter.set_exception(error)
-
-    def _record(self, handoff: Handoff) -> None:
-        """Leave a span, here where it ended: it begins where the handoff was made."""
-        request, reply, recorder = handoff.request, handoff.reply, self._path.recorder
-        if recorder.ended is None or reply is None:
-            return
-        handed = Handed(handoff.receiver, handoff.state.value, handoff.attempts, handoff.result_trace_id)
-        started_ns, ended_ns = request.created_at * 1_000_000, handoff.changed_at * 1_000_000
-        recorder.ended(CallEnd(request, reply, started_ns, ended_ns, None, handed))
 
     def step(self, change: Any, handoff_id: str = "") -> Step:
         """Return a step, to be done now."""
@@ -347,9 +346,7 @@ class Handoffs:
         for handoff in self.queue.get_again(ended) if ended else ():
             self._made[handoff.request.request_id] = handoff
         self._ring(heard)
-        for handoff_id in tuple(self._held) if topics is None else [one[1:] for one in topics if one[0] == "-"]:
-            if handoff_id in self._held:
-                self._look_after(handoff_id)
+        self.leases.look_after(topics)
 
     def _ring(self, topics: Iterable[str]) -> None:
         for topic in topics:
@@ -433,42 +430,6 @@ class Handoffs:
         """Return the name of a further receiver of this node."""
         self._receivers += 1
         return holder_name(self.node_id, self._receivers)
-
-    def hold(self, handoff: Handoff, lease_ms: int, lost: Lost) -> None:
-        """Keep the lease of a handoff alive; `lost` is called once if it is lost or the handoff ends without its receiver."""
-        self._held[handoff.id] = (Holder(handoff.holder, handoff.fence), lease_ms, lost)
-        if self._heartbeat is None:
-            self._heartbeat = self._loop.call_later(lease_ms / 3000, self._beat)
-
-    def let_go(self, handoff_id: str) -> None:
-        """Keep its lease alive no longer."""
-        self._held.pop(handoff_id, None)
-
-    def _beat(self) -> None:
-        self._heartbeat = None
-        if not self._held:
-            return
-        now_ms = self.now_ms
-        steps = [self.step(Renew(by, now_ms + lease_ms), one) for one, (by, lease_ms, _) in self._held.items()]
-        shortest = min(lease_ms for _, lease_ms, _ in self._held.values())
-        self.journal.append(steps, partial(self._renewed, steps))  # where the journal has failed all are lost at once
-        self._heartbeat = self._loop.call_later(shortest / 3000, self._beat)
-
-    def _renewed(self, steps: list[Step], error: Exception | None) -> None:
-        for step in steps:
-            if error is not None or step.outcome.refusal is not None:
-                self._lose(step.handoff_id)
-
-    def _look_after(self, handoff_id: str) -> None:
-        holder, _, _ = self._held[handoff_id]
-        handoff = self.queue.get(handoff_id)
-        if handoff is None or (handoff.holder, handoff.fence) != (holder.name, holder.fence):
-            self._lose(handoff_id)
-
-    def _lose(self, handoff_id: str) -> None:
-        held = self._held.pop(handoff_id, None)
-        if held is not None:
-            held[2](handoff_id)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task: asyncio.Task[None] = self._loop.create_task(work)

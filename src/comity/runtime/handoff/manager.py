@@ -24,12 +24,16 @@ from comity.core.handoff import (
 from comity.core.limits import ID_CHARS_MAX, INPUTS_BYTES_MAX, TIMEOUT_MS_CEILING, Limits
 from comity.core.payload import Problem, text_problem, unpack
 from comity.engines.bells import EVERY
+from comity.engines.tempo import TempoStore
 from comity.errors import CallerError, RefusedError, UnavailableError
+from comity.ports import SpanSource
 from comity.runtime.arrival import Draft, Identity
 from comity.runtime.handoff.given import LISTED_MAX, name_problem, number_problem, packed, reason_problem, refuse
 from comity.runtime.handoff.handoffs import TIMEOUT_MS, Handoffs, lane_of
 from comity.runtime.handoff.host import HandoffHost
+from comity.runtime.handoff.spans import results_in
 from comity.runtime.node import Node
+from comity.runtime.standing import joined
 
 _ANY_STATE: Final = tuple(State)
 _ATTEMPTS_CEILING: Final = 1_000
@@ -63,8 +67,12 @@ class AsyncHandoffManager(HandoffHost):
         user_id: str | None = None,
         tenant_id: str = "default",
         session_id: str | None = None,
+        traces: SpanSource | None = None,
+        tempo_url: str | None = None,
     ) -> None:
+        """Hand off for an agent and a user. `traces`, or a Tempo, is where results of other stores are looked for."""
         super().__init__(node, store)
+        self._traces = TempoStore(tempo_url) if traces is None and tempo_url is not None else traces
         self.project_id = project_id
         self.agent_id = agent_id
         self.user_id = user_id or agent_id or "local"
@@ -87,10 +95,13 @@ class AsyncHandoffManager(HandoffHost):
         limits: Limits | None = None,
         correlation_id: str = "",
         attempts_max: int = ATTEMPTS_MAX,
+        traceparent: str | None = None,
+        tracestate: str | None = None,
     ) -> str:
         """Hand work off, to an agent or to any that has the capability, and return its id once it is durable.
 
-        Raises the error class of a refusal. A repeated `handoff_id` hands nothing off twice.
+        Raises the error class of a refusal. A repeated `handoff_id` hands nothing off twice. It belongs to the trace that
+        `traceparent` names, else to that of the current span.
         """
         if "" in (to_agent, capability_id, handoff_id):  # never what stands in its place: most are variables that were not set
             raise _empty({"to_agent": to_agent, "capability_id": capability_id, "handoff_id": handoff_id})
@@ -113,6 +124,7 @@ class AsyncHandoffManager(HandoffHost):
             request_id=handoff_id,
             attempts_max=attempts_max,
             metadata={"project_id": self.project_id} if self.project_id else None,
+            remote=joined(traceparent, tracestate),
         )
         return handoff.id
 
@@ -207,13 +219,20 @@ class AsyncHandoffManager(HandoffHost):
         return _fields(handoff.reply.unwrap())
 
     async def get_result_from_trace(self, trace_id: str) -> Any:
-        """Return the result that is in a trace: of the newest completed handoff that says so."""
+        """Return the result that is in a trace: of the newest completed handoff of this store whose result is there.
+
+        For a handoff of another store its span says the result, where the spans of `traces` or the Tempo have content.
+        """
         refuse(name_problem(trace_id, "trace_id"))
         desk = await self.desk()
         found = [one for one in desk.queue.by_trace(trace_id) if self._is_mine(one) and one.state is State.COMPLETED]
-        if not found:
-            raise CallerError(f"no result in trace {trace_id!r}", code="HANDOFF_UNKNOWN")
-        return _fields(desk.content.shown(found[-1]).result)
+        if found:
+            return _fields(desk.content.shown(found[-1]).result)
+        if self._traces is not None:
+            for handoff_id, result in results_in(await asyncio.to_thread(self._traces.trace, trace_id)):
+                if desk.get(handoff_id) is None:  # one of this store would have been found, if it is this user's
+                    return _fields(result)
+        raise CallerError(f"no result in trace {trace_id!r}", code="HANDOFF_UNKNOWN")
 
     async def events(self, handoff_id: str, after: int = 0) -> AsyncIterator[Entry]:
         """Yield what happens to a handoff, beginning after number `after`, until it has ended."""

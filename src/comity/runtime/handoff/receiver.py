@@ -31,9 +31,11 @@ from comity.core.handoff import (
 )
 from comity.core.handoff_holder import Holder, desk_name
 from comity.core.handoff_queue import Step, Take, Want
+from comity.core.handoff_trace import place_of
 from comity.core.limits import INPUTS_BYTES_MAX, MESSAGE_BYTES_MAX, PROGRESS_BYTES_MAX, TIMEOUT_MS_CEILING
 from comity.core.mailbox import TURNS
 from comity.core.payload import readable, text_problem, unpack
+from comity.engines.ambient import standing_at
 from comity.errors import CallerError, ComityError, RefusedError
 from comity.runtime.handoff.given import (
     check_id,
@@ -190,7 +192,7 @@ class AsyncHandoffReceiver(HandoffHost):
     def _got(self, handoff: Handoff) -> None:
         self._held[handoff.id] = handoff
         if handoff.state is not State.PENDING and not self._keeps and self._desk is not None:
-            self._desk.hold(handoff, self.lease_ms, self._lost)
+            self._desk.leases.hold(handoff, self.lease_ms, self._lost)
 
     def _lost(self, handoff_id: str) -> None:
         """Its lease was lost, or somebody ended it: whatever is still being done for it is in vain."""
@@ -294,7 +296,7 @@ class AsyncHandoffReceiver(HandoffHost):
     async def serve(self, work: Work, *, concurrency: int = 1) -> None:
         """Take work and do it, so many at once, until cancelled. What `work` raises is the reason the handoff failed for.
 
-        What is lost or cancelled meanwhile is cancelled here too.
+        What is lost or cancelled meanwhile is cancelled here too. What `work` does belongs to the handoff's trace.
         """
         refuse(number_problem(concurrency, "concurrency", 1, PEEK_MAX))
         is_async = inspect.iscoroutinefunction(work)
@@ -305,7 +307,7 @@ class AsyncHandoffReceiver(HandoffHost):
                 taken = await self._next(concurrency - len(self._running), reserves=False)
                 if is_async:
                     for handoff in taken:
-                        self._spawn(handoff, partial(work, handoff))
+                        self._spawn(handoff, partial(_standing_async, work, handoff))
                 else:
                     self._do_at_once(taken, work)
         finally:
@@ -327,7 +329,7 @@ class AsyncHandoffReceiver(HandoffHost):
             while rest:
                 handoff = rest[0]
                 try:
-                    result = contextvars.copy_context().run(work, handoff)
+                    result = contextvars.copy_context().run(_standing, work, handoff)
                     if hasattr(result, "__await__"):
                         self._spawn(handoff, partial(_itself, result))
                     else:
@@ -376,7 +378,7 @@ class AsyncHandoffReceiver(HandoffHost):
         return mine
 
     async def _end(self, desk: Handoffs, handoff_id: str, change: Complete | Fail | Reject | Release) -> Handoff:
-        desk.let_go(handoff_id)  # first: that it ends is not news to this receiver
+        desk.leases.let_go(handoff_id)  # first: that it ends is not news to this receiver
         mine = self._mine(handoff_id)
         self._held.pop(handoff_id, None)
         try:
@@ -385,6 +387,17 @@ class AsyncHandoffReceiver(HandoffHost):
             if error.code == "HANDOFF_STATE_CONFLICT":  # it cannot end so, and goes on
                 self._got(mine)
             raise
+
+
+def _standing(work: Work, handoff: Handoff) -> Any:
+    """Do work where its handoff stands in its trace: calls, insights and further handoffs belong there."""
+    with standing_at(place_of(handoff.request)):
+        return work(handoff)
+
+
+async def _standing_async(work: Work, handoff: Handoff) -> Any:
+    with standing_at(place_of(handoff.request)):
+        return await work(handoff)
 
 
 async def _raised(error: BaseException) -> Any:

@@ -69,9 +69,13 @@ class HandoffManager(_Sync[AsyncHandoffManager]):
         user_id: str | None = None,
         tenant_id: str = "default",
         session_id: str | None = None,
+        **more: Any,
     ) -> None:
+        """Hand off for an agent and a user; takes what the async twin takes, but for a node."""
         super().__init__(
-            AsyncHandoffManager(project_id, agent_id, store=store, user_id=user_id, tenant_id=tenant_id, session_id=session_id)
+            AsyncHandoffManager(
+                project_id, agent_id, store=store, user_id=user_id, tenant_id=tenant_id, session_id=session_id, **more
+            )
         )
 
     def create_handoff(

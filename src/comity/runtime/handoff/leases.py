@@ -1,0 +1,75 @@
+"""The leases of what receivers of this node have: renewed while they work, and the receiver is told when one is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from comity.core.handoff import Handoff, Renew
+from comity.core.handoff_holder import Holder
+
+if TYPE_CHECKING:
+    from comity.core.handoff_queue import Step
+    from comity.runtime.handoff.handoffs import Handoffs
+
+Lost = Callable[[str], None]  # told the id of a handoff
+
+
+class Leases:
+    """What receivers of one node hold."""
+
+    def __init__(self, desk: Handoffs, loop: asyncio.AbstractEventLoop) -> None:
+        self._desk = desk
+        self._loop = loop
+        self._held: dict[str, tuple[Holder, int, Lost]] = {}  # handoff to holder, lease in ms, whom to tell that it is lost
+        self._heartbeat: asyncio.TimerHandle | None = None
+
+    def close(self) -> None:
+        """Renew none any more."""
+        if self._heartbeat is not None:
+            self._heartbeat.cancel()
+
+    def hold(self, handoff: Handoff, lease_ms: int, lost: Lost) -> None:
+        """Keep the lease of a handoff alive; `lost` is called once if it is lost or the handoff ends without its receiver."""
+        self._held[handoff.id] = (Holder(handoff.holder, handoff.fence), lease_ms, lost)
+        if self._heartbeat is None:
+            self._heartbeat = self._loop.call_later(lease_ms / 3000, self._beat)
+
+    def let_go(self, handoff_id: str) -> None:
+        """Keep its lease alive no longer."""
+        self._held.pop(handoff_id, None)
+
+    def look_after(self, topics: set[str] | None) -> None:
+        """See what is still held of what the queue rang about; None is anything."""
+        for handoff_id in tuple(self._held) if topics is None else [one[1:] for one in topics if one[0] == "-"]:
+            if handoff_id in self._held:
+                self._look_after(handoff_id)
+
+    def _look_after(self, handoff_id: str) -> None:
+        holder, _, _ = self._held[handoff_id]
+        handoff = self._desk.queue.get(handoff_id)
+        if handoff is None or (handoff.holder, handoff.fence) != (holder.name, holder.fence):
+            self._lose(handoff_id)
+
+    def _beat(self) -> None:
+        self._heartbeat = None
+        if not self._held:
+            return
+        now_ms = self._desk.now_ms
+        steps = [self._desk.step(Renew(by, now_ms + lease_ms), one) for one, (by, lease_ms, _) in self._held.items()]
+        shortest = min(lease_ms for _, lease_ms, _ in self._held.values())
+        journal: Any = self._desk.journal
+        journal.append(steps, partial(self._renewed, steps))  # where the journal has failed all are lost at once
+        self._heartbeat = self._loop.call_later(shortest / 3000, self._beat)
+
+    def _renewed(self, steps: list[Step], error: Exception | None) -> None:
+        for step in steps:
+            if error is not None or step.outcome.refusal is not None:
+                self._lose(step.handoff_id)
+
+    def _lose(self, handoff_id: str) -> None:
+        held = self._held.pop(handoff_id, None)
+        if held is not None:
+            held[2](handoff_id)
