@@ -6,6 +6,8 @@ import functools
 import gc
 import inspect
 import os
+import signal
+import subprocess
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -21,6 +23,22 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("suite")
+
+
+# Everything else in the environment goes: what a program does must not depend on a PYTHONUNBUFFERED, LANG or COMITY_STORE of
+# the machine. A test that needs a variable sets it.
+KEPT_VARIABLES = {
+    *("HOME", "PATH", "TMPDIR", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"),
+    *("COMITY_CUTS", "COMITY_EXAMPLES", "COMITY_HANDOFFS", "COMITY_KILLS", "COMITY_KILL_SEED", "COMITY_TEMPO_DIR"),
+}
+
+
+def pytest_configure() -> None:
+    """Give this process, and so all that it starts, the same environment and signals on every machine."""
+    for name in [*os.environ]:
+        if name not in KEPT_VARIABLES and not name.startswith("PYTEST_"):
+            del os.environ[name]
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job is started deaf to it
 
 
 def pytest_collection_finish() -> None:
@@ -42,3 +60,19 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def make_node():
     """Make nodes on virtual time, without the watchdog's thread."""
     return functools.partial(Node, clock=VirtualClock(), lag_ms=None)
+
+
+@pytest.fixture
+def start_process():
+    """Start processes whose output is read as text; kill those that are left when the test ends, however it does."""
+    processes = []
+
+    def start(command, **more):
+        process = subprocess.Popen(command, **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | more)
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        with process:
+            process.kill()

@@ -3,7 +3,6 @@
 import contextlib
 import io
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -85,9 +84,7 @@ def run_main(*arguments: str) -> Ran:
 
 @pytest.fixture
 def place(tmp_path, monkeypatch) -> Path:
-    """A fresh working directory with an application `app:make`, and no settings."""
-    for name in ("COMITY_APP", "COMITY_STORE", "NO_COLOR", "FORCE_COLOR", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
+    """A fresh working directory with an application `app:make`."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     for module in ("app", "odd", "unfit"):  # what earlier tests wrote under these names
@@ -115,14 +112,12 @@ def used(comity, app):
 
 
 @pytest.fixture
-def hanging(comity):
+def hanging(comity, start_process):
     """Start a call that never ends in a process of its own; return once the store knows it."""
-    processes = []
 
     def start(request_id):
         command = [sys.executable, "-m", "comity", "call", "WORK", "HANG", "--app", "app:make", "--request-id", request_id]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        processes.append(process)
+        process = start_process(command)
         assert process.stderr.readline() == "hanging\n"
         while process.poll() is None:
             ran = comity("calls", "--json")
@@ -130,7 +125,4 @@ def hanging(comity):
                 break
         return process
 
-    yield start
-    for process in processes:
-        process.kill()
-        process.communicate()
+    return start

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 import threading
 
@@ -156,7 +155,7 @@ def test_what_the_agents_of_the_application_declare_holds(comity, app):
     assert comity("handoff", "create", "GREET", "--to", "hands", "name=Ada").code == 0
 
 
-def test_watching_shows_what_comes_and_takes_nothing(comity, made):
+def test_watching_shows_what_comes_and_takes_nothing(comity, made, start_process):
     command = [
         sys.executable,
         "-m",
@@ -168,7 +167,7 @@ def test_watching_shows_what_comes_and_takes_nothing(comity, made):
         "investigate",
         "--json",
     ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = start_process(command)
     assert json.loads(process.stdout.readline())["id"] == made
     comity("handoff", "create", "investigate", "--id", "anybody's")
     assert json.loads(process.stdout.readline())["id"] == "anybody's"

@@ -195,13 +195,27 @@ def test_a_reader_that_has_seen_enough_is_no_failure(place, form):
         assert process.wait() == 0
 
 
-@pytest.mark.parametrize("form", [["--json"], []], ids=["JSON", "text"])
-def test_output_that_cannot_be_written_is_a_sentence_and_no_success(place, form):
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["agents", "--app", "r.yaml", "--json"], 1, "[Errno 28] No space left on device"),
+        (["agents", "--app", "r.yaml"], 1, "[Errno 28] No space left on device"),
+        (["calls", "--json"], 4, "the store comity.db does not exist"),
+        (["--help"], 1, "[Errno 28] No space left on device"),
+    ],
+    ids=["JSON", "text", "JSON error", "help"],
+)
+def test_output_that_cannot_be_written_is_one_sentence_and_no_success(place, arguments, code, told, unbuffered):
     (place / "r.yaml").write_text("agents: [{id: A}]", encoding="utf-8")
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
     with open("/dev/full", "w") as full:  # noqa: PTH123
-        command = [sys.executable, "-m", "comity", "agents", "--app", "r.yaml", *form]
-        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert (ran.returncode, ran.stderr) == (1, "error: [Errno 28] No space left on device\n")
+        command = [sys.executable, "-m", "comity", *arguments]
+        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment, check=False)
+        deaf = subprocess.run(command, stdout=full, stderr=full, env=environment, check=False)
+    assert (ran.returncode, deaf.returncode) == (code, code)
+    assert ran.stderr.startswith(f"error: {told}\n")
+    assert ran.stderr.count("error") == 1
 
 
 @pytest.mark.parametrize(

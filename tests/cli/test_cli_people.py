@@ -68,12 +68,11 @@ def bank(place, comity, monkeypatch):
     return run
 
 
-def test_an_approval_three_levels_deep_is_granted_after_kill_9_and_the_tool_runs_once(place, bank):
-    process = subprocess.Popen([sys.executable, "bank.py"], cwd=place, stdout=subprocess.PIPE, text=True)
+def test_an_approval_three_levels_deep_is_granted_after_kill_9_and_the_tool_runs_once(place, bank, start_process):
+    process = start_process([sys.executable, "bank.py"], cwd=place)
     assert process.stdout.readline().strip() == "needs_input"
     process.send_signal(signal.SIGKILL)
     process.wait()
-    process.stdout.close()
 
     (asked,) = bank("approvals", "list", "--json")["approvals"]
     assert (asked["id"], asked["tool"], asked["granted"]) == ("r.1.1#1", "pay", None)

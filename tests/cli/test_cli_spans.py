@@ -3,7 +3,6 @@
 import http.client
 import os
 import signal
-import subprocess
 import sys
 import time
 
@@ -191,23 +190,19 @@ def test_no_insights_say_how_to_look_further(comity, used):
 # --- spans ---
 
 
-def test_an_exporter_can_send_to_the_store(comity, place):
+def test_an_exporter_can_send_to_the_store(comity, place, start_process):
     command = [sys.executable, "-m", "comity", "spans", "serve", "--port", "0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        line = process.stdout.readline()
-        address = line.split("=")[1].split()[0].removeprefix("http://")
-        connection = http.client.HTTPConnection(address, timeout=60)
-        body = encode_request([Span(trace_id="1" * 32, span_id="2" * 16, name="from elsewhere")])
-        connection.request("POST", "/v1/traces", body, {"Content-Type": CONTENT_TYPE})
-        assert connection.getresponse().status == 200
-        connection.close()
-        os.kill(process.pid, signal.SIGTERM)
-        assert process.communicate(timeout=60) == ("", "")
-        assert process.returncode == 143
-    finally:
-        process.kill()
-        process.communicate()
+    process = start_process(command)
+    line = process.stdout.readline()
+    address = line.split("=")[1].split()[0].removeprefix("http://")
+    connection = http.client.HTTPConnection(address, timeout=60)
+    body = encode_request([Span(trace_id="1" * 32, span_id="2" * 16, name="from elsewhere")])
+    connection.request("POST", "/v1/traces", body, {"Content-Type": CONTENT_TYPE})
+    assert connection.getresponse().status == 200
+    connection.close()
+    os.kill(process.pid, signal.SIGTERM)
+    assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == 143
     assert "from elsewhere" in comity("trace", "1" * 32).out
 
 

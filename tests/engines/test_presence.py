@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 
 import pytest
@@ -64,11 +63,11 @@ signal.pause()
 """
 
 
-def test_a_forked_child_does_not_keep_the_lock_of_a_parent_that_was_killed(store):
+def test_a_forked_child_does_not_keep_the_lock_of_a_parent_that_was_killed(store, start_process):
     """Pools of worker processes outlive their parent for a while; the calls it left must not wait for them."""
     path = presence.lock_path(store, "n1")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    parent = subprocess.Popen([sys.executable, "-c", FORKS, path], stdout=subprocess.PIPE, env=environment)
+    parent = start_process([sys.executable, "-c", FORKS, path], stderr=None, env=environment)
     child = int(parent.stdout.readline())
     try:
         assert presence.is_held(path)
@@ -78,4 +77,3 @@ def test_a_forked_child_does_not_keep_the_lock_of_a_parent_that_was_killed(store
         assert not presence.is_held(path)
     finally:
         os.kill(child, signal.SIGKILL)
-        parent.stdout.close()

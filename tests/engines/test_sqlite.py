@@ -438,16 +438,15 @@ def test_of_two_that_look_at_the_same_moment_one_gets_each_call(store):
     asyncio.run(scenario())
 
 
-def test_processes_that_create_and_write_one_store_together_make_one_whole_chain(store):
+def test_processes_that_create_and_write_one_store_together_make_one_whole_chain(store, start_process):
     appends = 60
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     writers = [
-        subprocess.Popen(
+        start_process(
             [sys.executable, HERE / "store_writer.py", store, f"writer{n}", str(appends)],
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stderr=None,
             env=environment,
-            text=True,
             bufsize=1,
         )
         for n in range(3)

@@ -71,6 +71,9 @@ class Parser(argparse.ArgumentParser):
         """Wrong usage."""
         raise CliError(Exit.USAGE, message, hint=self._see_help())
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        (file or sys.stderr).write(message)  # argparse would drop the error of a full disk
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             known = [str(choice) for choice in action.choices]
@@ -96,7 +99,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     out = Output(is_json="--json" in arguments, has_color="--no-color" not in arguments)
     with Ending() as ending:
-        return int(_code_of(arguments, out, ending))
+        code = _code_of(arguments, out, ending)
+        _flush_streams()
+        return int(code)
 
 
 def _code_of(arguments: list[str], out: Output, ending: Ending) -> Exit:
@@ -127,24 +132,20 @@ def _code_of(arguments: list[str], out: Output, ending: Ending) -> Exit:
     except KeyboardInterrupt:
         out.error(CliError(ending.code, "interrupted"))
         return ending.code
+    except BrokenPipeError:  # the reader of our output has seen enough
+        return Exit.OK
     except OSError as error:
-        return _end_on(error, out)
+        out.error(CliError(Exit.NO_RESULT, str(error)))
+        return Exit.NO_RESULT
 
 
-def _end_on(error: OSError, out: Output) -> Exit:
-    """Say what the system refused. Nothing needs saying where whoever read our output has seen enough."""
-    code = Exit.OK if isinstance(error, BrokenPipeError) else Exit.NO_RESULT
-    told = code is Exit.OK
-    with contextlib.suppress(OSError):
-        if not told:
-            out.error(CliError(code, str(error)))
-        sys.stdout.flush()
-        return code
-    if out.is_json and not told:  # the document that says so cannot be written either
-        sys.stderr.write(f"error: {error}\n")
-    with contextlib.suppress(OSError):  # Python would complain once more when it flushes at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return code
+def _flush_streams() -> None:
+    """Flush stdout and stderr. A stream that cannot be written is pointed at nothing, because Python flushes again at exit."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _run(arguments: list[str], out: Output) -> Exit:
@@ -153,6 +154,7 @@ def _run(arguments: list[str], out: Output) -> Exit:
     try:
         args, extra = parser.parse_known_args(arguments)
     except SystemExit:  # --help and --version have said everything
+        sys.stdout.flush()
         return Exit.OK
     if args.command is not None and args.parser.has_verbs:
         if out.is_json:
@@ -168,6 +170,7 @@ def _run(arguments: list[str], out: Output) -> Exit:
         raise CliError(Exit.USAGE, f"{extra[0]!r} is not expected here{more}", hint=f"See `{args.parser.prog} --help`.")
     if args.command is None:
         parser.print_help()
+        sys.stdout.flush()
         return Exit.OK
     out.context = given(args)
     # Agents' tracebacks go to their log; what the caller needs to know is in the reply.

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from comity.cli.exits import CliError, Exit
@@ -69,22 +69,25 @@ class Output:
         self.text(runnable(text, self.context), style=style, is_copied=is_copied)
 
     def error(self, error: CliError) -> None:
-        """Say why the command failed and what to do next; beside the document, if there is one already."""
+        """Write why the command failed and what to do next: as the document, or to stderr if there is one or stdout is full."""
         hint = runnable(error.hint, self.context)
         if self.is_json and not self._has_told:
             problems = [{"path": problem.path, "message": problem.message} for problem in error.problems]
             code = error.error_code or None
             told = {"code": code, "message": error.message, "hint": hint or None, "problems": problems}
-            self.document({"error": told, "exit_code": int(error.code)})
-            return
+            with suppress(OSError):
+                self.document({"error": told, "exit_code": int(error.code)})
+                self._stdout.flush()
+                return
         from rich.text import Text
 
         # Why a rule refused is looked up by its code; wrong usage and a bad store are told in words.
         is_told = error.error_code and error.code not in {Exit.USAGE, Exit.DAMAGED}
         message = f"{error.error_code}: {error.message}" if is_told else error.message
-        self.err.print(Text("error: ", "bold red") + Text(clean(message)), soft_wrap=not self.err.is_terminal)
-        if hint:
-            self.err.print(clean(hint), soft_wrap=not self.err.is_terminal)
+        with suppress(OSError):  # the exit code is all that is left to tell by
+            self.err.print(Text("error: ", "bold red") + Text(clean(message)), soft_wrap=not self.err.is_terminal)
+            if hint:
+                self.err.print(clean(hint), soft_wrap=not self.err.is_terminal)
 
     @contextmanager
     def busy(self, what: str) -> Iterator[None]:
