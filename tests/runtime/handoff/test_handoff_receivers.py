@@ -185,6 +185,31 @@ async def test_a_receiver_that_is_closed_gives_back_what_it_has(make_node):
         assert asyncio.get_running_loop().time() == 0
 
 
+@pytest.mark.parametrize("look", [AsyncHandoffReceiver.watch_handoffs, AsyncHandoffReceiver.peek_handoffs])
+async def test_a_loop_over_handoffs_may_be_left_and_holds_nothing(make_node, look):
+    async with make_node() as node:
+        manager, receiver = pair(node)
+        made = await manager.create_handoff("o11y", "investigate")
+        arrivals = look(receiver)
+        async for handoff in arrivals:
+            assert handoff.id == made
+            break
+        assert not receiver._ears
+
+
+async def test_looking_yields_each_once_in_the_order_in_which_they_came(make_node):
+    async with make_node() as node:
+        manager, receiver = pair(node)
+        made = [await manager.create_handoff("o11y", "investigate") for _ in range(3)]
+        looking = receiver.peek_handoffs()
+        assert [(await anext(looking)).id for _ in made] == made
+        following = asyncio.ensure_future(anext(looking))
+        await asyncio.sleep(1)
+        assert not following.done()
+        made.append(await manager.create_handoff("o11y", "investigate"))
+        assert (await following).id == made[-1]
+
+
 async def test_what_was_yielded_and_not_accepted_comes_again_after_a_while(make_node):
     async with make_node() as node:
         manager, receiver = pair(node)

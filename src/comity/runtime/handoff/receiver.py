@@ -60,6 +60,16 @@ Doing = Callable[[], Awaitable[Any]]
 Work = Callable[[Handoff], Any]  # a function, async or not, that does what is asked and returns the result
 
 
+class Arrivals(AsyncIterator[Handoff]):
+    """Yields what `following` returns, without end. It holds nothing between two steps, so that a loop may just be left."""
+
+    def __init__(self, following: Callable[[], Awaitable[Handoff]]) -> None:
+        self._following = following
+
+    async def __anext__(self) -> Handoff:
+        return await self._following()
+
+
 class AsyncHandoffReceiver(HandoffHost):
     """Takes work for an agent, and work that anybody with one of its capabilities may do.
 
@@ -126,28 +136,35 @@ class AsyncHandoffReceiver(HandoffHost):
 
     # --- getting work ---
 
-    async def watch_handoffs(self) -> AsyncIterator[Handoff]:
+    def watch_handoffs(self) -> AsyncIterator[Handoff]:
         """Yield handoffs for this receiver as they come, most urgent first. Nothing is polled.
 
         One that is yielded is kept from others until it is accepted or rejected, or as long as a lease lasts.
         """
-        while True:
-            for handoff in await self._next(1, reserves=True):
-                self._got(handoff)
-                yield handoff
 
-    async def peek_handoffs(self) -> AsyncIterator[Handoff]:
+        async def following() -> Handoff:
+            (handoff,) = await self._next(1, reserves=True)
+            self._got(handoff)
+            return handoff
+
+        return Arrivals(following)
+
+    def peek_handoffs(self) -> AsyncIterator[Handoff]:
         """Yield handoffs that wait for this receiver as they come, each once, without keeping them from others."""
-        desk = await self.desk()
         seen: set[str] = set()
-        with desk.ear(self._ears, *(f"+{lane}" for lane in (self._want.own_lane, *self._want.lanes))) as ear:
-            while True:
-                waiting = [one for one in reversed(await self.poll(PEEK_MAX)) if one.id not in seen]
-                for handoff in waiting:
-                    seen.add(handoff.id)
-                    yield handoff
-                if not waiting:
-                    await ear.wait(desk.queue.next_due())
+        waiting: list[Handoff] = []  # newest first
+
+        async def following() -> Handoff:
+            desk = await self.desk()
+            with desk.ear(self._ears, *(f"+{lane}" for lane in (self._want.own_lane, *self._want.lanes))) as ear:
+                while not waiting:
+                    waiting.extend(one for one in await self.poll(PEEK_MAX) if one.id not in seen)
+                    if not waiting:
+                        await ear.wait(desk.queue.next_due())
+            seen.add(waiting[-1].id)
+            return waiting.pop()
+
+        return Arrivals(following)
 
     async def take(self, most: int = 1) -> list[Handoff]:
         """Wait for work and return it, at least one and at most so many, accepted in the same step."""

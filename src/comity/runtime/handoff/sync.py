@@ -12,7 +12,7 @@ from comity.core.envelope import ExpectedOutput, Priority
 from comity.core.handoff import LEASE_MS, Entry, Handoff
 from comity.runtime.handoff.handoffs import TIMEOUT_MS
 from comity.runtime.handoff.manager import AsyncHandoffManager
-from comity.runtime.handoff.receiver import AsyncHandoffReceiver
+from comity.runtime.handoff.receiver import Arrivals, AsyncHandoffReceiver
 from comity.runtime.sync import LoopThread
 
 Result = TypeVar("Result")
@@ -159,11 +159,10 @@ class HandoffReceiver(_Sync[AsyncHandoffReceiver]):
     ) -> None:
         super().__init__(AsyncHandoffReceiver(agent_id, capabilities, store=store, tenant_id=tenant_id, lease_ms=lease_ms))
 
-    async def watch_handoffs(self) -> AsyncIterator[Handoff]:
+    def watch_handoffs(self) -> AsyncIterator[Handoff]:
         """Yield handoffs as they come, most urgent first, in the caller's own event loop."""
         source = self._twin.watch_handoffs()
-        while True:
-            yield await asyncio.wrap_future(self._running().submit(_following(source)))
+        return Arrivals(lambda: asyncio.wrap_future(self._running().submit(_following(source))))
 
     def handoffs(self) -> Iterator[Handoff]:
         """Yield handoffs as they come, for code without an event loop."""
