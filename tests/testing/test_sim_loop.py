@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 
 import pytest
@@ -86,6 +87,46 @@ def test_a_killed_process_runs_nothing_more_not_even_its_finally():
         return list(seen)
 
     assert run(work) == []
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_generator_is_closed_by_the_loop_where_its_process_lives_and_is_just_gone_where_it_was_killed():
+    seen = []
+
+    async def numbers(name):
+        try:
+            yield 1
+            yield 2
+        finally:
+            await asyncio.sleep(0)
+            seen.append(name)
+
+    async def leave(name):
+        async for _ in numbers(name):
+            break
+        await asyncio.sleep(1)
+
+    async def stay(name):
+        async for _ in numbers(name):
+            await asyncio.sleep(1)
+
+    async def work(sim):
+        await leave("left")
+        life = Life("n", 1)
+        dropped = numbers("dropped")
+        sim.create_task(stay("killed"), context=life.context.copy())
+        await asyncio.sleep(0.5)
+        await anext(dropped)
+        kill(life)
+        sim.keep_dead(life)
+        life.context.run(sim._asyncgen_finalizer_hook, dropped)  # as when a dead process's memory goes
+        sim.create_task(stay("over"))
+        await asyncio.sleep(0.5)
+        return list(seen)
+
+    assert run(work) == ["left"]
+    gc.collect()
+    assert seen == ["left"]
 
 
 def test_what_a_process_started_dies_with_it():

@@ -168,6 +168,13 @@ class SimLoop(asyncio.BaseEventLoop):
             return
         self.failures.append(context)
 
+    def _asyncgen_finalizer_hook(self, agen: Any) -> None:
+        """Close an abandoned generator, unless its process is dead: a killed one runs no `finally`."""
+        self._asyncgens.discard(agen)  # type: ignore[attr-defined]
+        life = LIFE.get()
+        if not self.is_closed() and (life is None or not life.is_dead):
+            self.create_task(agen.aclose())
+
     def next_number(self) -> int:
         """Number the tasks and futures of this loop."""
         self._numbers += 1
