@@ -1,6 +1,7 @@
 """The inbox: what is put there quickly is found by the first who asks, once."""
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 from msgspec.structs import replace
@@ -51,7 +52,8 @@ def test_sorting_in_takes_about_as_much_as_it_is_told(store):
     for number in range(1, 6):
         store.post(ORIGIN, [ended(number)])
     assert store.sort_in(spans_max=2)
-    (left,) = sqlite3.connect(store.path).execute("SELECT count(*) FROM span_inbox").fetchone()
+    with closing(sqlite3.connect(store.path)) as connection:
+        (left,) = connection.execute("SELECT count(*) FROM span_inbox").fetchone()
     assert left == 3
     assert store.count() == 5
 
@@ -96,7 +98,7 @@ def test_nothing_that_could_not_be_read_again_is_put_in(store, bad):
 def test_what_cannot_be_read_in_the_inbox_is_named_and_counted_and_the_rest_is_found(store, caplog):
     store.post(ORIGIN, [ended(1), replace(ended(2), tenant_id=5), ended(3)])
     store.post(ORIGIN, [ended(4)], [OTHER])
-    with sqlite3.connect(store.path) as connection:
+    with closing(sqlite3.connect(store.path)) as connection, connection:
         connection.execute("INSERT INTO span_inbox (spans, body) VALUES (7, 'rubbish')")
     assert {span.trace_id for span in store.find("{ }")} == {f"{number:032x}" for number in (1, 3, 4)} | {"a" * 32}
     assert "1 of 3 spans cannot be read" in caplog.text
@@ -107,7 +109,7 @@ def test_what_cannot_be_read_in_the_inbox_is_named_and_counted_and_the_rest_is_f
 def test_a_span_that_cannot_be_read_is_passed_over_by_who_asks(store, caplog):
     store.post(ORIGIN, [ended(1), ended(2)])
     assert store.count() == 2
-    with sqlite3.connect(store.path) as connection:
+    with closing(sqlite3.connect(store.path)) as connection, connection:
         connection.execute("UPDATE span_spans SET body = 'rubbish' WHERE id = 1")
     assert [span.trace_id for span in store.find("{ }")] == [f"{2:032x}"]
     assert f"trace {1:032x} cannot be read" in caplog.text

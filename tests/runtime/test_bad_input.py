@@ -182,11 +182,12 @@ def test_wrong_names_are_refused(name):
         assert reply.status is Status.REFUSED
 
 
-@pytest.mark.parametrize("value", ["", None, 7, "x" * 1_000, b"u"])
-@pytest.mark.parametrize("field", ["user_id", "tenant_id", "request_id"])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [(field, value) for field in ("user_id", "tenant_id", "request_id") for value in ("", 7, "x" * 1_000, b"u")]
+    + [("user_id", None), ("tenant_id", None)],  # no request id means a new one
+)
 def test_wrong_identities_are_refused(field, value):
-    if field == "request_id" and value is None:
-        pytest.skip("no request id means a new one")
     assert refusal(GOOD, **{field: value}).code == "IDENTITY_INVALID"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,7 @@ def store(tmp_path) -> Path:
                 await node.call("agent", "ASK", user_id="u", session_id=name, request_id=f"ask-{name}")
 
     asyncio.run(fill())
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         one = "SELECT data FROM documents WHERE kind = ? AND key = ?"
         change = "UPDATE documents SET data = ? WHERE kind = ? AND key = ?"
         for kind, key, wrong in (

@@ -335,8 +335,8 @@ def set_aside(connection: sqlite3.Connection) -> list[str]:
 
 def read_trace(connection: sqlite3.Connection, trace_id: str) -> list[Handoff]:
     """Return the handoffs whose result is in a trace, oldest first."""
-    where = "WHERE (id = ?1 AND result_trace_id = ?1) OR (result_trace_id = ?1 AND result_trace_id <> id) ORDER BY seq"
-    return read(connection, where, (trace_id,))
+    where = "WHERE (id = ? AND result_trace_id = ?) OR (result_trace_id = ? AND result_trace_id <> id) ORDER BY seq"
+    return read(connection, where, (trace_id, trace_id, trace_id))
 
 
 def read_many(connection: sqlite3.Connection, handoff_ids: Sequence[str], bad: list[str] | None = None) -> list[Handoff]:
