@@ -57,8 +57,11 @@ bench: $(READY) ## what a governed call costs, against a bare queue hop in the s
 bench-spans: $(READY) ## what the span store costs, from 10,000 to 1,000,000 spans
 	$(RUN) bench/spans.py
 
+# Tempo's own list of queries is not part of this repository: the folder that holds test_examples.yaml of its source.
+export COMITY_TEMPO_DIR ?= ../shared/tempo
 tempo: $(READY) ## how many of Tempo's own queries and recorded answers agree, and the protocol's queries as Tempo reads them
-	$(RUN) -m pytest -p no:xdist tests/core/query/test_query_tempo.py tests/core/query/test_query_rewrite.py
+	$(RUN) -m pytest -p no:xdist tests/core/query/test_query_tempo.py tests/core/query/tempo_corpus.py \
+		tests/core/query/test_query_rewrite.py
 
 bench-peers: $(READY) ## the same job in other frameworks, each in its own environment
 	$(RUN) bench/peers.py

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import sqlite3
 import subprocess
 import sys
@@ -18,10 +17,11 @@ from span_world import MEASURED, SEARCHES, SECOND_NS, insight_span, span, worlds
 
 from comity.core.query import QueryError, query_range, search
 from comity.core.query.builder import either, spans, where
-from comity.core.span import Event, Kind, Link, Span, SpanError, Status, decode_spans, encode_spans, group_by_trace
+from comity.core.span import Event, Kind, Link, Span, SpanError, Status, encode_spans, group_by_trace
 from comity.engines import span_rows, span_store
 from comity.engines.span_store import SpanStore
 from comity.errors import UnavailableError
+from tempo_recording import recorded_answers, recorded_spans
 
 
 @pytest.fixture
@@ -376,18 +376,8 @@ def test_threads_may_share_a_store(store):
 # --- what a real Tempo answered ---
 
 
-@pytest.fixture(scope="module")
-def recorded():
-    default = Path(__file__).parents[3] / "shared" / "tempo"
-    folder = Path(os.environ.get("COMITY_TEMPO_DIR", default))
-    if not (folder / "answers.json").is_file():
-        pytest.skip(f"no recorded answers of Tempo in {folder}; set COMITY_TEMPO_DIR to the folder that has them")
-    answers = json.loads((folder / "answers.json").read_text())
-    return answers, decode_spans(json.loads((folder / "spans.json").read_text())["otlp"])
-
-
-def test_every_query_recorded_from_tempo_is_answered_by_the_store_as_in_memory(store, recorded):
-    answers, sent = recorded
+def test_every_query_recorded_from_tempo_is_answered_by_the_store_as_in_memory(store):
+    answers, sent = recorded_answers(), recorded_spans()
     for first in range(0, len(sent), 100):
         store.ingest(sent[first : first + 100])
     world = group_by_trace(sent)

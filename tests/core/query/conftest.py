@@ -1,22 +1,8 @@
-"""The recorded answers of a real Tempo for the tests that compare with them, and how many were met."""
+"""How many of a real Tempo's answers were met, told at the end of a run."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
-
-
-@pytest.fixture(scope="session")
-def tempo_dir() -> Path:
-    """The folder with Tempo's own query corpus and recorded answers, which is not part of this repository."""
-    default = Path(__file__).parents[4] / "shared" / "tempo"
-    folder = Path(os.environ.get("COMITY_TEMPO_DIR", default))
-    if not (folder / "answers.json").is_file():
-        pytest.skip(f"no recorded answers of Tempo in {folder}; set COMITY_TEMPO_DIR to the folder that has them")
-    return folder
-
 
 _AGREED = pytest.StashKey[list[str]]()
 

@@ -1,5 +1,3 @@
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +9,7 @@ from comity.core.query.trace import NOT_RECEIVED
 from comity.core.query.values import Duration
 from comity.core.query.wire import encode_result
 from comity.core.span import Kind, SpanError, Status
+from tempo_recording import recorded_answers
 
 SPANS = [
     span(1, name="root", end_ns=2 * 10**6, resource={"service.name": "a"}, trace_id=0xAB),
@@ -101,8 +100,8 @@ def test_a_search_answer_is_read_back_and_written_the_same(some, query):
     assert encode_search(decode_search(document)) == document
 
 
-def test_what_a_real_tempo_answered_is_read_and_written_the_same(tempo_dir):
-    misc = json.loads((tempo_dir / "answers.json").read_text())["misc"]
+def test_what_a_real_tempo_answered_is_read_and_written_the_same():
+    misc = recorded_answers()["misc"]
     raw = misc["raw search limit=2 spss=1 blocker"]["answer"]
     assert encode_search(decode_search(raw))["traces"] == raw["traces"]
     raw = misc["raw metrics"]["answer"]
