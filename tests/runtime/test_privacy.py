@@ -194,7 +194,7 @@ def test_a_store_opened_with_another_key_says_so(tmp_path, monkeypatch):
 
     asyncio.run(life())
     monkeypatch.setenv("COMITY_VAULT_KEY", base64.b64encode(b"k" * 32).decode())
-    with pytest.raises(UnavailableError, match="COMITY_VAULT_KEY opens nothing"):
+    with pytest.raises(UnavailableError, match="COMITY_VAULT_KEY cannot decrypt"):
         asyncio.run(life())
 
 
