@@ -68,6 +68,7 @@ class Capability:
         "code",
         "description",
         "doing",
+        "effects",
         "examples",
         "implementations",
         "input_checker",
@@ -99,8 +100,11 @@ class Capability:
         clear: Collection[str],
         doing: str,
         probe: Callable[[], Any] | None,
+        effects: bool,
     ) -> None:
         _check_timeout(code, timeout_ms)
+        if type(effects) is not bool:
+            raise DeclarationError(f"{code}: effects must be True or False, not {shown(effects)}")
         for what, schema in (("input_schema", input_schema), ("output_schema", output_schema)):
             if schema is not None:
                 _check_schema(schema, f"{code}: {what}")
@@ -115,6 +119,7 @@ class Capability:
         self.breaker = breaker_policy
         self.clear = frozenset(clear)  # types of personal data it needs in clear, if the node grants them
         self.doing = doing  # what a user is told while it works
+        self.effects = effects  # whether it changes something in the world
         self.probe = probe  # says whether it works again, while its breaker is open
         self.touching: Touching | None = None  # what people's constraints are held against
         self.implementations: tuple[Implementation, ...] = ()
@@ -274,11 +279,13 @@ class Agent:
         run_in: RunIn | str | None = None,
         first_timeout_ms: int | None = None,
         probe: Callable[[], Any] | None = None,
+        effects: bool = False,
     ) -> Callable[[Function], Function]:
         """Declare a capability whose first implementation is the decorated function, which stays as it is.
 
         `timeout_ms` is the time of a whole call; after `first_timeout_ms` of it the fallback is tried. `probe` is a function
         without parameters that is run while the breaker is open; unless it raises or returns False, calls may pass again.
+        With `effects`, a caller is handed the reply only once it is on disk, so that a crash never runs again what had ended.
         `run_in` is `"loop"` (the default of `async def`), `"thread"` (of `def`) or `"process"`.
         """
         _check_name(code, f"a capability code of {self.id}")
@@ -299,6 +306,7 @@ class Agent:
             clear=clear,
             doing=doing,
             probe=_checked_probe(code, probe),
+            effects=effects,
         )
 
         def declare(function: Function) -> Function:

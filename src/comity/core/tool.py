@@ -42,6 +42,7 @@ class Tool(Struct, frozen=True, kw_only=True):
     clear: frozenset[str] = frozenset()  # types of personal data it is given in clear
     typed: bool = False  # inputs must fit the function's type hints, and it is given values of these types
     touches: Touches = ()  # what people's constraints are held against
+    effects: bool | None = None  # whether it changes something in the world; None: all but those of low risk do
     run_in: RunIn | str | None = None  # a plain function in a thread, unless this says loop or process
 
     @classmethod
@@ -58,6 +59,11 @@ class Tool(Struct, frozen=True, kw_only=True):
             raise SchemaError(f"{self.name}: a tool is given no ctx; whatever needs one is a capability")
         return checker
 
+    @property
+    def has_effects(self) -> bool:
+        """Whether an agent sees what it did only once that is on disk, so that no crash makes it happen twice."""
+        return self.risk != Risk.LOW if self.effects is None else self.effects
+
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise DeclarationError(f"the name of a tool must be text that is not empty, not {shown(self.name)}")
@@ -65,6 +71,8 @@ class Tool(Struct, frozen=True, kw_only=True):
             raise DeclarationError(f"the function of tool {self.name} must be callable, not {shown(self.function)}")
         if self.risk not in list(Risk):  # a word that is no risk must not pass for a low one
             raise DeclarationError(f"the risk of tool {self.name} must be one of {', '.join(Risk)}, not {shown(self.risk)}")
+        if self.effects is not None and type(self.effects) is not bool:
+            raise DeclarationError(f"the effects of tool {self.name}: effects must be True or False, not {shown(self.effects)}")
         touch.declare(self.touches, self.function)
         place_of(self.function, self.run_in)
 

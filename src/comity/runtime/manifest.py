@@ -118,6 +118,7 @@ class CapabilityEntry(Struct, frozen=True, kw_only=True):
     limits: Limits | UnsetType = UNSET
     breaker: breaker.Policy | UnsetType = UNSET
     probe: Function | UnsetType = UNSET
+    effects: bool | UnsetType = UNSET
     clear: list[str] | UnsetType = UNSET
     doing: str | UnsetType = UNSET
     touches: list[str] | UnsetType = UNSET

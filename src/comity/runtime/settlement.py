@@ -1,7 +1,7 @@
 """The end of a call: once, with everything below it, in one record; then the reply goes to whoever waits for it.
 
-A result that comes after the end is recorded and goes nowhere. For a root, delivery waits until the journal has made the end
-durable.
+A result that comes after the end is recorded and goes nowhere. For a root, and for a capability declared to have effects,
+delivery waits until the journal has made the end durable.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Settlement:
         if call.way is not None:
             assert self.cluster is not None
             self.cluster.ended(call, event, records)
-        elif call.parent is None:
+        elif call.parent is None or call.capability.effects:
             self._journal.append(records, partial(self._deliver, call))
         else:
             self._journal.append(records)

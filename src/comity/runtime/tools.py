@@ -179,14 +179,16 @@ class Toolbox:
         await path.durable((Accepted(request, self._now_ms(), self._journal.node_id, note),), call.terms)  # before the effect
         call.check_running()  # it may have ended meanwhile, and with it what it was about to do
         reply = await standing.inside(path.recorder, call, request, self._run(path, call, tool, request))
+        if path.recorder.ended is not None:
+            path.recorder.ended(CallEnd(request, reply, start_ns, self._clock.now_ns(), call.remote, call_id=call_id))
         if call.state is PAUSED:
             pass  # it waits with its tree; when that goes on, nobody knows whether it happened
         elif call.uses is None or call.uses.pop(request.request_id, None) is None:
             self._journal.append((Late(request, reply, self._now_ms()),), None, call.held)
+        elif tool.has_effects:  # what the agent does next may depend on it, and must not be done twice either
+            await path.durable((Settled(request, reply, self._now_ms()),), call.held)
         else:
             self._journal.append((Settled(request, reply, self._now_ms()),), None, call.held)
-        if path.recorder.ended is not None:
-            path.recorder.ended(CallEnd(request, reply, start_ns, self._clock.now_ns(), call.remote, call_id=call_id))
         return reply.unwrap()
 
     def approval(self, approval_id: str) -> Approval | None:
