@@ -6,7 +6,7 @@ import re
 import pytest
 from rich.console import Console
 
-from comity import Agent, Context, Node
+from comity import Agent, Context, Node, Tool
 from comity.cli.tree import CallTree, short
 
 boss = Agent("BOSS")
@@ -95,6 +95,38 @@ def test_a_call_under_way_shows_its_progress_and_how_long_it_has_been(seen):
     for event in events[until + 1 :]:
         live.take(event)
     assert "done 1" not in drawn(live)
+
+
+async def test_a_call_that_waited_for_a_person_shows_its_whole_time_and_how_much_of_it_was_waiting(make_node):
+    clerk, bank = Agent("CLERK"), Agent("BANK", tools_allowed=["pay"])
+
+    @clerk.capability("GO")
+    async def go(ctx: Context):
+        await asyncio.sleep(1)
+        for _ in range(2):
+            await ctx.call("BANK", "PAY")
+        await ctx.call("BANK", "REST")
+
+    @bank.capability("PAY")
+    async def pay(ctx: Context):
+        await ctx.use_tool("pay")
+
+    @bank.capability("REST")
+    async def rest(): ...
+
+    tool = Tool(name="pay", function=lambda: None, risk="high", run_in="loop")
+    async with make_node([clerk, bank], tools=[tool]) as node:
+        reply = await node.call("CLERK", "GO", user_id="u")
+        for seconds in (14, 5):
+            await asyncio.sleep(seconds)
+            reply = await node.decide(reply.data["approval_id"], granted=True, by="ann")
+        tree = CallTree.of_rows(node.audit.rows())
+    (root,) = tree.roots
+    first, second, last = root.children
+    assert (root.status, root.waited_ms, root.duration_ms) == ("success", 19_000, 22_000)  # three times a second of its own
+    assert (first.waited_ms, second.waited_ms, last.waited_ms) == (14_000 + 1_000, 5_000 + 1_000, 0)
+    assert last.started_at - root.started_at == root.duration_ms
+    assert "22.00 s  waited 19.00 s for a person" in drawn(tree)
 
 
 def test_rows_whose_parent_is_not_there_stand_for_themselves(seen):

@@ -44,7 +44,9 @@ class Branch:
     capability: str
     started_at: int
     status: str = "open"
-    duration_ms: float | None = None
+    duration_ms: float | None = None  # from its beginning to its end, what it waited for a person included
+    waited_ms: float = 0.0  # for a person
+    paused_at: int | None = None  # when it began to, the last time
     code: str | None = None
     tokens: int = 0
     note: str = ""
@@ -65,6 +67,7 @@ class Branch:
             "error_code": self.code,
             "started_at": self.started_at,
             "duration_ms": self.duration_ms,
+            "waited_ms": self.waited_ms,
             "tokens": self.tokens,
             "degraded": self.degraded,
             "late": self.is_late,
@@ -128,6 +131,8 @@ class CallTree:
             branch.status = row.status or branch.status
             branch.code, branch.tokens = row.error_code, row.tokens or 0
             branch.duration_ms = None if row.kind == "refused" else row.duration_ms
+            if row.kind in {"paused", "settled"}:
+                _count_waiting(branch, row)
             if row.note or row.error_code in CODES:
                 branch.note = row.note or CODES[str(row.error_code)].advice
 
@@ -158,6 +163,14 @@ class CallTree:
         return top
 
 
+def _count_waiting(branch: Branch, row: Row) -> None:
+    """Add what a call waited for a person: its row tells only how long it ran since."""
+    if branch.paused_at is not None:
+        branch.waited_ms += max(row.created_at - (row.duration_ms or 0) - branch.paused_at, 0)
+        branch.duration_ms = row.created_at - branch.started_at
+    branch.paused_at = row.created_at if row.kind == "paused" else None
+
+
 def _label(branch: Branch, width: int, begin: int, now_ms: int | None, *, is_marked: bool) -> Text:
     from rich.text import Text
 
@@ -169,6 +182,8 @@ def _label(branch: Branch, width: int, begin: int, now_ms: int | None, *, is_mar
     text.append(_name(branch).ljust(width), "bold" if is_marked else "")
     text.append(f"  {branch.status:<11}", STYLES.get(branch.status, ""))
     text.append(f"{f'+{max(branch.started_at - begin, 0)}':>7} ms {_milliseconds(duration):>10}", "dim")
+    if branch.waited_ms:
+        text.append(f"  waited {_milliseconds(branch.waited_ms)} for a person", "yellow")
     if branch.degraded:
         text.append("  degraded", "yellow")
     if branch.is_abandoned:
