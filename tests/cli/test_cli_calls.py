@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from comity import Node
-from comity.cli import store as store_module
+from comity.cli import reader as store_module
 from comity.engines.span_inbox import overview
 from comity.engines.span_place import spans_path
 

@@ -148,3 +148,10 @@ def test_handoffs_that_were_set_aside_are_a_warning_that_names_them(comity, plac
         connection.execute("UPDATE handoffs SET state = 'unreadable', due_at = NULL")
     ran = comity("doctor", "--json")
     assert (ran.code, checks(ran)["handoffs"]) == (0, [("warning", "1 handoff that cannot be read: h-1")])
+
+
+def test_guidance_is_looked_for_where_the_engine_keeps_it():
+    from comity.cli.doctor import GUIDANCE_FOLDER
+    from comity.engines.guidance import FOLDER_DEFAULT
+
+    assert GUIDANCE_FOLDER == FOLDER_DEFAULT

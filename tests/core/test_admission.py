@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comity.core import admission
-from comity.core.admission import PROBLEMS_TOLD_MAX, REASON_CHARS_MAX, RULES, Caller, Refused, Snapshot, admit
+from comity.core.admission import PROBLEMS_TOLD_MAX, RULES, Caller, Refused, Snapshot, admit
 from comity.core.agent import Agent, Capability, Status
 from comity.core.envelope import Request
 from comity.core.guidance import Constraint, Finding, Severity
 from comity.core.limits import Limits
 from comity.core.payload import Problem
+from comity.core.refusal import REASON_CHARS_MAX
 from comity.core.schema import Checked
 from comity.errors import CODES
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from journal_records import accepted, refused, settled, written
 
-from comity.core.audit import ENTRY_FIELDS, GENESIS
+from comity.core.audit import ENTRY_FIELDS, GENESIS, Verdict, checkpoint_seal, cut_entry
+from comity.engines.audit_rows import cut, read_rows, verify_chain
 from comity.engines.sqlite import SqliteJournal
-from comity.engines.tables import connect, read_rows, verify_chain
+from comity.engines.tables import connect
 from comity.errors import UnavailableError
 
 ROWS = 12
@@ -198,3 +199,114 @@ def test_the_view_shows_each_row_field_by_field_as_the_reader_does(store):
         names = ", ".join(("id", *ENTRY_FIELDS, "previous_hash", "hash"))
         shown = connection.execute(f"SELECT {names} FROM audit_rows ORDER BY id").fetchall()
         assert shown == [tuple(row) for row in read_rows(connection)]
+
+
+# --- a chain whose beginning was cut off ---
+
+KEY = b"k" * 32
+CUT_AT = 5
+LEFT = ROWS - CUT_AT + 1  # and the row that notes the cut
+
+
+@pytest.fixture
+def cut_store(store: Path) -> Path:
+    with closing(connect(store)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        assert cut(connection, CUT_AT, KEY, 7_000) == CUT_AT
+        connection.execute("COMMIT")
+    return store
+
+
+def verdict_of(store: Path, key: bytes | None = KEY) -> Verdict:
+    with closing(connect(store, read_only=True)) as connection:
+        return verify_chain(connection, key)
+
+
+def test_a_cut_chain_verifies_with_its_key_and_says_so_without(cut_store):
+    assert verdict_of(cut_store) == (True, LEFT, None, "")
+    without = verdict_of(cut_store, None)
+    assert (without.ok, without.rows) == (True, LEFT)
+    assert "the seal of that was not checked" in without.reason
+    with closing(connect(cut_store, read_only=True)) as connection:
+        rows = read_rows(connection)
+    assert [row.id for row in rows] == list(range(CUT_AT + 1, ROWS + 2))
+    assert (rows[-1].kind, rows[-1].created_at) == ("cut", 7_000)
+    assert rows[0].previous_hash in rows[-1].note
+
+
+CHECKPOINT_TAMPERINGS = {
+    "remove the checkpoint": ["DELETE FROM checkpoint"],
+    "move it forward and remove a row": [
+        "UPDATE checkpoint SET body = CAST(json_array(6, (SELECT hash FROM audit WHERE id = 6), 13, 7000) AS BLOB)",
+        "DELETE FROM audit WHERE id = 6",
+    ],
+    "move it back": ["UPDATE checkpoint SET body = CAST(replace(CAST(body AS TEXT), '[5,', '[4,') AS BLOB)"],
+    "give it another hash": [f"UPDATE checkpoint SET body = CAST(json_array(5, {OTHER_HASH}, 13, 7000) AS BLOB)"],
+    "give it another time": ["UPDATE checkpoint SET body = CAST(replace(CAST(body AS TEXT), '7000', '7001') AS BLOB)"],
+    "take its seal away": ["UPDATE checkpoint SET seal = ''"],
+    "make it unreadable": ["UPDATE checkpoint SET body = x'00'"],
+    "remove the first row that is left": ["DELETE FROM audit WHERE id = 6"],
+    "edit a row that is left": [f"UPDATE audit SET body = {EDITED_BODY} WHERE id = 9"],
+    "put a row back before it": ["INSERT INTO audit SELECT 5, body, hash FROM audit WHERE id = 6"],
+    "remove the row that notes the cut": ["DELETE FROM audit WHERE id = 13"],
+    "remove that row and set the head back": [
+        "DELETE FROM audit WHERE id = 13",
+        "UPDATE head SET id = 12, hash = (SELECT hash FROM audit WHERE id = 12)",
+    ],
+}
+
+
+@pytest.mark.parametrize("statements", CHECKPOINT_TAMPERINGS.values(), ids=CHECKPOINT_TAMPERINGS)
+def test_tampering_with_a_cut_chain_is_found(cut_store, statements):
+    change(cut_store, *statements)
+    verdict = verdict_of(cut_store)
+    assert not verdict.ok
+    assert verdict.reason
+
+
+@pytest.mark.parametrize("key", [b"", b"x" * 32], ids=["without a key", "with another"])
+def test_a_cut_forged_by_the_book_but_without_the_key_is_found(cut_store, key):
+    """A further row is removed, the cut is noted in a well-sealed row and the head is moved: only the seal tells."""
+    with closing(sqlite3.connect(cut_store)) as connection:
+        hashes = dict(connection.execute("SELECT id, hash FROM audit"))
+        noted = cut_entry(6, hashes[6], 7_000)
+        connection.execute("INSERT INTO audit VALUES (14, ?, ?)", (noted, sealed(14, noted, hashes[13])))
+        connection.execute("UPDATE head SET id = 14, hash = ?", (sealed(14, noted, hashes[13]),))
+        connection.execute("DELETE FROM audit WHERE id = 6")
+        body = f'[6,"{hashes[6]}",14,7000]'.encode()
+        connection.execute("UPDATE checkpoint SET body = ?, seal = ?", (body, checkpoint_seal(body, key)))
+        connection.commit()
+        assert verify_chain(connection).ok
+        verdict = verify_chain(connection, KEY)
+    assert (verdict.ok, verdict.row_id) == (False, 7)
+    assert "sealed under another key" in verdict.reason
+
+
+def test_a_chain_that_does_not_verify_is_not_cut(store):
+    change(store, f"UPDATE audit SET body = {EDITED_BODY} WHERE id = 4")
+    with closing(connect(store)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        with pytest.raises(ValueError, match="row 4 does not fit"):
+            cut(connection, CUT_AT, KEY, 7_000)
+        connection.execute("ROLLBACK")
+        assert connection.execute("SELECT count(*) FROM audit").fetchone() == (ROWS,)
+
+
+def test_a_chain_is_cut_again_and_again_and_written_on(cut_store):
+    with closing(connect(cut_store)) as connection:
+        for last_id in (7, 13):
+            connection.execute("BEGIN IMMEDIATE")
+            cut(connection, last_id, KEY, 8_000)
+            connection.execute("COMMIT")
+        assert verify_chain(connection, KEY) == (True, 2, None, "")
+        assert connection.execute("SELECT count(*) FROM audit_trees").fetchone() == (0,)
+
+    async def write() -> None:
+        journal = SqliteJournal(cut_store, "other")
+        journal.open()
+        await written(journal, accepted("new"), settled("new"))
+        assert [row.id for row in journal.rows(root_id="new")] == [16, 17]
+        await journal.close()
+
+    asyncio.run(write())
+    assert verdict_of(cut_store) == (True, 4, None, "")

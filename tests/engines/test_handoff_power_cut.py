@@ -20,8 +20,9 @@ from comity.core.handoff import Complete, Handoff, Offer
 from comity.core.handoff_holder import Holder
 from comity.core.handoff_queue import Step, Sweep
 from comity.engines import handoff_tables
+from comity.engines.audit_rows import verify_chain
 from comity.engines.handoffs import SqliteHandoffs
-from comity.engines.tables import PRAGMAS, connect, prepare, verify_chain, write_batch
+from comity.engines.tables import PRAGMAS, connect, prepare, write_batch
 
 RUNS = 4
 CUTS_PER_RUN = 40

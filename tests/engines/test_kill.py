@@ -22,7 +22,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from comity.engines.tables import connect, read_rows, verify_chain
+from comity.engines.audit_rows import read_rows, verify_chain
+from comity.engines.tables import connect
 
 HERE = Path(__file__).parent
 KILLS = int(os.environ.get("COMITY_KILLS", "8"))

@@ -19,12 +19,12 @@ import pytest
 
 from comity import AsyncHandoffManager, Node, Tool
 from comity.cli.main import main
-from comity.cli.store import Store
+from comity.cli.reader import Store
 from comity.engines import presence
 from comity.engines.span_rows import SCHEMA as SPANS
 from comity.engines.span_store import SpanStore
 from comity.engines.sqlite import SqliteJournal
-from comity.engines.tables import SCHEMA, connect, verify_chain
+from comity.engines.tables import SCHEMA, connect
 from comity.errors import UnavailableError
 
 STORES = Path(__file__).parent / "stores"
@@ -116,8 +116,8 @@ def test_an_old_store_is_copied_before_it_is_changed_and_the_copy_named(old, cap
     ]
     assert (version_of(old), version_of(copy)) == (SCHEMA.version, before)
     assert copy.stat().st_mode & 0o077 == 0
-    with contextlib.closing(connect(copy, read_only=True)) as connection:
-        assert verify_chain(connection) == (True, ROWS, None, "")
+    with Store(copy) as kept:
+        assert kept.verify() == (True, ROWS, None, "")
     assert not list(old.parent.glob("*.part"))
 
 
@@ -166,8 +166,9 @@ def test_a_step_that_fails_leaves_the_old_store_as_it_was(old, monkeypatch):
     monkeypatch.undo()
     assert version_of(old) == before
     with contextlib.closing(connect(old, read_only=True)) as connection:
-        assert verify_chain(connection).ok
         assert connection.execute("SELECT count(*) FROM calls").fetchone()[0]
+    with Store(old) as store:
+        assert store.verify().ok
 
 
 def test_a_new_store_and_an_old_one_brought_forward_have_the_same_tables(old, tmp_path):

@@ -18,7 +18,8 @@ from journal_records import accepted, late, refused, settled
 from power import Disk, Op, Recorder
 
 from comity.core.journal import Document, Record, Saved
-from comity.engines.tables import PRAGMAS, connect, prepare, verify_chain, write_batch
+from comity.engines.audit_rows import verify_chain
+from comity.engines.tables import PRAGMAS, connect, prepare, write_batch
 
 CUTS = int(os.environ.get("COMITY_CUTS", "240"))
 RUNS = 6

@@ -24,8 +24,9 @@ from journal_records import PATIENCE_S, accepted, run, settled, told_by, written
 
 from comity import Agent, Context, Node, Status
 from comity.core.journal import Settled
+from comity.engines.audit_rows import verify_chain
 from comity.engines.sqlite import SqliteJournal
-from comity.engines.tables import SCHEMA_VERSION, WAL_BYTES_KEPT, connect, verify_chain
+from comity.engines.tables import SCHEMA_VERSION, WAL_BYTES_KEPT, connect
 from comity.errors import UnavailableError
 
 HERE = Path(__file__).parent

@@ -10,9 +10,10 @@ import pytest
 from journal_records import accepted, run, settled, written
 
 from comity.core.journal import Document, Saved
+from comity.engines.audit_rows import verify_chain
 from comity.engines.sqlite import SqliteJournal
 from comity.engines.store_file import make_file
-from comity.engines.tables import connect, prepare, verify_chain, write_batch
+from comity.engines.tables import connect, prepare, write_batch
 from comity.errors import UnavailableError
 
 SECRET = "a word between us"

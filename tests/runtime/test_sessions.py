@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from comity import Agent, Context, Node, Status
-from comity.cli.store import Store
+from comity.cli.reader import Store
 from comity.core.journal import Document
 from comity.core.session import EXPIRED_MS, USE_NOTED_MS
 from comity.engines.memory import MemoryJournal

@@ -9,12 +9,11 @@ from pathlib import Path
 
 from comity import Node
 from comity.cli.exits import CliError, Exit
-from comity.cli.store import is_file
+from comity.cli.hints import NO_APP
+from comity.cli.reader import is_file
 from comity.core.journal import StoredCall
 from comity.engines.sqlite import SqliteJournal
 from comity.engines.system import SystemIds
-
-NO_APP = "Name them with --app module:attribute or --app registry.yaml, or set COMITY_APP. To try: --app comity.demo:agents"
 
 
 def load(args: argparse.Namespace) -> Node:

@@ -14,8 +14,8 @@ from comity.cli.calls import when
 from comity.cli.exits import CliError, Exit
 from comity.cli.ids import find, short
 from comity.cli.output import Output, clean
+from comity.cli.reader import Store
 from comity.cli.reply import document, exit_of, show
-from comity.cli.store import Store
 from comity.errors import CallerError, RefusedError
 from comity.runtime.tools import Approval
 

@@ -11,7 +11,7 @@ from comity.cli.exits import CliError, Exit
 from comity.cli.ids import find, short
 from comity.cli.listing import Listing
 from comity.cli.output import Output, clean
-from comity.cli.store import Store
+from comity.cli.reader import Store
 from comity.cli.tree import STYLES, called
 from comity.core.audit import Row, Verdict
 

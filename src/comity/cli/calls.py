@@ -12,7 +12,7 @@ from comity.cli.exits import Exit
 from comity.cli.ids import short
 from comity.cli.listing import Listing
 from comity.cli.output import Output, clean
-from comity.cli.store import Store
+from comity.cli.reader import Store
 from comity.cli.tree import ABANDONED, STYLES, called
 from comity.core.audit import Row
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import os
 import shutil
@@ -17,19 +16,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from comity import Node, __version__
-from comity.cli import app
+from comity import __version__
 from comity.cli.calls import when
 from comity.cli.exits import CliError, Exit
+from comity.cli.hints import NO_APP
 from comity.cli.output import Output, clean, counted
-from comity.cli.store import Store, spans_beside
-from comity.core.agent import Agent, DeclarationError
-from comity.core.registry import Registry
-from comity.core.schema import SchemaError
-from comity.engines.sqlite import connect
-from comity.errors import CallerError, ComityError, TargetError, UnavailableError
-from comity.models.agent import Agent as ThinkingAgent
-from comity.runtime.vault_key import store_key
+from comity.cli.reader import Store, spans_beside
+from comity.engines.tables import connect
+from comity.errors import CallerError, ComityError, UnavailableError
 
 # The store uses RETURNING, which SQLite has since this version.
 SQLITE_LEAST: Final = (3, 35, 0)
@@ -38,6 +32,9 @@ FSYNC_MS_MOST: Final = 50.0
 _FSYNC_TRIES: Final = 9
 _PACKAGES: Final = ("msgspec", "pydantic", "pydantic-core", "jsonschema-rs", "PyYAML", "rich")
 _NAMED_MAX: Final = 5
+GUIDANCE_FOLDER: Final = ".comity"  # as `engines.guidance` has it, which takes long to load
+# So many of the newest audit rows are checked; `comity audit verify` checks them all.
+CHECKED_ROWS: Final = 20_000
 _FULL: Final = 2  # what `PRAGMA synchronous` says for FULL
 
 
@@ -170,7 +167,8 @@ def _fsync(scratch: Path) -> Check:
 def _store(path: Path) -> Iterator[Check]:
     try:
         with Store(path) as store:
-            verdict = store.verify()
+            verdict = store.verify(newest=CHECKED_ROWS)
+            rows = store.row_count()
             vaults = store.vaults()
             abandoned = len(store.abandoned())
             unreadable = store.unreadable_handoffs()
@@ -181,7 +179,11 @@ def _store(path: Path) -> Iterator[Check]:
             yield Check("store", "failed", error.message, error.code)
         return
     if verdict.ok:
-        yield Check("store", "ok", f"{path}: {verdict.rows:,} audit rows, chain whole")
+        whole = (
+            "chain whole" if verdict.rows == rows else f"the newest {verdict.rows:,} whole; `comity audit verify` checks all"
+        )
+        unchecked = f"; {verdict.reason}" if verdict.reason else ""
+        yield Check("store", "warning" if unchecked else "ok", f"{path}: {rows:,} audit rows, {whole}{unchecked}")
     else:
         yield Check("store", "failed", f"the audit of {path} is damaged: {verdict.reason}", Exit.DAMAGED)
     if abandoned:
@@ -193,6 +195,8 @@ def _store(path: Path) -> Iterator[Check]:
         detail = f"{counted(len(unreadable), 'handoff')} that cannot be read: {', '.join(unreadable[:_NAMED_MAX])}"
         yield Check("handoffs", "warning", detail)
     if vaults:
+        from comity.runtime.vault_key import store_key
+
         try:
             store_key(path, vaults)
         except UnavailableError as error:
@@ -234,50 +238,11 @@ def _spans(store: str) -> Iterator[Check]:
 
 def _app(args: argparse.Namespace) -> Iterator[Check]:
     if not args.app:
-        yield Check("agents", "warning", f"none are configured. {app.NO_APP}")
+        yield Check("agents", "warning", f"none are configured. {NO_APP}")
         return
-    try:
-        node = app.load(args)
-        asyncio.run(_opened(node))
-    except DeclarationError as error:
-        yield Check("agents", "failed", str(error), Exit.USAGE)
-        return
-    except ComityError as error:
-        code = Exit.DAMAGED if error.code == "STORE_UNAVAILABLE" else Exit.USAGE
-        yield Check("agents", "failed", f"no node of {args.app} can start: {error.message}", code)
-    agents = list(node.registry)
-    broken = list(_broken(agents))
-    count = sum(len(agent.capabilities) for agent in agents)
-    detail = f"{args.app}: {counted(len(agents), 'agent')}, {count} {'capability' if count == 1 else 'capabilities'}"
-    yield Check("agents", "ok" if agents else "warning", detail if agents else f"{args.app} has no agents")
-    yield from broken
-    registry = Registry(agents)
-    for agent in agents:
-        unknown = sorted(name for name in agent.can_call or () if name != "*" and registry.resolve(name) is None)
-        if unknown:
-            yield Check("agents", "warning", f"{agent.id} may call {', '.join(unknown)}, which {args.app} does not have")
-        if unknown := sorted(agent.tools_allowed - {"*"} - {tool.name for tool in node.tools}):
-            yield Check("agents", "warning", f"{agent.id} may use {', '.join(unknown)}, a tool {args.app} does not have")
+    from comity.cli.agent_checks import check_agents
 
-
-async def _opened(node: Node) -> None:
-    """Start the node in memory and end it: what every call here would fail of, fails this."""
-    async with node.elsewhere(None):
-        pass
-
-
-def _broken(agents: list[Agent]) -> Iterator[Check]:
-    for agent in agents:
-        for capability in agent.capabilities.values():
-            try:
-                capability.prepare()
-            except SchemaError as error:
-                yield Check("agents", "failed", f"{agent.id} {capability.code} cannot be called: {error}", Exit.USAGE)
-        if isinstance(agent, ThinkingAgent) and agent.mind is not None:
-            try:
-                _ = agent.mind.model
-            except TargetError as error:  # not a fault of the declaration: the key may be where the node will run
-                yield Check("agents", "warning", f"{agent.id} cannot think here: {error.message}")
+    yield from check_agents(args)
 
 
 # --- guidance -----------------------------------------------------------------------------------------------------------
@@ -285,10 +250,12 @@ def _broken(agents: list[Agent]) -> Iterator[Check]:
 
 def _guidance() -> Iterator[Check]:
     """Check the guidance that is there; a node would not start on what is broken."""
-    from comity.engines.guidance import FOLDER_DEFAULT, source_at
-
     named = os.environ.get("COMITY_GUIDANCE")
-    for place in [named] if named else sorted(map(str, Path(FOLDER_DEFAULT).glob("*.yaml"))):
+    if not named and not Path(GUIDANCE_FOLDER).is_dir():
+        return
+    from comity.engines.guidance import source_at
+
+    for place in [named] if named else sorted(map(str, Path(GUIDANCE_FOLDER).glob("*.yaml"))):
         try:
             _, guidance, problems = source_at(place).read()
         except ComityError as error:

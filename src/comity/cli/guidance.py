@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from comity.cli.arguments import a_name
 from comity.cli.exits import CliError, Exit
 from comity.cli.output import Output, clean
-from comity.cli.store import spans_beside
+from comity.cli.reader import spans_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable

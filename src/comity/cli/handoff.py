@@ -21,7 +21,7 @@ from comity.cli.exits import CliError, Exit
 from comity.cli.ids import find, short
 from comity.cli.listing import Listing
 from comity.cli.output import Output, clean
-from comity.cli.store import Store, is_file
+from comity.cli.reader import Store, is_file
 from comity.core.envelope import Priority
 from comity.core.handoff import DEAD, ENDED, Handoff, State
 from comity.errors import ComityError, RefusedError

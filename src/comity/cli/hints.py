@@ -15,6 +15,9 @@ from comity.cli.ids import short
 
 # The store of a command that names none.
 STORE: Final = "comity.db"
+NO_APP: Final = (
+    "Name them with --app module:attribute or --app registry.yaml, or set COMITY_APP. To try: --app comity.demo:agents"
+)
 _NO_STORE: Final = ("agents", "completion", "convert", "guidance", "sim")
 # The commands that use the agents, by their first words; the others only read the store.
 _APP: Final = ("agents", "approvals deny", "approvals grant", "call", "doctor", "handoff")

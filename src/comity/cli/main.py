@@ -19,8 +19,7 @@ from comity.cli.examples import EXAMPLES
 from comity.cli.exits import MEANINGS, CliError, Exit
 from comity.cli.hints import STORE, given
 from comity.cli.output import Output
-from comity.core.agent import DeclarationError
-from comity.core.registry import nearest
+from comity.core.declaration import DeclarationError
 from comity.errors import CallerError, ComityError
 
 log = logging.getLogger("comity")
@@ -77,7 +76,7 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             known = [str(choice) for choice in action.choices]
-            meant = nearest(str(value), known)
+            meant = _nearest(str(value), known)
             quoted = " or ".join(f"'{one}'" for one in meant)
             more = f"; did you mean {quoted}?" if meant else f"; choose from {', '.join(known)}"
             raise CliError(
@@ -165,7 +164,7 @@ def _run(arguments: list[str], out: Output) -> Exit:
         args.inputs = [*args.inputs, *(one for one in extra if not one.startswith("-"))]
         extra = [one for one in extra if one.startswith("-")]
     if extra:
-        meant = nearest(extra[0], options(args.parser))
+        meant = _nearest(extra[0], options(args.parser))
         more = f"; did you mean {' or '.join(meant)}?" if meant else ""
         raise CliError(Exit.USAGE, f"{extra[0]!r} is not expected here{more}", hint=f"See `{args.parser.prog} --help`.")
     if args.command is None:
@@ -197,6 +196,12 @@ def fold_json(arguments: Sequence[str]) -> list[str]:
         else:
             folded.append(argument)
     return folded
+
+
+def _nearest(name: str, known: list[str]) -> list[str]:
+    from comity.core.registry import nearest
+
+    return nearest(name, known)
 
 
 def _module(command: str) -> Any:

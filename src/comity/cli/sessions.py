@@ -3,39 +3,41 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
+import time
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from comity import Node, Reply, Request
-from comity.cli import app
-from comity.cli.arguments import a_name
+from comity.cli.arguments import a_name, at_least_one
 from comity.cli.calls import when
 from comity.cli.exits import CliError, Exit
 from comity.cli.ids import find
 from comity.cli.listing import Listing
 from comity.cli.output import Output, cut
-from comity.cli.reply import document
-from comity.cli.store import Store
+from comity.cli.reader import Store
 from comity.core import session as core
 from comity.core.handoff_holder import result_session
 from comity.core.journal import StoredCall
 from comity.core.session import Session
 from comity.engines.span_place import spans_path
-from comity.engines.span_store import SpanStore
-from comity.engines.system import SystemClock, SystemIds
-from comity.runtime.sessions import in_clear
 
+if TYPE_CHECKING:  # what takes long to load is loaded by the verbs that need it
+    from comity import Reply, Request
+
+LISTED: Final = 20
 EMPTY = "remembers no session yet. A call that names a session_id makes one."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
-    verbs.add_parser("list", help="all sessions, latest used first")
+    listing = verbs.add_parser("list", help="the sessions, latest used first", description="List sessions, latest used first.")
+    listing.add_argument(
+        "--limit", metavar="N", type=at_least_one, default=LISTED, help=f"how many, latest used first ({LISTED})"
+    )
     for verb, what in (
         ("show", "what is known in a session"),
         ("resume", "wake a session that has expired"),
@@ -63,21 +65,23 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
         if not args.yes:
             hint = f"`comity sessions erase {args.session_id} --yes` does it."
             raise CliError(Exit.USAGE, "erasing cannot be undone", hint=hint)
-        return asyncio.run(_erase(args, out))
+        return _run(_erase(args, out))
     if found is None:
         store.check_whole()
         raise CliError(Exit.NOT_FOUND, f"no session {args.session_id!r}", hint="`comity sessions list` lists them.")
     if args.verb == "show":
         return _show(out, found)
-    return _export(args, out, found) if args.verb == "export" else asyncio.run(_resume(args, out))
+    return _export(args, out, found) if args.verb == "export" else _run(_resume(args, out))
 
 
 def _list(args: argparse.Namespace, out: Output) -> Exit:
     with Store(Path(args.store)) as store, out.busy("reading the store"):
-        sessions = sorted(store.sessions(), key=lambda one: one.used_at, reverse=True)
+        sessions = store.sessions(args.limit)
+        has_more = len(sessions) == args.limit and store.session_count() > args.limit
     now_ms = _now_ms()
     if out.is_json:
-        out.document({"store": str(store.path), "sessions": [_line(one, now_ms) for one in sessions]})
+        lines = [_line(one, now_ms) for one in sessions]
+        out.document({"store": str(store.path), "sessions": lines, "has_more": has_more})
     elif not sessions:
         out.hint(f"The store {store.path} {EMPTY}", style="")
     else:
@@ -92,6 +96,8 @@ def _list(args: argparse.Namespace, out: Output) -> Exit:
                 str(line["turns"]),
             )
         table.show(out)
+        if has_more:
+            out.hint(f"\nThe {len(sessions)} latest used. `comity sessions list --limit {10 * args.limit}` shows more.")
     store.check_whole()
     return Exit.OK
 
@@ -120,7 +126,16 @@ def _items(value: Any) -> list[str]:
     return [str(one) for one in value] if isinstance(value, (list, tuple)) else [str(value)]
 
 
+def _run(verb: Coroutine[Any, Any, Exit]) -> Exit:
+    import asyncio
+
+    return asyncio.run(verb)
+
+
 async def _resume(args: argparse.Namespace, out: Output) -> Exit:
+    from comity import Node
+    from comity.cli import app
+
     async with app.open_node(Node(), args.store) as node:
         node.resume_session(args.session_id, tenant_id=args.tenant)
         session = node.session(args.session_id, tenant_id=args.tenant)
@@ -133,6 +148,8 @@ async def _resume(args: argparse.Namespace, out: Output) -> Exit:
 
 
 def _export(args: argparse.Namespace, out: Output, session: Session) -> Exit:
+    from comity.runtime.sessions import in_clear
+
     of_whom = (args.tenant, args.session_id)
     with Store(Path(args.store)) as store, out.busy("reading the store"):
         vault = store.vault(*of_whom)
@@ -153,6 +170,8 @@ def _export(args: argparse.Namespace, out: Output, session: Session) -> Exit:
 
 def _call(what: StoredCall | Request, request: Request | None, reply: Reply | None) -> dict[str, Any]:
     """Return what is kept of a call: the inputs until it has ended, for a handoff longer; the reply from then on."""
+    from comity.cli.reply import document
+
     return {
         "request_id": what.request_id,
         "parent_id": what.parent_id,
@@ -168,6 +187,10 @@ def _call(what: StoredCall | Request, request: Request | None, reply: Reply | No
 
 async def _erase(args: argparse.Namespace, out: Output) -> Exit:
     """Erase without a node, which would need the key: what is hidden under a lost key can be erased too."""
+    from comity.cli import app
+    from comity.engines.span_store import SpanStore
+    from comity.engines.system import SystemIds
+
     path = spans_path(args.store)
     with contextlib.ExitStack() as opened:
         spans = opened.enter_context(SpanStore(path)) if path.is_file() else None
@@ -221,4 +244,4 @@ def _content(session: Session) -> dict[str, Any]:
 
 
 def _now_ms() -> int:
-    return SystemClock().now_ns() // 1_000_000
+    return time.time_ns() // 1_000_000

@@ -10,7 +10,7 @@ from comity.cli.exits import CliError, Exit
 from comity.cli.hints import ask_for
 from comity.cli.ids import find, short
 from comity.cli.output import Output
-from comity.cli.store import Store
+from comity.cli.reader import Store
 from comity.cli.tree import CallTree
 
 

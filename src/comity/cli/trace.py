@@ -46,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _whole(args: argparse.Namespace) -> str:
     """Return the request id that the given part of one means, or the part itself."""
-    from comity.cli.store import Store
+    from comity.cli.reader import Store
 
     part = str(args.trace_id)
     if not Path(args.store).is_file():  # the spans are elsewhere

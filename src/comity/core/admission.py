@@ -7,54 +7,21 @@ have all agreed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from comity.core.agent import ACTIVE, Agent, Capability, Status
-from comity.core.envelope import Error, Request
+from comity.core.envelope import Request
 from comity.core.payload import Problem
-from comity.core.redaction import scrub
+from comity.core.refusal import Refused as Refused  # noqa: PLC0414  where its readers look for it
 from comity.core.schema import Checked
 
 if TYPE_CHECKING:  # most nodes have no guidance and need not load it
     from comity.core.guidance import Finding
 
-# How much of why a call was refused is kept in the audit.
-REASON_CHARS_MAX: Final = 1_000
 # How many problems of its inputs the message of a refusal names; `problems` has them all.
 PROBLEMS_TOLD_MAX: Final = 5
-
-
-class Refused(Struct, frozen=True, gc=False):
-    """Why not: the code of the rule, a sentence with the facts, and what the caller needs to act on it."""
-
-    code: str
-    message: str
-    retry_after_ms: int | None = None
-    problems: tuple[Problem, ...] = ()
-    note: str = ""  # for the audit
-    retryable: bool | None = None  # None: as the code says
-    facts: dict[str, Any] | None = None  # what the message says, for programs
-
-    @property
-    def reason(self) -> str:
-        """Why, for the audit: the message with every problem, without personal data, at most `REASON_CHARS_MAX` long."""
-        told = "; ".join(f"{one.path}: {one.message}" for one in self.problems) or self.message
-        whole = "; ".join(filter(None, (self.note, scrub(told))))
-        return whole if len(whole) <= REASON_CHARS_MAX else f"{whole[: REASON_CHARS_MAX - 1]}…"
-
-    @property
-    def error(self) -> Error:
-        """It as the error that its caller reads."""
-        return Error.of(
-            self.code,
-            self.message,
-            retryable=self.retryable,
-            retry_after_ms=self.retry_after_ms,
-            problems=self.problems,
-            facts=self.facts,
-        )
 
 
 class Caller(Struct, frozen=True, gc=False):

@@ -8,6 +8,7 @@ that row.
 from __future__ import annotations
 
 import hashlib
+import hmac
 from collections.abc import Iterable
 from enum import StrEnum
 from functools import lru_cache
@@ -29,6 +30,7 @@ class Kind(StrEnum):
     LATE = "late"  # a result that came after the call had settled; recorded, never delivered
     PAUSED = "paused"  # the tree waits for a person and will be run again
     NOTED = "noted"  # something about a call under way that whoever checks it should know
+    CUT = "cut"  # the rows before some row were removed; the note says which, and the hash of the last
 
 
 # A row as it is stored: id, what it says as JSON, previous hash, hash. The hash covers the stored bytes themselves.
@@ -76,6 +78,34 @@ class Verdict(NamedTuple):
     reason: str = ""
 
 
+class Checkpoint(msgspec.Struct, frozen=True, array_like=True):
+    """Where a chain begins whose beginning was cut off.
+
+    The first row that is left is bound to `hash`. That rows were removed is itself a row of the chain, `noted_in`, so that
+    nothing later can be moved forward or back without breaking it.
+    """
+
+    row_id: int  # the last row that was removed; so many were removed in all
+    hash: str  # of that row
+    noted_in: int
+    at_ms: int
+
+
+START: Final = Checkpoint(0, GENESIS, 0, 0)
+
+
+def cut_entry(row_id: int, sealed: str, at_ms: int) -> bytes:
+    """Return what the row says that notes a cut: when, and in its note up to which row and the hash of that."""
+    note = f"rows 1 to {row_id} were removed; row {row_id} had the hash {sealed}"
+    said = {"kind": Kind.CUT.value, "created_at": at_ms, "note": note}
+    return msgspec.json.encode([said.get(name, "" if Row.__annotations__[name] == "str" else None) for name in ENTRY_FIELDS])
+
+
+def checkpoint_seal(body: bytes, key: bytes) -> str:
+    """Return what seals a stored checkpoint: an HMAC that only the holder of the key can make."""
+    return hmac.new(key, body, hashlib.sha256).hexdigest()
+
+
 def seal(row_id: int, body: bytes, previous_hash: str) -> Stored:
     """Give what a row says its place: after the row with `previous_hash`.
 
@@ -120,6 +150,20 @@ def verify(rows: Iterable[Stored], *, first_id: int = 1, previous_hash: str = GE
             return Verdict(False, after_head - first_id, after_head, f"row {after_head} was added after the recorded end")
         return Verdict(False, count, expected_id, f"the rows after {expected_id - 1} were cut off, or all were sealed anew")
     return Verdict(True, count)
+
+
+def walk(rows: Iterable[tuple[int, bytes | None, bytes]], next_id: int, previous: bytes) -> tuple[int, bytes]:
+    """Return the id after the last row that fits and the hash of that row: how far a chain is whole, as quickly as can be.
+
+    `rows` are id, body and hash. `verify` says what is wrong with the row at which this stops.
+    """
+    sha256 = hashlib.sha256
+    for row_id, body, sealed in rows:
+        if row_id != next_id or body is None or sha256(b"%d:%b:%b" % (row_id, previous, body)).hexdigest().encode() != sealed:
+            break
+        previous = sealed
+        next_id += 1
+    return next_id, previous
 
 
 def link(row_id: int, body: bytes, previous_hash: str) -> str:

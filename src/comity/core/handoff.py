@@ -15,12 +15,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from comity.core import handoff_trace
-from comity.core.admission import Refused
 from comity.core.envelope import ExpectedOutput, Priority, Reply, Request, Status
 from comity.core.handoff_ends import ended, failure, late, lost, timeout
 from comity.core.handoff_holder import Holder
 from comity.core.journal import HANDED_AT, Accepted, Record, Saved, Settled, is_same
 from comity.core.limits import HANDOFF_HISTORY_MAX
+from comity.core.refusal import Refused
 
 ATTEMPTS_MAX: Final = 5
 LEASE_MS: Final = 15_000

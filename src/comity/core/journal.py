@@ -89,6 +89,7 @@ class Saved(Struct, frozen=True, gc=False):
     version: int
     data: bytes
     token: int = 0
+    used_at: int | None = None  # of a session: when it was last used, as far as the document says
 
 
 class Resumed(Struct, frozen=True, gc=False):

@@ -16,7 +16,6 @@ from itertools import islice
 from typing import Any, TypeGuard
 
 import msgspec
-from pydantic_core import to_jsonable_python
 
 from comity.core.limits import ITEMS_MAX, NAME_CHARS_MAX, NESTING_MAX, PROBLEMS_MAX
 
@@ -25,6 +24,8 @@ def _foreign(value: Any) -> Any:
     """Make plain data of what the encoder does not know: pydantic models and the like."""
     if isinstance(value, Iterator):
         raise TypeError("what can be read once, or for ever, is no document")
+    from pydantic_core import to_jsonable_python  # noqa: PLC0415  slow to import, and most documents are plain data
+
     return to_jsonable_python(value)
 
 

@@ -7,7 +7,6 @@ how its death is noticed. A pipe that is full holds enough to be heard.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import errno
 import os
@@ -81,7 +80,9 @@ class Bell:
         # Held open for writing too, or the loop would be told again and again that there is no writer.
         self._file = os.open(unnamed, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         unnamed.rename(path)
-        self._loop = asyncio.get_running_loop()
+        from asyncio import get_running_loop  # noqa: PLC0415  who only reads the queue has no loop
+
+        self._loop = get_running_loop()
         self._loop.add_reader(self._file, self._read)
 
     def close(self) -> None:

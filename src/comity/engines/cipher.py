@@ -13,6 +13,8 @@ from typing import Any, Final
 from comity.errors import UnavailableError
 
 KEY_BYTES: Final = 32
+# A damaged vault must not close the whole store, so a key is refused only if it opens none of the first few.
+TRIED_MAX: Final = 8
 _NONCE_BYTES: Final = 12
 _TAG_BYTES: Final = 16
 
@@ -91,6 +93,13 @@ def key_for(store: Path | None, *, may_make: bool = True) -> bytes:
         return _read(path)
     except OSError as error:
         raise UnavailableError(f"cannot use the key file {path}: {error}", code="STORE_UNAVAILABLE") from error
+
+
+def audit_key(store: Path, *, may_make: bool = False) -> bytes | None:
+    """Return the key that seals the checkpoints of a store's audit; None if the key of the store is not here."""
+    with contextlib.suppress(UnavailableError):
+        return derived(key_for(store, may_make=may_make), "audit")
+    return None
 
 
 def _path(store: Path) -> Path:

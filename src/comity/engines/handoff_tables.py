@@ -16,12 +16,12 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from comity.core.admission import Refused
 from comity.core.envelope import Reply, Request
 from comity.core.handoff import ENDED, Entry, Handoff, Outcome, Question, State
 from comity.core.handoff_queue import Step, Want, perform_all
 from comity.core.journal import HANDED_AT, Accepted, Settled, StoredCall, stored
 from comity.core.mailbox import TURNS
+from comity.core.refusal import Refused
 from comity.engines import bulk
 from comity.engines.bells import Rings, rings_of
 

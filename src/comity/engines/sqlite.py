@@ -28,9 +28,11 @@ from comity.core.fencing import Terms
 from comity.core.handoff_queue import Step
 from comity.core.journal import PAUSED_AT, Accepted, Document, Paused, Record, Saved, Settled, StoredCall
 from comity.engines import handoff_tables, presence, store_file, tables
+from comity.engines.audit_rows import read_rows, verify_chain
 from comity.engines.call_rows import readable
+from comity.engines.cipher import audit_key
 from comity.engines.handoffs import SqliteHandoffs
-from comity.engines.tables import BUSY_TIMEOUT_MS, SCHEMA_VERSION, connect, read_call, read_rows, verify_chain
+from comity.engines.tables import BUSY_TIMEOUT_MS, SCHEMA_VERSION, connect, read_call
 from comity.errors import UnavailableError
 from comity.ports import Then
 
@@ -353,7 +355,7 @@ class SqliteJournal:
     def verify(self) -> Verdict:
         """Check the whole chain against its stored head."""
         with self._reading() as connection:
-            return verify_chain(connection)
+            return verify_chain(connection, audit_key(self.path))
 
     def _is_alive(self, node_id: str) -> bool:
         return presence.is_held(presence.lock_path(self.path, node_id))

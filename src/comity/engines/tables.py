@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from comity.core.audit import ENTRY_FIELDS, GENESIS, Row, Stored, Verdict, link, row, verify
+from comity.core.audit import GENESIS, link
 from comity.core.envelope import Request
 from comity.core.fencing import Bound, Terms, breach, counts_below, is_below, taken
 from comity.core.handoff_holder import result_session
@@ -37,7 +37,7 @@ from comity.core.journal import (
     parties_of,
     stored,
 )
-from comity.engines import bulk, handoff_tables
+from comity.engines import audit_rows, bulk, handoff_tables
 from comity.engines.bells import Rings
 from comity.engines.call_rows import UNREADABLE, is_of_session, readable, revive
 from comity.engines.schema import Schema
@@ -62,11 +62,6 @@ PRAGMAS: Final = (
     f"journal_size_limit = {WAL_BYTES_KEPT}",
 )
 
-# What a row says is stored once, as the very bytes its hash covers; the view shows it field by field.
-_SAID = {name: f"json_extract(CAST(body AS TEXT), '$[{index}]')" for index, name in enumerate(ENTRY_FIELDS)}
-_SAID["correlation_id"] = f"coalesce({_SAID['correlation_id']}, {_SAID['root_id']})"  # where it says nothing of its own
-_FIELDS = ", ".join(f"{said} AS {name}" for name, said in _SAID.items())
-_PREVIOUS = f"coalesce((SELECT before.hash FROM audit AS before WHERE before.id = audit.id - 1), '{GENESIS}')"  # noqa: S608
 _FIRST = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), id INTEGER NOT NULL, hash TEXT NOT NULL);
@@ -79,16 +74,23 @@ CREATE TABLE documents (
   kind TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (kind, key)
 ) WITHOUT ROWID;
 """  # noqa: S608
-# Where the kept part of the audit begins once its beginning was cut off, see `audit_rows`.
-_CHECKPOINT = "CREATE TABLE checkpoint (one INTEGER PRIMARY KEY CHECK (one = 1), body BLOB NOT NULL, seal TEXT NOT NULL)"
+# When a session was last used, so that the latest can be found and the oldest removed without reading them all.
+_SESSION_USE = """
+ALTER TABLE documents ADD COLUMN used_at INTEGER;
+UPDATE documents SET used_at = max(
+  coalesce(CASE WHEN json_valid(CAST(data AS TEXT)) THEN json_extract(CAST(data AS TEXT), '$.used_at') END, 0),
+  coalesce((SELECT noted.version FROM documents AS noted WHERE noted.kind = 'use' AND noted.key = documents.key), 0)
+) WHERE kind = 'session';
+CREATE INDEX documents_used ON documents (used_at) WHERE kind = 'session';
+"""
 # How to add a version is said in `engines/schema.py`.
 SCHEMA: Final = Schema(
     what="its schema",
     table="meta",
     read_version="SELECT value FROM meta WHERE key = 'schema_version'",
     write_version="INSERT OR REPLACE INTO meta VALUES ('schema_version', ?)",
-    steps=(_FIRST, _CHECKPOINT, ()),  # the third brings the field correlation_id of the audit
-    views=(("audit_rows", f"CREATE VIEW audit_rows AS SELECT id, {_FIELDS}, {_PREVIOUS} AS previous_hash, hash FROM audit"),),  # noqa: S608
+    steps=(_FIRST, audit_rows.CHECKPOINT, (), audit_rows.add_trees, _SESSION_USE),  # the third: correlation_id in the audit
+    views=(audit_rows.VIEW,),
 )
 SCHEMA_VERSION: Final = SCHEMA.version
 _READ_HEAD = "SELECT id, hash FROM head"
@@ -100,11 +102,11 @@ _ON_KNOWN_CALL = (
     " ON CONFLICT (request_id) DO UPDATE SET open_at = excluded.open_at, body = excluded.body WHERE calls.open_at IS NOT NULL"
 )
 _UPSERT_DOCUMENT = (
-    "INSERT INTO documents VALUES (?, ?, ?, ?) ON CONFLICT (kind, key) DO UPDATE SET "
-    "version = excluded.version, data = excluded.data WHERE excluded.version > documents.version"
+    "INSERT INTO documents VALUES (?, ?, ?, ?, ?) ON CONFLICT (kind, key) DO UPDATE SET version = excluded.version, "
+    "data = excluded.data, used_at = coalesce(max(documents.used_at, excluded.used_at), excluded.used_at) "
+    "WHERE excluded.version > documents.version"
 )
-_READ_ROWS = f"SELECT id, CAST(body AS BLOB), {_PREVIOUS}, hash FROM audit"  # noqa: S608
-_ROOT = _SAID["root_id"]
+_NOTE_USE = "UPDATE documents SET used_at = max(coalesce(used_at, 0), ?) WHERE kind = 'session' AND key = ?"
 _encoder = msgspec.json.Encoder()
 _encode, _encode_into = _encoder.encode, _encoder.encode_into
 _STANDINGS: Final = frozenset({Accepted, Settled, Paused, Resumed})  # what says where a call stands
@@ -231,6 +233,8 @@ def write_batch(
         kinds = set(map(type, records))
     row_id, head_hash = execute(_READ_HEAD).fetchone()
     rows: list[Any] = []  # id, body and hash of each row, one after the other
+    first: dict[str, int] = {}  # and last row of each tree
+    last: dict[str, int] = {}
     # Most calls settle within the batch that accepts them: one write for both, and the parties are named once.
     spoken_of: dict[str, bytes] = {}  # by request id; a refused request may claim an id that is another's
     calls: dict[str, Accepted | Settled | Paused | Resumed] = {}
@@ -240,9 +244,13 @@ def write_batch(
         if kind is Saved:
             keep_newest(documents, record)  # type: ignore[arg-type]
             continue
-        request_id = record.request.request_id  # type: ignore[union-attr]
+        request = record.request  # type: ignore[union-attr]
+        request_id = request.request_id
         if kind is not Resumed:
             row_id += 1
+            root_id = request.root_id
+            first.setdefault(root_id, row_id)
+            last[root_id] = row_id
             parties = None
             if kind is not Refused:
                 parties = spoken_of.get(request_id)
@@ -267,9 +275,12 @@ def write_batch(
     bulk.insert(connection, _INSERT_ROWS, "(?,?,?)", "", rows)
     bulk.insert(connection, _INSERT_CALLS, "(?,?,nullif(?,''),?)", _ON_KNOWN_CALL, columns)
     if documents:
-        values = [(one.kind.value, one.key, one.version, one.data) for one in documents.values()]
+        values = [(one.kind.value, one.key, one.version, one.data, one.used_at) for one in documents.values()]
         connection.executemany(_UPSERT_DOCUMENT, values)
+        if used := [(one.version, one.key) for one in documents.values() if one.kind is Document.USE]:
+            connection.executemany(_NOTE_USE, used)
     if rows:
+        audit_rows.insert_trees(connection, first, last)
         execute(_MOVE_HEAD, (row_id, head_hash))
     if check is not None:
         check()
@@ -442,44 +453,3 @@ def calls_of_session(connection: sqlite3.Connection, tenant_id: str, session_id:
     query = "SELECT open_at, body FROM calls WHERE instr(body, ?) ORDER BY rowid"
     found = readable(connection.execute(query, (_encode(session_id),)))
     return [call for call in found if (call.tenant_id, call.session_id) == (tenant_id, session_id)]
-
-
-# --- the audit ---
-
-
-def read_rows(
-    connection: sqlite3.Connection, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None
-) -> list[Row]:
-    """Return audit rows in order."""
-    most = -1 if limit is None else limit
-    if root_id is None:
-        found = connection.execute(f"{_READ_ROWS} WHERE id > ? ORDER BY id LIMIT ?", (after_id, most))
-    else:
-        # Most rows are passed over by their bytes alone, which is many times cheaper than parsing them.
-        query = f"{_READ_ROWS} WHERE id > ? AND instr(body, ?) AND {_ROOT} = ? ORDER BY id LIMIT ?"
-        found = connection.execute(query, (after_id, _encode(root_id), root_id, most))
-    return [row(one) for one in found]
-
-
-def verify_chain(connection: sqlite3.Connection) -> Verdict:
-    """Check every row and that the chain ends where its head says, reading one consistent snapshot."""
-    connection.execute("BEGIN")
-    try:
-        head_id, head_hash = connection.execute("SELECT id, CAST(hash AS BLOB) FROM head").fetchone() or (None, b"")
-        verdict = verify(_links(connection), head=None if head_id is None else str(head_hash, errors="replace"))
-    finally:
-        connection.execute("ROLLBACK")
-    if verdict.ok and head_id != verdict.rows:
-        what = "was removed" if head_id is None else f"is not row {verdict.rows}"
-        return Verdict(False, verdict.rows, verdict.rows, f"the recorded end of the chain {what}")
-    return verdict
-
-
-def _links(connection: sqlite3.Connection) -> Iterator[Stored]:
-    """Yield the rows as they are, whatever somebody made of them."""
-    previous = GENESIS
-    query = "SELECT id, CASE typeof(body) WHEN 'blob' THEN body END, CAST(hash AS BLOB) FROM audit ORDER BY id"
-    for row_id, body, raw in connection.execute(query):
-        sealed = str(raw, errors="replace")
-        yield row_id, body, previous, sealed
-        previous = sealed

@@ -260,7 +260,8 @@ class Sessions:
         self.note_ended(live)
         self._unsaved.pop(live, None)
         live.is_stored = True
-        return Saved(Document.SESSION, live.key, live.session.version + 1, _encode(live.session))
+        session = live.session
+        return Saved(Document.SESSION, live.key, session.version + 1, _encode(session), used_at=session.used_at)
 
     def is_there(self, live: Live) -> bool:
         """Return whether a session was not erased since, here or by another process, and take over what others saved."""

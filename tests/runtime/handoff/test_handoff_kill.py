@@ -28,7 +28,8 @@ from pathlib import Path
 import pytest
 
 from comity.core.handoff import State
-from comity.engines.tables import connect, read_call, read_rows, verify_chain
+from comity.engines.audit_rows import read_rows, verify_chain
+from comity.engines.tables import connect, read_call
 from comity.runtime.handoff.manager import AsyncHandoffManager
 
 HANDOFFS = int(os.environ.get("COMITY_HANDOFFS", "150"))

@@ -14,30 +14,29 @@ from comity.cli.exits import CliError, Exit
 from comity.core.audit import Row, Verdict
 from comity.core.handoff import Handoff, State
 from comity.core.journal import PAUSED_AT, Document, StoredCall
-from comity.core.redaction import Vault
 from comity.core.session import Session
-from comity.engines import handoff_tables, presence, store_file
-from comity.engines.cipher import key_for
+from comity.engines import audit_rows, handoff_tables, presence, store_file
+from comity.engines.audit_rows import read_rows
+from comity.engines.cipher import TRIED_MAX, audit_key, key_for
 from comity.engines.span_place import spans_path
-from comity.engines.sqlite import read_call, read_rows, verify_chain
-from comity.engines.tables import SCHEMA, calls_of_session, connect_anywhere
+from comity.engines.tables import SCHEMA, calls_of_session, connect_anywhere, read_call
 from comity.errors import UnavailableError
-from comity.runtime.sessions import SEPARATOR, Live, key_of
-from comity.runtime.tools import Approval
-from comity.runtime.vault_key import TRIED_MAX, open_vault, vault_cipher
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what takes long to load is loaded by the commands that need it
     from types import TracebackType
     from typing import Self
 
+    from comity.core.redaction import Vault
+    from comity.runtime.tools import Approval
+
+SEPARATOR: Final = "\x1f"  # between tenant and session in the key of a document
 # Short ids are looked for in this many of the newest audit rows.
 RECENT_ROWS: Final = 20_000
 # Rows read at a time while looking for the newest calls.
 _PAGE_ROWS: Final = 2_000
 _NAME_IT: Final = "Name the store with --store or COMITY_STORE."
-_One = TypeVar("_One", Session, Approval)
+_One = TypeVar("_One")
 _decode_session = msgspec.json.Decoder(Session).decode
-_decode_approval = msgspec.json.Decoder(Approval).decode
 
 
 class Store:
@@ -73,6 +72,12 @@ class Store:
             (found,) = self._connection.execute("SELECT max(id) FROM audit").fetchone()
         return int(found or 0)
 
+    def row_count(self) -> int:
+        """Return how many audit rows there are; none is missing between the first and the last."""
+        with self._reading():
+            (first,) = self._connection.execute("SELECT min(id) FROM audit").fetchone()
+        return 0 if first is None else self.head_id() - int(first) + 1
+
     def rows(self, *, root_id: str) -> list[Row]:
         """Return the audit rows of one call tree, in order."""
         with self._reading():
@@ -83,11 +88,11 @@ class Store:
         with self._reading():
             return read_rows(self._connection, after_id=max(self.head_id() - limit, 0), limit=limit)
 
-    def verify(self) -> Verdict:
-        """Check the whole chain."""
+    def verify(self, newest: int | None = None) -> Verdict:
+        """Check the whole chain, or its newest rows."""
         try:
             with self._reading():
-                return verify_chain(self._connection)
+                return audit_rows.verify_chain(self._connection, audit_key(self.path), newest)
         except TypeError:  # a head or a row of the wrong kind: nothing that was ever written
             raise _damaged(self.path, "its audit cannot be read") from None
 
@@ -102,7 +107,7 @@ class Store:
             with self._reading():
                 page = read_rows(self._connection, after_id=low, limit=high - low)
             for row in reversed(page):
-                if row.parent_id is None and row.kind != "late":
+                if row.parent_id is None and row.kind not in {"late", "cut"}:
                     # A refusal under an id that was used before is an event of its own.
                     found.setdefault((row.request_id, row.kind == "refused"), row)
             high = low
@@ -139,10 +144,8 @@ class Store:
         call = self.call(request_id)
         if call is not None:
             return call.root_id
-        with self._reading():  # a refused call is in the audit only
-            query = "SELECT root_id FROM audit_rows WHERE request_id = ? LIMIT 1"
-            row = self._connection.execute(query, (request_id,)).fetchone()
-        return str(row[0]) if row else None
+        with self._reading():  # a refused call is in the audit only, and so is one whose call was removed as too old
+            return audit_rows.root_of(self._connection, request_id)
 
     # --- handoffs ---
 
@@ -180,34 +183,55 @@ class Store:
 
     # --- documents ---
 
-    def sessions(self) -> list[Session]:
-        """Return every session that is remembered, with its last use; those that hide results of handoffs are nobody's."""
-        return [one for one in self._sessions("") if one.id.isprintable()]
+    def sessions(self, limit: int | None = None) -> list[Session]:
+        """Return the sessions that are remembered, the latest used first; those that hide results of handoffs are nobody's."""
+        found: list[Session] = []
+        page, skipped = -1 if limit is None else limit, 0
+        while True:
+            rest = "INDEXED BY documents_used WHERE kind = 'session' ORDER BY used_at DESC LIMIT ? OFFSET ?"
+            some, seen = self._sessions(rest, page, skipped)
+            found += [one for one in some if one.id.isprintable()]
+            skipped += seen
+            if limit is None or seen < page or len(found) >= limit:
+                return found[:limit]
+
+    def session_count(self) -> int:
+        """Return how many sessions are remembered, of every kind."""
+        with self._reading():
+            (count,) = self._connection.execute(
+                "SELECT count(*) FROM documents INDEXED BY documents_used WHERE kind = 'session'"
+            ).fetchone()
+        return int(count)
 
     def session(self, tenant_id: str, session_id: str) -> Session | None:
         """Return a session with its last use."""
-        return next(iter(self._sessions("AND key = ?", key_of(tenant_id, session_id))), None)
+        return next(iter(self._sessions("WHERE kind = 'session' AND key = ?", f"{tenant_id}{SEPARATOR}{session_id}")[0]), None)
 
     def vault(self, tenant_id: str, session_id: str) -> Vault | None:
         """Return what a session hides, opened with the key of the store; None if it hides nothing."""
-        found = self._documents(Document.VAULT, "AND key = ?", key_of(tenant_id, session_id))
+        from comity.runtime.vault_key import open_vault, vault_cipher
+
+        found = self._documents(Document.VAULT, "AND key = ?", f"{tenant_id}{SEPARATOR}{session_id}")
         return next((open_vault(vault_cipher(key_for(self.path, may_make=False)), *one) for one in found), None)
 
     def vaults(self) -> list[tuple[str, bytes]]:
         """Return the first vaults as they are stored, encrypted: as many as a key is tried on."""
         return self._documents(Document.VAULT, "ORDER BY key LIMIT ?", TRIED_MAX)
 
-    def _sessions(self, rest: str, *values: object) -> list[Session]:
+    def _sessions(self, rest: str, *values: object) -> tuple[list[Session], int]:
+        """Return the sessions that a query finds and can be read, and how many it found."""
+        query = f"SELECT key, data, used_at FROM documents {rest}"  # noqa: S608
         with self._reading():
-            query = f"SELECT key, version FROM documents WHERE kind = ? {rest}"  # noqa: S608
-            noted = dict(self._connection.execute(query, (Document.USE.value, *values)).fetchall())
-        found = self._documents(Document.SESSION, rest, *values)
-        read = self._readable("session", _decode_session, found)
-        return [Live(one, noted_at=noted.get(key, 0)).current for key, one in read]
+            found = self._connection.execute(query, values).fetchall()
+        used = {key: used_at or 0 for key, _, used_at in found}
+        read = self._readable("session", _decode_session, [(key, bytes(data)) for key, data, _ in found])
+        return [msgspec.structs.replace(one, used_at=max(one.used_at, used[key])) for key, one in read], len(found)
 
     def approvals(self) -> list[Approval]:
         """Return every question a tool has asked, in order of asking."""
-        read = self._readable("approval", _decode_approval, self._documents(Document.APPROVAL))
+        from comity.runtime.tools import Approval
+
+        read = self._readable("approval", msgspec.json.Decoder(Approval).decode, self._documents(Document.APPROVAL))
         return sorted((one for _, one in read), key=lambda one: one.asked_at)
 
     def check_whole(self) -> None:
