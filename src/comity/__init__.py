@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from comity.core.retry import Retry
     from comity.core.tool import Risk, Tool
     from comity.models.agent import Agent
+    from comity.runtime.binding import Bound, bind
     from comity.runtime.context import Context
     from comity.runtime.events import Event
     from comity.runtime.handle import CallHandle
@@ -30,6 +31,7 @@ _MODULES = {
     "AsyncHandoffManager": "runtime.handoff.manager",
     "AsyncHandoffReceiver": "runtime.handoff.receiver",
     "Background": "core.envelope",
+    "Bound": "runtime.binding",
     "CallHandle": "runtime.handle",
     "Context": "runtime.context",
     "Error": "core.envelope",
@@ -51,6 +53,7 @@ _MODULES = {
     "SyncNode": "runtime.sync",
     "Tool": "core.tool",
     "Usage": "core.envelope",
+    "bind": "runtime.binding",
 }
 
 __all__ = [
@@ -58,6 +61,7 @@ __all__ = [
     "AsyncHandoffManager",
     "AsyncHandoffReceiver",
     "Background",
+    "Bound",
     "CallHandle",
     "Context",
     "Error",
@@ -79,6 +83,7 @@ __all__ = [
     "SyncNode",
     "Tool",
     "Usage",
+    "bind",
 ]
 __version__ = VERSION
 

@@ -73,7 +73,7 @@ def test_other_names_are_refused(name):
     with pytest.raises(DeclarationError, match="cannot be"):
         Agent("A", aliases=["fine", name])
     with pytest.raises(DeclarationError, match="cannot be"):
-        Agent("A").capability(name)
+        Agent("A").capability(name)(type("Nameless", (), {"__call__": lambda self: 1})())  # which has no name of its own
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, overload
 
 from msgspec import Struct
 
@@ -87,20 +87,20 @@ class Capability:
         self,
         code: str,
         *,
-        name: str,
-        description: str,
-        version: str,
-        timeout_ms: int | None,
-        active: bool,
-        examples: Sequence[Mapping[str, Any]],
-        limits: Limits | None,
-        breaker_policy: breaker.Policy,
-        input_schema: Mapping[str, Any] | None,
-        output_schema: Mapping[str, Any] | None,
-        clear: Collection[str],
-        doing: str,
-        probe: Callable[[], Any] | None,
-        effects: bool,
+        name: str = "",
+        description: str = "",
+        version: str = "1.0",
+        timeout_ms: int | None = None,
+        active: bool = True,
+        examples: Sequence[Mapping[str, Any]] = (),
+        limits: Limits | None = None,
+        breaker_policy: breaker.Policy | None = None,
+        input_schema: Mapping[str, Any] | None = None,
+        output_schema: Mapping[str, Any] | None = None,
+        clear: Collection[str] = (),
+        doing: str = "",
+        probe: Callable[[], Any] | None = None,
+        effects: bool = False,
     ) -> None:
         _check_timeout(code, timeout_ms)
         if type(effects) is not bool:
@@ -116,11 +116,11 @@ class Capability:
         self.active = active
         self.examples = tuple(examples)
         self.limits = limits
-        self.breaker = breaker_policy
+        self.breaker = breaker_policy or breaker.Policy()
         self.clear = frozenset(clear)  # types of personal data it needs in clear, if the node grants them
         self.doing = doing  # what a user is told while it works
         self.effects = effects  # whether it changes something in the world
-        self.probe = probe  # says whether it works again, while its breaker is open
+        self.probe = _checked_probe(code, probe)  # says whether it works again, while its breaker is open
         self.touching: Touching | None = None  # what people's constraints are held against
         self.implementations: tuple[Implementation, ...] = ()
         self.wants_context: dict[Callable[..., Any], bool] = {}
@@ -258,9 +258,12 @@ class Agent:
         self.on_close: Callable[[], Any] | None = None  # after the last call; async
         self.capabilities: dict[str, Capability] = {}
 
+    @overload
+    def capability(self, code: Function, /) -> Function: ...
+    @overload
     def capability(
         self,
-        code: str,
+        code: str | None = None,
         *,
         name: str = "",
         description: str = "",
@@ -274,56 +277,69 @@ class Agent:
         output_schema: Mapping[str, Any] | None = None,
         clear: Collection[str] = (),
         doing: str = "",
+        probe: Callable[[], Any] | None = None,
+        effects: bool = False,
         touches: Touches = (),
         retry: Retry | None = None,
         run_in: RunIn | str | None = None,
         first_timeout_ms: int | None = None,
-        probe: Callable[[], Any] | None = None,
-        effects: bool = False,
-    ) -> Callable[[Function], Function]:
+    ) -> Callable[[Function], Function]: ...
+    def capability(
+        self,
+        code: Any = None,
+        *,
+        touches: Touches = (),
+        retry: Retry | None = None,
+        run_in: RunIn | str | None = None,
+        first_timeout_ms: int | None = None,
+        **declared: Any,
+    ) -> Any:
         """Declare a capability whose first implementation is the decorated function, which stays as it is.
 
-        `timeout_ms` is the time of a whole call; after `first_timeout_ms` of it the fallback is tried. `probe` is a function
-        without parameters that is run while the breaker is open; unless it raises or returns False, calls may pass again.
-        With `effects`, a caller is handed the reply only once it is on disk, so that a crash never runs again what had ended.
-        `run_in` is `"loop"` (the default of `async def`), `"thread"` (of `def`) or `"process"`.
+        code: under which it is called; the function's name if it is not given.
+        name, description, examples: for people and models; the description is the first line of the function's docstring.
+        version: of the capability, for its callers.
+        timeout_ms: the time of a whole call; after `first_timeout_ms` of it the fallback is tried.
+        active: whether it takes calls.
+        limits: narrows those of its calls.
+        breaker_policy: when it is given a rest after failures. `probe` is a function without parameters that is run while the
+            breaker is open; unless it raises or returns False, calls may pass again.
+        input_schema, output_schema: JSON Schemas in place of the function's type hints.
+        clear: types of personal data that it needs in clear, which the node must grant.
+        doing: what a user is told while it works.
+        effects: whether it changes something in the world. A caller is then handed the reply only once it is on disk, so that
+            a crash never runs again what had ended.
+        touches: paths, topics and inputs that people's constraints are held against.
+        retry: how often it is tried again after a transient failure.
+        run_in: `"loop"` (the default of `async def`), `"thread"` (of `def`) or `"process"`.
         """
-        _check_name(code, f"a capability code of {self.id}")
-        if code in self.capabilities:
-            raise DeclarationError(f"{self.id} declares {code} twice; add a second implementation with fallback()")
-        capability = Capability(
-            code,
-            name=name,
-            description=description,
-            version=version,
-            timeout_ms=timeout_ms,
-            active=active,
-            examples=examples,
-            limits=limits,
-            breaker_policy=breaker_policy or breaker.Policy(),
-            input_schema=input_schema,
-            output_schema=output_schema,
-            clear=clear,
-            doing=doing,
-            probe=_checked_probe(code, probe),
-            effects=effects,
-        )
+        if callable(code):
+            return self.capability()(code)
+        named = None if code is None else self._new_capability(code, declared)
 
         def declare(function: Function) -> Function:
+            capability = named or self._new_capability(getattr(function, "__name__", None), declared)
+            known_as = capability.code
             if not capability.description:
                 capability.description = (function.__doc__ or "").strip().partition("\n")[0]
             try:
                 capability.touching = touch.declare(touches, function)
             except ValueError as error:
-                raise DeclarationError(f"{code}: {error}") from None
-            self.capabilities[code] = capability
-            return self.implementation(code, priority=1, retry=retry, run_in=run_in, timeout_ms=first_timeout_ms)(function)
+                raise DeclarationError(f"{known_as}: {error}") from None
+            self.capabilities[known_as] = capability
+            return self.implementation(known_as, priority=1, retry=retry, run_in=run_in, timeout_ms=first_timeout_ms)(function)
 
         return declare
 
+    def _new_capability(self, code: Any, declared: dict[str, Any]) -> Capability:
+        _check_name(code, f"a capability code of {self.id}")
+        if code in self.capabilities:
+            raise DeclarationError(f"{self.id} declares {code} twice; add a second implementation with fallback()")
+        return Capability(code, **declared)
+
     def fallback(
         self,
-        code: str,
+        code: str | Callable[..., Any],
         *,
         retry: Retry | None = None,
         run_in: RunIn | str | None = None,
@@ -331,14 +347,15 @@ class Agent:
         equivalent: bool = False,
         warning: str = "",
     ) -> Callable[[Function], Function]:
-        """Declare what to do when the implementations before this one fail.
+        """Declare what to do when the implementations before this one fail; `code` is the capability's, or its function.
 
         Its answer is partial, degraded and of medium confidence at most, with `warning` or a general sentence for the user,
         unless it is declared `equivalent`.
         """
-        priority = max((one.priority for one in self._declared(code).implementations), default=0) + 1
+        capability = self._declared(code)
+        priority = max((one.priority for one in capability.implementations), default=0) + 1
         return self.implementation(
-            code,
+            capability.code,
             priority=priority,
             retry=retry,
             run_in=run_in,
@@ -385,11 +402,15 @@ class Agent:
 
         return declare
 
-    def _declared(self, code: str) -> Capability:
-        try:
-            return self.capabilities[code]
-        except KeyError:
-            raise DeclarationError(f"{self.id} has no capability {code}; declare it with capability() first") from None
+    def _declared(self, code: str | Callable[..., Any]) -> Capability:
+        found = self.capabilities.get(code) if isinstance(code, str) else None
+        for one in self.capabilities.values() if found is None and callable(code) else ():
+            if any(way.function == code for way in one.implementations):
+                found = one
+        if found is None:
+            what = name_of(code) if callable(code) else code
+            raise DeclarationError(f"{self.id} has no capability {what}; declare it with capability() first")
+        return found
 
     def __repr__(self) -> str:
         return f"Agent({self.id!r}, {len(self.capabilities)} capabilities)"

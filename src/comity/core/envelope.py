@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Any, Final
+from reprlib import Repr
+from typing import Any, Final, Generic
 
 import msgspec
 from msgspec import Raw, Struct, field
+from typing_extensions import TypeVar
 
 from comity.core.given import read
 from comity.core.limits import (
@@ -31,6 +33,11 @@ from comity.errors import CODES, family
 
 VERSION: Final = "1.0"
 _CODE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+Data_co = TypeVar("Data_co", covariant=True, default=Any)
+Given = TypeVar("Given", default=Any)
+_SHOWN_CHARS_MAX: Final = 100  # of a reply, where one is printed
+_short: Final = Repr()
+_short.maxlevel, _short.maxstring, _short.maxother = 3, 60, 60
 
 
 class Status(StrEnum):
@@ -225,15 +232,17 @@ class Request(
         return len(self.chain)
 
 
-class Reply(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+class Reply(Struct, Generic[Data_co], frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """How a call ended. A value: check `status`, or call `unwrap()` to get the data or an exception.
+
+    `Reply[T]` is one whose data is a `T` where it is a result; a bare `Reply` is a `Reply[Any]`.
 
     A capability may return one, made by `Reply.success`, `.partial`, `.needs_input` or `.failure`; ids, usage and duration are
     filled in when the call settles.
     """
 
     status: Status
-    data: Any = None
+    data: Data_co = None  # type: ignore[assignment]  # a reply that is no result has none, whatever a result would be
     message: str = ""
     confidence: float | None = None
     warnings: tuple[str, ...] = ()
@@ -271,12 +280,22 @@ class Reply(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
         elif self.error is None and status is not NEEDS_INPUT:
             raise ValueError(f"a {status} reply carries an error")
 
+    def __repr__(self) -> str:
+        """Return one line: status, what there is to say of it, and how long it took."""
+        what = ""
+        if self.error is not None:
+            what = " ".join(f"{self.error.code}: {self.error.message}".split())  # which may have several lines
+        elif self.data is not None or self.message:
+            what = _short.repr(self.message if self.data is None else self.data)
+        what = f"{what[:_SHOWN_CHARS_MAX]}…" if len(what) > _SHOWN_CHARS_MAX else what
+        return f"Reply({self.status}, {what + ', ' if what else ''}{self.duration_ms:.1f} ms)"
+
     @property
     def ok(self) -> bool:
         """Whether there is a result: success, or partial with warnings."""
         return self.status is SUCCESS or self.status is PARTIAL
 
-    def unwrap(self) -> Any:
+    def unwrap(self) -> Data_co:
         """Return the data, or raise the error class that says who must act."""
         if self.ok:
             return self.data
@@ -295,24 +314,26 @@ class Reply(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
         raise raised
 
     @classmethod
-    def success(cls, data: Any = None, *, message: str = "", confidence: float = 1.0, **more: Any) -> Reply:
+    def success(cls, data: Given = None, *, message: str = "", confidence: float = 1.0, **more: Any) -> Reply[Given]:  # type: ignore[assignment]
         """The work is done."""
-        return cls(status=Status.SUCCESS, data=data, message=message, confidence=confidence, **more)
+        return Reply(status=Status.SUCCESS, data=data, message=message, confidence=confidence, **more)
 
     @classmethod
-    def partial(cls, data: Any, *, warnings: list[str] | tuple[str, ...], confidence: float = 0.6, **more: Any) -> Reply:
+    def partial(
+        cls, data: Given, *, warnings: list[str] | tuple[str, ...], confidence: float = 0.6, **more: Any
+    ) -> Reply[Given]:
         """Part of the work is done; the warnings say what is missing or degraded."""
-        return cls(status=Status.PARTIAL, data=data, warnings=tuple(warnings), confidence=confidence, **more)
+        return Reply(status=Status.PARTIAL, data=data, warnings=tuple(warnings), confidence=confidence, **more)
 
     @classmethod
-    def needs_input(cls, question: str, *, data: Any = None, **more: Any) -> Reply:
+    def needs_input(cls, question: str, *, data: Any = None, **more: Any) -> Reply[Any]:
         """The work cannot go on without an answer from the user."""
-        return cls(status=Status.NEEDS_INPUT, message=question, data=data, **more)
+        return Reply(status=Status.NEEDS_INPUT, message=question, data=data, **more)
 
     @classmethod
-    def failure(cls, message: str, *, code: str = "TARGET_FAILED", retryable: bool | None = None, **more: Any) -> Reply:
+    def failure(cls, message: str, *, code: str = "TARGET_FAILED", retryable: bool | None = None, **more: Any) -> Reply[Any]:
         """The agent could not do it; `code` may be the agent's own."""
-        return cls(status=Status.ERROR, error=Error.of(code, message, retryable=retryable), message=message, **more)
+        return Reply(status=Status.ERROR, error=Error.of(code, message, retryable=retryable), message=message, **more)
 
 
 # --- codec --------------------------------------------------------------------------------------------------------------

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import difflib
 import heapq
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
+from typing import Any
 
 from msgspec import Struct
 
@@ -31,12 +32,13 @@ class Address(Struct, frozen=True, gc=False):
 class Registry:
     """All agents a node knows."""
 
-    __slots__ = ("_addresses", "_agents", "_names")
+    __slots__ = ("_addresses", "_agents", "_functions", "_names")
 
     def __init__(self, agents: Iterable[Agent] = ()) -> None:
         self._agents: dict[str, Agent] = {}
         self._names: dict[str, Agent] = {}  # ids and aliases
         self._addresses: dict[str, Address] = {}  # names without a key, ready made
+        self._functions: dict[Any, list[tuple[Agent, Capability]]] | None = None  # made when first asked for
         if isinstance(agents, str | Agent | Mapping) or not isinstance(agents, Iterable):
             raise DeclarationError(f"agents must be a list of agents, not {shown(agents)}")
         for agent in agents:
@@ -50,6 +52,7 @@ class Registry:
             if name in self._names:
                 raise DeclarationError(f"{name!r} is taken by agent {self._names[name].id}; ids and aliases are unique")
         self._agents[agent.id] = agent
+        self._functions = None
         for name in (agent.id, *agent.aliases):
             self._names[name] = agent
             self._addresses[name] = Address(agent, agent.id)
@@ -85,6 +88,20 @@ class Registry:
             agents = dict.fromkeys(self._names[name] for name in sorted(allowed) if name in self._names)
         able = (one for one in agents if one.id not in waiting and one.status is Status.ACTIVE and one.capabilities)
         return list(islice(able, limit))
+
+    def implements(self, function: Callable[..., Any]) -> list[tuple[Agent, Capability]]:
+        """Return the capabilities that a function implements, each with its agent."""
+        if self._functions is None or function not in self._functions:
+            self._functions = self._by_function()  # agents may have declared more since
+        return self._functions.get(function, [])
+
+    def _by_function(self) -> dict[Any, list[tuple[Agent, Capability]]]:
+        found: dict[Any, list[tuple[Agent, Capability]]] = {}
+        for agent in self:
+            for capability in agent.capabilities.values():
+                for function in dict.fromkeys(one.function for one in capability.implementations):
+                    found.setdefault(function, []).append((agent, capability))
+        return found
 
     def nearest_agents(self, name: str) -> list[str]:
         """Return the known names closest to `name`, best first."""

@@ -141,9 +141,20 @@ def from_signature(function: Callable[..., Any], *, without: Collection[str] = (
 def from_return(function: Callable[..., Any]) -> Checker | None:
     """Return the checker for what a function returns, or None where the annotation says nothing to check."""
     kind = _hints(function).get("return", Any)
-    if any(kind is one for one in _UNTYPED) or _is_reply(kind):  # by identity: an annotation need not be hashable
+    if _is_reply(kind):
+        kind = (*typing.get_args(kind), Any)[0]
+    if any(kind is one for one in _UNTYPED):  # by identity: an annotation need not be hashable
         return None
     return PythonType(kind, path="data")
+
+
+def takes(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the names of a function's inputs, in order, each with its default or `Parameter.empty`."""
+    hints = _hints(function)
+    parameters = list(_signature(function).parameters.values())
+    if parameters and is_context(parameters[0], hints):
+        del parameters[0]
+    return {one.name: one.default for one in parameters if one.kind in {one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY}}
 
 
 def is_context(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:

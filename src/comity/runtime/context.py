@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, Unpack, overload
 
 from msgspec import Struct, json
 
@@ -17,6 +17,8 @@ from comity.core.span import Kind
 from comity.core.tool import may_use
 from comity.errors import RefusedError
 from comity.runtime.arrival import Draft
+from comity.runtime.binding import UNSAID, Bound, Given, Result, aim
+from comity.runtime.options import CallOptions
 from comity.runtime.text_stream import TextStream
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from comity.runtime.path import CallPath
     from comity.runtime.recorder import OpenSpan
     from comity.runtime.session_view import SessionView
+    from comity.runtime.sync_context import AnyContext
 
 
 class _SpanFields(Struct, frozen=True):
@@ -94,12 +97,46 @@ class Context(Struct, eq=False, gc=False):
 
         return guidance_prompt(self._path.guidance.current, now_ms=self._call.request.created_at)
 
+    @overload
+    def call(
+        self, target: str, capability: str, inputs: dict[str, Any] | None = None, **options: Unpack[CallOptions]
+    ) -> Coroutine[Any, Any, Reply[Any]]: ...
+    @overload
+    def call(self, target: Bound[Result], /, **options: Unpack[CallOptions]) -> Coroutine[Any, Any, Reply[Result]]: ...
+    @overload
+    def call(
+        self, target: Callable[Given, Awaitable[Reply[Result]] | Reply[Result]], /, *args: Given.args, **inputs: Given.kwargs
+    ) -> Coroutine[Any, Any, Reply[Result]]: ...
+    @overload
     def call(
         self,
-        target: str,
-        capability: str,
-        inputs: dict[str, Any] | None = None,
-        *,
+        target: Callable[Concatenate[AnyContext, Given], Awaitable[Reply[Result]] | Reply[Result]],
+        /,
+        *args: Given.args,
+        **inputs: Given.kwargs,
+    ) -> Coroutine[Any, Any, Reply[Result]]: ...
+    @overload
+    def call(
+        self, target: Callable[Given, Awaitable[Result]], /, *args: Given.args, **inputs: Given.kwargs
+    ) -> Coroutine[Any, Any, Reply[Result]]: ...
+    @overload
+    def call(
+        self, target: Callable[Concatenate[AnyContext, Given], Awaitable[Result]], /, *args: Given.args, **inputs: Given.kwargs
+    ) -> Coroutine[Any, Any, Reply[Result]]: ...
+    @overload
+    def call(
+        self, target: Callable[Given, Result], /, *args: Given.args, **inputs: Given.kwargs
+    ) -> Coroutine[Any, Any, Reply[Result]]: ...
+    @overload
+    def call(
+        self, target: Callable[Concatenate[AnyContext, Given], Result], /, *args: Given.args, **inputs: Given.kwargs
+    ) -> Coroutine[Any, Any, Reply[Result]]: ...
+    def call(  # type: ignore[misc]
+        self,
+        target: Any,
+        capability: Any = UNSAID,
+        inputs: Any = None,
+        *more: Any,
         objective: str = "",
         message: str = "",
         timeout_ms: int | None = None,
@@ -109,11 +146,21 @@ class Context(Struct, eq=False, gc=False):
         history: str | int = "none",
         tools: Collection[str] | None = None,
         correlation_id: str = "",
-    ) -> Coroutine[Any, Any, Reply]:
+        **named: Any,
+    ) -> Coroutine[Any, Any, Reply[Any]]:
         """Call another agent and wait for its reply. A refusal is a reply too; it says what to do instead.
 
-        With `tools`, the callee and everything below it may use no others, whatever their profiles allow. `correlation_id` is
-        that of another workflow than this call's, if it is part of one.
+        target: an agent's id, alias or `agent/key`, with `capability` and `inputs`; or the function that implements the
+            capability, with its inputs by name; or what `bind` made of both, where options are to be given as well.
+        objective: what the call is for. The same one of the same agent must not be in progress already.
+        message: text for an agent with a model.
+        timeout_ms: how long it may take; what is left to this call if that is less.
+        priority: which call the callee takes next; this call's own if it is not given.
+        context: what the callee should know about the work so far.
+        limits: narrows what is left to this call.
+        history: how much of the conversation the callee may see: none, summary, full, or so many turns.
+        tools: the callee and everything below it may use no others, whatever their profiles allow.
+        correlation_id: that of another workflow than this call's, if it is part of one.
         """
         draft = Draft(
             target,
@@ -129,6 +176,9 @@ class Context(Struct, eq=False, gc=False):
             tools,
             correlation_id,
         )
+        if type(target) is not str or capability is UNSAID or more or named:
+            aimed = aim(self._path.registry, draft, more, named, Context.call.__kwdefaults__)
+            return aimed.typed(self._path.call_child(self._call, aimed.draft))
         return self._path.call_child(self._call, draft)
 
     def hand_off(
@@ -157,7 +207,7 @@ class Context(Struct, eq=False, gc=False):
         )
         return hand_off(self._path, self._call, draft, expected_output)
 
-    async def gather(self, *calls: Awaitable[Reply]) -> list[Reply]:
+    async def gather(self, *calls: Awaitable[Reply[Result]]) -> list[Reply[Result]]:
         """Make calls in parallel and return their replies in order; one that fails does not stop the others.
 
         Each is what `ctx.call(…)` or `ctx.hand_off(…)` returns, not awaited. Anything else is a `TypeError`; nobody is called.

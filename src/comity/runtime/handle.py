@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any, Generic
 
+from comity.core.agent import Capability
 from comity.core.envelope import Reply
+from comity.runtime.binding import Result_co, typed
 from comity.runtime.call import Call, Errand
 from comity.runtime.events import Event, EventLog
 from comity.runtime.path import CallPath
 
 
-class CallHandle:
+class CallHandle(Generic[Result_co]):
     """A call under way: watch it, cancel it, or wait for its reply."""
 
-    def __init__(self, path: CallPath, opened: Call | Reply | Errand, log: EventLog, request_id: str) -> None:
+    def __init__(
+        self, path: CallPath, opened: Call | Reply | Errand, log: EventLog, request_id: str, read: Capability | None = None
+    ) -> None:
         self._path = path
         self._opened = opened
         self._log = log
+        self._read = read  # the capability whose type the data is to have
         self.request_id = request_id
 
     def events(self, after: int = 0) -> AsyncIterator[Event]:
@@ -37,8 +43,11 @@ class CallHandle:
             return self._path.cluster.withdraw(self._opened)
         return isinstance(self._opened, Call) and self._path.settlement.cancel(self._opened, "its caller cancelled it")
 
-    async def reply(self) -> Reply:
+    async def reply(self) -> Reply[Result_co]:
         """Wait for the reply."""
+        return typed(await self._reply(), self._read)
+
+    async def _reply(self) -> Reply[Any]:
         if isinstance(self._opened, Call):
             return await self._path.reply_of(self._opened)
         if isinstance(self._opened, Errand):

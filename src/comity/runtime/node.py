@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
-from comity.core.agent import Agent, DeclarationError
+from comity.core.agent import Agent, Capability, DeclarationError
 from comity.core.envelope import Background, Priority, Reply, Request
 from comity.core.guardrail import Guardrail, Verdict, checked_guardrails
 from comity.core.inheritance import Inheritance
@@ -32,10 +32,12 @@ from comity.errors import UnavailableError
 from comity.ports import Clock, GuidanceSource, Ids, Journal, Leases, Transport
 from comity.runtime import tasks
 from comity.runtime.arrival import Draft, Identity
+from comity.runtime.binding import UNSAID, Aimed, Bound, Result, aim
 from comity.runtime.call import Call
 from comity.runtime.events import EventLog
 from comity.runtime.handle import CallHandle
 from comity.runtime.hosting import Hosting
+from comity.runtime.options import ROOT_ONLY, RootOptions
 from comity.runtime.path import CallPath
 from comity.runtime.privacy import Privacy
 from comity.runtime.recorder import Recorder
@@ -240,12 +242,38 @@ class Node(Hosting):
 
     # --- calls ---
 
+    @overload
     def call(
         self,
         target: str,
         capability: str,
         inputs: dict[str, Any] | None = None,
         *,
+        user_id: str,
+        **options: Unpack[RootOptions],
+    ) -> Coroutine[Any, Any, Reply[Any]]: ...
+    @overload
+    def call(
+        self, target: Bound[Result], /, *, user_id: str, **options: Unpack[RootOptions]
+    ) -> Coroutine[Any, Any, Reply[Result]]: ...
+    @overload
+    def call(
+        self, target: Callable[..., Awaitable[Reply[Result]] | Reply[Result]], /, *args: Any, user_id: str, **inputs: Any
+    ) -> Coroutine[Any, Any, Reply[Result]]: ...
+    @overload
+    def call(
+        self, target: Callable[..., Awaitable[Result]], /, *args: Any, user_id: str, **inputs: Any
+    ) -> Coroutine[Any, Any, Reply[Result]]: ...
+    @overload
+    def call(
+        self, target: Callable[..., Result], /, *args: Any, user_id: str, **inputs: Any
+    ) -> Coroutine[Any, Any, Reply[Result]]: ...
+    def call(  # type: ignore[misc]
+        self,
+        target: Any,
+        capability: Any = UNSAID,
+        inputs: Any = None,
+        *more: Any,
         user_id: str,
         session_id: str | None = None,
         request_id: str | None = None,
@@ -262,7 +290,8 @@ class Node(Hosting):
         history: str | int = "full",
         traceparent: str | Sequence[str] | None = None,
         tracestate: str | Sequence[str] | None = None,
-    ) -> Coroutine[Any, Any, Reply]:
+        **named: Any,
+    ) -> Coroutine[Any, Any, Reply[Any]]:
         """Call an agent for a user and wait for the reply. `correlation_id` is that of the workflow the call is part of.
 
         `traceparent` and `tracestate` are the W3C headers the call came with, a list where there were several; what cannot be
@@ -282,20 +311,47 @@ class Node(Hosting):
             tools,
             correlation_id,
         )
+        path = self._path or self._running()
+        aimed: Aimed | None = None
+        if type(target) is not str or capability is UNSAID or more or named:
+            aimed = aim(path.registry, draft, more, named, Node.call.__kwdefaults__, ROOT_ONLY)
         # Not awaited here: a coroutine more would be a percent of a call.
-        return (self._path or self._running()).call_root(
-            draft,
+        reply = path.call_root(
+            draft if aimed is None else aimed.draft,
             Identity(user_id, tenant_id, session_id, parent_session_id),
             request_id,
             joined(traceparent, tracestate) if traceparent is not None or OTEL in MODULES or use.has_begun else None,
         )
+        return reply if aimed is None else aimed.typed(reply)
 
+    @overload
     def start_call(
         self,
         target: str,
         capability: str,
         inputs: dict[str, Any] | None = None,
         *,
+        user_id: str,
+        **options: Unpack[RootOptions],
+    ) -> CallHandle[Any]: ...
+    @overload
+    def start_call(self, target: Bound[Result], /, *, user_id: str, **options: Unpack[RootOptions]) -> CallHandle[Result]: ...
+    @overload
+    def start_call(
+        self, target: Callable[..., Awaitable[Reply[Result]] | Reply[Result]], /, *args: Any, user_id: str, **inputs: Any
+    ) -> CallHandle[Result]: ...
+    @overload
+    def start_call(
+        self, target: Callable[..., Awaitable[Result]], /, *args: Any, user_id: str, **inputs: Any
+    ) -> CallHandle[Result]: ...
+    @overload
+    def start_call(self, target: Callable[..., Result], /, *args: Any, user_id: str, **inputs: Any) -> CallHandle[Result]: ...
+    def start_call(  # type: ignore[misc]
+        self,
+        target: Any,
+        capability: Any = UNSAID,
+        inputs: Any = None,
+        *more: Any,
         user_id: str,
         session_id: str | None = None,
         request_id: str | None = None,
@@ -312,7 +368,8 @@ class Node(Hosting):
         history: str | int = "full",
         traceparent: str | Sequence[str] | None = None,
         tracestate: str | Sequence[str] | None = None,
-    ) -> CallHandle:
+        **named: Any,
+    ) -> CallHandle[Any]:
         """Begin a call for a user and return a handle to watch, cancel or await it."""
         path = self._running()
         log = EventLog()
@@ -330,20 +387,23 @@ class Node(Hosting):
             tools,
             correlation_id,
         )
+        read: Capability | None = None
+        if type(target) is not str or capability is UNSAID or more or named:
+            draft, read = aim(path.registry, draft, more, named, Node.start_call.__kwdefaults__, ROOT_ONLY)
         identity = Identity(user_id, tenant_id, session_id, parent_session_id)
         remote = joined(traceparent, tracestate)
         if path.cluster is not None and (request_id is None or not chosen_id_problem(request_id)):
             errand = path.cluster.errand(draft, identity, request_id, remote, log)
             path.cluster.start(errand)
-            return CallHandle(path, errand, log, errand.arrival.request.request_id)
+            return CallHandle(path, errand, log, errand.arrival.request.request_id, read)
         opened = path.open_root(draft, identity, request_id, remote, log)
         if isinstance(opened, Call):
             opened.is_detached = True
             if opened.log is None:  # joined a call that nobody watched until now
                 opened.watch(log)
-            return CallHandle(path, opened, opened.log or log, opened.request.request_id)
+            return CallHandle(path, opened, opened.log or log, opened.request.request_id, read)
         log.close()
-        return CallHandle(path, opened, log, opened.request_id)
+        return CallHandle(path, opened, log, opened.request_id, read)
 
     async def receive(
         self,

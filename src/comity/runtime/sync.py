@@ -8,16 +8,16 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Self, Unpack, overload
 
 from comity.core.agent import Agent
+from comity.core.envelope import Reply
 from comity.errors import UnavailableError
 from comity.runtime.audit import Audit
+from comity.runtime.binding import Bound, Given, Result
 from comity.runtime.node import Node
+from comity.runtime.options import RootOptions
 from comity.runtime.workers import check_guarded
-
-Result = TypeVar("Result")
-Given = ParamSpec("Given")
 
 
 class LoopThread:
@@ -102,7 +102,36 @@ class SyncNode:
 
         return self._thread.run(there())
 
-    call = _awaited(Node.call)
+    if TYPE_CHECKING:
+
+        @overload
+        def call(
+            self,
+            target: str,
+            capability: str,
+            inputs: dict[str, Any] | None = None,
+            *,
+            user_id: str,
+            **options: Unpack[RootOptions],
+        ) -> Reply[Any]: ...
+        @overload
+        def call(self, target: Bound[Result], /, *, user_id: str, **options: Unpack[RootOptions]) -> Reply[Result]: ...
+        @overload
+        def call(
+            self, target: Callable[..., Awaitable[Reply[Result]] | Reply[Result]], /, *args: Any, user_id: str, **inputs: Any
+        ) -> Reply[Result]: ...
+        @overload
+        def call(
+            self, target: Callable[..., Awaitable[Result]], /, *args: Any, user_id: str, **inputs: Any
+        ) -> Reply[Result]: ...
+        @overload
+        def call(self, target: Callable[..., Result], /, *args: Any, user_id: str, **inputs: Any) -> Reply[Result]: ...
+        def call(self, target: Any, *args: Any, **more: Any) -> Any:  # type: ignore[misc]
+            """Call an agent for a user and wait for the reply; see `Node.call`."""
+
+    else:
+        call = _awaited(Node.call)
+
     receive = _awaited(Node.receive)
     add = _asked(Node.add)
     approvals = _asked(Node.approvals)

@@ -7,24 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Protocol, Unpack, cast, overload
 
 from comity.core.envelope import Reply, Request
 from comity.core.limits import Limits
 from comity.engines.ambient import standing_at
+from comity.runtime.binding import Bound, Given, Result, Result_co
 from comity.runtime.context import Context
+from comity.runtime.options import CallOptions
 
 if TYPE_CHECKING:
     from comity.core.guidance import Guidance
     from comity.runtime.recorder import OpenSpan
     from comity.runtime.session_view import SessionView
     from comity.runtime.text_stream import TextStream
-
-Given = ParamSpec("Given")
-Result = TypeVar("Result")
 
 
 class Ask(Protocol):
@@ -73,18 +72,18 @@ def _twin(method: Callable[..., Any]) -> Callable[..., Any]:
     return twin
 
 
-class StartedCall:
+class StartedCall(Generic[Result_co]):
     """A call that a plain function has begun and does not wait for yet."""
 
     __slots__ = ("_ask", "_task")
 
-    def __init__(self, task: asyncio.Task[Reply], ask: Ask) -> None:
+    def __init__(self, task: asyncio.Task[Reply[Result_co]], ask: Ask) -> None:
         self._task = task
         self._ask = ask
 
-    def reply(self) -> Reply:
+    def reply(self) -> Reply[Result_co]:
         """Wait for the reply and return it."""
-        return cast("Reply", self._ask(lambda: _ended(self._task)))
+        return cast("Reply[Result_co]", self._ask(lambda: _ended(self._task)))
 
 
 async def _ended(task: asyncio.Task[Reply]) -> Reply:
@@ -156,7 +155,54 @@ class SyncContext:
         """Tokens this call may still use; None without a limit."""
         return cast("int | None", self._ask(lambda: self._ctx.tokens_left))
 
-    call = _twin(Context.call)
+    if TYPE_CHECKING:
+
+        @overload
+        def call(
+            self, target: str, capability: str, inputs: dict[str, Any] | None = None, **options: Unpack[CallOptions]
+        ) -> Reply[Any]: ...
+        @overload
+        def call(self, target: Bound[Result], /, **options: Unpack[CallOptions]) -> Reply[Result]: ...
+        @overload
+        def call(
+            self,
+            target: Callable[Given, Awaitable[Reply[Result]] | Reply[Result]],
+            /,
+            *args: Given.args,
+            **inputs: Given.kwargs,
+        ) -> Reply[Result]: ...
+        @overload
+        def call(
+            self,
+            target: Callable[Concatenate[AnyContext, Given], Awaitable[Reply[Result]] | Reply[Result]],
+            /,
+            *args: Given.args,
+            **inputs: Given.kwargs,
+        ) -> Reply[Result]: ...
+        @overload
+        def call(
+            self, target: Callable[Given, Awaitable[Result]], /, *args: Given.args, **inputs: Given.kwargs
+        ) -> Reply[Result]: ...
+        @overload
+        def call(
+            self,
+            target: Callable[Concatenate[AnyContext, Given], Awaitable[Result]],
+            /,
+            *args: Given.args,
+            **inputs: Given.kwargs,
+        ) -> Reply[Result]: ...
+        @overload
+        def call(self, target: Callable[Given, Result], /, *args: Given.args, **inputs: Given.kwargs) -> Reply[Result]: ...
+        @overload
+        def call(
+            self, target: Callable[Concatenate[AnyContext, Given], Result], /, *args: Given.args, **inputs: Given.kwargs
+        ) -> Reply[Result]: ...
+        def call(self, target: Any, *args: Any, **more: Any) -> Any:  # type: ignore[misc]
+            """Call another agent and wait for its reply; see `Context.call`."""
+
+    else:
+        call = _twin(Context.call)
+
     hand_off = _twin(Context.hand_off)
     use_tool = _twin(Context.use_tool)
     insight = _twin(Context.insight)
@@ -165,12 +211,46 @@ class SyncContext:
     progress = _twin(Context.progress)
     report_usage = _twin(Context.report_usage)
 
-    def start_call(self, target: str, capability: str, inputs: dict[str, Any] | None = None, **options: Any) -> StartedCall:
+    @overload
+    def start_call(
+        self, target: str, capability: str, inputs: dict[str, Any] | None = None, **options: Unpack[CallOptions]
+    ) -> StartedCall[Any]: ...
+    @overload
+    def start_call(self, target: Bound[Result], /, **options: Unpack[CallOptions]) -> StartedCall[Result]: ...
+    @overload
+    def start_call(
+        self, target: Callable[Given, Awaitable[Reply[Result]] | Reply[Result]], /, *args: Given.args, **inputs: Given.kwargs
+    ) -> StartedCall[Result]: ...
+    @overload
+    def start_call(
+        self,
+        target: Callable[Concatenate[AnyContext, Given], Awaitable[Reply[Result]] | Reply[Result]],
+        /,
+        *args: Given.args,
+        **inputs: Given.kwargs,
+    ) -> StartedCall[Result]: ...
+    @overload
+    def start_call(
+        self, target: Callable[Given, Awaitable[Result]], /, *args: Given.args, **inputs: Given.kwargs
+    ) -> StartedCall[Result]: ...
+    @overload
+    def start_call(
+        self, target: Callable[Concatenate[AnyContext, Given], Awaitable[Result]], /, *args: Given.args, **inputs: Given.kwargs
+    ) -> StartedCall[Result]: ...
+    @overload
+    def start_call(
+        self, target: Callable[Given, Result], /, *args: Given.args, **inputs: Given.kwargs
+    ) -> StartedCall[Result]: ...
+    @overload
+    def start_call(
+        self, target: Callable[Concatenate[AnyContext, Given], Result], /, *args: Given.args, **inputs: Given.kwargs
+    ) -> StartedCall[Result]: ...
+    def start_call(self, target: Any, *args: Any, **more: Any) -> StartedCall[Any]:  # type: ignore[misc]
         """Begin a call and return at once; takes what `call` takes. `gather` waits for several of them."""
-        begin = functools.partial(self._ctx.call, target, capability, inputs, **options)
+        begin = functools.partial(self._ctx.call, target, *args, **more)
         return StartedCall(self._ask(lambda: asyncio.get_running_loop().create_task(begin())), self._ask)
 
-    def gather(self, *calls: StartedCall | Reply) -> list[Reply]:
+    def gather(self, *calls: StartedCall[Result] | Reply[Result]) -> list[Reply[Result]]:
         """Return the replies to calls that `start_call` began, in order; one that fails does not stop the others."""
         for place, one in enumerate(calls, 1):
             if not isinstance(one, StartedCall | Reply):
@@ -201,3 +281,9 @@ class SyncContext:
             self._ask(ended)
             raise
         self._ask(lambda: run(span.__exit__, None, None, None))
+
+
+if TYPE_CHECKING:
+
+    class AnyContext(Context, SyncContext):  # type: ignore[misc]
+        """What a function's first parameter is, whichever of both it is hinted as."""

@@ -1,0 +1,47 @@
+"""Every call by function has the type that `samples.py` says, in mypy and in pyright."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SAMPLES = Path(__file__).with_name("samples.py")
+LINES = SAMPLES.read_text().splitlines()
+WRONG = {number for number, line in enumerate(LINES, 1) if line.endswith("# wrong")}
+REVEALS = {number: line.rpartition("# reveals ")[2] for number, line in enumerate(LINES, 1) if "# reveals " in line}
+
+
+def of_mypy():
+    command = [sys.executable, "-m", "mypy", "--show-error-codes", "--no-pretty", str(SAMPLES)]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    told = re.findall(r"samples\.py:(\d+): (error|note): (.*)", ran.stdout)
+    revealed = {int(line): text for line, kind, text in told if kind == "note" and text.startswith("Revealed type")}
+    return {int(line) for line, kind, _ in told if kind == "error"}, revealed
+
+
+def of_pyright():
+    command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, str(SAMPLES)]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    found = [(one["range"]["start"]["line"] + 1, one) for one in json.loads(ran.stdout)["generalDiagnostics"]]
+    revealed = {line: one["message"] for line, one in found if one["severity"] == "information"}
+    return {line for line, one in found if one["severity"] == "error"}, revealed
+
+
+def plain(text):
+    """Return the type in what a checker says, without modules, quotes and the ways in which checkers differ."""
+    kind = re.search(r'"([^"]*)"\.?$', text)[1]
+    kind = re.sub(r"\b(builtins|typing|comity(\.\w+)*|samples|tests(\.\w+)*)\.", "", kind)
+    return re.sub(r"^def (.*)", r"\1", kind)
+
+
+@pytest.mark.parametrize("checker", [of_mypy, of_pyright])
+def test_calls_by_function_are_typed(checker):
+    wrong, revealed = checker()
+    assert wrong == WRONG
+    assert {line: plain(text) for line, text in revealed.items()} == REVEALS
