@@ -7,6 +7,7 @@ per agent. `docs/models.md` says what it costs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from string import Template
 from typing import Any, Final
 
 import msgspec
@@ -28,6 +29,7 @@ _SAMPLES: Final[dict[str, Any]] = {
     "string": "text", "integer": 1, "number": 0.5, "boolean": True, "null": None, "object": {}, "array": [],
 }  # fmt: skip
 _SAMPLE_DEPTH_MAX: Final = 6
+PLACEHOLDERS: Final = ("statuses", "data_schema", "criteria", "example")  # of a template
 
 
 def protocol_prompt(
@@ -36,9 +38,17 @@ def protocol_prompt(
     example: Mapping[str, Any] | None = None,
     success_criteria: Sequence[str] = (),
     failure_criteria: Sequence[str] = (),
+    template: str = "",
 ) -> str:
-    """Return the text that is added to an agent's instructions. `example` is data that fits the schema."""
+    """Return the text that is added to an agent's instructions. `example` is data that fits the schema.
+
+    A `template` is used instead of our own words; see `template_problem`.
+    """
     statuses = "\n".join(f"  - `{status}`: {meaning}" for status, meaning in _MEANINGS.items())
+    criteria = _criteria("success", success_criteria) + _criteria("failure", failure_criteria)
+    if template:
+        values = (statuses, "" if data_schema is None else _text(data_schema), "\n\n".join(criteria), _text(_example(example)))
+        return Template(template).substitute(dict(zip(PLACEHOLDERS, values, strict=True)))
     parts = [
         f"""\
 ## How to reply
@@ -55,9 +65,26 @@ Its fields:
     ]
     if data_schema is not None:
         parts.append(f"If the task is done, `data` fits this JSON Schema:\n{_text(data_schema)}")
-    parts += _criteria("success", success_criteria) + _criteria("failure", failure_criteria)
+    parts += criteria
     parts.append(f"Example:\n{_text(_example(example))}")
     return "\n\n".join(parts)
+
+
+def template_problem(template: str, *, has_schema: bool = False, has_criteria: bool = False) -> str:
+    """Return what is wrong with a template of the protocol, or nothing.
+
+    It may name `$statuses`, `$data_schema`, `$criteria` and `$example`; `$$` is a dollar sign. It must name the schema and the
+    criteria of an agent that has them, since the model would not learn of them otherwise.
+    """
+    found = Template(template)
+    if not found.is_valid():
+        return "a dollar sign in it that begins no name must be written $$"
+    names = found.get_identifiers()
+    if unknown := [name for name in names if name not in PLACEHOLDERS]:
+        return f"${unknown[0]} is no placeholder; there are {', '.join(f'${name}' for name in PLACEHOLDERS)}"
+    needed = (("data_schema", has_schema, "output_type"), ("criteria", has_criteria, "criteria"))
+    missing = [f"${name}, since the agent has {why}" for name, is_needed, why in needed if is_needed and name not in names]
+    return f"it must hold {' and '.join(missing)}" if missing else ""
 
 
 def reply_schema(data_schema: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -71,7 +71,12 @@ class Agent(core.Agent):
         thinking: Thinking | None = None,
         can_transfer_to: Collection[str] = (),
         count_tokens: TokenCounter | None = None,
+        clear: Collection[str] = (),
     ) -> None:
+        if model is not None and isinstance(tools, Collection) and not isinstance(tools, str):
+            from comity.models.platform import TOOLS  # noqa: PLC0415  most agents have no model
+
+            tools = [TOOLS.get(one, one) if isinstance(one, str) else one for one in tools]
         super().__init__(
             id,
             description=description,
@@ -92,7 +97,7 @@ class Agent(core.Agent):
         self.mind: Mind | None = None
         thoughts = (instructions, output_type, use_standard_protocol, response_format, settings, thinking, count_tokens)
         if model is None:
-            if any(thoughts) or success_criteria or failure_criteria or can_transfer_to:
+            if any(thoughts) or success_criteria or failure_criteria or can_transfer_to or clear:
                 raise DeclarationError(f"{id}: instructions, output_type and the like are for a model, and no model is given")
             return
         self._give_mind(
@@ -107,6 +112,7 @@ class Agent(core.Agent):
             thinking,
             can_transfer_to,
             count_tokens,
+            clear,
         )
 
     def _give_mind(
@@ -122,9 +128,11 @@ class Agent(core.Agent):
         thinking: Thinking | None,
         can_transfer_to: Collection[str],
         count_tokens: TokenCounter | None,
+        clear: Collection[str],
     ) -> None:
         from comity.core.gen_ai import AgentFacts  # noqa: PLC0415  most agents have no model
         from comity.core.model import Settings  # noqa: PLC0415
+        from comity.core.protocol import template_problem  # noqa: PLC0415
         from comity.core.thinking import Thinking  # noqa: PLC0415
         from comity.models.mind import Mind, uses_protocol  # noqa: PLC0415
 
@@ -143,6 +151,13 @@ class Agent(core.Agent):
             has_protocol = uses_protocol(use_standard_protocol, response_format, output_type, *criteria)
         except DeclarationError as error:
             raise DeclarationError(f"{self.id}: {error}") from None
+        if thinking is not None and thinking.protocol_template:
+            problem = template_problem(
+                thinking.protocol_template, has_schema=output_type is not None, has_criteria=any(criteria)
+            )
+            if problem or not has_protocol:
+                told = problem or "it is for agents that reply in the standard protocol"
+                raise DeclarationError(f"{self.id}: protocol_template: {told}")
         self.mind = mind = Mind(
             self.id,
             model=model,
@@ -175,4 +190,5 @@ class Agent(core.Agent):
             MESSAGE,
             description=self.description or f"Takes a message and answers it, with {mind.model_name}.",
             output_schema=output_type if is_schema else None,
+            clear=clear,
         )(message)

@@ -14,12 +14,15 @@ from comity.core.model import Settings, ToolDefinition
 from comity.core.payload import PayloadError, Problem, pack
 from comity.core.protocol import protocol_prompt, reply_schema, sample
 from comity.core.reply.fields import Said
-from comity.core.reply.quotes import EXAMPLE
+from comity.core.reply.quotes import EXAMPLE, replies_in
+from comity.core.reply.tolerant import Budget
 from comity.core.schema import Checker, JsonSchema, PythonType
 from comity.core.thinking import Thinking
 from comity.core.tokens import TokenCounter, estimate
+from comity.core.tool import Tool
 from comity.errors import ComityError
 from comity.models.colleagues import call_definition
+from comity.models.platform import ASK_USER, TOOLS
 from comity.ports import Model
 
 JSON_STANDARD = "json_standard"  # SACP's word for replies in its protocol
@@ -42,7 +45,7 @@ class Mind:
         thinking: Thinking,
         can_transfer_to: Collection[str],
         count_tokens: TokenCounter | None,
-        tools: Collection[str],
+        tools: Mapping[str, Tool | None],
     ) -> None:
         self.agent_id = agent_id
         self.instructions = instructions
@@ -52,6 +55,7 @@ class Mind:
         self.thinking = thinking
         self.can_transfer_to = frozenset(can_transfer_to)
         self.tools = tuple(tools)
+        self.asks_user = tools.get(ASK_USER) == TOOLS[ASK_USER]
         self.count = count_tokens or estimate
         self._criteria = (tuple(success_criteria), tuple(failure_criteria))
         self._model = model
@@ -97,14 +101,20 @@ class Mind:
         example = None if schema is None else sample(schema)
         if example is not None and self.check(example):
             example = None  # the shape alone does not tell what fits, and a wrong example teaches the wrong thing
-        success, failure = self._criteria
-        prompt = protocol_prompt(data_schema=schema, example=example, success_criteria=success, failure_criteria=failure)
+        prompt = protocol_prompt(
+            data_schema=schema,
+            example=example,
+            success_criteria=self._criteria[0],
+            failure_criteria=self._criteria[1],
+            template=self.thinking.protocol_template,
+        )
         return f"{self.instructions}\n\n{prompt}" if self.instructions else prompt
 
     @cached_property
     def examples(self) -> tuple[Said, ...]:
         """The replies that the model is shown; none of them is its own."""
-        return (EXAMPLE,)
+        template = self.thinking.protocol_template
+        return (EXAMPLE, *replies_in(self.system.removeprefix(self.instructions), Budget())) if template else (EXAMPLE,)
 
     @cached_property
     def response_schema(self) -> dict[str, Any] | None:

@@ -50,6 +50,7 @@ from comity.core.tokens import count_messages, count_prompt
 from comity.errors import CallerError, ComityError, RefusedError
 from comity.models import colleagues as others
 from comity.models.mind import Mind
+from comity.models.platform import ASK_USER, acting
 from comity.runtime.context import Context
 
 CALLS_PER_ROUND_MAX: Final = 32
@@ -198,11 +199,14 @@ class Turn:
             return ToolResult(call.id, call.name, what, is_error=True)
         try:
             inputs = _decode_object(call.arguments or "{}")
-            result = await self._ctx.use_offered(self._offered.keys(), call.name, inputs, call.id)
+            with acting(self._ctx):
+                result = await self._ctx.use_offered(self._offered.keys(), call.name, inputs, call.id)
         except msgspec.MsgspecError as error:
             return ToolResult(call.id, call.name, f"the arguments are not a JSON object: {error}", is_error=True)
         except ComityError as error:
             return ToolResult(call.id, call.name, str(error), is_error=True)
+        if call.name == ASK_USER and self._mind.asks_user:
+            raise _EndsError(Reply.needs_input(result))
         text = result if isinstance(result, str) else _encode(result).decode()
         return ToolResult(call.id, call.name, clip(text, self._mind.thinking.result_chars_max))
 

@@ -264,6 +264,42 @@ class Context(Struct, eq=False, gc=False):
         }  # fmt: skip
         return emit(self._path, self._call, insight_type, project_id, provider, fields)
 
+    async def insights(
+        self,
+        *,
+        insight_type: str | Iterable[str] | None = None,
+        agent_id: str | None = None,
+        audience: str | None = None,
+        min_confidence: float | None = None,
+        time_range: str | None = "24h",
+        limit: int = 100,
+        applies_to: str | None = None,
+        category: str | None = None,
+        project_id: str = "",
+    ) -> list[Insight]:
+        """Return what agents of this tenant found out in a project, newest first; the project is as for `insight`.
+
+        `time_range` is a duration such as `24h`; None means all times. What was superseded or has expired is left out.
+        """
+        from comity.runtime.insights import find  # noqa: PLC0415  as above
+
+        asked = {
+            "insight_type": insight_type, "agent_id": agent_id, "audience": audience, "min_confidence": min_confidence,
+            "time_range": time_range, "limit": limit, "applies_to": applies_to, "category": category,
+        }  # fmt: skip
+        return await find(self._path, self._call, project_id, asked)
+
+    async def answer_question(
+        self, question_id: str, *, answer: str, confidence: float, evidence: Iterable[Evidence | Mapping[str, str]] = ()
+    ) -> Insight:
+        """Answer a question that people asked in the node's guidance; the answer is an insight too.
+
+        Raises `CallerError` for a question nobody asked, and where the guidance cannot be changed.
+        """
+        from comity.runtime.insights import answer_question  # noqa: PLC0415  as above
+
+        return await answer_question(self._path, self._call, question_id, answer, confidence, evidence)
+
     def span(
         self, name: str, *, kind: str = "internal", attributes: Mapping[str, Any] | None = None
     ) -> AbstractContextManager[OpenSpan]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from comity.core import guidance as rules
-from comity.core.guidance import Finding, Guidance
+from comity.core.guidance import Answer, Finding, Guidance, Question
 from comity.core.touch import Touching
 from comity.engines.guidance import source_at
 from comity.errors import CallerError, ComityError, UnavailableError
@@ -66,6 +66,13 @@ class LiveGuidance:
         """Return the constraints on an action with these inputs, strictest first."""
         current = self.current
         return rules.findings(current, touching.touched(inputs)) if current.constraints else ()
+
+    def answer(self, question_id: str, given: Answer) -> Question:
+        """Put an answer to a question into the source; return the question. Raises `CallerError` if that cannot be done."""
+        if self._source is None:
+            raise CallerError("this node's guidance is fixed: an answer cannot be kept with its question")
+        after = self._source.change(lambda guidance: rules.answer(guidance, question_id, given))
+        return next(one for one in after.questions if one.id == question_id)
 
     def close(self) -> None:
         """Stop following the source."""
