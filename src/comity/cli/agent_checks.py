@@ -6,7 +6,6 @@ import argparse
 import asyncio
 from collections.abc import Iterator
 
-from comity import Agent as ThinkingAgent
 from comity import Node
 from comity.cli import app
 from comity.cli.doctor import Check
@@ -14,16 +13,16 @@ from comity.cli.exits import Exit
 from comity.cli.output import counted
 from comity.core.agent import Agent
 from comity.core.declaration import DeclarationError
-from comity.core.registry import Registry
 from comity.core.schema import SchemaError
-from comity.errors import ComityError, TargetError
+from comity.errors import ComityError
 
 
 def check_agents(args: argparse.Namespace) -> Iterator[Check]:
     """Yield what was found about the agents that --app names."""
+    problems: tuple[str, ...] = ()
     try:
         node = app.load(args)
-        asyncio.run(_opened(node))
+        problems = asyncio.run(_opened(node))
     except DeclarationError as error:
         yield Check("agents", "failed", str(error), Exit.USAGE)
         return
@@ -36,19 +35,14 @@ def check_agents(args: argparse.Namespace) -> Iterator[Check]:
     detail = f"{args.app}: {counted(len(agents), 'agent')}, {count} {'capability' if count == 1 else 'capabilities'}"
     yield Check("agents", "ok" if agents else "warning", detail if agents else f"{args.app} has no agents")
     yield from broken
-    registry = Registry(agents)
-    for agent in agents:
-        unknown = sorted(name for name in agent.can_call or () if name != "*" and registry.resolve(name) is None)
-        if unknown:
-            yield Check("agents", "warning", f"{agent.id} may call {', '.join(unknown)}, which {args.app} does not have")
-        if unknown := sorted(agent.tools_allowed - {"*"} - {tool.name for tool in node.tools}):
-            yield Check("agents", "warning", f"{agent.id} may use {', '.join(unknown)}, a tool {args.app} does not have")
+    for one in problems:
+        yield Check("agents", "warning", one)
 
 
-async def _opened(node: Node) -> None:
-    """Start the node in memory and end it: what every call here would fail of, fails this."""
-    async with node.elsewhere(None):
-        pass
+async def _opened(node: Node) -> tuple[str, ...]:
+    """Start the node in memory and end it, and return what it warns of: what every call here would fail of, fails this."""
+    async with node.elsewhere(None) as other:
+        return other.problems
 
 
 def _broken(agents: list[Agent]) -> Iterator[Check]:
@@ -58,8 +52,3 @@ def _broken(agents: list[Agent]) -> Iterator[Check]:
                 capability.prepare()
             except SchemaError as error:
                 yield Check("agents", "failed", f"{agent.id} {capability.code} cannot be called: {error}", Exit.USAGE)
-        if isinstance(agent, ThinkingAgent) and agent.mind is not None:
-            try:
-                _ = agent.mind.model
-            except TargetError as error:  # not a fault of the declaration: the key may be where the node will run
-                yield Check("agents", "warning", f"{agent.id} cannot think here: {error.message}")

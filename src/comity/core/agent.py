@@ -183,6 +183,7 @@ class Agent:
         "about",
         "aliases",
         "can_call",
+        "can_transfer_to",
         "capabilities",
         "concurrency",
         "description",
@@ -254,7 +255,8 @@ class Agent:
         self.idle_ms = idle_ms
         self.on_activate = on_activate
         self.on_deactivate = on_deactivate
-        self.on_open: Callable[[], None] | None = None  # before a node takes calls; may take its time
+        self.can_transfer_to: frozenset[str] = frozenset()  # of an agent with a model
+        self.on_open: Callable[[], str] | None = None  # before a node takes calls; may take its time, returns what is wrong
         self.on_close: Callable[[], Any] | None = None  # after the last call; async
         self.capabilities: dict[str, Capability] = {}
 

@@ -60,6 +60,11 @@ class Registry:
     def __iter__(self) -> Iterator[Agent]:
         return iter(self._agents.values())
 
+    @property
+    def names(self) -> Collection[str]:
+        """Every id and alias."""
+        return self._names
+
     def __len__(self) -> int:
         return len(self._agents)
 

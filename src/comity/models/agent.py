@@ -175,6 +175,7 @@ class Agent(core.Agent):
 
         facts = mind.facts
         self.about = AgentFacts(self.about.description if self.about else "", facts.provider, facts.model)
+        self.can_transfer_to = mind.can_transfer_to
         self.on_open = mind.open if isinstance(model, str) else None
         self.on_close = mind.close
 

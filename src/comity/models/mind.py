@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -82,10 +81,13 @@ class Mind:
         found = getattr(made, "facts", None)
         return found if isinstance(found, ModelFacts) else facts_of_name(self.model_name)
 
-    def open(self) -> None:
-        """Make the model, which may import a library for seconds; what is wrong with it is told to who calls the agent."""
-        with contextlib.suppress(ComityError):
+    def open(self) -> str:
+        """Make the model, which may import a library for seconds; return what is wrong with it, which callers are told too."""
+        try:
             _ = self.model
+        except ComityError as error:
+            return f"{self.agent_id} cannot think here: {error.message}"
+        return ""
 
     async def close(self) -> None:
         """Let go of the model's connections, if it has any."""

@@ -7,7 +7,8 @@ The translation is left to pydantic-ai, which is an extra and is imported when t
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from comity.core.model import Fault, model_error
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from comity.models.adapter import ProviderModel
 
 INSTALL = 'in a clone of Comity, pip install ".[llm]"'
+_PACKAGE: Final = "pydantic_ai"
 KEY_VARIABLES = {
     "anthropic": ("ANTHROPIC_API_KEY",),
     "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
@@ -50,6 +52,8 @@ def _key(name: str, variables: tuple[str, ...], *, is_needed: bool) -> str | Non
     found = next((os.environ[variable] for variable in variables if os.environ.get(variable)), None)
     if found is None and is_needed:
         message = f"{name} needs a key: set the environment variable {variables[0]}"
+        if find_spec(_PACKAGE) is None:  # both at once; importing it would tell as well, and take seconds
+            message = f"{message}. {_not_installed(name, _PACKAGE)}"
         raise model_error(Fault.MISCONFIGURED, message, variable=variables[0])
     return found
 
@@ -58,6 +62,10 @@ def _adapter(name: str) -> type[ProviderModel]:
     try:
         from comity.models.adapter import ProviderModel  # noqa: PLC0415  an extra, and seconds to import
     except ImportError as error:
-        message = f"{name} needs packages that are not installed ({error.name}): {INSTALL}"
+        message = _not_installed(name, error.name)
         raise model_error(Fault.MISCONFIGURED, message, install=INSTALL) from error
     return ProviderModel
+
+
+def _not_installed(name: str, package: str | None) -> str:
+    return f"{name} needs packages that are not installed ({package}): {INSTALL}"

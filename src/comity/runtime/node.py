@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
-from comity.core.agent import Agent, Capability, DeclarationError
+from comity.core.agent import Agent, Capability
 from comity.core.envelope import Background, Priority, Reply, Request
 from comity.core.guardrail import Guardrail, Verdict, checked_guardrails
 from comity.core.inheritance import Inheritance
@@ -20,7 +20,6 @@ from comity.core.registry import Registry
 from comity.core.request_id import chosen_id_problem
 from comity.core.telemetry import Settings, settings_from
 from comity.core.tool import Tool
-from comity.core.transparency import leaks
 from comity.core.version import VERSION
 from comity.engines.ambient import MODULES, OTEL, use
 from comity.engines.cipher import derived
@@ -34,6 +33,7 @@ from comity.runtime import tasks
 from comity.runtime.arrival import Draft, Identity
 from comity.runtime.binding import UNSAID, Aimed, Bound, Result, aim
 from comity.runtime.call import Call
+from comity.runtime.declarations import check_declarations
 from comity.runtime.events import EventLog
 from comity.runtime.handle import CallHandle
 from comity.runtime.hosting import Hosting
@@ -109,6 +109,7 @@ class Node(Hosting):
         self._inheritance = Inheritance.of(tool_rights=tool_rights, margin=child_margin)
         self._guidance_given = guidance
         self._guidance: LiveGuidance | None = None
+        self.problems: tuple[str, ...] = ()  # of what was declared, found when the node started; see `core.cross_check`
         self._threads_max = threads_max
         self._threads: FunctionThreads
         self._workers: Workers
@@ -132,11 +133,7 @@ class Node(Hosting):
         if self._path is not None:
             raise RuntimeError("the node is running already")
         check_guarded()
-        if found := [str(one) for one in leaks(self.registry)]:
-            raise DeclarationError("\n".join(found))
-        for agent in self.registry:
-            if agent.on_open is not None:
-                await asyncio.to_thread(agent.on_open)
+        self.problems = await check_declarations(self.registry, self.tools, self._privacy, is_alone=self._leases is None)
         if self._guidance_given is not None:
             self._guidance = await _live(self._guidance_given)
         if self._journal is None:

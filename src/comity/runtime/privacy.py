@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from comity.core.admission import Refused
 from comity.core.codec import decode_reply
+from comity.core.declaration import DeclarationError, shown
 from comity.core.envelope import Background, Error, Reply, Request, encode
 from comity.core.journal import fingerprint
 from comity.core.payload import unpack
@@ -72,9 +73,14 @@ class Privacy:
     ) -> None:
         self._policy = policy
         self._scanner = scanner
-        self._grants = {name: frozenset(types) for name, types in (grants or {}).items()}
+        self.grants: Mapping[str, frozenset[str]] = _checked_grants(grants)
         # Tells whether a document may hold personal data; cheap, and never wrongly no.
         self.may_hold: Callable[[bytes], bool] = scanner.may_find_in_json
+
+    @property
+    def types(self) -> frozenset[str]:
+        """The types of personal data that are found."""
+        return frozenset(detector.type for detector in self._scanner.detectors)
 
     def concerns(self, request: Request, body: bytes, clear: frozenset[str]) -> bool:
         """Return whether a request has to be looked at more closely; most have nothing that could be personal."""
@@ -172,7 +178,7 @@ class Privacy:
 
     def _granted(self, request: Request) -> frozenset[str]:
         agent = request.target.partition("/")[0]
-        return self._grants.get(f"{agent}/{request.capability}", self._grants.get(request.capability, _NOTHING))
+        return self.grants.get(f"{agent}/{request.capability}", self.grants.get(request.capability, _NOTHING))
 
 
 class Answers:
@@ -236,6 +242,15 @@ def conceal(path: CallPath, call: Call, body: bytes, privacy: Privacy) -> str | 
 def reveal(reply: Reply, vault: Vault) -> Reply:
     """Return a reply with the vault's values back in their places, nested data included: for the session's user only."""
     return decode_reply(restore_json(encode(reply), vault), is_ours=True)
+
+
+def _checked_grants(grants: Any) -> Mapping[str, frozenset[str]]:
+    if not isinstance(grants, Mapping | None):
+        raise DeclarationError(f"grants must be a mapping of capabilities to types, not {shown(grants)}")
+    for name, types in (grants or {}).items():
+        if not isinstance(name, str) or isinstance(types, str) or not isinstance(types, Collection):
+            raise DeclarationError(f"grants must map a capability to a set of types, not {shown(name)} to {shown(types)}")
+    return {name: frozenset(types) for name, types in (grants or {}).items()}
 
 
 def _not_passed(blocked: frozenset[str]) -> str:

@@ -143,6 +143,11 @@ class SyncNode:
     erase_session = _awaited(Node.erase_session)
 
     @property
+    def problems(self) -> tuple[str, ...]:
+        """What may be wrong with what was declared, found when the node started."""
+        return self._node.problems
+
+    @property
     def failure(self) -> UnavailableError | None:
         """Why the node accepts nothing; None while it works."""
         return self._node.failure
