@@ -212,3 +212,9 @@ def test_confidence_is_from_0_to_100(confidence):
 
 def test_an_artifact_is_of_a_known_type():
     assert problems_of(delegation.decode_reply, FAILED | {"artifacts": [{"type": "poem", "value": 1}]}) == {"artifacts[0].type"}
+
+
+def test_an_artifact_of_a_type_that_the_protocol_has_not_says_what_it_was():
+    artifacts = (Artifact(type="chart", value=[1], label="sales"), Artifact(type="chart", value=2))
+    written = delegation.encode_reply(Reply.success(artifacts=artifacts))["artifacts"]
+    assert [(one["type"], one["label"]) for one in written] == [("json", "chart: sales"), ("json", "chart")]

@@ -182,7 +182,7 @@ def test_partial_data_of_an_error_is_not_sent_as_its_result():
 def test_the_time_a_response_took_is_its_duration():
     reply = kdap.decode_reply(SUCCESS)
     assert reply.duration_ms == 245.0
-    assert reply.metadata == {"kdap.metadata": {"capability_version": 1.0}}
+    assert reply.metadata == {"capability_version": 1.0}
     assert kdap.encode_reply(replace(reply, duration_ms=1.5))["metadata"]["processing_time_ms"] == 1.5
 
 
@@ -215,9 +215,9 @@ def test_texts_in_blocks_are_exactly_the_text_fields_of_the_forms():
     for heading, form in ((kdap.Heading.REQUEST, kdap.RequestForm), (kdap.Heading.RESPONSE, kdap.ResponseForm)):
         texts = kdap._HEADINGS[heading]
         kinds = {name: str(kind) for name, kind in form.__annotations__.items() if name != "written"}
-        assert texts.lists == {name for name, kind in kinds.items() if kind.startswith("tuple[str")}
+        assert texts.lists | texts.sentences == {name for name, kind in kinds.items() if kind.startswith("tuple[str")}
         others = {name for name, kind in kinds.items() if kind.startswith(("dict", "Milliseconds"))}
-        assert texts.lines == kinds.keys() - others - texts.lists
+        assert texts.lines == kinds.keys() - others - texts.lists - texts.sentences
 
 
 @pytest.mark.parametrize(
@@ -240,3 +240,22 @@ def test_an_error_that_an_envelope_has_no_room_for_is_refused_and_not_cut(told, 
 def test_an_error_code_that_names_no_category_is_no_error_code(code):
     document = {"request_id": "r", "status": "ERROR", "result_json": None, "error_code": code, "error_message": "m"}
     assert list(problems_of(kdap.decode_reply, document)) == ["error_code"]
+
+
+@pytest.mark.parametrize(
+    ("written", "warnings"),
+    [
+        (
+            "[Benchmark data from 2023, may not reflect current conditions]",
+            ["Benchmark data from 2023, may not reflect current conditions"],
+        ),
+        ("[\n  Share is unknown,\n  Growth, from 2023, is old\n]", ["Share is unknown", "Growth, from 2023, is old"]),
+        ("[\n  Share is unknown\n  Growth is old,\n]", ["Share is unknown", "Growth is old"]),
+        ('["Share, unknown", "Growth is old"]', ["Share, unknown", "Growth is old"]),
+        ("[2023]", ["2023"]),
+        ("[]", []),
+    ],
+)
+def test_a_comma_inside_a_line_of_warnings_is_part_of_the_sentence(written, warnings):
+    block = f"RESPONSE\n\nrequest_id: r\nstatus: SUCCESS\nconfidence_level: HIGH\nresult_json: {{}}\nwarnings: {written}\n"
+    assert list(kdap.decode_reply(block).warnings) == warnings

@@ -66,6 +66,7 @@ class Capability:
         "breaker",
         "clear",
         "code",
+        "confidence",
         "description",
         "doing",
         "effects",
@@ -101,8 +102,11 @@ class Capability:
         doing: str = "",
         probe: Callable[[], Any] | None = None,
         effects: bool = False,
+        confidence: float = 1.0,
     ) -> None:
         _check_timeout(code, timeout_ms)
+        if type(confidence) not in (int, float) or not 0 <= confidence <= 1:
+            raise DeclarationError(f"{code}: confidence must be a number from 0 to 1, not {shown(confidence)}")
         if type(effects) is not bool:
             raise DeclarationError(f"{code}: effects must be True or False, not {shown(effects)}")
         for what, schema in (("input_schema", input_schema), ("output_schema", output_schema)):
@@ -119,6 +123,7 @@ class Capability:
         self.breaker = breaker_policy or breaker.Policy()
         self.clear = frozenset(clear)  # types of personal data it needs in clear, if the node grants them
         self.doing = doing  # what a user is told while it works
+        self.confidence = float(confidence)  # of what it returns without saying how sure it is
         self.effects = effects  # whether it changes something in the world
         self.probe = _checked_probe(code, probe)  # says whether it works again, while its breaker is open
         self.touching: Touching | None = None  # what people's constraints are held against
@@ -281,6 +286,7 @@ class Agent:
         doing: str = "",
         probe: Callable[[], Any] | None = None,
         effects: bool = False,
+        confidence: float = 1.0,
         touches: Touches = (),
         retry: Retry | None = None,
         run_in: RunIn | str | None = None,
@@ -311,6 +317,7 @@ class Agent:
         doing: what a user is told while it works.
         effects: whether it changes something in the world. A caller is then handed the reply only once it is on disk, so that
             a crash never runs again what had ended.
+        confidence: of an answer that is plain data; a `Reply` says its own.
         touches: paths, topics and inputs that people's constraints are held against.
         retry: how often it is tried again after a transient failure.
         run_in: `"loop"` (the default of `async def`), `"thread"` (of `def`) or `"process"`.

@@ -101,6 +101,9 @@ class ExpectedOutput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     bytes_max: int | None = None
 
 
+ARTIFACT_TYPES: Final = ("table", "json", "url", "id", "file")
+
+
 class Artifact(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """One typed product of a call; `type` is one of table, json, url, id, file."""
 
@@ -396,6 +399,15 @@ def context_problems(context: Background) -> list[Problem]:
     if len(context.hints) > HINTS_MAX:
         return [Problem("context.hints", f"has {len(context.hints)} entries; at most {HINTS_MAX} are allowed")]
     return []
+
+
+def artifact_problems(artifacts: tuple[Artifact, ...]) -> tuple[Problem, ...]:
+    """Return what is wrong with the types of artifacts; what was stored before types were checked is read all the same."""
+    return tuple(
+        Problem(f"artifacts[{index}].type", f"must be one of {', '.join(ARTIFACT_TYPES)}")
+        for index, artifact in enumerate(artifacts)
+        if artifact.type not in ARTIFACT_TYPES
+    )
 
 
 def copied(reply: Reply) -> Reply:

@@ -9,9 +9,10 @@
     }
 
 A value is an object, an array, a quoted string, or a bare word that runs to the end of its line; inside brackets a comma, a
-bracket or the end of the line ends it, too. A bare word is a number, `true`, `false` or `null` if it looks like one, and text
-otherwise. Members are parted by a comma or a line end. Lines of dashes may stand around a block. Reading goes once over the
-text, is bounded in nesting and in the number of values, and raises `CallerError` only.
+bracket or the end of the line ends it, too; in a list of sentences only the bracket and the line's end do. A bare word is a
+number, `true`, `false` or `null` if it looks like one, and text otherwise. Members are parted by a comma or a line end. Lines
+of dashes may stand around a block. Reading goes once over the text, is bounded in nesting and in the number of values, and
+raises `CallerError` only.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ _FIELD = re.compile(r"[ \t]*([A-Za-z_]\w*)[ \t]*:[ \t]*")
 _KEY = re.compile(r"([^\s:,{}\[\]\"][^:,{}\[\]\n]*):[ \t]*")
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _BARE = re.compile(r"[^,{}\[\]\n]*")
+_SENTENCE = re.compile(r"[^\]\n]*")
 _SPACES = re.compile(r"[ \t]*")
 _BLANKS = re.compile(r"\s*")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
@@ -45,6 +47,7 @@ class Texts(NamedTuple):
 
     lines: frozenset[str]  # one text, whatever stands on the line
     lists: frozenset[str]  # an array of texts
+    sentences: frozenset[str] = frozenset()  # an array of texts that may hold commas: the end of a line parts them
 
 
 class Block(NamedTuple):
@@ -71,13 +74,14 @@ def parse(text: str, headings: Mapping[str, Texts]) -> Block:
 class _Reader:
     """A place in a text, and how many values may still be read."""
 
-    __slots__ = ("at", "items_left", "keeps_text", "text")
+    __slots__ = ("at", "items_left", "keeps_commas", "keeps_text", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
         self.items_left = ITEMS_MAX
         self.keeps_text = False  # whether bare words are text, whatever they look like
+        self.keeps_commas = False  # whether a comma inside a line is part of a bare word
 
     def line(self) -> str | None:
         """Take the rest of a line; None at the end of the text."""
@@ -119,7 +123,8 @@ class _Reader:
         if not is_quoted and (self.keeps_text or not line.startswith(("{", "["))):
             return self._word(line)
         self.at = start
-        self.keeps_text = name in texts.lists
+        self.keeps_commas = name in texts.sentences
+        self.keeps_text = name in texts.lists or self.keeps_commas
         value = self._value(1)
         if self.line():
             self.at -= 1
@@ -139,7 +144,9 @@ class _Reader:
                 return self._array(depth)
             case '"':
                 return self._string()
-        bare = self._take(_BARE, "")[0].strip()
+        bare = self._take(_SENTENCE if self.keeps_commas else _BARE, "")[0].strip()
+        if self.keeps_commas:
+            bare = bare.removesuffix(",").rstrip()
         if not bare:
             self._fail("lacks a value")
         return self._word(bare)

@@ -14,7 +14,7 @@ from msgspec import Struct
 from comity.core.envelope import Reply, Request
 from comity.core.limits import Limits
 from comity.core.payload import Problem
-from comity.dialects import call_agent, contextcore, delegation, document, kdap, sacp
+from comity.dialects import call_agent, contextcore, delegation, delegation_result, document, kdap, sacp
 from comity.dialects.document import MESSAGE_CAPABILITY, Names, malformed, renamed
 from comity.dialects.form import fields_of, is_default
 from comity.errors import CallerError
@@ -33,13 +33,15 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """A dialect's functions. `request_field` is one that only requests have; without requests it is None.
 
     `asks` names the keyword arguments of `decode_request` for what the dialect's documents may leave unsaid. `time_field` says
-    how long a request may take, in dialects whose documents leave that to the callee when they say nothing.
+    how long a request may take, in dialects whose documents leave that to the callee when they say nothing. `finished` adds to
+    a node's reply what the dialect asks for and only the node knows; it is given the version of the capability.
     """
 
     name: str
     load: Callable[[Any], dict[str, Any]]
     decode_reply: Callable[[Any], Reply]
     encode_reply: Callable[[Reply], dict[str, Any]]
+    finished: Callable[[Reply, str], Reply] = lambda reply, _: reply
     reply_names: Names
     decode_request: Callable[..., Request] | None = None
     encode_request: Callable[..., dict[str, Any]] | None = None
@@ -71,6 +73,7 @@ DIALECTS: Final = {
             encode_request=kdap.encode_request,
             decode_reply=kdap.decode_reply,
             encode_reply=kdap.encode_reply,
+            finished=kdap.finished,
             request_names=kdap.REQUEST_NAMES,
             reply_names=kdap.REPLY_NAMES,
             request_field="source_agent",
@@ -84,6 +87,7 @@ DIALECTS: Final = {
             encode_request=delegation.encode_request,
             decode_reply=delegation.decode_reply,
             encode_reply=delegation.encode_reply,
+            finished=delegation_result.finished,
             request_names=delegation.REQUEST_NAMES,
             reply_names=delegation.REPLY_NAMES,
             request_field="origin_employee",

@@ -481,8 +481,10 @@ def _write_artifacts(reply: Reply) -> Iterator[ArtifactForm]:
     if reply.data is not None:
         yield ArtifactForm(type=ArtifactType.JSON, value=plain_of(reply.data), label=_DATA_LABEL)
     for artifact in reply.artifacts:
-        kind = ArtifactType(artifact.type) if artifact.type in set(ArtifactType) else ArtifactType.JSON
-        yield ArtifactForm(type=kind, value=plain_of(artifact.value), label=artifact.label)
+        kind, label = artifact.type, artifact.label
+        if kind not in set(ArtifactType):  # what the protocol has no type for is JSON, and says what it was
+            kind, label = ArtifactType.JSON, f"{kind}: {label}" if label else kind
+        yield ArtifactForm(type=ArtifactType(kind), value=plain_of(artifact.value), label=label)
 
 
 def _read_source(form: SourceForm) -> Reference:

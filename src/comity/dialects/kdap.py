@@ -42,6 +42,8 @@ LIMITS: Final = Limits(timeout_ms=30_000)
 
 _CONTEXT: Final = "kdap."
 _METADATA: Final = "kdap.metadata"
+# Of a reply's metadata: what an agent or its node knows of how an answer was made, under the same names here and there.
+KNOWN_METADATA: Final = ("capability_version", "source_version", "cache_status")
 _FAILED: Final = "TARGET_FAILED"
 _EXPIRED: Final = "CALL_TIMEOUT"
 _EXPIRED_MESSAGE: Final = "the request exceeded its time limit"
@@ -165,7 +167,8 @@ _HEADINGS: Final[dict[str, block.Texts]] = {
     ),
     Heading.RESPONSE: block.Texts(
         lines=frozenset({"request_id", "status", "confidence_level", "error_code", "error_message"}),
-        lists=frozenset({"warnings"}),
+        lists=frozenset(),
+        sentences=frozenset({"warnings"}),
     ),
     Heading.HANDOFF_CONTEXT: block.Texts(
         lines=frozenset({"session_id", "original_request", "workflow_position"}), lists=frozenset({"prior_agents"})
@@ -361,11 +364,13 @@ def _read_metadata(metadata: dict[str, Any] | UnsetType) -> tuple[float, dict[st
     """Return the duration and the rest; what would not come back from our fields stays in the rest."""
     if metadata is UNSET:
         return 0.0, {}
+    known = {name: metadata[name] for name in KNOWN_METADATA if name in metadata}
     duration_ms = metadata.get("processing_time_ms")
     if isinstance(duration_ms, bool) or not isinstance(duration_ms, (int, float)) or not 0 < duration_ms < EXACT_MAX:
-        return 0.0, {_METADATA: metadata}
-    rest = {key: value for key, value in metadata.items() if key != "processing_time_ms"}
-    return float(duration_ms), {_METADATA: rest} if rest else {}
+        rest = {key: value for key, value in metadata.items() if key not in known}
+        return 0.0, known | ({_METADATA: rest} if rest or not known else {})
+    rest = {key: value for key, value in metadata.items() if key not in known and key != "processing_time_ms"}
+    return float(duration_ms), known | ({_METADATA: rest} if rest else {})
 
 
 def encode_reply(reply: Reply) -> dict[str, Any]:
@@ -387,6 +392,13 @@ def encode_reply(reply: Reply) -> dict[str, Any]:
         metadata=_write_metadata(reply),
     )
     return write(form, marks)
+
+
+def finished(reply: Reply, capability_version: str) -> Reply:
+    """Return a node's reply with what the node knows of how it was made, where its agent does not say so itself."""
+    if not capability_version or "capability_version" in reply.metadata or not reply.ok:
+        return reply
+    return msgspec.structs.replace(reply, metadata={**reply.metadata, "capability_version": capability_version})
 
 
 def _write_error(reply: Reply, marks: frozenset[str]) -> tuple[str | UnsetType, str | UnsetType]:
@@ -415,6 +427,7 @@ def _write_result(reply: Reply, status: Status) -> dict[str, Any] | None:
 def _write_metadata(reply: Reply) -> dict[str, Any] | UnsetType:
     rest = reply.metadata.get(_METADATA)
     metadata: dict[str, Any] = {"processing_time_ms": short_number(reply.duration_ms)} if reply.duration_ms > 0 else {}
+    metadata |= {name: plain_of(reply.metadata[name]) for name in KNOWN_METADATA if name in reply.metadata}
     if isinstance(rest, dict):
         return rest | metadata
     return metadata or UNSET

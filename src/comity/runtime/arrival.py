@@ -53,6 +53,7 @@ class Draft(Struct, frozen=True, gc=False):
     history: Any
     tools: Any = None  # granted to it; whatever its caller was granted if it says nothing
     correlation_id: Any = ""  # of its workflow; that of its caller, else its own id, if it says nothing
+    metadata: dict[str, Any] | None = None  # what a document says beside all this, as its door read it
 
 
 class Identity(Struct, frozen=True, gc=False):
@@ -159,7 +160,7 @@ class Reader:
         if draft.tools is not None or (above is not None and (above.tools is not None or self._inheritance.is_chained)):
             request = replace(request, tools=self._granted(above, None if problems else draft.tools))
         depth_max = None if draft.limits is None or problems else draft.limits.depth_max
-        return Arrival(request, raw, agent, capability, problems, code, depth_max)
+        return Arrival(_with(request, draft.metadata), raw, agent, capability, problems, code, depth_max)
 
     def _granted(self, above: Request | None, named: Any) -> tuple[str, ...] | None:
         if above is None:
@@ -179,6 +180,10 @@ class Reader:
                 self._sound.clear()
             self._sound.add(key)
         return problems
+
+
+def _with(request: Request, metadata: dict[str, Any] | None) -> Request:
+    return request if metadata is None else replace(request, metadata=metadata)
 
 
 def _is_plain(draft: Draft) -> bool:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from comity.core.task import Known
     from comity.core.tool import Tool
     from comity.engines.insights import LinkGiven
+    from comity.ports import Clock
     from comity.runtime.call import Call
     from comity.runtime.path import CallPath
     from comity.runtime.recorder import OpenSpan
@@ -397,6 +398,16 @@ class Context(Struct, eq=False, gc=False):
     def progress(self, data: Any) -> None:
         """Tell whoever watches how far this call is. The last thing told is kept as partial data if time runs out."""
         self._path.progress(self._call, unpack(self.hide(take(data, "progress", bytes))))
+
+    @property
+    def project_id(self) -> str:
+        """The project this call works for: the node's (`COMITY_PROJECT`), else the tenant."""
+        return self._path.recorder.settings.project_id or self._call.request.tenant_id
+
+    @property
+    def clock(self) -> Clock:
+        """The node's clock; in a simulation its time is the simulation's."""
+        return self._path.clock
 
     @property
     def left_ms(self) -> int:

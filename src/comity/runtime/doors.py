@@ -33,6 +33,7 @@ from comity.runtime.call import Call
 from comity.runtime.named import call_named, named_id_problem
 from comity.runtime.path import CallPath
 
+SENT_AT: Final = "sent_at"  # in a request's metadata: when its document says it was written, in epoch milliseconds
 UNREAD: Final = "(unread)"  # stands in the audit for what a document did not say
 
 
@@ -92,7 +93,9 @@ async def receive_document(
         reply = await _receive(path, spoken, claimed, sender, now_ms=now_ms, remote=remote)
     # Whatever our own ids became on the way, the answer carries the id that was asked with.
     reply = replace(reply, request_id=claimed.request_id)
-    return dict(msgspec.to_builtins(reply)) if spoken is None else spoken.encode_reply(reply)
+    if spoken is None:
+        return dict(msgspec.to_builtins(reply))
+    return spoken.encode_reply(spoken.finished(reply, _version(path.registry, claimed)))
 
 
 def _decoder(spoken: Dialect) -> Callable[..., Request]:
@@ -129,6 +132,7 @@ async def _receive(
         claimed.limits,
         claimed.history,
         correlation_id=claimed.correlation_id,
+        metadata={SENT_AT: claimed.created_at} if claimed.created_at else None,
     )
     if parent is not None and "request_id" in spoken.asks:  # the document has none of its own
         return await path.call_child(parent, draft)
@@ -232,6 +236,12 @@ def _strangers(path: CallPath, claimed: Request, identity: Identity) -> Refused 
     if owners <= {"", identity.user_id}:
         return None
     return _mismatch("the document names a session of another user", {"claim": "user"})
+
+
+def _version(registry: Registry, claimed: Request) -> str:
+    address = registry.resolve(claimed.target)
+    capability = None if address is None else address.agent.capabilities.get(claimed.capability)
+    return "" if capability is None else capability.version
 
 
 def _is_name_of(said: str, address: str, registry: Registry) -> bool:

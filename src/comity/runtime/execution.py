@@ -12,7 +12,7 @@ import msgspec
 
 from comity.core.agent import Implementation
 from comity.core.confidence import Band, at_most
-from comity.core.envelope import PARTIAL, SUCCESS, Error, Reply, Status, Usage, copied
+from comity.core.envelope import PARTIAL, SUCCESS, Error, Reply, Status, Usage, artifact_problems, copied
 from comity.core.failure import error_of, told
 from comity.core.limits import REPLY_BYTES_MAX, WARNINGS_MAX
 from comity.core.payload import PayloadError, check_repeats, pack, unpack
@@ -156,6 +156,8 @@ def read_result(call: Call, value: Any, now_ns: int, hide: Hide | None) -> Reply
             reply = copied(value)
         except PayloadError as error:
             raise PayloadError("OUTPUT_VALIDATION_FAILED", error.problems) from None
+        if problems := artifact_problems(reply.artifacts):
+            raise PayloadError("OUTPUT_VALIDATION_FAILED", problems)
         data = _read_data(call, value.data, hide, reply.ok)
         if reply.status in _VERDICTS and call.has_answer is None:  # what a handoff's receiver says is the handoff's end
             reply = _relayed(reply)
@@ -178,7 +180,7 @@ def complete(reply: Reply | None, call: Call, now_ns: int, data: Any) -> Reply:
         return Reply(
             status=SUCCESS,
             data=data,
-            confidence=1.0,
+            confidence=call.capability.confidence,
             usage=usage,
             request_id=request.request_id,
             duration_ms=duration_ms,

@@ -121,6 +121,7 @@ class CapabilityEntry(Struct, frozen=True, kw_only=True):
     effects: bool | UnsetType = UNSET
     clear: list[str] | UnsetType = UNSET
     doing: str | UnsetType = UNSET
+    confidence: float | UnsetType = UNSET
     touches: list[str] | UnsetType = UNSET
 
 

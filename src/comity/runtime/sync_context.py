@@ -21,6 +21,7 @@ from comity.runtime.options import CallOptions
 
 if TYPE_CHECKING:
     from comity.core.guidance import Guidance
+    from comity.ports import Clock
     from comity.runtime.recorder import OpenSpan
     from comity.runtime.session_view import SessionView
     from comity.runtime.text_stream import TextStream
@@ -144,6 +145,16 @@ class SyncContext:
     def tracestate(self) -> str:
         """What other tracing systems sent along, to be passed on unchanged."""
         return cast("str", self._ask(lambda: self._ctx.tracestate))
+
+    @property
+    def project_id(self) -> str:
+        """The project this call works for: the node's (`COMITY_PROJECT`), else the tenant."""
+        return cast("str", self._ask(lambda: self._ctx.project_id))
+
+    @property
+    def clock(self) -> Clock:
+        """The node's clock; in a simulation its time is the simulation's."""
+        return cast("Clock", self._ask(lambda: self._ctx.clock))
 
     @property
     def left_ms(self) -> int:
