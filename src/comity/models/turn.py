@@ -52,6 +52,7 @@ from comity.models import colleagues as others
 from comity.models.mind import Mind
 from comity.models.platform import ASK_USER, acting
 from comity.runtime.context import Context
+from comity.runtime.insider import Insider
 
 CALLS_PER_ROUND_MAX: Final = 32
 # Below this share of the tokens it began with, the model is told to come to an end.
@@ -88,7 +89,7 @@ class Turn:
 
     def __init__(self, mind: Mind, ctx: Context, inputs: dict[str, Any]) -> None:
         self._mind = mind
-        self._ctx = ctx
+        self._ctx = Insider.of(ctx)
         self._inputs = inputs
         self._messages: list[Message] = []
         self._offered: dict[str, ToolDefinition] = {}

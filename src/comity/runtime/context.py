@@ -14,7 +14,6 @@ from comity.core.given import take, take_text, take_whole
 from comity.core.limits import TOKENS_CEILING, Limits
 from comity.core.payload import unpack
 from comity.core.span import Kind
-from comity.core.tool import may_use
 from comity.errors import RefusedError
 from comity.runtime.arrival import Draft
 from comity.runtime.binding import UNSAID, Bound, Given, Result, aim
@@ -22,14 +21,9 @@ from comity.runtime.options import CallOptions
 from comity.runtime.text_stream import TextStream
 
 if TYPE_CHECKING:
-    from comity.core.agent import Agent
     from comity.core.conversation import Turn
-    from comity.core.gen_ai import Asked
     from comity.core.guidance import Guidance
     from comity.core.insight import Evidence, Insight
-    from comity.core.schema import Checker
-    from comity.core.task import Known
-    from comity.core.tool import Tool
     from comity.engines.insights import LinkGiven
     from comity.ports import Clock
     from comity.runtime.call import Call
@@ -315,56 +309,20 @@ class Context(Struct, eq=False, gc=False):
         return self._path.recorder.context(self._call.request, self._call.remote).traceparent
 
     @property
-    def captures_content(self) -> bool:
-        """Whether spans of this node say what people and agents said."""
-        return self._path.recorder.settings.captures_content
-
-    @property
     def tracestate(self) -> str:
         """What other tracing systems sent along, to be passed on unchanged."""
         return "" if self._call.remote is None else self._call.remote.state
 
-    async def use_offered(self, offered: Collection[str], name: str, inputs: dict[str, Any], call_id: str = "") -> Any:
-        """Use a tool for a model: one that was not offered to it is refused and recorded, whatever this agent may use.
+    async def once(self, target: str, capability: str, make: Callable[[], Awaitable[Reply[Result]]]) -> Reply[Result]:
+        """Do something whose outcome is recorded, and return it: a durable step.
 
-        `call_id` is the id that the model gave to this use, for its span.
+        Run again after a crash or an approval, the call gets the outcome that is recorded, and `make` is not called. It is
+        called again if the node died before its outcome was on disk. Steps are numbered in the order in which they are taken.
+
+        target, capability: under which names the step stands in the audit and in traces, such as `"rates.example"`, `"fetch"`.
+        make: gives the outcome, as `Reply.success(…)` for one. What it raises is not recorded.
         """
-        return await self._path.toolbox.use(self._path, self._call, name, inputs, offered, call_id)
-
-    def tools(self, names: Iterable[str]) -> dict[str, tuple[Tool, Checker]]:
-        """Return those of the tools that this call may use, each with the checker of its inputs."""
-        box, held = self._path.toolbox, self._call.rights
-        found = {name: tool for name in names if may_use(held, name) and (tool := box.get(name)) is not None}
-        return {name: (tool, box.inputs(tool)) for name, tool in found.items()}
-
-    def colleagues(self, *, limit: int) -> list[Agent]:
-        """Return the agents that a call from here could reach, at most `limit`; none where depth or calls are used up."""
-        call, request = self._call, self._call.request
-        if request.depth >= request.limits.depth_max or call.account.calls_left() <= 0:
-            return []
-        return self._path.registry.reachable(call.agent, {call.agent.id, *request.chain}, limit)
-
-    def known(self) -> Known:
-        """Return what a model is told before its task: of the session, as far as this call may see it."""
-        from comity.core.task import NOTHING  # noqa: PLC0415  only agents with a model need it
-
-        return NOTHING if self._call.session_head.live is None else self.session.known()
-
-    async def once(
-        self,
-        target: str,
-        capability: str,
-        make: Callable[[], Awaitable[Reply]],
-        *,
-        is_last: Callable[[Reply], bool] | None = None,
-        asked: Callable[[], Asked] | None = None,
-    ) -> Reply:
-        """Do something whose outcome is recorded: it is the same when this call is run again after a crash or a pause.
-
-        An outcome for which `is_last`, on which nothing but the reply depends, is recorded with the end of the call where the
-        node has guardrails that may withhold it. `asked` tells its span what was asked of a model.
-        """
-        return await self._path.steps.once(self._call, target, capability, make, is_last, asked)
+        return await self._path.steps.once(self._call, target, capability, make)
 
     def _in_thread(self, function: Callable[[], Reply]) -> Coroutine[Any, Any, Any]:
         """Run a plain function in a thread, in which this context's sync twin may be used."""
@@ -383,21 +341,13 @@ class Context(Struct, eq=False, gc=False):
         """Write something about this call into the audit. It must not repeat what users or agents said."""
         self._path.steps.note(self._call, take_text(text, "note"))
 
-    def chance(self) -> float:
-        """Return a number from 0 to below 1, from the node's own source of chance."""
-        return self._path.steps.chance()
-
-    def hide(self, raw: bytes) -> bytes:
-        """Return JSON without personal data, as it would be in a reply."""
-        return raw if self._path.answers is None else self._path.answers.data(self._call, raw)
-
     def write(self) -> TextStream:
         """Begin a text that whoever watches can follow; what there is of it is kept as partial data if time runs out."""
         return TextStream(self._path, self._call)
 
     def progress(self, data: Any) -> None:
         """Tell whoever watches how far this call is. The last thing told is kept as partial data if time runs out."""
-        self._path.progress(self._call, unpack(self.hide(take(data, "progress", bytes))))
+        self._path.progress(self._call, unpack(self._hide(take(data, "progress", bytes))))
 
     @property
     def project_id(self) -> str:
@@ -428,11 +378,15 @@ class Context(Struct, eq=False, gc=False):
         completion = take_whole(completion_tokens, "completion_tokens", TOKENS_CEILING)
         before = self._call.reported or (0, 0)
         self._call.reported = (before[0] + prompt, before[1] + completion)
-        self.charge(prompt, completion)
+        self._charge(prompt, completion)
 
-    def charge(self, prompt: int, completion: int) -> None:
-        """Charge tokens that the span of a request to a model says already. Raises as `report_usage` does."""
+    def _charge(self, prompt: int, completion: int) -> None:
+        """Charge tokens. Raises as `report_usage` does."""
         if not self._path.charge(self._call, prompt, completion):
             raise RefusedError(
                 f"{prompt + completion} tokens were more than the budget had left", code="BUDGET_TOKENS_EXHAUSTED"
             )
+
+    def _hide(self, raw: bytes) -> bytes:
+        """Return JSON without personal data, as it would be in a reply."""
+        return raw if self._path.answers is None else self._path.answers.data(self._call, raw)

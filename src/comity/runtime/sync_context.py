@@ -217,6 +217,9 @@ class SyncContext:
     hand_off = _twin(Context.hand_off)
     use_tool = _twin(Context.use_tool)
     insight = _twin(Context.insight)
+    insights = _twin(Context.insights)
+    answer_question = _twin(Context.answer_question)
+    history = _twin(Context.history)
     guidance_text = _twin(Context.guidance_text)
     note = _twin(Context.note)
     progress = _twin(Context.progress)
@@ -269,10 +272,10 @@ class SyncContext:
                 raise TypeError(f"ctx.gather takes calls, as in ctx.gather(ctx.start_call(…), ctx.start_call(…)); {what}")
         return [one.reply() if isinstance(one, StartedCall) else one for one in calls]
 
-    def once(self, target: str, capability: str, make: Callable[[], Reply]) -> Reply:
-        """Return what `make` gives, recorded: it is the same when this call is run again after a crash or a pause."""
+    def once(self, target: str, capability: str, make: Callable[[], Reply[Result]]) -> Reply[Result]:
+        """Return what `make` gives, recorded as a durable step: the same when this call is run again; see `Context.once`."""
         ctx = self._ctx
-        return cast("Reply", self._ask(lambda: ctx.once(target, capability, lambda: ctx._in_thread(make))))  # noqa: SLF001
+        return cast("Reply[Result]", self._ask(lambda: ctx.once(target, capability, lambda: ctx._in_thread(make))))  # noqa: SLF001
 
     def write(self) -> TextStream:
         """Begin a text that watchers can follow; what there is of it is kept as partial data if time runs out."""
