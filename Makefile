@@ -8,7 +8,7 @@ RUN := $(BIN)/python
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz check docs format bench bench-spans tempo bench-peers kill handoffs sim sim-defects spec lock clean
+.PHONY: help demo test fuzz check docs format bench bench-spans tempo cel bench-peers kill handoffs sim sim-defects spec lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -62,6 +62,10 @@ export COMITY_TEMPO_DIR ?= ../shared/tempo
 tempo: $(READY) ## how many of Tempo's own queries and recorded answers agree, and the protocol's queries as Tempo reads them
 	$(RUN) -m pytest -p no:xdist tests/core/query/test_query_tempo.py tests/core/query/tempo_corpus.py \
 		tests/core/query/test_query_rewrite.py
+
+CEL_DIR ?= ../shared/cel
+cel: $(READY) ## how many of CEL's conformance cases agree; CEL_DIR names the folder with cases.json
+	$(RUN) scripts/check_cel.py $(CEL_DIR)
 
 bench-peers: $(READY) ## the same job in other frameworks, each in its own environment
 	$(RUN) bench/peers.py
