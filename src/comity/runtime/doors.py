@@ -18,12 +18,13 @@ from msgspec.structs import replace
 
 from comity.core.admission import Refused
 from comity.core.call import State
-from comity.core.envelope import Reply, Request, is_id
+from comity.core.envelope import Error, Reply, Request, is_id
 from comity.core.identity import Claims, sign, verify
 from comity.core.registry import Registry
 from comity.core.request_id import chosen_id_problem
 from comity.core.tokens import estimate
 from comity.core.trace_context import TraceContext
+from comity.core.transparency import spoken, spoken_of_code
 from comity.dialects import Dialect, dialect
 from comity.dialects.delegation import CLAIMED_ORIGIN, UNKNOWN_ANCESTOR
 from comity.dialects.form import kept
@@ -93,6 +94,8 @@ async def receive_document(
         reply = await _receive(path, spoken, claimed, sender, now_ms=now_ms, remote=remote)
     # Whatever our own ids became on the way, the answer carries the id that was asked with.
     reply = replace(reply, request_id=claimed.request_id)
+    if sender.parent is None and reply.error is not None:  # a user reads it, and has but this one text for it
+        reply = replace(reply, error=replace(reply.error, message=_for_user(reply, reply.error)))
     if spoken is None:
         return dict(msgspec.to_builtins(reply))
     return spoken.encode_reply(spoken.finished(reply, _version(path.registry, claimed)))
@@ -236,6 +239,11 @@ def _strangers(path: CallPath, claimed: Request, identity: Identity) -> Refused 
     if owners <= {"", identity.user_id}:
         return None
     return _mismatch("the document names a session of another user", {"claim": "user"})
+
+
+def _for_user(reply: Reply, error: Error) -> str:
+    """Return the message of a reply in place of its error's, where a node put it so that no agent's code is in it."""
+    return reply.message if reply.message == spoken(error, "") or reply.message == spoken_of_code(error) else error.message
 
 
 def _version(registry: Registry, claimed: Request) -> str:

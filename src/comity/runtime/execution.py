@@ -17,6 +17,7 @@ from comity.core.failure import error_of, told
 from comity.core.limits import REPLY_BYTES_MAX, WARNINGS_MAX
 from comity.core.payload import PayloadError, check_repeats, pack, unpack
 from comity.core.running import LOOP, THREAD
+from comity.core.transparency import spoken, spoken_of_code
 from comity.errors import Breaker as Effect
 from comity.errors import CallerError, ComityError, RefusedError, UnavailableError, breaker_effect, family
 from comity.ports import Clock, Ids
@@ -72,6 +73,7 @@ class Execution:
         """Return the first implementation's answer that is one, marked degraded if it was not the first's."""
         error: Error | None = None
         failed: Reply | None = None  # that an implementation gave back itself
+        is_told = False  # whether it was raised to be read: by an agent, on purpose
         implementations = call.capability.implementations
         for implementation in implementations:
             is_first = implementation is implementations[0]
@@ -88,9 +90,9 @@ class Execution:
                 except (*PASSES, Paused) as raised:
                     if not is_own(raised, call.task):
                         raise
-                    error, failed = _classify(raised, call), None
+                    error, failed, is_told = _classify(raised, call), None, issubclass(type(raised), ComityError)
                 except BaseException as raised:  # noqa: BLE001  the task boundary: an agent's failure is a value to its caller
-                    error, failed = _classify(raised, call), None
+                    error, failed, is_told = _classify(raised, call), None, issubclass(type(raised), ComityError)
                 failures += 1
                 pause_ms = self._pause_ms(call, implementation, error, failures)
                 if pause_ms is None:
@@ -105,7 +107,7 @@ class Execution:
             return failed
         if self._hide is not None:
             error = _hidden(self._hide, call, error)
-        return Reply(status=Status.ERROR, error=error, message=error.message)
+        return Reply(status=Status.ERROR, error=error, message=_message(error, is_told=is_told))
 
     def _invoke(self, call: Call, ctx: Any, implementation: Implementation) -> Awaitable[Any]:
         running = self._begin(call, ctx, implementation)
@@ -168,7 +170,15 @@ def read_result(call: Call, value: Any, now_ns: int, hide: Hide | None) -> Reply
 
 def _relayed(reply: Reply) -> Reply:
     """Return a refusal, timeout or withdrawal of a call below as the error of the call that passes it on: that one ran."""
-    return msgspec.structs.replace(reply, status=Status.ERROR)
+    error, message = reply.error, reply.message
+    if error is not None and message == f"{error.message}. {error.advice}":  # the node's words to an agent, not to a user
+        message = spoken(error, message)
+    return msgspec.structs.replace(reply, status=Status.ERROR, message=message)
+
+
+def _message(error: Error, *, is_told: bool) -> str:
+    """Return what the user is told: an error that an agent raised on purpose says so itself, an exception never does."""
+    return spoken(error, error.message) if is_told else spoken_of_code(error)
 
 
 def complete(reply: Reply | None, call: Call, now_ns: int, data: Any) -> Reply:

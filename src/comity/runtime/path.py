@@ -33,6 +33,7 @@ from comity.core.schema import Checked, SchemaError
 from comity.core.session import is_first
 from comity.core.telemetry import CallEnd
 from comity.core.trace_context import TraceContext
+from comity.core.transparency import spoken
 from comity.engines import ambient
 from comity.engines.ambient import MODULES, OTEL, use
 from comity.errors import UnavailableError
@@ -313,10 +314,11 @@ class CallPath:
     def refuse(self, request: Request, refusal: admission.Refused, log: events.EventLog | None = None) -> Reply:
         """Refuse a request: one audit row, one reply that says what to do instead, and nothing else."""
         error = refusal.error
+        advice = f"{error.message}. {error.advice}"
         reply = Reply(
             status=Status.REFUSED,
             error=error,
-            message=f"{error.message}. {error.advice}",
+            message=spoken(error, advice) if request.parent_id is None else advice,
             request_id=request.request_id,
             source=request.target,
         )
