@@ -359,7 +359,7 @@ class Agent:
         """Declare what to do when the implementations before this one fail; `code` is the capability's, or its function.
 
         Its answer is partial, degraded and of medium confidence at most, with `warning` or a general sentence for the user,
-        unless it is declared `equivalent`.
+        unless it is declared `equivalent`. `retry`, `run_in` and `timeout_ms` are of this implementation alone.
         """
         capability = self._declared(code)
         priority = max((one.priority for one in capability.implementations), default=0) + 1
@@ -384,7 +384,10 @@ class Agent:
         equivalent: bool = False,
         warning: str = "",
     ) -> Callable[[Function], Function]:
-        """Declare one implementation of a capability at a priority; lower numbers go first."""
+        """Declare one implementation of the capability `code` at a `priority`; lower numbers go first.
+
+        `retry`, `run_in`, `timeout_ms`, `equivalent` and `warning` are as of `fallback`.
+        """
         capability = self._declared(code)
         _check_timeout(f"an implementation of {code}", timeout_ms)
         for what, value, kind in (("equivalent", equivalent, bool), ("warning", warning, str)):

@@ -38,6 +38,23 @@ class Agent(core.Agent):
     With a model it has the capability `message` as well:
 
     prime = Agent("prime", model="openai:gpt-4o", instructions="You lead a team.", can_call=["byte"])
+
+    id, aliases: under which it is called. `description`, `tags` and `owner` are for people and models.
+    status: active, maintenance or retired; only an active agent takes calls.
+    concurrency: calls that run at a time at each address; `pending_max` more may wait.
+    can_call: the agents it may call; None or `"*"` for all.
+    tools: functions or tools that it brings, or names of the node's, which a model is offered.
+    tools_allowed: further tools that it may use.
+    limits: narrows those of its calls.
+    idle_ms: after so long without a call an address leaves memory.
+    on_activate, on_deactivate: functions of address and state, when an address comes to memory and leaves it.
+    model: `provider:model`, or a `Model`; `instructions` is what it is told first, `settings` how it is asked.
+    output_type: a type or JSON Schema of the data it answers with. `use_standard_protocol`, `response_format`,
+        `success_criteria` and `failure_criteria` say how it answers and when it has succeeded.
+    thinking: how many rounds and tokens an answer may take.
+    can_transfer_to: agents that it may pass the conversation to.
+    clear: types of personal data that its model is shown, if the node grants them.
+    count_tokens: counts the tokens of a text, in place of an estimate.
     """
 
     __slots__ = ("mind",)

@@ -193,7 +193,9 @@ class Context(Struct, eq=False, gc=False):
     ) -> Coroutine[Any, Any, Reply]:
         """Hand work to an agent outside this process, through the durable queue, and wait for its reply.
 
-        It is a call of this tree: what is left of its limits holds, and it is withdrawn when this call ends.
+        It is a call of this tree: what is left of its limits holds, and it is withdrawn when this call ends. `capability`,
+        `inputs`, `objective`, `timeout_ms`, `priority`, `context`, `limits` and `correlation_id` are as of `call`; `task` says
+        in words what is to be done, `expected_output` what the result must have.
         """
         from comity.runtime.handoff.child import hand_off  # noqa: PLC0415  few agents hand anything off
 
@@ -248,8 +250,13 @@ class Context(Struct, eq=False, gc=False):
     ) -> Insight:
         """Tell other agents and people what was found out; it stays in the store, linked to this call.
 
-        The project is the one named here, else the node's (`COMITY_PROJECT`), else the tenant. A link is an OpenTelemetry
-        `SpanContext` or `Link`, or a mapping with `trace_id` and `span_id`.
+        insight_type: such as analysis, recommendation, discovery, risk or blocker.
+        summary, rationale, confidence: what was found, why, and how sure the agent is, from 0 to 1.
+        audience: agent, human or both. `category` and `applies_to` say what it is about, such as paths.
+        evidence: what it rests on: type, reference and description of each.
+        links: OpenTelemetry `SpanContext`s or `Link`s, or mappings with `trace_id` and `span_id`.
+        supersedes: the id of the insight it replaces. `expires_at`: until when it holds.
+        project_id: the project, else the node's (`COMITY_PROJECT`), else the tenant. `provider`: of the model that found it.
         """
         from comity.runtime.insights import emit  # noqa: PLC0415  most agents find out nothing
 
@@ -272,8 +279,9 @@ class Context(Struct, eq=False, gc=False):
         category: str | None = None,
         project_id: str = "",
     ) -> list[Insight]:
-        """Return what agents of this tenant found out in a project, newest first; the project is as for `insight`.
+        """Return at most `limit` insights of this tenant's agents in a project, newest first; `project_id` is as of `insight`.
 
+        `insight_type`, `agent_id`, `audience`, `min_confidence`, `applies_to` and `category` each narrow what is returned.
         `time_range` is a duration such as `24h`; None means all times. What was superseded or has expired is left out.
         """
         from comity.runtime.insights import find  # noqa: PLC0415  as above
@@ -298,7 +306,10 @@ class Context(Struct, eq=False, gc=False):
     def span(
         self, name: str, *, kind: str = "internal", attributes: Mapping[str, Any] | None = None
     ) -> AbstractContextManager[OpenSpan]:
-        """Record what happens inside as a span of its own under this call's. Its `headers` go with requests elsewhere."""
+        """Record what happens inside as a span of its own under this call's. Its `headers` go with requests elsewhere.
+
+        `name` and `kind` (internal, client, server, producer, consumer) are OpenTelemetry's; `attributes` may grow inside.
+        """
         call = self._call
         fields = take({"name": name, "kind": kind}, "span", _decode_span)
         return self._path.recorder.span(fields.name, call.request, kind=fields.kind, attributes=attributes, remote=call.remote)
@@ -370,7 +381,9 @@ class Context(Struct, eq=False, gc=False):
         return self._call.account.tokens_left()
 
     def report_usage(self, *, prompt_tokens: int = 0, completion_tokens: int = 0) -> None:
-        """Charge tokens to the tree's budget. Raises `RefusedError` if they were more than was left; they count either way.
+        """Charge `prompt_tokens` and `completion_tokens` to the tree's budget.
+
+        Raises `RefusedError` if they were more than was left; they count either way.
 
         The call's span says them: do not write them on a span of your own as well.
         """

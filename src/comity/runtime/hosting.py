@@ -56,6 +56,8 @@ class Hosting:
     async def decide(self, approval_id: str, *, granted: bool, by: str) -> Reply | None:
         """Answer a question and go on with the call that asked it; return its reply, or None if there is no such question.
 
+        `approval_id` names the question, `granted` is the answer, and `by` says who gave it.
+
         Raises `CallerError`, and notes no answer, where this node lacks the agent or the tool to go on with, and `RefusedError`
         APPROVAL_ANSWERED if the other answer was given before. The reply to the same answer again has a warning that says so.
         """

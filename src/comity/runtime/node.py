@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
 from comity.core.agent import Agent, Capability
-from comity.core.envelope import Background, Priority, Reply, Request
+from comity.core.envelope import Background, Priority, Reply
 from comity.core.guardrail import Guardrail, Verdict, checked_guardrails
 from comity.core.inheritance import Inheritance
 from comity.core.journal import Document
@@ -41,7 +41,7 @@ from comity.runtime.options import ROOT_ONLY, RootOptions
 from comity.runtime.path import CallPath
 from comity.runtime.privacy import Privacy
 from comity.runtime.recorder import Recorder
-from comity.runtime.repetition import resume
+from comity.runtime.repetition import take_over
 from comity.runtime.sessions import Sessions
 from comity.runtime.standing import joined
 from comity.runtime.threads import FunctionThreads
@@ -65,6 +65,20 @@ class Node(Hosting):
 
     async with Node(agents=[analyst], store="work.db") as node:
         reply = await node.call("ANL", "ANL_NPV", {...}, user_id="u1")
+
+    agents: whom it hosts; `add` brings further ones.
+    store: path of the SQLite file that makes it durable; without one everything is in memory.
+    limits: of every call by a user.
+    tools: what its agents may use, each agent as far as its `tools_allowed` says.
+    tool_rights: `"own"`: an agent's own profile decides which tools it may use; `"chain"`: every agent above it must as well.
+    guardrails: see every message, in and out, and may rewrite or withhold it.
+    privacy: what personal data is hidden and who is granted it; None hides nothing.
+    guidance: what people want of the agents: a path, a `k8s://` address, a `Guidance` or a source of one.
+    telemetry: how spans are recorded and exported; as the environment says if it is not given.
+    threads_max: how many plain functions run at a time.
+    child_margin: the part of its time that a call without a timeout of its own leaves to its caller.
+    lag_ms: how long code may block before the watchdog names it; None for no watchdog.
+    clock, ids, journal, leases, transport, engine: what the node stands on, for tests and for nodes that share the work.
     """
 
     def __init__(
@@ -289,10 +303,17 @@ class Node(Hosting):
         tracestate: str | Sequence[str] | None = None,
         **named: Any,
     ) -> Coroutine[Any, Any, Reply[Any]]:
-        """Call an agent for a user and wait for the reply. `correlation_id` is that of the workflow the call is part of.
+        """Call an agent for a user and wait for the reply.
 
-        `traceparent` and `tracestate` are the W3C headers the call came with, a list where there were several; what cannot be
-        read begins a new trace. Without them the call belongs to the trace of the current span, if there is one.
+        target, capability, inputs: as of `Context.call`; a function, or what `bind` makes of one, in place of the first two.
+        user_id, tenant_id: who asks.
+        session_id: the session it belongs to; without one it has a session of its own. `parent_session_id` is the one above it.
+        request_id: asked again under the same id, nothing runs twice.
+        objective, message, context, history: what the callee is told; see `Context.call`.
+        timeout_ms, priority, limits, tools: narrow what the node allows.
+        correlation_id: that of the workflow the call is part of.
+        traceparent, tracestate: the W3C headers the call came with, a list where there were several; what cannot be read begins
+            a new trace. Without them the call belongs to the trace of the current span, if there is one.
         """
         draft = Draft(
             target,
@@ -417,7 +438,9 @@ class Node(Hosting):
     ) -> dict[str, Any]:
         """Take a request that came as a document in a dialect, and answer in that dialect, whatever came.
 
-        `user_id` is who really sent it. An agent outside this process shows the `token` it was given in the call it works for.
+        `user_id` of `tenant_id` is who really sent it, in the session `session_id`. `capability` is meant where a dialect names
+        none. An agent outside this process shows the `token` it was given in the call it works for. `traceparent` and
+        `tracestate` are as of `call`.
         """
         from comity.runtime.doors import receive_document  # noqa: PLC0415  dialects are slow to import and rarely spoken
 
@@ -450,14 +473,8 @@ class Node(Hosting):
         """Take up what nodes that are gone left open. Where several share the work, leases say whose it is."""
         assert self._journal is not None and self._path is not None  # noqa: PT018
         # A node without agents could only give up what another may go on with.
-        if self._path.cluster is not None or not len(self.registry) or self._journal.failure is not None:
-            return
-        trees: dict[str, dict[str, Request]] = {}
-        for call in self._journal.abandoned():
-            if call.request is not None:
-                trees.setdefault(call.root_id, {})[call.request_id] = call.request
-        for root_id, requests in trees.items():
-            resume(self._path, self._journal, requests.pop(root_id, None), requests)
+        if self._path.cluster is None and len(self.registry) and self._journal.failure is None:
+            take_over(self._path, self._journal)
 
     def _sweep_idle(self) -> None:
         shortest = min((agent.idle_ms for agent in self.registry), default=int(SWEEP_S_MAX * 1000))

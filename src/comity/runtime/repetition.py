@@ -36,6 +36,16 @@ _READS_MAX: Final = 10
 _READ_PAUSE_S: Final = 0.05
 
 
+def take_over(path: CallPath, journal: Journal) -> None:
+    """Take up what nodes that are gone left open in the store."""
+    trees: dict[str, dict[str, Request]] = {}
+    for call in journal.abandoned():
+        if call.request is not None:
+            trees.setdefault(call.root_id, {})[call.request_id] = call.request
+    for root_id, requests in trees.items():
+        resume(path, journal, requests.pop(root_id, None), requests)
+
+
 def resume(
     path: CallPath, journal: Journal, request: Request | None, leftovers: dict[str, Request], way: Way | None = None
 ) -> Call | None:

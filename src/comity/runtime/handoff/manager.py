@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Collection, Mapping
+import functools
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Concatenate, Final, ParamSpec
 
 from comity.core.envelope import Background, ExpectedOutput, Priority
 from comity.core.expected_output import read_expected
@@ -35,6 +36,8 @@ from comity.runtime.handoff.spans import results_in
 from comity.runtime.node import Node
 from comity.runtime.standing import joined
 
+Given = ParamSpec("Given")
+
 _ANY_STATE: Final = tuple(State)
 _ATTEMPTS_CEILING: Final = 1_000
 
@@ -49,12 +52,31 @@ class Fields(dict[str, Any]):
             raise AttributeError(f"the result has no field {name!r}; it has {', '.join(self) or 'none'}") from None
 
 
+def _awaited(
+    create: Callable[Concatenate[AsyncHandoffManager, Given], Coroutine[Any, Any, str]],
+) -> Callable[Concatenate[AsyncHandoffManager, Given], Coroutine[Any, Any, Handoff]]:
+    """Return `create_handoff` as a method that waits for the end of what it handed off."""
+
+    @functools.wraps(create)
+    async def create_and_await(self: AsyncHandoffManager, /, *given: Given.args, **more: Given.kwargs) -> Handoff:
+        return await self.await_result(await create(self, *given, **more))
+
+    create_and_await.__doc__ = "Hand work off, wait for its end and return it; takes what `create_handoff` takes."
+    create_and_await.__name__ = "create_and_await"
+    return create_and_await
+
+
 class AsyncHandoffManager(HandoffHost):
     """Hands work off on behalf of an agent and one user.
 
     manager = AsyncHandoffManager(project_id="checkout-service", agent_id="orchestrator", store="work.db")
     handoff_id = await manager.create_handoff(to_agent="o11y", capability_id="investigate_error", task="Find the cause")
     result = await manager.await_result(handoff_id)
+
+    project_id: under which the handoffs are kept together in traces. `agent_id`: the agent that hands off; None for a user.
+    node: the running node to use; without one the manager runs one of its own on `store`.
+    user_id, tenant_id, session_id: for whom; the user is the agent itself if none is named.
+    traces, tempo_url: where results of other stores are looked for.
     """
 
     def __init__(
@@ -100,8 +122,16 @@ class AsyncHandoffManager(HandoffHost):
     ) -> str:
         """Hand work off, to an agent or to any that has the capability, and return its id once it is durable.
 
-        Raises the error class of a refusal. A repeated `handoff_id` hands nothing off twice. It belongs to the trace that
-        `traceparent` names, else to that of the current span.
+        Raises the error class of a refusal. A repeated `handoff_id` hands nothing off twice.
+
+        to_agent: who is to do it; None for any agent that has `capability_id`.
+        task, inputs, context: what is to be done, in words and as data. `objective` is what for.
+        expected_output: what the result must have; one without it is refused.
+        priority: critical, high, normal (or medium) or low.
+        timeout_ms: after which it has failed if it is not done; within `limits`.
+        attempts_max: after so many receivers have died of it, it is a dead letter.
+        correlation_id: that of the workflow it is part of.
+        traceparent, tracestate: the trace it belongs to, else that of the current span.
         """
         if "" in (to_agent, capability_id, handoff_id):  # never what stands in its place: most are variables that were not set
             raise _empty({"to_agent": to_agent, "capability_id": capability_id, "handoff_id": handoff_id})
@@ -169,7 +199,7 @@ class AsyncHandoffManager(HandoffHost):
         return desk.content.shown(handoff)
 
     async def await_result(self, handoff_id: str, timeout_ms: int | None = None) -> Handoff:
-        """Wait until a handoff has ended, or for so long, and return it as it stands then."""
+        """Wait until the handoff `handoff_id` has ended, or for `timeout_ms`, and return it as it stands then."""
         if timeout_ms is not None:
             refuse(number_problem(timeout_ms, "timeout_ms", 0, TIMEOUT_MS_CEILING))
         desk = self._desk
@@ -205,11 +235,7 @@ class AsyncHandoffManager(HandoffHost):
             with contextlib.suppress(UnavailableError):  # what it waited in vain for is told, not this
                 await desk.listen((EVERY,), -1)
 
-    async def create_and_await(
-        self, to_agent: str | None = None, capability_id: str = "", task: str = "", **more: Any
-    ) -> Handoff:
-        """Hand work off and wait for its end; takes what `create_handoff` takes."""
-        return await self.await_result(await self.create_handoff(to_agent, capability_id, task, **more))
+    create_and_await = _awaited(create_handoff)
 
     async def get_result(self, handoff_id: str) -> Any:
         """Return the result of a completed handoff; raise the error class that says why there is none."""
@@ -267,7 +293,7 @@ class AsyncHandoffManager(HandoffHost):
     async def list_handoffs(
         self, *, states: Collection[State | str] = _ANY_STATE, to_agent: str | None = None, limit: int = 100
     ) -> list[Handoff]:
-        """Return this user's handoffs, newest first."""
+        """Return at most `limit` of this user's handoffs, newest first: those in `states`, and to `to_agent` if it is named."""
         is_known = not isinstance(states, str) and all(isinstance(one, str) and one in _ANY_STATE for one in states)
         refuse(
             None if is_known else Problem("states", f"must be a list of some of {', '.join(State)}"),

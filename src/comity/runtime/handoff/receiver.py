@@ -78,6 +78,7 @@ class AsyncHandoffReceiver(HandoffHost):
         await receiver.accept(handoff.id)
         await receiver.complete(handoff.id, result=investigate(handoff.inputs))
 
+    `node` is a running node to use; without one the receiver runs its own on `store`. It takes work of `tenant_id` alone.
     A receiver that dies or falls silent for `lease_ms` loses what it has to the next one; while it works, its lease is renewed.
     One that `keeps` what it accepts is a person or a script: it may end, and another for its agent goes on, until the deadline.
     """
@@ -255,7 +256,11 @@ class AsyncHandoffReceiver(HandoffHost):
         options: Collection[str] = (),
         default: Any = None,
     ) -> Any:
-        """Ask whoever handed it off, wait, and return the answer. Raises if the handoff ends or is lost before that."""
+        """Ask the agent that handed off `handoff_id`, wait, and return the answer; `default` if it gives none.
+
+        `question` is for people; `input_type` and `options` say which answers are meant. Raises if the handoff ends or is lost
+        before that.
+        """
         refuse(
             text_problem(question, path="question", bytes_max=MESSAGE_BYTES_MAX),
             name_problem(input_type, "input_type"),
@@ -285,7 +290,10 @@ class AsyncHandoffReceiver(HandoffHost):
         message: str = "",
         confidence: float = 1.0,
     ) -> Handoff:
-        """End it with a result. Raises `TargetError` if that is not what was asked for; then it goes on."""
+        """End the handoff `handoff_id` with a `result`. Raises `TargetError` if it is not what was asked for; then it goes on.
+
+        `result_trace_id` is the trace in which the result stands, `message` says it in words, `confidence` is from 0 to 1.
+        """
         refuse(
             None if not result_trace_id else name_problem(result_trace_id, "result_trace_id"),
             text_problem(message, path="message", bytes_max=MESSAGE_BYTES_MAX),
@@ -297,7 +305,7 @@ class AsyncHandoffReceiver(HandoffHost):
         return await self._end(desk, handoff_id, Complete(_by(mine), reply, result_trace_id or "", saved))
 
     async def fail(self, handoff_id: str, reason: str, *, code: str = "TARGET_FAILED") -> Handoff:
-        """End it without a result."""
+        """End the handoff `handoff_id` without a result; `reason` says why, in words, and `code` as one of the error codes."""
         refuse(reason_problem(reason), name_problem(code, "code"))
         desk = await self.desk()
         mine = self._mine(handoff_id)
@@ -311,7 +319,7 @@ class AsyncHandoffReceiver(HandoffHost):
         await self._end(desk, handoff_id, Release(_by(self._mine(handoff_id)), reason))
 
     async def serve(self, work: Work, *, concurrency: int = 1) -> None:
-        """Take work and do it, so many at once, until cancelled. What `work` raises is the reason the handoff failed for.
+        """Take work and do it, `concurrency` at once, until cancelled. What `work` raises is the reason the handoff failed for.
 
         What is lost or cancelled meanwhile is cancelled here too. What `work` does belongs to the handoff's trace.
         """

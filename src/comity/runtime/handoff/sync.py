@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Coroutine, Iterator, Mapping
+import functools
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
-from comity.core.envelope import ExpectedOutput, Priority
 from comity.core.handoff import LEASE_MS, Entry, Handoff
-from comity.runtime.handoff.handoffs import TIMEOUT_MS
+from comity.ports import SpanSource
 from comity.runtime.handoff.manager import AsyncHandoffManager
 from comity.runtime.handoff.receiver import Arrivals, AsyncHandoffReceiver
 from comity.runtime.sync import LoopThread
 
+Given = ParamSpec("Given")
 Result = TypeVar("Result")
 Twin = TypeVar("Twin", AsyncHandoffManager, AsyncHandoffReceiver)
 
@@ -52,6 +53,18 @@ class _Sync(Generic[Twin]):
         return self._running().run(work)
 
 
+def _twin(
+    method: Callable[Concatenate[Twin, Given], Coroutine[Any, Any, Result]],
+) -> Callable[Concatenate[_Sync[Twin], Given], Result]:
+    """Return a method of the async twin as one that waits for what it gives, with the same parameters."""
+
+    @functools.wraps(method)
+    def twin(self: _Sync[Twin], /, *given: Given.args, **more: Given.kwargs) -> Result:
+        return self._run(method(self._twin, *given, **more))
+
+    return twin
+
+
 class HandoffManager(_Sync[AsyncHandoffManager]):
     """Hands work off on behalf of an agent and one user.
 
@@ -69,74 +82,38 @@ class HandoffManager(_Sync[AsyncHandoffManager]):
         user_id: str | None = None,
         tenant_id: str = "default",
         session_id: str | None = None,
-        **more: Any,
+        traces: SpanSource | None = None,
+        tempo_url: str | None = None,
     ) -> None:
         """Hand off for an agent and a user; takes what the async twin takes, but for a node."""
         super().__init__(
             AsyncHandoffManager(
-                project_id, agent_id, store=store, user_id=user_id, tenant_id=tenant_id, session_id=session_id, **more
+                project_id,
+                agent_id,
+                store=store,
+                user_id=user_id,
+                tenant_id=tenant_id,
+                session_id=session_id,
+                traces=traces,
+                tempo_url=tempo_url,
             )
         )
 
-    def create_handoff(
-        self,
-        to_agent: str | None = None,
-        capability_id: str = "",
-        task: str = "",
-        inputs: Mapping[str, Any] | None = None,
-        expected_output: Mapping[str, Any] | ExpectedOutput | None = None,
-        priority: Priority | str = "normal",
-        timeout_ms: int = TIMEOUT_MS,
-        **more: Any,
-    ) -> str:
-        """Hand work off and return its id once it is durable; takes what the async twin takes."""
-        return self._run(
-            self._twin.create_handoff(to_agent, capability_id, task, inputs, expected_output, priority, timeout_ms, **more)
-        )
-
-    def receive(self, document: Any) -> str:
-        """Hand off what a contextcore message says, and return its id."""
-        return self._run(self._twin.receive(document))
-
-    def get_handoff_status(self, handoff_id: str) -> Handoff:
-        """Return a handoff as it stands."""
-        return self._run(self._twin.get_handoff_status(handoff_id))
-
-    def await_result(self, handoff_id: str, timeout_ms: int | None = None) -> Handoff:
-        """Wait until a handoff has ended, or for so long, and return it as it stands then."""
-        return self._run(self._twin.await_result(handoff_id, timeout_ms))
-
-    def create_and_await(self, to_agent: str | None = None, capability_id: str = "", task: str = "", **more: Any) -> Handoff:
-        """Hand work off and wait for its end."""
-        return self._run(self._twin.create_and_await(to_agent, capability_id, task, **more))
-
-    def get_result(self, handoff_id: str) -> Any:
-        """Return the result of a completed handoff; raise the error class that says why there is none."""
-        return self._run(self._twin.get_result(handoff_id))
-
-    def get_result_from_trace(self, trace_id: str) -> Any:
-        """Return the result that is in a trace."""
-        return self._run(self._twin.get_result_from_trace(trace_id))
+    create_handoff = _twin(AsyncHandoffManager.create_handoff)
+    receive = _twin(AsyncHandoffManager.receive)
+    get_handoff_status = _twin(AsyncHandoffManager.get_handoff_status)
+    await_result = _twin(AsyncHandoffManager.await_result)
+    create_and_await = _twin(AsyncHandoffManager.create_and_await)
+    get_result = _twin(AsyncHandoffManager.get_result)
+    get_result_from_trace = _twin(AsyncHandoffManager.get_result_from_trace)
+    provide_input = _twin(AsyncHandoffManager.provide_input)
+    cancel = _twin(AsyncHandoffManager.cancel)
+    list_handoffs = _twin(AsyncHandoffManager.list_handoffs)
+    dead_letters = _twin(AsyncHandoffManager.dead_letters)
 
     def events(self, handoff_id: str, after: int = 0) -> Iterator[Entry]:
         """Yield what happens to a handoff until it has ended."""
         yield from _each(self._running(), self._twin.events(handoff_id, after))
-
-    def provide_input(self, handoff_id: str, answer: Any) -> Handoff:
-        """Answer what the receiver asked."""
-        return self._run(self._twin.provide_input(handoff_id, answer))
-
-    def cancel(self, handoff_id: str, reason: str = "it is no longer needed") -> Handoff:
-        """Withdraw a handoff, whoever has it."""
-        return self._run(self._twin.cancel(handoff_id, reason))
-
-    def list_handoffs(self, **which: Any) -> list[Handoff]:
-        """Return this user's handoffs, newest first."""
-        return self._run(self._twin.list_handoffs(**which))
-
-    def dead_letters(self, *, limit: int = 100) -> list[Handoff]:
-        """Return the handoffs that ended without a result though nobody withdrew them; each says why."""
-        return self._run(self._twin.dead_letters(limit=limit))
 
 
 class HandoffReceiver(_Sync[AsyncHandoffReceiver]):
@@ -168,41 +145,15 @@ class HandoffReceiver(_Sync[AsyncHandoffReceiver]):
         """Yield handoffs as they come, for code without an event loop."""
         yield from _each(self._running(), self._twin.watch_handoffs())
 
-    def poll_handoffs(self, most: int = 100) -> list[Handoff]:
-        """Return what waits for this receiver now, without taking anything."""
-        return self._run(self._twin.poll(most))
-
-    def take(self, most: int = 1) -> list[Handoff]:
-        """Wait for work and return it, accepted."""
-        return self._run(self._twin.take(most))
-
-    def accept(self, handoff_id: str) -> Handoff:
-        """Take a handoff. Raises `RefusedError` HANDOFF_TAKEN if another receiver was first."""
-        return self._run(self._twin.accept(handoff_id))
-
-    def reject(self, handoff_id: str, reason: str) -> Handoff:
-        """Say that it is not for this receiver; only before it is accepted."""
-        return self._run(self._twin.reject(handoff_id, reason))
-
-    def progress(self, handoff_id: str, data: Any) -> None:
-        """Tell whoever handed it off how far it is."""
-        self._run(self._twin.progress(handoff_id, data))
-
-    def request_input(self, handoff_id: str, question: str, **more: Any) -> Any:
-        """Ask whoever handed it off, wait, and return the answer."""
-        return self._run(self._twin.request_input(handoff_id, question, **more))
-
-    def complete(self, handoff_id: str, result: Any = None, result_trace_id: str | None = None, **more: Any) -> Handoff:
-        """End it with a result. Raises `TargetError` if that is not what was asked for; then it goes on."""
-        return self._run(self._twin.complete(handoff_id, result, result_trace_id, **more))
-
-    def fail(self, handoff_id: str, reason: str, **more: Any) -> Handoff:
-        """End it without a result."""
-        return self._run(self._twin.fail(handoff_id, reason, **more))
-
-    def release(self, handoff_id: str, reason: str = "its receiver gave it back") -> None:
-        """Give it back; the next receiver may have it."""
-        self._run(self._twin.release(handoff_id, reason))
+    poll_handoffs = _twin(AsyncHandoffReceiver.poll)
+    take = _twin(AsyncHandoffReceiver.take)
+    accept = _twin(AsyncHandoffReceiver.accept)
+    reject = _twin(AsyncHandoffReceiver.reject)
+    progress = _twin(AsyncHandoffReceiver.progress)
+    request_input = _twin(AsyncHandoffReceiver.request_input)
+    complete = _twin(AsyncHandoffReceiver.complete)
+    fail = _twin(AsyncHandoffReceiver.fail)
+    release = _twin(AsyncHandoffReceiver.release)
 
 
 async def _following(source: AsyncIterator[Result]) -> Result:
