@@ -253,6 +253,14 @@ class Journal(Protocol):
         """Remove a session's documents, calls and replies for good and return how many; the audit stays whole."""
         ...
 
+    def remove(self, kind: Document, key: str) -> bool:
+        """Remove a document for good; return whether there was one. Nothing of it may be on its way to the store."""
+        ...
+
+    def sessions_of(self, tenant_id: str, user_id: str) -> set[str]:
+        """Return the ids of the sessions in which a user called or handed work off, also of calls that named none."""
+        ...
+
     def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:
         """Return audit rows in order."""
         ...

@@ -428,6 +428,34 @@ class JournalContract:
 
         run(journal, scenario)
 
+    def test_a_document_is_removed_and_no_other(self, journal: Journal) -> None:
+        async def scenario(journal: Journal) -> None:
+            saved = [Saved(Document.MEMORY, f"default\x1f{user}", 1, b"{}") for user in ("ann", "bob")]
+            await written(journal, *saved, Saved(Document.STATE, "default\x1fann", 1, b"{}"))
+            assert [journal.remove(Document.MEMORY, "default\x1fann") for _ in range(2)] == [True, False]
+            assert journal.load(Document.MEMORY, "default\x1fann") is None
+            assert [key for key, _ in journal.list_documents(Document.MEMORY)] == ["default\x1fbob"]
+            assert journal.load(Document.STATE, "default\x1fann") is not None
+            await written(journal, saved[0])  # under the same version as the one that was removed
+            assert journal.load(Document.MEMORY, "default\x1fann") == (1, b"{}")
+
+        run(journal, scenario)
+
+    def test_the_sessions_of_a_user_are_found_by_their_calls(self, journal: Journal) -> None:
+        async def scenario(journal: Journal) -> None:
+            await written(
+                journal,
+                accepted("a", user_id="ann", session_id="s-1"),
+                settled("a", user_id="ann", session_id="s-1"),
+                accepted("b", user_id="ann", session_id="s-2"),
+                accepted("c", user_id="bob", session_id="ann"),
+                accepted("d", user_id="ann", session_id="s-3", tenant_id="other"),
+            )
+            assert journal.sessions_of("default", "ann") == {"s-1", "s-2"}
+            assert journal.sessions_of("default", "nobody") == set()
+
+        run(journal, scenario)
+
     # --- rows ---
 
     def test_rows_can_be_taken_up_anywhere_in_any_number_and_for_one_tree(self, journal: Journal) -> None:

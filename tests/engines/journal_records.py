@@ -25,13 +25,15 @@ def request(
     created_at: int = 1_000,
     inputs: bytes = b"{}",
     session_id: str = "s-1",
+    user_id: str = "user-1",
+    tenant_id: str = "default",
 ) -> Request:
     root_id = request_id if parent_id is None else parent_id.split(".")[0]
     return Request(
         request_id,
         "ANL",
         "ANL_NPV",
-        "user-1",
+        user_id,
         LIMITS,
         created_at + 30_000,
         created_at,
@@ -39,6 +41,7 @@ def request(
         root_id=root_id,
         parent_id=parent_id,
         session_id=session_id,
+        tenant_id=tenant_id,
     )
 
 

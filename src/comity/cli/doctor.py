@@ -169,7 +169,7 @@ def _store(path: Path) -> Iterator[Check]:
         with Store(path) as store:
             verdict = store.verify(newest=CHECKED_ROWS)
             rows = store.row_count()
-            vaults = store.vaults()
+            vaults, remembered = store.vaults(), store.remembered()
             abandoned = len(store.abandoned())
             unreadable = store.unreadable_handoffs()
     except CliError as error:
@@ -194,11 +194,11 @@ def _store(path: Path) -> Iterator[Check]:
     if unreadable:
         detail = f"{counted(len(unreadable), 'handoff')} that cannot be read: {', '.join(unreadable[:_NAMED_MAX])}"
         yield Check("handoffs", "warning", detail)
-    if vaults:
+    if vaults or remembered:
         from comity.runtime.vault_key import store_key
 
         try:
-            store_key(path, vaults)
+            store_key(path, vaults, remembered)
         except UnavailableError as error:
             yield Check("key", "failed", error.message, Exit.DAMAGED)
         else:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final
 
 from comity.core.payload import Problem
 
@@ -48,3 +49,10 @@ class CliError(Exception):
         self.hint = hint
         self.problems = problems
         self.error_code = error_code
+
+
+def awaited(verb: Coroutine[Any, Any, Exit]) -> Exit:
+    """Run a verb that waits for something and return how it ended."""
+    import asyncio  # the other verbs do without it
+
+    return asyncio.run(verb)

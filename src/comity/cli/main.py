@@ -37,6 +37,7 @@ COMMANDS: Final[dict[str, str]] = {
     "insights": "list what agents found out",
     "audit": "list the audit rows, or check that none was changed, removed or reordered",
     "sessions": "list the sessions in the store; show, resume, export or erase one",
+    "memory": "list of whom something is remembered; show, correct, forget or erase it",
     "approvals": "list what waits for a person's approval; grant or deny it",
     "handoff": "hand work off to agents elsewhere; list, take and end it",
     "guidance": "show people's guidance to agents, check a path against it, ask and answer questions, change it",

@@ -26,7 +26,9 @@ if TYPE_CHECKING:  # what takes long to load is loaded by the commands that need
     from types import TracebackType
     from typing import Self
 
+    from comity.core.memory import Memory
     from comity.core.redaction import Vault
+    from comity.runtime.remembered import StoredMemory
     from comity.runtime.tools import Approval
 
 SEPARATOR: Final = "\x1f"  # between tenant and session in the key of a document
@@ -233,6 +235,26 @@ class Store:
 
         read = self._readable("approval", msgspec.json.Decoder(Approval).decode, self._documents(Document.APPROVAL))
         return sorted((one for _, one in read), key=lambda one: one.asked_at)
+
+    def memories(self) -> list[tuple[str, str, StoredMemory]]:
+        """Return of whom something is remembered: tenant, user, and what can be read of it without the key."""
+        from comity.runtime.remembered import decode
+
+        read = self._readable("memory of", decode, self._documents(Document.MEMORY, "ORDER BY key"))
+        return [(*key.split(SEPARATOR, 1), one) for key, one in read]  # type: ignore[misc]
+
+    def memory(self, tenant_id: str, user_id: str) -> Memory:
+        """Return what is remembered of a user, decrypted with the key of the store."""
+        from comity.core.memory import Memory
+        from comity.runtime.remembered import opened
+        from comity.runtime.vault_key import memory_cipher
+
+        found = self._documents(Document.MEMORY, "AND key = ?", f"{tenant_id}{SEPARATOR}{user_id}")
+        return opened(memory_cipher(key_for(self.path, may_make=False)), *found[0]) if found else Memory()
+
+    def remembered(self) -> list[tuple[str, bytes]]:
+        """Return the first memories as they are stored, encrypted: as many as a key is tried on."""
+        return self._documents(Document.MEMORY, "ORDER BY key LIMIT ?", TRIED_MAX)
 
     def check_whole(self) -> None:
         """Raise `CliError` if something was left out because it cannot be read."""

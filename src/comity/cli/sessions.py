@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import time
-from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +11,7 @@ import msgspec
 
 from comity.cli.arguments import a_name, at_least_one
 from comity.cli.calls import when
-from comity.cli.exits import CliError, Exit
+from comity.cli.exits import CliError, Exit, awaited
 from comity.cli.ids import find
 from comity.cli.listing import Listing
 from comity.cli.output import Output, cut
@@ -22,7 +20,6 @@ from comity.core import session as core
 from comity.core.handoff_holder import result_session
 from comity.core.journal import StoredCall
 from comity.core.session import Session
-from comity.engines.span_place import spans_path
 
 if TYPE_CHECKING:  # what takes long to load is loaded by the verbs that need it
     from comity import Reply, Request
@@ -61,17 +58,19 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
             whole = find(args.session_id, (one.id for one in store.sessions() if one.tenant_id == args.tenant), what="session")
             found = None if whole is None else store.session(args.tenant, whole)
             args.session_id = whole or args.session_id
+        call = store.call(args.session_id) if found is None else None  # one that named no session has its own
+        owner = found.user_id if found is not None else call.user_id if call is not None else ""
     if args.verb == "erase":
         if not args.yes:
             hint = f"`comity sessions erase {args.session_id} --yes` does it."
             raise CliError(Exit.USAGE, "erasing cannot be undone", hint=hint)
-        return _run(_erase(args, out))
+        return awaited(_erase(args, out, owner))
     if found is None:
         store.check_whole()
         raise CliError(Exit.NOT_FOUND, f"no session {args.session_id!r}", hint="`comity sessions list` lists them.")
     if args.verb == "show":
         return _show(out, found)
-    return _export(args, out, found) if args.verb == "export" else _run(_resume(args, out))
+    return _export(args, out, found) if args.verb == "export" else awaited(_resume(args, out))
 
 
 def _list(args: argparse.Namespace, out: Output) -> Exit:
@@ -124,12 +123,6 @@ def _items(value: Any) -> list[str]:
     if isinstance(value, dict):
         return [f"{key}: {one}" for key, one in value.items()]
     return [str(one) for one in value] if isinstance(value, (list, tuple)) else [str(value)]
-
-
-def _run(verb: Coroutine[Any, Any, Exit]) -> Exit:
-    import asyncio
-
-    return asyncio.run(verb)
 
 
 async def _resume(args: argparse.Namespace, out: Output) -> Exit:
@@ -185,23 +178,11 @@ def _call(what: StoredCall | Request, request: Request | None, reply: Reply | No
     }
 
 
-async def _erase(args: argparse.Namespace, out: Output) -> Exit:
+async def _erase(args: argparse.Namespace, out: Output, user_id: str) -> Exit:
     """Erase without a node, which would need the key: what is hidden under a lost key can be erased too."""
-    from comity.cli import app
-    from comity.engines.span_store import SpanStore
-    from comity.engines.system import SystemIds
+    from comity.cli.erasing import erase
 
-    path = spans_path(args.store)
-    with contextlib.ExitStack() as opened:
-        spans = opened.enter_context(SpanStore(path)) if path.is_file() else None
-        journal = app.Visit(Path(args.store), SystemIds().span_id())
-        journal.open()
-        try:
-            gone = journal.erase(args.tenant, args.session_id)
-            verdict = journal.verify()
-        finally:
-            await journal.close()
-        gone += 0 if spans is None else spans.erase(args.session_id, tenant_id=args.tenant)
+    gone, verdict = await erase(args.store, args.tenant, user_id=user_id, session_id=args.session_id)
     if out.is_json:
         out.document({"session_id": args.session_id, "erased": gone, "audit_ok": verdict.ok})
     elif not verdict.ok:

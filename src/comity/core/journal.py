@@ -75,6 +75,7 @@ class Document(StrEnum):
     USE = "use"  # of a session, by tenant and id: when it was last used, as the version
     VAULT = "vault"  # of a session, encrypted
     APPROVAL = "approval"  # by id
+    MEMORY = "memory"  # of a user, by tenant and user; what it says is encrypted
     FENCE = "fence"  # by address: its newest token, as the version
 
 

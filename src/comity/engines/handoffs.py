@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from comity.core.envelope import Request
 from comity.core.handoff import Handoff, State
 from comity.core.handoff_holder import is_process, node_of
 from comity.core.handoff_queue import Step, Sweep, Want, perform
@@ -206,6 +207,10 @@ class MemoryHandoffs:
         for handoff_id in of_session:
             del self._shelf[handoff_id]
         return of_session
+
+    def requests(self) -> list[Request]:
+        """Return what was handed off."""
+        return [one.request for one in self._shelf.values()]
 
     # --- the shelf ---
 

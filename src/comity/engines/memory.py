@@ -149,6 +149,16 @@ class MemoryJournal:
         self._settled_ids = deque(self._settled)
         return before - len(self._documents) + len(gone)
 
+    def remove(self, kind: Document, key: str) -> bool:
+        """Remove a document for good; return whether there was one."""
+        return self._documents.pop((kind, key), None) is not None
+
+    def sessions_of(self, tenant_id: str, user_id: str) -> set[str]:
+        """Return the ids of the sessions in which a user called or handed work off."""
+        calls = (one.request for one in (*self._settled.values(), *self._open.values()))
+        requests = (*calls, *self.handoffs.requests())
+        return {one.session_id for one in requests if (one.tenant_id, one.user_id) == (tenant_id, user_id)}
+
     def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:
         """Return the kept audit rows in order."""
         self._seal()
@@ -218,7 +228,7 @@ class MemoryJournal:
 
 def _is_of_session(kind: Document, key: str, data: bytes, tenant_id: str, session_id: str) -> bool:
     match kind:
-        case Document.STATE | Document.FENCE:
+        case Document.STATE | Document.FENCE | Document.MEMORY:
             return False
         case Document.SESSION | Document.USE | Document.VAULT:
             return key == f"{tenant_id}\x1f{session_id}"

@@ -75,6 +75,14 @@ class SharedJournal:
         """Forget a session's documents, calls and replies."""
         return self._shared.erase(tenant_id, session_id)
 
+    def remove(self, kind: Document, key: str) -> bool:
+        """Remove a document for good; return whether there was one."""
+        return self._shared.remove(kind, key)
+
+    def sessions_of(self, tenant_id: str, user_id: str) -> set[str]:
+        """Return the ids of the sessions in which a user called or handed work off."""
+        return self._shared.sessions_of(tenant_id, user_id)
+
     def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:
         """Return the kept audit rows in order."""
         return self._shared.rows(after_id=after_id, limit=limit, root_id=root_id)

@@ -27,7 +27,7 @@ from comity.core.envelope import Request
 from comity.core.fencing import Terms
 from comity.core.handoff_queue import Step
 from comity.core.journal import PAUSED_AT, Accepted, Document, Paused, Record, Saved, Settled, StoredCall
-from comity.engines import handoff_tables, presence, store_file, tables
+from comity.engines import handoff_tables, person, presence, store_file, tables
 from comity.engines.audit_rows import read_rows, verify_chain
 from comity.engines.call_rows import readable
 from comity.engines.cipher import audit_key
@@ -346,6 +346,16 @@ class SqliteJournal:
         """Remove a session's documents, calls and replies for good; the audit, which holds nothing personal, stays whole."""
         with self._reading(), self._aside() as writer:
             return tables.erase_session(writer, tenant_id, session_id)
+
+    def remove(self, kind: Document, key: str) -> bool:
+        """Remove a document for good; return whether there was one. Nothing of it may be on its way."""
+        with self._reading(), self._aside() as writer:
+            return person.remove(writer, kind, key)
+
+    def sessions_of(self, tenant_id: str, user_id: str) -> set[str]:
+        """Return the ids of the sessions in which a user called or handed work off."""
+        with self._reading() as connection:
+            return person.sessions_of(connection, tenant_id, user_id)
 
     def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:
         """Return audit rows in order."""

@@ -434,12 +434,16 @@ def erase_session(connection: sqlite3.Connection, tenant_id: str, session_id: st
     gone = len(calls.union(handed_off))  # a handoff and its call are one
     gone += connection.executemany("DELETE FROM documents WHERE kind = ? AND key = ?", documents).rowcount
     connection.execute("COMMIT")
-    # What was deleted still stands in the write-ahead log until that is emptied. Writers wait while this waits for readers.
+    empty_log(connection)
+    return gone
+
+
+def empty_log(connection: sqlite3.Connection) -> None:
+    """Empty the write-ahead log, in which what was deleted still stands. Writers wait while this waits for readers."""
     connection.execute(f"PRAGMA busy_timeout = {ERASE_WAIT_MS}")
     (is_busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if is_busy:
-        raise sqlite3.OperationalError("the session was erased, but a reader keeps a copy in the log: erase it once more")
-    return gone
+        raise sqlite3.OperationalError("it was erased, but a reader keeps a copy in the log: erase it once more")
 
 
 def _ids_of_session(connection: sqlite3.Connection, tenant_id: str, session_id: str, *, after: int = 0) -> set[str]:

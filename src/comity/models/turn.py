@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from comity.core.asking import reminder
 from comity.core.conversation import clip
 from comity.core.envelope import Reply, Status
 from comity.core.gen_ai import Asked
@@ -105,6 +106,8 @@ class Turn:
         self._begin()
         try:
             reply = await self._finish(await self._use_tools())
+            if reply.status is Status.NEEDS_INPUT:
+                reply = await self._answered(reply)
         except _EndsError as ends:
             reply = ends.reply
         if not self._warnings:
@@ -266,6 +269,18 @@ class Turn:
             self._messages.append(User(correction(reading.problems or _doubts(reading))))
             reading = await self._corrected(reading)
         return canonical(reading)
+
+    async def _answered(self, question: Reply) -> Reply:
+        """Answer a question of the model with what is known, once, and return its reply to that; else the question itself."""
+        known = self._ctx.session.answers_to(question)
+        if not known or not self._may_ask_again():
+            return question
+        self._messages += (Assistant(question.message), User(reminder(known)))
+        try:
+            return await self._finish(await self._use_tools())
+        except ComityError as error:  # the user can still be asked
+            self._warnings.append(f"the question could not be answered: {error.code}")
+            return question
 
     async def _corrected(self, first: Reading) -> Reading:
         """Return the second reading, or the first where the second is no better or could not be had."""

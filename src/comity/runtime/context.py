@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from comity.engines.insights import LinkGiven
     from comity.ports import Clock
     from comity.runtime.call import Call
+    from comity.runtime.memory import MemoryView
     from comity.runtime.path import CallPath
     from comity.runtime.recorder import OpenSpan
     from comity.runtime.session_view import SessionView
@@ -61,6 +62,13 @@ class Context(Struct, eq=False, gc=False):
     def session(self) -> SessionView:
         """The session this call belongs to: what is known already, and where to note what this agent finds."""
         return self._path.session_of(self._call)
+
+    @property
+    def memory(self) -> MemoryView:
+        """What is remembered of the user across sessions, and where to note what this agent finds out about them."""
+        from comity.runtime.memory import MemoryView  # noqa: PLC0415  most agents never ask
+
+        return MemoryView(self._path, self._call)
 
     @property
     def limits(self) -> Limits:

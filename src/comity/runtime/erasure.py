@@ -1,16 +1,24 @@
-"""Erasing a session for good, whatever runs in it."""
+"""Erasing a session or a person for good, whatever runs."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING
 
-from comity.core.session import is_first
+import msgspec
+
+from comity.core.journal import Document
+from comity.core.session import Session, is_first
+from comity.errors import UnavailableError
 from comity.ports import Journal
 from comity.runtime.call import Call
 
 if TYPE_CHECKING:
     from comity.runtime.path import CallPath
+
+
+_decode = msgspec.json.Decoder(Session).decode
 
 
 async def erase_session(path: CallPath, journal: Journal, tenant_id: str, session_id: str) -> int:
@@ -25,12 +33,40 @@ async def erase_session(path: CallPath, journal: Journal, tenant_id: str, sessio
             path.settlement.cancel(call, "its session was erased")
         for call in running:
             await path.reply_of(call)
+        if user_id := _user_of(path, journal, tenant_id, session_id):
+            path.memories.forget_session(tenant_id, user_id, session_id)
         await path.durable()
         await path.recorder.drained()
         if not _running(path, tenant_id, session_id):  # nothing came meanwhile, and from here on nothing can
             break
     path.sessions.drop(tenant_id, session_id)
     return journal.erase(tenant_id, session_id) + path.recorder.spans.erase(session_id, tenant_id=tenant_id)
+
+
+def _user_of(path: CallPath, journal: Journal, tenant_id: str, session_id: str) -> str:
+    """Return whose session it is; empty if nobody can say."""
+    with contextlib.suppress(UnavailableError):  # it cannot be read, and is erased all the same
+        if (live := path.sessions.find(tenant_id, session_id)) is not None:
+            return live.session.user_id
+        call = journal.call(session_id)  # one that named none has its own
+        return call.user_id if call is not None and call.tenant_id == tenant_id else ""
+    return ""
+
+
+async def erase_person(path: CallPath, journal: Journal, tenant_id: str, user_id: str) -> int:
+    """Remove everything of a person: each of their sessions, and what is remembered of them; return how many records."""
+    await path.durable()
+    sessions = journal.sessions_of(tenant_id, user_id)
+    for _, raw in journal.list_documents(Document.SESSION):
+        with contextlib.suppress(msgspec.MsgspecError):  # nobody can say whose it is
+            found = _decode(raw)
+            if (found.tenant_id, found.user_id) == (tenant_id, user_id):
+                sessions.add(found.id)
+    gone = 0
+    for session_id in sorted(sessions):
+        gone += await erase_session(path, journal, tenant_id, session_id)
+    await path.durable()
+    return gone + path.memories.erase(tenant_id, user_id)
 
 
 def _running(path: CallPath, tenant_id: str, session_id: str) -> list[Call]:

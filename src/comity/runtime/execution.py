@@ -12,7 +12,7 @@ import msgspec
 
 from comity.core.agent import Implementation
 from comity.core.confidence import Band, at_most
-from comity.core.envelope import PARTIAL, SUCCESS, Error, Reply, Status, Usage, artifact_problems, copied
+from comity.core.envelope import NEEDS_INPUT, PARTIAL, SUCCESS, Error, Reply, Status, Usage, artifact_problems, copied
 from comity.core.failure import error_of, told
 from comity.core.limits import REPLY_BYTES_MAX, WARNINGS_MAX
 from comity.core.payload import PayloadError, check_repeats, pack, unpack
@@ -79,11 +79,16 @@ class Execution:
             is_first = implementation is implementations[0]
             if is_first and call.skips_primary:
                 continue
-            failures = 0
+            failures, was_told = 0, False
             while True:
                 try:
                     result = await self._invoke(call, ctx, implementation)
                     reply = failed = read_result(call, result, self._clock.now_ns(), self._hide)
+                    if reply.status is NEEDS_INPUT and (known := ctx.session.answers_to(reply)):
+                        if not was_told and _fill_in(call, known):
+                            was_told = True
+                            continue
+                        reply = _with_known(reply, known)
                     if reply.error is None or not _is_fault(reply.error):
                         return reply if is_first else _instead(reply, call, implementation, ctx)
                     error = reply.error
@@ -131,6 +136,38 @@ class Execution:
             return None
         left_ms = call.request.deadline_at - self._clock.now_ns() / 1_000_000
         return implementation.retry.pause_ms(failures, left_ms=left_ms, chance=self._ids.chance())
+
+
+def _fill_in(call: Call, known: dict[str, Any]) -> bool:
+    """Give a call the inputs that its agent asks for and that are known; return whether it can run once more with them.
+
+    Only inputs that were left out, and only where nothing was done yet that would be done twice.
+    """
+    if call.calls_made or call.tools_used:
+        return False
+    given = unpack(call.request.body)
+    takes = call.capability.inputs.json_schema().get("properties", {})
+    new = {key: value for key, value in known.items() if key in takes and key not in given}
+    for values in (new, {key: _as_number(value) for key, value in new.items()}) if new else ():
+        checked = call.capability.inputs.check(msgspec.json.encode(given | values))
+        if not checked.problems:
+            call.arguments = checked.value
+            return True
+    return False
+
+
+def _as_number(value: Any) -> Any:
+    """Return what a text says that reads as a number; facts about users are sentences."""
+    try:
+        return msgspec.json.decode(value, type=int | float) if isinstance(value, str) else value
+    except msgspec.MsgspecError:
+        return value
+
+
+def _with_known(reply: Reply, known: dict[str, Any]) -> Reply:
+    """Return a question with a warning that names what is known already, for a caller that can answer it."""
+    warning = f"known already: {', '.join(sorted(known))}"
+    return msgspec.structs.replace(reply, warnings=(*reply.warnings, warning)[:WARNINGS_MAX])
 
 
 async def _plain(function: Callable[..., Any], ctx: Any, arguments: dict[str, Any]) -> Any:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from comity.engines.span_store import SpanStore
     from comity.runtime.guidance import LiveGuidance
     from comity.runtime.handoff.handoffs import Handoffs
+    from comity.runtime.memory import UserMemory
     from comity.runtime.session_view import SessionView
 
 
@@ -112,9 +113,29 @@ class Hosting:
         live = self._live_session(tenant_id, session_id)
         return None if live is None else in_clear(msgspec.to_builtins(live.current), live.vault)
 
+    def memory(self, user_id: str, *, tenant_id: str = "default") -> UserMemory:
+        """Return what is remembered of a user across sessions: to be listed, corrected and erased."""
+        from comity.runtime.memory import UserMemory  # noqa: PLC0415  few programs look into it
+
+        check_names(tenant_id=tenant_id, user_id=user_id)
+        return UserMemory(self._running(), tenant_id, user_id)
+
+    async def erase_person(self, user_id: str, *, tenant_id: str = "default") -> int:
+        """Remove everything of a person: memory, and every session with its calls, replies and spans; return how many records.
+
+        The audit, which holds nothing that was said, stays whole.
+        """
+        from comity.runtime.erasure import erase_person  # noqa: PLC0415  few processes erase anything
+
+        path = self._running()
+        check_names(tenant_id=tenant_id, user_id=user_id)
+        assert self._journal is not None
+        return await erase_person(path, self._journal, tenant_id, user_id)
+
     async def erase_session(self, session_id: str, *, tenant_id: str = "default") -> int:
         """Remove everything a person said or was told in a session; return how many records. The audit stays whole.
 
+        What was last reported about the person in this session is forgotten too, in every session.
         What runs in the session is cancelled; the call whose code asks for this goes on.
         """
         from comity.runtime.erasure import erase_session  # noqa: PLC0415  few processes erase anything

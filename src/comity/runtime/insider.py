@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, Self
 
+from msgspec.structs import replace
+
 from comity.core.tool import may_use
 from comity.runtime.binding import Result
 from comity.runtime.context import Context
@@ -52,10 +54,13 @@ class Insider(Context, eq=False, gc=False):
         return self._path.registry.reachable(call.agent, {call.agent.id, *request.chain}, limit)
 
     def known(self) -> Known:
-        """Return what a model is told before its task: of the session, as far as this call may see it."""
-        from comity.core.task import NOTHING  # noqa: PLC0415  only agents with a model need it
+        """Return what a model is told before its task: of the session as far as this call may see it, and of the user."""
+        from comity.core.memory import offered  # noqa: PLC0415  only agents with a model need it
+        from comity.core.task import NOTHING  # noqa: PLC0415
 
-        return NOTHING if self._call.session_head.live is None else self.session.known()
+        known = NOTHING if self._call.session_head.live is None else self.session.known()
+        lines, left = offered(self.memory.memory())
+        return replace(known, memory=lines, memory_left=left) if lines or left else known
 
     async def once(
         self,

@@ -37,6 +37,7 @@ from comity.runtime.declarations import check_declarations
 from comity.runtime.events import EventLog
 from comity.runtime.handle import CallHandle
 from comity.runtime.hosting import Hosting
+from comity.runtime.memory import Memories
 from comity.runtime.options import ROOT_ONLY, RootOptions
 from comity.runtime.path import CallPath
 from comity.runtime.privacy import Privacy
@@ -46,7 +47,7 @@ from comity.runtime.sessions import Sessions
 from comity.runtime.standing import joined
 from comity.runtime.threads import FunctionThreads
 from comity.runtime.tools import Toolbox, checked_tools
-from comity.runtime.vault_key import TRIED_MAX, store_key, vault_cipher
+from comity.runtime.vault_key import TRIED_MAX, memory_cipher, store_key, vault_cipher
 from comity.runtime.watchdog import Watchdog
 from comity.runtime.workers import Workers, check_guarded
 
@@ -157,7 +158,8 @@ class Node(Hosting):
             self._journal.open()
             # Before the spans: a store that is refused is left as it was.
             sealed = self._journal.list_documents(Document.VAULT, TRIED_MAX)
-            key = store_key(None if self._store is None else Path(self._store), sealed)
+            remembered = self._journal.list_documents(Document.MEMORY, TRIED_MAX)
+            key = store_key(None if self._store is None else Path(self._store), sealed, remembered)
             recorder = self._recorder()
         except BaseException:
             if self._guidance is not None:
@@ -177,6 +179,7 @@ class Node(Hosting):
             threads=self._threads,
             run_in_process=self._workers.run,
             sessions=Sessions(self._journal, self._clock, self._ids, vault_cipher(key), self._privacy),
+            memories=Memories(self._journal, self._clock, memory_cipher(key)),
             identity_key=derived(key, "identity"),
             inheritance=self._inheritance,
             toolbox=Toolbox(self.tools, self._journal, self._clock),

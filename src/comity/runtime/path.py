@@ -44,6 +44,7 @@ from comity.runtime.arrival import Arrival, Draft, Identity, Reader
 from comity.runtime.call import Call, Way
 from comity.runtime.context import Context
 from comity.runtime.execution import Execution, RunInProcess
+from comity.runtime.memory import Memories
 from comity.runtime.named import as_asked, open_named
 from comity.runtime.privacy import Answers, Privacy
 from comity.runtime.recorder import Recorder
@@ -83,6 +84,7 @@ class CallPath:
         threads: FunctionThreads,
         run_in_process: RunInProcess,
         sessions: Sessions,
+        memories: Memories,
         toolbox: Toolbox,
         identity_key: bytes,
         inheritance: Inheritance,
@@ -95,7 +97,8 @@ class CallPath:
         self.guidance = guidance
         self.sessions = sessions
         self.recorder = recorder
-        self.settlement = Settlement(journal, clock, loop, sessions, guardrails, recorder.ended, limits)
+        self.memories = memories
+        self.settlement = Settlement(journal, clock, loop, sessions, memories, guardrails, recorder.ended, limits)
         self.calls = sessions.calls = self.settlement.calls
         self.toolbox = toolbox
         self.identity_key = identity_key
@@ -309,7 +312,7 @@ class CallPath:
 
     def session_of(self, call: Call) -> SessionView:
         """Return a call's view of its session."""
-        return SessionView(self.sessions, self.sessions.live_of(call), call, self._privacy)
+        return SessionView(self.sessions, self.memories, call, self._privacy)
 
     def refuse(self, request: Request, refusal: admission.Refused, log: events.EventLog | None = None) -> Reply:
         """Refuse a request: one audit row, one reply that says what to do instead, and nothing else."""

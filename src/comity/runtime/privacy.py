@@ -124,14 +124,15 @@ class Privacy:
     def hide_words(self, reply: Reply, vault: GetVault) -> Reply:
         """Hide what stands in the texts an agent put into its reply."""
         words = {name: getattr(reply, name) for name in ("message", "summary", "thought", "next_step_hint")}
-        changed = {
+        changed: dict[str, Any] = {
             name: hidden for name, text in words.items() if text and (hidden := self._hide_text(text, vault, [])) != text
         }
-        warnings = tuple(self._hide_text(text, vault, []) for text in reply.warnings)
-        if warnings != reply.warnings:
-            changed["warnings"] = warnings  # type: ignore[assignment]
+        for name in ("warnings", "new_facts"):
+            texts = getattr(reply, name)
+            if texts and (without := tuple(self._hide_text(text, vault, []) for text in texts)) != texts:
+                changed[name] = without
         if reply.error is not None and (error := self.hide_error(reply.error, vault)) is not reply.error:
-            changed["error"] = error  # type: ignore[assignment]
+            changed["error"] = error
         return replace(reply, **changed) if changed else reply
 
     def hide_error(self, error: Error, vault: GetVault) -> Error:

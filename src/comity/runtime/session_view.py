@@ -8,10 +8,12 @@ from msgspec.structs import replace
 
 from comity.core import session as core
 from comity.core.conversation import SUMMARY, Turn, position_of
-from comity.core.envelope import Background
+from comity.core.envelope import Background, Reply
+from comity.core.memory import plain_key
 from comity.core.redaction import restore_text
 from comity.core.session import Change, Session
-from comity.runtime.sessions import Live, Sessions, seen
+from comity.runtime.memory import Memories
+from comity.runtime.sessions import Sessions, seen
 
 if TYPE_CHECKING:
     from comity.core.task import Known
@@ -28,11 +30,12 @@ class SessionView:
     declares to need and the node grants it.
     """
 
-    __slots__ = ("_based_on", "_call", "_granted", "_live", "_privacy", "_sessions", "_written")
+    __slots__ = ("_based_on", "_call", "_granted", "_live", "_memories", "_privacy", "_sessions", "_written")
 
-    def __init__(self, sessions: Sessions, live: Live, call: Call, privacy: Privacy | None) -> None:
+    def __init__(self, sessions: Sessions, memories: Memories, call: Call, privacy: Privacy | None) -> None:
         self._sessions = sessions
-        self._live = live
+        self._memories = memories
+        self._live = live = sessions.live_of(call)
         self._call = call
         self._privacy = privacy
         self._granted = frozenset[str]() if privacy is None else privacy.granted(call.request, call.capability.clear)
@@ -62,8 +65,8 @@ class SessionView:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What is known, by key."""
-        return {key: fact.value for key, fact in self._seen.facts.items()}
+        """What is known, by key: in this session, and from earlier ones of its user what has a key and was not said anew."""
+        return {key: fact.value for key, fact in self._all_facts().items()}
 
     @property
     def decisions(self) -> tuple[str, ...]:
@@ -87,7 +90,8 @@ class SessionView:
 
     def fact(self, key: str) -> core.Fact | None:
         """What is known under a key, with its source, confidence and time; None if nothing is."""
-        return self._seen.facts.get(key)
+        known = self._all_facts()
+        return known.get(key) or known.get(plain_key(key))
 
     def history(self) -> tuple[Turn, ...]:
         """As much of the conversation as the caller's policy lets this agent see."""
@@ -112,9 +116,17 @@ class SessionView:
         return Known(self.background(), shown, hidden)
 
     def missing(self, *keys: str) -> tuple[str, ...]:
-        """Return the facts that are not known yet; only these may be asked for."""
-        known = self._live.session
-        return tuple(key for key in keys if core.missing(known, (self._hidden(core.Learn(key, None, "")).key,)))
+        """Return the facts that are not known yet, in this session or from an earlier one; only these may be asked for."""
+        known, remembered = self._live.session, self._remembered()
+        unknown = (key for key in keys if core.missing(known, (self._hidden(core.Learn(key, None, "")).key,)))
+        return tuple(key for key in unknown if plain_key(key) not in remembered)
+
+    def answers_to(self, question: Reply) -> dict[str, Any]:
+        """Return what is known, by key, of what a question (a reply `needs_input`) asks for."""
+        from comity.core.asking import asked_for  # noqa: PLC0415  few agents ask
+
+        facts = self.facts
+        return {key: facts[key] for key in asked_for(question, facts)}
 
     def show(self, text: str) -> str:
         """Return a text that is in clear as this agent may see it."""
@@ -163,6 +175,14 @@ class SessionView:
     def summarise(self, text: str) -> None:
         """Replace the summary of the conversation."""
         self._change(core.Summarise(text))
+
+    def _all_facts(self) -> dict[str, core.Fact]:
+        return self._remembered() | self._seen.facts
+
+    def _remembered(self) -> dict[str, core.Fact]:
+        """Return what is known by key from earlier sessions of the user."""
+        keyed = [one for one in self._memories.of(self.tenant_id, self.user_id).facts if one.key]
+        return {one.key: core.Fact(self.show(one.value), one.source, one.confidence, one.at_ms) for one in keyed}
 
     def _change(self, change: Change) -> None:
         self._call.check_running()

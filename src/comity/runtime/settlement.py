@@ -32,6 +32,7 @@ from comity.runtime.breakers import Breakers
 from comity.runtime.call import Call
 from comity.runtime.deadlines import Deadlines
 from comity.runtime.execution import complete
+from comity.runtime.memory import Memories
 from comity.runtime.privacy import reveal
 from comity.runtime.sessions import Live, Sessions
 
@@ -54,6 +55,7 @@ class Settlement:
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
         sessions: Sessions,
+        memories: Memories,
         guardrails: tuple[Guardrail, ...],
         ended: Callable[[CallEnd], None] | None,
         limits: Limits,
@@ -66,6 +68,7 @@ class Settlement:
         self._clock = clock
         self._loop = loop
         self._sessions = sessions
+        self._memories = memories
         self._guardrails = guardrails
         self._ended = ended
         self._deliver = self.deliver  # bound once
@@ -161,6 +164,9 @@ class Settlement:
             self.breakers.tell(call, reply, now_ms)
         if call.live is not None:
             records.extend(self._session_records(call, call.live, reply, now_ms))
+        if reply.new_facts and reply.ok and (call.way is None or call.way.fence is not None):
+            vault = None if call.live is None else call.live.vault
+            records.extend(self._memories.reported(call.request, reply, vault, now_ms))
         records.append(Settled(call.request, reply, now_ms))
         root = call if call.root is None else call.root
         if root.leftovers:

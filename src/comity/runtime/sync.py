@@ -141,6 +141,7 @@ class SyncNode:
     resume_session = _asked(Node.resume_session)
     export_session = _asked(Node.export_session)
     erase_session = _awaited(Node.erase_session)
+    erase_person = _awaited(Node.erase_person)
 
     @property
     def problems(self) -> tuple[str, ...]:

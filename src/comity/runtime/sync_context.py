@@ -22,6 +22,7 @@ from comity.runtime.options import CallOptions
 if TYPE_CHECKING:
     from comity.core.guidance import Guidance
     from comity.ports import Clock
+    from comity.runtime.memory import MemoryView
     from comity.runtime.recorder import OpenSpan
     from comity.runtime.session_view import SessionView
     from comity.runtime.text_stream import TextStream
@@ -115,6 +116,11 @@ class SyncContext:
     def session(self) -> SessionView:
         """The session this call belongs to: what is known already, and where to note what this agent finds."""
         return cast("SessionView", OnLoop(self._ask(lambda: self._ctx.session), self._ask))
+
+    @property
+    def memory(self) -> MemoryView:
+        """What is remembered of the user across sessions, and where to note what this agent finds out about them."""
+        return cast("MemoryView", OnLoop(self._ask(lambda: self._ctx.memory), self._ask))
 
     @property
     def limits(self) -> Limits:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from comity.core.payload import unpack
@@ -10,16 +10,21 @@ from comity.core.redaction import Vault
 from comity.engines.cipher import TRIED_MAX as TRIED_MAX  # noqa: PLC0414  where its readers look for it
 from comity.engines.cipher import Cipher, derived, key_for, key_place
 from comity.errors import UnavailableError
+from comity.runtime.remembered import opened as open_memory
 
 
-def store_key(store: Path | None, sealed: Sequence[tuple[str, bytes]]) -> bytes:
+def store_key(store: Path | None, sealed: Sequence[tuple[str, bytes]], remembered: Sequence[tuple[str, bytes]] = ()) -> bytes:
     """Return the key of a store whose first vaults are `sealed`, each under its document's key; a new one only without any.
 
-    Raises `UnavailableError` where the key is missing, or is not the one these were hidden under.
+    `remembered` are its first memories of users, which are encrypted as well. Raises `UnavailableError` where the key is
+    missing, or is not the one these were hidden under.
     """
-    key = key_for(store, may_make=not sealed)
-    cipher = vault_cipher(key)
-    if sealed and not any(_opens(cipher, *one) for one in sealed):
+    key = key_for(store, may_make=not sealed and not remembered)
+    if not sealed and not remembered:
+        return key
+    vaults, memories = vault_cipher(key), memory_cipher(key)
+    is_right = any(_opens(open_vault, vaults, *one) for one in sealed)
+    if not is_right and not any(_opens(open_memory, memories, *one) for one in remembered):
         message = f"{key_place(store)} cannot decrypt this store; restore the key file that was used to create it"
         raise UnavailableError(message, code="STORE_UNAVAILABLE", retryable=False)
     return key
@@ -28,6 +33,11 @@ def store_key(store: Path | None, sealed: Sequence[tuple[str, bytes]]) -> bytes:
 def vault_cipher(key: bytes) -> Cipher:
     """Return what encrypts and decrypts the vaults of a store with this key."""
     return Cipher(derived(key, "vault"))
+
+
+def memory_cipher(key: bytes) -> Cipher:
+    """Return what encrypts and decrypts what a store with this key remembers of users."""
+    return Cipher(derived(key, "memory"))
 
 
 def seal(cipher: Cipher, key: str, data: bytes) -> bytes:
@@ -42,9 +52,9 @@ def open_vault(cipher: Cipher, key: str, sealed: bytes, issuer: str = "") -> Vau
     return Vault.from_data(unpack(cipher.decrypt(sealed, f"vault {key}", what)), issuer)
 
 
-def _opens(cipher: Cipher, key: str, sealed: bytes) -> bool:
+def _opens(how: Callable[[Cipher, str, bytes], object], cipher: Cipher, key: str, sealed: bytes) -> bool:
     try:
-        open_vault(cipher, key, sealed)
+        how(cipher, key, sealed)
     except UnavailableError:
         return False
     return True

@@ -304,6 +304,14 @@ class SimJournal:
         self._world.witness.erased(tenant_id, session_id)
         return self._disk.erase(tenant_id, session_id)
 
+    def remove(self, kind: Document, key: str) -> bool:
+        """Remove a document for good."""
+        return self._disk.remove(kind, key)
+
+    def sessions_of(self, tenant_id: str, user_id: str) -> set[str]:
+        """Return the ids of the sessions of a user."""
+        return self._disk.sessions_of(tenant_id, user_id)
+
     def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:
         """Return audit rows in order."""
         return self._disk.rows(after_id=after_id, limit=limit, root_id=root_id)
