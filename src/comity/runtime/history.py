@@ -29,8 +29,7 @@ def resolve(
     live = sessions.find(tenant_id, named.session_id)
     if live is None or live.session.user_id != user_id:
         raise RefusedError(f"{reference} names no session of this user", code="IDENTITY_MISMATCH")
-    sessions.note_ended(live)
-    return live, history_at(live.session, named.version, narrower(named.policy, policy))
+    return live, history_at(sessions.noted(live), named.version, narrower(named.policy, policy))
 
 
 def resolve_for(path: CallPath, call: Call, reference: str) -> tuple[Turn, ...]:

@@ -79,7 +79,7 @@ class Hosting:
     def session(self, session_id: str, *, tenant_id: str = "default") -> Session | None:
         """Return a session as it is now."""
         live = self._live_session(tenant_id, session_id)
-        return None if live is None else live.current
+        return None if live is None else self._running().sessions.current(live)
 
     def history(self, reference: str, *, user_id: str, tenant_id: str = "default") -> tuple[Turn, ...]:
         """Return the turns that a history reference names (`session:ID@VERSION?history=POLICY`), as `session` shows them.
@@ -111,7 +111,7 @@ class Hosting:
     def export_session(self, session_id: str, *, tenant_id: str = "default") -> dict[str, Any] | None:
         """Return what a session knows, with personal data in clear; the inputs and replies of its calls are not in it."""
         live = self._live_session(tenant_id, session_id)
-        return None if live is None else in_clear(msgspec.to_builtins(live.current), live.vault)
+        return None if live is None else in_clear(msgspec.to_builtins(self._running().sessions.current(live)), live.vault)
 
     def memory(self, user_id: str, *, tenant_id: str = "default") -> UserMemory:
         """Return what is remembered of a user across sessions: to be listed, corrected and erased."""
@@ -205,8 +205,8 @@ class Hosting:
         check_names(tenant_id=tenant_id, session_id=session_id)
         sessions = self._running().sessions
         live = sessions.find(tenant_id, session_id)
-        if live is not None:
-            sessions.note_ended(live)
+        if live is None or not sessions.is_there(live):  # another node may have changed it since, or erased it
+            return None
         return live
 
     def _running(self) -> CallPath:

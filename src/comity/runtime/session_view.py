@@ -39,7 +39,6 @@ class SessionView:
         self._call = call
         self._privacy = privacy
         self._granted = frozenset[str]() if privacy is None else privacy.granted(call.request, call.capability.clear)
-        sessions.note_ended(live)
         self._based_on = live.session.version
         self._written: dict[str, int] = {}  # single values this agent replaced, and at which version
 
@@ -200,8 +199,8 @@ class SessionView:
 
     @property
     def _seen(self) -> Session:
-        live = self._live
-        return seen(live.session, live.vault, self._granted) if self._granted and live.vault is not None else live.session
+        session, vault = self._sessions.noted(self._live), self._live.vault
+        return seen(session, vault, self._granted) if self._granted and vault is not None else session
 
     def _hidden(self, change: _C) -> _C:
         return change if self._privacy is None else self._privacy.hide_change(change, lambda: self._sessions.vault(self._live))

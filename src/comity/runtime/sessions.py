@@ -39,8 +39,8 @@ class Live:
     """A session in memory, with its vault."""
 
     __slots__ = (
-        "answers", "ended", "is_gone", "is_stored", "noted_at", "session", "used_at", "vault", "vault_saved", "vault_version",
-        "visits",
+        "answers", "ended", "is_gone", "is_stored", "noted", "noted_at", "session", "used_at", "vault", "vault_saved",
+        "vault_version", "visits",
     )  # fmt: skip
 
     def __init__(
@@ -63,17 +63,13 @@ class Live:
         # Calls that ended and are not in `session` yet: those of users without a message, and the newest of each capability.
         self.ended: deque[tuple[Request, Reply, int]] | None = None
         self.answers: dict[tuple[str, str], tuple[Request, Reply]] | None = None
+        self.noted: tuple[Session, Session] | None = None  # the session without and with them
         self.visits = 0  # of other nodes to the store, when this was last compared with it
 
     @property
     def key(self) -> str:
         """The name it is stored under."""
         return key_of(self.session.tenant_id, self.session.id)
-
-    @property
-    def current(self) -> Session:
-        """The session with its last use, also one that changed nothing in it."""
-        return replace(self.session, used_at=max(self.session.used_at, self.used_at))
 
 
 def key_of(tenant_id: str, session_id: str) -> str:
@@ -242,7 +238,6 @@ class Sessions:
 
     def saved_vault(self, live: Live) -> tuple[Saved, ...]:
         """Return the record of what was hidden since the vault was last saved, if anything was."""
-        self.note_ended(live)  # which may hide something more
         if live.vault is None or len(live.vault) == live.vault_saved or live.is_gone:
             return ()
         live.vault_saved = len(live.vault)
@@ -257,8 +252,6 @@ class Sessions:
 
     def saved(self, live: Live) -> Saved:
         """Return the record of a session as it is now, to be written."""
-        self.note_ended(live)
-        self._unsaved.pop(live, None)
         live.is_stored = True
         session = live.session
         return Saved(Document.SESSION, live.key, session.version + 1, _encode(session), used_at=session.used_at)
@@ -283,14 +276,13 @@ class Sessions:
         """Apply a change and return the records that save it, based on what there is now unless a version is named."""
         if not self.is_there(live):
             raise CallerError(f"session {live.session.id} was erased, or is another user's now", code="SESSION_ERASED")
-        self.note_ended(live)
-        based_on = live.session.version if based_on is None else based_on
-        outcome = core.apply(live.session, change, based_on=based_on, now_ms=self._now_ms())
+        base = self.noted(live)
+        based_on = base.version if based_on is None else based_on
+        outcome = core.apply(base, change, based_on=based_on, now_ms=self._now_ms())
         if isinstance(outcome, core.Conflict):
             message = f"{outcome.what} was written at version {outcome.current}; this change was based on {outcome.based_on}"
             raise CallerError(message, code="SESSION_CONFLICT", current=outcome.current)
-        live.session = outcome
-        return self.saved_vault(live) or (self.saved(live),)
+        return self._written(live, outcome)
 
     # --- what calls add by themselves ---
 
@@ -318,8 +310,7 @@ class Sessions:
             if live.ended is None:
                 live.ended = deque(maxlen=TURNS_MAX)
             live.ended.append((request, reply, now_ms))
-            if live.is_stored:
-                self._unsaved[live] = None
+            self._changed_by_calls(live)
         return ()
 
     def answered(self, live: Live, request: Request, reply: Reply) -> None:
@@ -327,33 +318,53 @@ class Sessions:
         if live.answers is None:
             live.answers = {}
         live.answers[request.target, request.capability] = (request, reply)
+        self._changed_by_calls(live)
+
+    def _changed_by_calls(self, live: Live) -> None:
+        live.noted = None
         if live.is_stored:
             self._unsaved[live] = None
 
-    def note_ended(self, live: Live) -> None:
-        """Bring the calls that ended since into the session in memory."""
+    def noted(self, live: Live) -> Session:
+        """Return a session with the calls that ended in it since it was saved."""
         if live.ended is None and live.answers is None:
-            return
-        answers, live.answers = live.answers or {}, None
-        ended, live.ended = live.ended or (), None
-        said: list[core.Say | None] = []
-        for request, reply, at_ms in ended:
+            return live.session
+        if live.noted is None or live.noted[0] is not live.session:
+            live.noted = (live.session, self._with_ended(live))
+        return live.noted[1]
+
+    def current(self, live: Live) -> Session:
+        """Return a session as it is now, with its last use, also one that changed nothing in it."""
+        session = self.noted(live)
+        return replace(session, used_at=max(session.used_at, live.used_at))
+
+    def _written(self, live: Live, session: Session) -> tuple[Saved, ...]:
+        """Return the records that save a session with the calls that ended in it: what is not saved must not have a version."""
+        live.session = session
+        live.ended = live.answers = live.noted = None
+        self._unsaved.pop(live, None)
+        return self.saved_vault(live) or (self.saved(live),)
+
+    def _with_ended(self, live: Live) -> Session:
+        session, answers, said = live.session, dict(live.answers or {}), list[core.Say | None]()
+        for request, reply, at_ms in live.ended or ():
             answers[request.target, request.capability] = (request, reply)
             said += (self._heard(live, request, at_ms), core.told(request, reply, at_ms))
         changes = [core.answered(request, reply) for request, reply in answers.values()]
         changes.append(core.Answer("", said=tuple(one for one in said if one is not None)))
         for change in changes:
             if change.agent or change.said:
-                made = core.apply(live.session, change, based_on=live.session.version, now_ms=self._now_ms())
+                made = core.apply(session, change, based_on=session.version, now_ms=self._now_ms())
                 assert not isinstance(made, core.Conflict)  # additions never conflict
-                live.session = replace(made, used_at=live.session.used_at)  # its use is noted apart, see `use`
+                session = replace(made, used_at=session.used_at)  # its use is noted apart, see `use`
+        return session
 
     def save_ended(self, limit: int | None = None) -> bool:
         """Save sessions in which calls have ended, at most `limit`; return whether there are more."""
         for live in list(islice(self._unsaved, limit)):
             del self._unsaved[live]
-            if not live.is_gone and self.is_there(live):
-                self._journal.append(self.saved_vault(live) or (self.saved(live),))
+            if self.is_there(live):
+                self._journal.append(self._written(live, self.noted(live)))
         return bool(self._unsaved)
 
     def _heard(self, live: Live, request: Request, at_ms: int = 0) -> core.Say | None:
@@ -393,9 +404,10 @@ class Sessions:
 
     def forget(self, tenant_id: str, session_id: str) -> None:
         """Drop a session from memory; it is read again when it is needed."""
-        live = self._live.pop((tenant_id, session_id), None)
-        if live in self._unsaved:
-            self._journal.append((self.saved(live),))
+        live = self._live.get((tenant_id, session_id))
+        if live in self._unsaved and self.is_there(live):
+            self._journal.append(self._written(live, self.noted(live)))
+        self._live.pop((tenant_id, session_id), None)
 
     def drop(self, tenant_id: str, session_id: str) -> None:
         """Drop a session that has been erased; who still has it can add nothing to it."""
@@ -405,7 +417,7 @@ class Sessions:
 
     def _lose(self, live: Live) -> None:
         live.is_gone = True
-        live.ended = live.answers = None
+        live.ended = live.answers = live.noted = None
         self._unsaved.pop(live, None)
 
     def _now_ms(self) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gc
 from typing import Any
 
 import pytest
 from cluster_world import World, die, play
 
-from comity import Agent, Context, Limits, Node, Risk, Status, Tool
+from comity import Agent, Context, Limits, Node, Reply, Risk, Status, Tool
 from comity.core import wire
 from comity.runtime.cluster.carrier import Sent
 
@@ -462,3 +463,30 @@ def test_a_document_that_is_sent_twice_for_one_call_runs_once_on_whichever_node_
         assert world.kinds("r.@d") == ["admitted", "settled"]
 
     play(case, [sender], [back(runs, seconds=1)])
+
+
+def test_what_is_said_and_reported_on_another_node_stands_once_in_the_session_and_in_memory(monkeypatch) -> None:
+    monkeypatch.setenv("COMITY_VAULT_KEY", base64.b64encode(b"k" * 32).decode())  # nodes without a file have no key in common
+    clerk, relay = Agent("CLERK"), Agent("RELAY")
+
+    @clerk.capability("message")
+    async def message(ctx: Context) -> Reply:
+        return Reply.success(message=f"heard {ctx.request.message}", new_facts=(f"said: {ctx.request.message}",))
+
+    @relay.capability("message")
+    async def pass_on(ctx: Context) -> str:
+        return (await ctx.call("CLERK", "message", message=ctx.request.message)).message
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        told = {"user_id": "u", "session_id": "s"}
+        await one.call("CLERK", "message", message="a", **told)  # which the other node has
+        await one.call("RELAY", "message", message="b", **told)
+        await two.call("CLERK", "message", message="c", **told)
+        for node in (one, two):
+            turns = [(turn.role, turn.text) for turn in node.session("s").turns]
+            assert turns == [
+                ("user", "a"), ("CLERK", "heard a"), ("user", "b"), ("RELAY", "heard b"), ("user", "c"), ("CLERK", "heard c"),
+            ]  # fmt: skip
+            assert [(fact.text, fact.source) for fact in node.memory("u").facts] == [("said: c", "CLERK")]
+
+    play(case, [relay], [clerk])
