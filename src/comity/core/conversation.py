@@ -18,7 +18,7 @@ from comity.errors import CallerError
 USER: Final = "user"
 SUMMARY: Final = "summary"
 TURNS_MAX: Final = 1_000
-TURNS_CHARS_MAX: Final = 400_000  # of all turns of a session
+TURNS_CHARS_MAX: Final = 200_000  # of all turns of a session
 DATA_CHARS_MAX: Final = 20_000  # of an answer that is data without a message
 SUMMARY_CHARS_MAX: Final = 2_000
 HISTORY: Final = "must be none, summary, full or a number of turns"
