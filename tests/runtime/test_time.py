@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
+import subprocess
+import sys
 
 import pytest
 
@@ -262,3 +265,21 @@ async def test_a_child_leaves_its_parent_a_margin(make_node, left_ms, asked_ms, 
 def test_a_margin_is_a_share(wrong):
     with pytest.raises(ValueError, match="child_margin must be a number from 0 to below 1"):
         Node([], child_margin=wrong)
+
+
+def test_the_first_call_does_not_spend_its_time_on_what_a_node_imports():
+    code = """
+import asyncio, sys
+from comity import Agent, Node
+agent = Agent("A")
+@agent.capability("GO")
+async def go(n: int) -> int: return n
+async def main():
+    async with Node([agent]) as node:
+        before = set(sys.modules)
+        assert (await node.call("A", "GO", {"n": 1}, user_id="u")).data == 1
+        print(sorted(set(sys.modules) - before))
+asyncio.run(main())
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert len(ast.literal_eval(ran.stdout)) < 30, ran.stdout

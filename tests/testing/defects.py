@@ -15,6 +15,7 @@ import msgspec
 
 import comity.core.limits
 import comity.runtime.path
+import comity.runtime.repetition
 import comity.runtime.sessions
 import comity.runtime.settlement
 import comity.runtime.snapshot
@@ -190,7 +191,7 @@ DEFECTS = (
     Defect(
         "a second life begins with a fresh budget",
         "BudgetConserved",
-        lambda: [mock.patch.object(comity.runtime.path, "count_begun", return_value=0)],
+        lambda: [mock.patch.object(comity.runtime.repetition, "count_begun", return_value=0)],
         seeds_max=400,
     ),
     Defect(

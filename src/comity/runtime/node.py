@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
+from comity.core import schema
 from comity.core.agent import Agent, Capability
 from comity.core.envelope import Background, Priority, Reply
 from comity.core.guardrail import Guardrail, Verdict, checked_guardrails
@@ -149,6 +150,8 @@ class Node(Hosting):
             raise RuntimeError("the node is running already")
         check_guarded()
         self.problems = await check_declarations(self.registry, self.tools, self._privacy, is_alone=self._leases is None)
+        if len(self.registry):
+            schema.load()
         if self._guidance_given is not None:
             self._guidance = await _live(self._guidance_given)
         if self._journal is None:
