@@ -293,7 +293,9 @@ class Turn:
         return first if second.rung is Rung.FALLBACK and first.rung is not Rung.FALLBACK else second
 
     def _read(self, answer: Completion) -> Reading:
-        prompt = "\n".join(one.text for one in self._messages if isinstance(one, (System, User)) and "status" in one.text)
+        prompt = "\n".join(
+            one.text for one in self._messages if isinstance(one, (System, User, ToolResult)) and "status" in one.text
+        )
         reading = read(answer.text, data_schema=self._mind.check, examples=self._mind.examples, prompt=prompt)
         if answer.finish is Finish.LENGTH and reading.rung is not Rung.RAW and not reading.degraded:
             return replace(reading, degraded=True, repairs=(*reading.repairs, Repair.TRUNCATED))  # more was to come

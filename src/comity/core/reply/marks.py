@@ -30,8 +30,8 @@ PLACES_MAX: Final = 20_000
 _BROKEN_MAX: Final = 8
 
 _WORDS: Final = (
-    r"(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflect(?:ion)?|scratch_?pad|analysis|(?:inner_)?monologue|chain_of_thought|cot"
-    r"|rationale|deliberation|cot_budget_reflect)"
+    r"(?:(?:(?!end[_-])[a-z]{1,16}[_-]){0,3}(?:think(?:ing)?|thoughts?|reason(?:ing)?)(?:[_-][a-z]+){0,3}"
+    r"|reflect(?:ion)?|scratch_?pad|analysis|(?:inner_)?monologue|cot(?:_budget_reflect)?|rationale|deliberation)"
 )
 _QUOTING: Final = r"(?:system|user|developer|prompt|instructions|examples?|sample|blockquote)"
 
@@ -59,8 +59,8 @@ class _Form(NamedTuple):
 
 # The first form that matches counts.
 _FORMS: Final = (
-    _Form(rf"<(?:[\w-]+:)?{_WORDS}(?::[\w-]+)?(?:\s[^<>]{{0,200}}[^<>/])?>", _HIDES, "tag"),
-    _Form(rf"</(?:[\w-]+:)?{_WORDS}(?::[\w-]+)?\s*>", _CLOSES, "tag"),
+    _Form(rf"<\s?(?:[\w-]{{1,32}}:)?{_WORDS}(?::[\w-]{{1,32}})?(?:\s|\s[^<>]{{0,200}}[^<>/])?>", _HIDES, "tag"),
+    _Form(rf"<\s?(?:/\s?(?:[\w-]{{1,32}}:)?|end[_-](?:of[_-])?){_WORDS}(?::[\w-]{{1,32}})?\s*>", _CLOSES, "tag"),
     _Form(rf"<{_QUOTING}(?:\s[^<>]{{0,200}}[^<>/])?>", _HIDES, "quote"),
     _Form(rf"</{_QUOTING}\s*>", _ENDS, "quote"),
     _Form(r"\[(?:think(?:ing)?|thoughts?|reasoning)\]", _HIDES, "bracket"),
@@ -79,8 +79,8 @@ _FORMS: Final = (
     _Form(rf"<\|open\|>\s*{_WORDS}\s*<\|sep\|>", _HIDES, "sep"),
     _Form(rf"<\|close\|>\s*{_WORDS}\s*<\|sep\|>", _CLOSES, "sep"),
     _Form(r"<\|open\|>\s*\w+\s*<\|sep\|>", _SHOWS, ""),
-    _Form(rf"<[|｜](?:(?:begin|start)_?(?:of_?)?|content_)?{_WORDS}[|｜]>|<\|inner_prefix\|>", _HIDES, "channel"),
-    _Form(rf"<[|｜](?:end_?(?:of_?)?|/){_WORDS}[|｜]>|<\|inner_suffix\|>", _CLOSES, "channel"),
+    _Form(rf"<[|｜](?:end[_▁ ]?(?:of[_▁ ]?)?|/){_WORDS}[|｜]>|<\|inner_suffix\|>", _CLOSES, "channel"),
+    _Form(rf"<[|｜](?:(?:begin|start)[_▁ ]?(?:of[_▁ ]?)?|content_)?{_WORDS}[|｜]>|<\|inner_prefix\|>", _HIDES, "channel"),
     _Form(r"<\|(?:begin_of_solution|start_response|start_text|content_(?:text|final|response))\|>", _ANSWERS, ""),
     _Form(r"<\|im_start\|>\s*assistant\b|<\|start_header_id\|>\s*assistant\s*<\|end_header_id\|>", _SHOWS, ""),
     _Form(r"<\|im_start\|>\s*\w+|<\|start_header_id\|>\s*\w+\s*<\|end_header_id\|>|<start_of_turn>\s*user\b", _HIDES, "turn"),
@@ -91,9 +91,9 @@ _FORMS: Final = (
 _MARK = re.compile("|".join(f"(?P<f{number}>{form.pattern})" for number, form in enumerate(_FORMS)), re.IGNORECASE)
 # Where a mark may begin: looked for first, since looking for every form everywhere takes twenty times as long.
 _BEGINS: Final = (
-    rf"<(?=[|｜/\w-]|</?S)(?:[|｜](?=[/\w])/?(?:channel|end|call|eom|start|open|close|begin|content_|inner_|im_|eot_|{_WORDS})"
-    rf"|/?(?:[\w-]{{1,32}}:)?{_WORDS}|/?{_QUOTING}|</?SYS|channel\||(?:start|end)_of_turn)"
-    r"|\[/?(?:think|thought|reasoning|inst)|◁|here(?:'s|’s| is) my |to=self<"
+    r"<(?=[|｜/\w -]|</?S)(?:[|｜](?=[/\w])/?(?:channel|end|call|eom|start|open|close|begin|content_|inner_|im_|eot_|think"
+    rf"|thought|reason|analysis)|\s?/?\s?(?:end[_-](?:of[_-])?)?(?:[\w-]{{1,32}}:)?{_WORDS}|/?{_QUOTING}|</?SYS|channel\|"
+    r"|(?:start|end)_of_turn)|\[/?(?:think|thought|reasoning|inst)|◁|here(?:'s|’s| is) my |to=self<"
 )
 _BEGIN = re.compile(_BEGINS, re.IGNORECASE)
 _BEGIN_OR_OBJECT = re.compile(rf"(\{{)|{_BEGINS}", re.IGNORECASE)

@@ -26,7 +26,8 @@ _EXAMPLE = re.compile(
     re.IGNORECASE,
 )
 _FOLLOWS = re.compile(
-    r"\b(?:following|according to|based on|matching|as in|in line with|as per|per|like in|from)\b[^.!?\n]{0,40}\bexample",
+    r"\b(?:following|according to|based on|matching|as in|in line with|as per|per|from|(?:of|like|in|to|with|by)"
+    r" (?:the|your|this|that|my))\b[^.!?\n]{0,40}\bexample",
     re.IGNORECASE,
 )
 _MENTIONS = re.compile(
@@ -100,5 +101,5 @@ def is_part_of_code(text: str, start: int, fences: Collection[Span]) -> bool:
 def _intro(text: str, start: int) -> str:
     """Return the last sentence before a place, without the line that opens a fence."""
     before = _FENCE_LINE.sub("", text[max(0, start - _INTRO_CHARS_MAX) : start].rstrip()).rstrip()
-    line = before[before.rfind("\n") + 1 :]
+    line = before[max(before.rfind("\n"), before.rfind("}")) + 1 :]  # words before another object belong to that one
     return _SENTENCE_END.split(line)[-1]
