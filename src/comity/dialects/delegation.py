@@ -8,16 +8,17 @@ in the chain as `?`. Structured inputs travel as `intermediate_results.inputs`, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, UnsetType
 
 from comity.core import confidence, envelope
-from comity.core.envelope import Artifact, Background, Error, Reference, Reply, Request, Usage
+from comity.core.envelope import Background, Error, Reference, Reply, Request, Usage
 from comity.core.limits import CHAIN_MAX, REPLY_BYTES_MAX, Limits
 from comity.core.payload import Problem
+from comity.dialects.delegation_artifacts import ArtifactForm, read_artifacts, write_artifacts
+from comity.dialects.delegation_artifacts import ArtifactType as ArtifactType  # noqa: PLC0414  a word of this dialect
 from comity.dialects.delegation_errors import read_sentence, sentence_of
 from comity.dialects.document import (
     EXACT_MAX,
@@ -32,7 +33,7 @@ from comity.dialects.document import (
     sound_request,
 )
 from comity.dialects.fault import NEEDS_INPUT, Fault, lines_of, read_fault, text_of
-from comity.dialects.form import Form, kept, marks_of, plain_of, read, with_marks, write
+from comity.dialects.form import Form, kept, marks_of, read, with_marks, write
 from comity.dialects.timestamp import read_time, write_time
 from comity.errors import CallerError
 
@@ -48,7 +49,6 @@ _CREATED_AT: Final = "delegation.created_at"
 _TOTAL: Final = "delegation.token_usage.total"
 _PREFIX: Final = "delegation.error_prefix"
 _FAILED: Final = "TARGET_FAILED"
-_DATA_LABEL: Final = "data"
 # Marks beyond those of a form: what a document left to its reader.
 _OBJECTIVE_EMPTY: Final = "objective:empty"
 _DEPTH_OMITTED: Final = "current_depth:omitted"
@@ -62,16 +62,6 @@ class Status(StrEnum):
     SUCCESS = "success"
     PARTIAL = "partial"
     FAILED = "failed"
-
-
-class ArtifactType(StrEnum):
-    """What kind of product an artifact is."""
-
-    TABLE = "table"
-    JSON = "json"
-    URL = "url"
-    ID = "id"
-    FILE = "file"
 
 
 STATUS_READ: Final = {
@@ -131,14 +121,6 @@ class RequestForm(Form, frozen=True):
     current_depth: Annotated[int, Meta(ge=0, le=CHAIN_MAX)] | UnsetType = UNSET
     created_at: str | UnsetType = UNSET
     version: str = VERSION
-
-
-class ArtifactForm(Form, frozen=True):
-    """One typed product."""
-
-    type: ArtifactType
-    value: Any
-    label: str = ""
 
 
 class SourceForm(Form, frozen=True):
@@ -374,7 +356,7 @@ def decode_reply(raw: Any) -> Reply:
     usage = form.token_usage
     if usage.total != usage.prompt + usage.completion:
         metadata[_TOTAL] = usage.total
-    data, artifacts = _read_artifacts(form.artifacts)
+    data, artifacts = read_artifacts(form.artifacts)
     reply = Reply(
         status=status,
         request_id=form.request_id,
@@ -407,7 +389,7 @@ def encode_reply(reply: Reply) -> dict[str, Any]:
         target_employee=reply.source,
         summary=reply.summary,
         result=reply.message,
-        artifacts=tuple(_write_artifacts(reply)),
+        artifacts=tuple(write_artifacts(reply)),
         new_facts=reply.new_facts,
         used_sources=tuple(_write_source(source) for source in reply.sources),
         token_usage=TokenUsageForm(
@@ -466,25 +448,6 @@ def _write_confidence(reply: Reply, marks: frozenset[str]) -> float | UnsetType:
     if _CONFIDENCE_OMITTED in marks and reply.confidence == UNSTATED_CONFIDENCE.get(reply.status):
         return UNSET
     return confidence.to_percent(reply.confidence)
-
-
-def _read_artifacts(forms: tuple[ArtifactForm, ...]) -> tuple[Any, tuple[Artifact, ...]]:
-    """Return the data, which is the first artifact if it is labelled so, and the other artifacts."""
-    artifacts = tuple(Artifact(type=str(form.type), value=form.value, label=form.label) for form in forms)
-    first = artifacts[0] if artifacts else None
-    if first is None or first.type != ArtifactType.JSON or first.label != _DATA_LABEL or first.value is None:
-        return None, artifacts
-    return first.value, artifacts[1:]
-
-
-def _write_artifacts(reply: Reply) -> Iterator[ArtifactForm]:
-    if reply.data is not None:
-        yield ArtifactForm(type=ArtifactType.JSON, value=plain_of(reply.data), label=_DATA_LABEL)
-    for artifact in reply.artifacts:
-        kind, label = artifact.type, artifact.label
-        if kind not in set(ArtifactType):  # what the protocol has no type for is JSON, and says what it was
-            kind, label = ArtifactType.JSON, f"{kind}: {label}" if label else kind
-        yield ArtifactForm(type=ArtifactType(kind), value=plain_of(artifact.value), label=label)
 
 
 def _read_source(form: SourceForm) -> Reference:
