@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from comity.core.guardrail import Guardrail
     from comity.core.limits import Limits
     from comity.core.redaction.policy import Policy
+    from comity.core.retention import Keep, Retention
     from comity.core.retry import Retry
     from comity.core.tool import Risk, Tool
     from comity.models.agent import Agent
@@ -39,6 +40,7 @@ _MODULES = {
     "Guardrail": "core.guardrail",
     "HandoffManager": "runtime.handoff.sync",
     "HandoffReceiver": "runtime.handoff.sync",
+    "Keep": "core.retention",
     "Limits": "core.limits",
     "Node": "runtime.node",
     "Policy": "core.redaction.policy",
@@ -46,6 +48,7 @@ _MODULES = {
     "Privacy": "runtime.privacy",
     "Reply": "core.envelope",
     "Request": "core.envelope",
+    "Retention": "core.retention",
     "Retry": "core.retry",
     "Risk": "core.tool",
     "Status": "core.envelope",
@@ -69,6 +72,7 @@ __all__ = [
     "Guardrail",
     "HandoffManager",
     "HandoffReceiver",
+    "Keep",
     "Limits",
     "Node",
     "Policy",
@@ -76,6 +80,7 @@ __all__ = [
     "Privacy",
     "Reply",
     "Request",
+    "Retention",
     "Retry",
     "Risk",
     "Status",

@@ -18,6 +18,7 @@ from comity.core.handoff_queue import Step
 from comity.core.journal import Document, Record, StoredCall
 from comity.core.lease import Lease
 from comity.core.model import Completion, Prompt
+from comity.core.retention import Retention, Sweep
 from comity.core.span import Span
 from comity.errors import UnavailableError
 
@@ -259,6 +260,15 @@ class Journal(Protocol):
 
     def sessions_of(self, tenant_id: str, user_id: str) -> set[str]:
         """Return the ids of the sessions in which a user called or handed work off, also of calls that named none."""
+        ...
+
+    @property
+    def prunes_aside(self) -> bool:
+        """Whether a sweep may be stepped through in another thread than the event loop's, and should be, since it waits."""
+        ...
+
+    def prune(self, retention: Retention, now_ms: int) -> Sweep:
+        """Remove what is kept no longer, a slice with each step; spans aside. What is still needed stays."""
         ...
 
     def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from comity.core.admission import Refused
 from comity.core.envelope import Error, Reply, Status
 from comity.core.journal import Late, Record
+from comity.core.refusal import Refused
 
 if TYPE_CHECKING:
     from comity.core.handoff import Handoff

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -55,6 +55,7 @@ _TREES: Final = (
 )
 _INSERT_TREES: Final = "INSERT INTO audit_trees VALUES "
 _ROOT_AT: Final = ENTRY_FIELDS.index("root_id")
+_TIME_AT: Final = ENTRY_FIELDS.index("created_at")
 _COLUMNS: Final = f"audit.id, CAST(audit.body AS BLOB), {_PREVIOUS}, audit.hash"
 _READ_ROWS: Final = f"SELECT {_COLUMNS} FROM audit WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
 # Within a tree's part of the audit most rows of others are passed over by their bytes, which is cheaper than parsing them.
@@ -208,6 +209,31 @@ def _links(connection: sqlite3.Connection, begin: Checkpoint, is_part: bool) -> 
 
 
 # --- cutting ---
+
+
+def extent(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Return the ids of the first row and of the last; without any, the first is the one that comes next."""
+    (first,) = connection.execute("SELECT min(id) FROM audit").fetchone()
+    (last,) = connection.execute("SELECT id FROM head").fetchone()
+    return (last + 1 if first is None else first), last
+
+
+def first_rows(connection: sqlite3.Connection, roots: Iterable[str]) -> Iterator[int]:
+    """Yield where the rows of each of these trees begin."""
+    for root_id in roots:
+        (found,) = connection.execute("SELECT min(first_id) FROM audit_trees WHERE root_id = ?", (root_id,)).fetchone()
+        if found is not None:
+            yield found
+
+
+def times(connection: sqlite3.Connection, after_id: int, until_id: int) -> Iterator[tuple[int, int]]:
+    """Yield the id and time of the rows of a part, in order; one that cannot be read ends it."""
+    query = "SELECT id, CAST(body AS BLOB) FROM audit WHERE id > ? AND id <= ? ORDER BY id"
+    for row_id, body in connection.execute(query, (after_id, until_id)).fetchall():
+        try:
+            yield row_id, int(_decode(body)[_TIME_AT])
+        except _UNREADABLE:
+            return
 
 
 def cut(connection: sqlite3.Connection, last_id: int, key: bytes, at_ms: int) -> int:

@@ -327,6 +327,13 @@ def read(connection: sqlite3.Connection, rest: str, values: tuple[Any, ...], bad
     return list(_readable(connection.execute(f"{_READ} {rest}", values).fetchall(), _revive, bad))
 
 
+def read_from(connection: sqlite3.Connection, after_seq: int, limit: int) -> list[tuple[int, Handoff | None]]:
+    """Return the handoffs after one in the order they were made, each with its number; None for one that cannot be read."""
+    query = f"SELECT seq, id, lane, request, {_STATE} FROM handoffs WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608
+    found = connection.execute(query, (after_seq, limit)).fetchall()
+    return [(seq, next(_readable([row], _revive, []), None)) for seq, *row in found]
+
+
 def set_aside(connection: sqlite3.Connection) -> list[str]:
     """Return the ids of what a node came upon and could not read."""
     query = "SELECT CAST(id AS TEXT) FROM handoffs WHERE state = ? ORDER BY seq"

@@ -21,6 +21,7 @@ from comity.core.handoff_queue import Step, Sweep, Want, perform
 from comity.core.journal import Record
 from comity.core.limits import SETTLED_KEPT_MAX
 from comity.core.mailbox import TURNS
+from comity.core.retention import Keep, is_doomed
 from comity.engines import bells, handoff_tables
 from comity.engines.bells import Bell, Heard, Ringer, Rings, rings_of
 
@@ -211,6 +212,15 @@ class MemoryHandoffs:
     def requests(self) -> list[Request]:
         """Return what was handed off."""
         return [one.request for one in self._shelf.values()]
+
+    def prune(self, keep: Keep, needed: Collection[str], now_ms: int) -> list[tuple[str, str]]:
+        """Forget handoffs that have ended and are kept no longer, unless their tree is under way; return tenants and ids."""
+        surplus = 0 if keep.count is None else len(self._shelf) - keep.count
+        ended = [one for one in self._shelf.values() if one.has_ended and one.request.root_id not in needed]
+        gone = [one for number, one in enumerate(ended) if is_doomed(keep, one.changed_at, number < surplus, now_ms)]
+        for one in gone:
+            del self._shelf[one.id]
+        return [(one.request.tenant_id, one.id) for one in gone]
 
     # --- the shelf ---
 

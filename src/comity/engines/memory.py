@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
+import sys
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from comity.core.audit import GENESIS, Row, Stored, Verdict, row, seal, verify
 from comity.core.envelope import Request
@@ -29,7 +31,8 @@ from comity.core.journal import (
     held_at,
     stored,
 )
-from comity.core.limits import MEMORY_AUDIT_ROWS_MAX, SETTLED_KEPT_MAX
+from comity.core.limits import MEMORY_AUDIT_ROWS_MAX, MEMORY_SESSIONS_MAX, SETTLED_KEPT_MAX
+from comity.core.retention import Keep, Pruned, Retention, Sweep, is_doomed, without_content
 from comity.engines.handoffs import MemoryHandoffs
 from comity.errors import UnavailableError
 from comity.ports import Then
@@ -54,6 +57,8 @@ class MemoryJournal:
         self._settled: dict[str, Settled] = {}
         self._settled_ids: deque[str] = deque()  # in the same order; the first entry of a dict is slow to find
         self._documents: dict[tuple[Document, str], tuple[int, bytes]] = {}
+        self._used: dict[str, int] = {}  # when each session was last used, by its key
+        self._asked: dict[str, list[str]] = {}  # the keys of the questions asked in a tree, by its root
 
     def open(self) -> None:
         """Nothing to make ready."""
@@ -140,6 +145,8 @@ class MemoryJournal:
         for place, (_, data) in list(self._documents.items()):
             if any(_is_of_session(*place, data, tenant_id, one) for one in (session_id, *map(result_session, handed_off))):
                 del self._documents[place]
+                self._used.pop(place[1], None)
+        self._asked = {root: left for root, keys in self._asked.items() if (left := self._still_asked(keys))}
         gone = set(handed_off)  # a handoff and its call are one
         for calls in (self._settled, self._open):
             for request_id, record in list(calls.items()):
@@ -158,6 +165,26 @@ class MemoryJournal:
         calls = (one.request for one in (*self._settled.values(), *self._open.values()))
         requests = (*calls, *self.handoffs.requests())
         return {one.session_id for one in requests if (one.tenant_id, one.user_id) == (tenant_id, user_id)}
+
+    prunes_aside = False
+
+    def prune(self, retention: Retention, now_ms: int) -> Sweep:
+        """Forget what is kept no longer. All of it is at hand, so each kind is one step."""
+        needed, sessions_needed = self._needed()
+        if retention.replies.is_bounded:
+            yield Pruned(replies=self._prune_replies(retention.replies, needed, now_ms))
+        if retention.calls.is_bounded:
+            yield Pruned(calls=self._forget_trees(self._doomed_trees(retention.calls, needed, now_ms)))
+        if retention.handoffs.is_bounded:
+            ended = self.handoffs.prune(retention.handoffs, needed, now_ms)
+            self._forget_trees({one: _session_key(tenant_id, result_session(one)) for tenant_id, one in ended})
+            yield Pruned(handoffs=len(ended))
+        if retention.sessions.is_bounded:
+            keys = self._doomed_sessions(retention.sessions, sessions_needed, now_ms)
+            self._forget_sessions(keys)
+            yield Pruned(sessions=len(keys), session_keys=tuple(keys))
+        if retention.audit.is_bounded:
+            yield Pruned(audit=self._prune_rows(retention.audit, now_ms))
 
     def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:
         """Return the kept audit rows in order."""
@@ -200,6 +227,19 @@ class MemoryJournal:
         held = self._documents.get((record.kind, record.key))
         if held is None or record.version > held[0]:
             self._documents[record.kind, record.key] = (record.version, record.data)
+            if record.kind is Document.SESSION or (record.kind is Document.USE and record.key in self._used):
+                used_at = record.version if record.kind is Document.USE else record.used_at or 0
+                self._used[record.key] = max(self._used.pop(record.key, 0), used_at)  # the latest used stand last
+                if len(self._used) > MEMORY_SESSIONS_MAX:
+                    self._make_room()
+            elif record.kind is Document.APPROVAL and held is None:
+                self._asked.setdefault(msgspec.json.decode(record.data).get("root_id", ""), []).append(record.key)
+
+    def _make_room(self) -> None:
+        """Forget the sessions that were not used for longest: some at once, since finding those in use takes a while."""
+        _, needed = self._needed()
+        idle = islice((key for key in self._used if key not in needed), MEMORY_SESSIONS_MAX // 100)
+        self._forget_sessions(list(idle))
 
     def _settle(self, record: Settled) -> None:
         request_id = record.request.request_id
@@ -209,7 +249,86 @@ class MemoryJournal:
         self._settled[request_id] = record
         self._settled_ids.append(request_id)
         if len(self._settled_ids) > SETTLED_KEPT_MAX:
-            del self._settled[self._settled_ids.popleft()]
+            oldest = self._settled_ids.popleft()
+            del self._settled[oldest]
+            if oldest in self._asked:
+                for key in self._asked.pop(oldest):
+                    del self._documents[Document.APPROVAL, key]
+
+    # --- what is kept no longer ---
+
+    def _still_asked(self, keys: list[str]) -> list[str]:
+        return [key for key in keys if (Document.APPROVAL, key) in self._documents]
+
+    def _needed(self) -> tuple[set[str], set[str]]:
+        """Return the roots of trees under way and the keys of the sessions in use."""
+        requests = [one.request for one in self._open.values()]
+        requests += [one.request for one in self.handoffs.find(limit=sys.maxsize) if not one.has_ended]
+        return {one.root_id for one in requests}, {_session_key(one.tenant_id, one.session_id) for one in requests}
+
+    def _prune_replies(self, keep: Keep, needed: set[str], now_ms: int) -> int:
+        surplus = 0 if keep.count is None else len(self._settled) - keep.count
+        gone = 0
+        for number, (request_id, one) in enumerate(self._settled.items()):
+            if one.request.root_id in needed or not is_doomed(keep, one.at_ms, number < surplus, now_ms):
+                continue
+            if (left := without_content(one.reply)) is not None:
+                self._settled[request_id] = replace(one, reply=left)
+                gone += 1
+        return gone
+
+    def _doomed_trees(self, keep: Keep, needed: set[str], now_ms: int) -> dict[str, str]:
+        """Return the roots of trees that go, each with the key of the session that would be its own."""
+        surplus = 0 if keep.count is None else len(self._settled) - keep.count
+        sizes = Counter(one.request.root_id for one in self._settled.values())
+        found: dict[str, str] = {}
+        for one in self._settled.values():
+            request = one.request
+            is_root = request.parent_id is None and request.root_id not in needed
+            if is_root and is_doomed(keep, one.at_ms, surplus > 0, now_ms):
+                surplus -= sizes[request.root_id]
+                found[request.root_id] = _session_key(request.tenant_id, request.root_id)
+        return found
+
+    def _forget_trees(self, roots: Mapping[str, str]) -> int:
+        """Forget calls, what is below them, the questions asked in them, and the sessions that only they had, by these keys."""
+        below = [one.request.request_id for one in self._settled.values() if one.request.root_id in roots]
+        for request_id in below:
+            del self._settled[request_id]
+        self._settled_ids = deque(self._settled)
+        for root_id in roots:
+            for key in self._asked.pop(root_id, ()):
+                del self._documents[Document.APPROVAL, key]
+        self._forget_sessions(roots.values())
+        return len(below)
+
+    def _doomed_sessions(self, keep: Keep, needed: set[str], now_ms: int) -> list[str]:
+        mine = [key for key in self._used if key.partition("\x1f")[2].isprintable()]  # those of handoffs go with these
+        surplus = 0 if keep.count is None else len(mine) - keep.count
+        return [
+            key
+            for number, key in enumerate(mine)
+            if key not in needed and is_doomed(keep, self._used[key], number < surplus, now_ms)
+        ]
+
+    def _forget_sessions(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            self._used.pop(key, None)
+            for kind in (Document.SESSION, Document.USE, Document.VAULT):
+                self._documents.pop((kind, key), None)
+
+    def _prune_rows(self, keep: Keep, now_ms: int) -> int:
+        self._seal()
+        surplus = 0 if keep.count is None else len(self._rows) - keep.count
+        gone = 0
+        while self._rows and is_doomed(keep, row(self._rows[0]).created_at, gone < surplus, now_ms):
+            self._drop_row()
+            gone += 1
+        return gone
+
+    def _drop_row(self) -> None:
+        dropped = self._rows.popleft()
+        self._floor = (dropped[0] + 1, dropped[3])
 
     def _seal(self) -> None:
         next_id = self._appended - len(self._unsealed) + 1
@@ -222,8 +341,11 @@ class MemoryJournal:
             self._head = sealed[3]
         self._unsealed.clear()
         while len(self._rows) > MEMORY_AUDIT_ROWS_MAX:
-            dropped = self._rows.popleft()
-            self._floor = (dropped[0] + 1, dropped[3])
+            self._drop_row()
+
+
+def _session_key(tenant_id: str, session_id: str) -> str:
+    return f"{tenant_id}\x1f{session_id}"
 
 
 def _is_of_session(kind: Document, key: str, data: bytes, tenant_id: str, session_id: str) -> bool:

@@ -11,6 +11,7 @@ from comity.core.envelope import Request
 from comity.core.fencing import Terms
 from comity.core.journal import Document, Record, StoredCall
 from comity.core.lease import LEASE_MS, Grant, Lease
+from comity.core.retention import Retention, Sweep
 from comity.engines.memory import MemoryJournal
 from comity.errors import UnavailableError
 from comity.ports import Clock, Receive, Then
@@ -82,6 +83,12 @@ class SharedJournal:
     def sessions_of(self, tenant_id: str, user_id: str) -> set[str]:
         """Return the ids of the sessions in which a user called or handed work off."""
         return self._shared.sessions_of(tenant_id, user_id)
+
+    prunes_aside = False
+
+    def prune(self, retention: Retention, now_ms: int) -> Sweep:
+        """Forget what is kept no longer."""
+        return self._shared.prune(retention, now_ms)
 
     def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:
         """Return the kept audit rows in order."""

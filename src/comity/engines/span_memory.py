@@ -11,6 +11,7 @@ from comity.core.query import query_range as run_range
 from comity.core.query import search as run_search
 from comity.core.query.rewrite import newest_first
 from comity.core.query.search import LIMIT_DEFAULT, SPANS_PER_SPANSET_DEFAULT
+from comity.core.retention import Keep, Pruned, Sweep
 from comity.core.span import Span, group_by_trace
 from comity.core.telemetry import CallEnd, Ended, Recorded, Settings, is_of_session
 
@@ -37,6 +38,19 @@ class MemorySpans:
         self._kept.clear()
         self._kept.extend(left)
         return erased
+
+    def prune(self, keep: Keep, now_ms: int) -> Sweep:
+        """Remove spans that are kept no longer; these are few, and go in one step."""
+        before = keep.before_ms(now_ms)
+        old = 0
+        while before is not None and old < len(self._kept) and self._kept[old].end_ns < before * 1_000_000:
+            old += 1  # they are kept in the order they ended
+        if keep.count is not None:
+            old = max(old, len(self._kept) - keep.count)
+        for _ in range(old):
+            self._kept.popleft()
+        if old:
+            yield Pruned(spans=old)
 
     def count(self) -> int:
         """Return how many spans are kept."""

@@ -26,6 +26,7 @@ from comity.core.query import search as run_search
 from comity.core.query.conditions import Condition
 from comity.core.query.rewrite import newest_first
 from comity.core.query.search import LIMIT_DEFAULT, SPANS_PER_SPANSET_DEFAULT, searchable
+from comity.core.retention import Keep, Pruned, Sweep
 from comity.core.span import Attributes, Span, SpanError
 from comity.core.telemetry import Ended, Origin
 from comity.engines import span_inbox, span_rows, store_file
@@ -138,6 +139,18 @@ class SpanStore:
             if self._writer is not None:
                 self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return erased
+
+    def prune(self, keep: Keep, now_ms: int, *, is_dry: bool = False) -> Sweep:
+        """Remove spans that are kept no longer, a slice with each step."""
+        from comity.engines.span_retention import SpanSweep  # noqa: PLC0415  few nodes remove anything
+
+        sweep = SpanSweep(keep, now_ms, is_dry=is_dry)
+        while True:
+            with self._writing() as connection:
+                gone = sweep.step(connection)
+            if gone is None:
+                return
+            yield Pruned(spans=gone)
 
     def _store(self, connection: sqlite3.Connection, batch: list[Span]) -> int:
         bodies = [span_rows.encode_body(span) for span in batch]

@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -27,6 +27,7 @@ from comity.core.envelope import Request
 from comity.core.fencing import Terms
 from comity.core.handoff_queue import Step
 from comity.core.journal import PAUSED_AT, Accepted, Document, Paused, Record, Saved, Settled, StoredCall
+from comity.core.retention import Retention, Sweep
 from comity.engines import handoff_tables, person, presence, store_file, tables
 from comity.engines.audit_rows import read_rows, verify_chain
 from comity.engines.call_rows import readable
@@ -35,6 +36,9 @@ from comity.engines.handoffs import SqliteHandoffs
 from comity.engines.tables import BUSY_TIMEOUT_MS, SCHEMA_VERSION, connect, read_call
 from comity.errors import UnavailableError
 from comity.ports import Then
+
+if TYPE_CHECKING:
+    from comity.engines.retention import Pruner
 
 __all__ = ["SCHEMA_VERSION", "SqliteJournal", "connect", "read_call", "read_rows", "verify_chain"]
 
@@ -76,6 +80,7 @@ class SqliteJournal:
         self._is_writing = False  # the writer has a batch and will report
         self._reported_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
+        self._pruner: Pruner | None = None  # belongs to whoever sweeps
 
     @property
     def has_company(self) -> bool:
@@ -356,6 +361,18 @@ class SqliteJournal:
         """Return the ids of the sessions in which a user called or handed work off."""
         with self._reading() as connection:
             return person.sessions_of(connection, tenant_id, user_id)
+
+    prunes_aside = True
+
+    def prune(self, retention: Retention, now_ms: int) -> Sweep:
+        """Remove what is kept no longer, a slice with each step, on a connection of its own."""
+        with self._reading(), self._aside() as connection:
+            connection.execute("PRAGMA synchronous = NORMAL")  # what comes back after a loss of power goes with the next sweep
+            if self._pruner is None:
+                from comity.engines.retention import Pruner  # noqa: PLC0415  few nodes remove anything
+
+                self._pruner = Pruner(audit_key(self.path))
+            yield from self._pruner.sweep(connection, retention, now_ms)
 
     def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:
         """Return audit rows in order."""

@@ -6,6 +6,7 @@ last good guidance stays, and `failure` says what is wrong with the newer one.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from collections.abc import Callable, Mapping
@@ -87,3 +88,8 @@ class LiveGuidance:
                 what = "; ".join(f"{problem.path} {problem.message}" for problem in problems)
                 raise CallerError(f"guidance has problems: {what}", problems=problems)
             self.current = guidance
+
+
+async def live_guidance(given: str | Path | Guidance | GuidanceSource) -> LiveGuidance:
+    """Return guidance as it is in force. Reading may wait for a disk or a network; fixed guidance waits for nothing."""
+    return LiveGuidance.of(given) if isinstance(given, Guidance) else await asyncio.to_thread(LiveGuidance.of, given)

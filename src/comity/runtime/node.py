@@ -19,6 +19,7 @@ from comity.core.journal import Document
 from comity.core.limits import THREADS_MAX, Limits
 from comity.core.registry import Registry
 from comity.core.request_id import chosen_id_problem
+from comity.core.retention import Retention, checked_retention
 from comity.core.telemetry import Settings, settings_from
 from comity.core.tool import Tool
 from comity.core.version import VERSION
@@ -48,6 +49,7 @@ from comity.runtime.sessions import Sessions
 from comity.runtime.standing import joined
 from comity.runtime.threads import FunctionThreads
 from comity.runtime.tools import Toolbox, checked_tools
+from comity.runtime.upkeep import Upkeep, begin_upkeep, end_upkeep
 from comity.runtime.vault_key import TRIED_MAX, memory_cipher, store_key, vault_cipher
 from comity.runtime.watchdog import Watchdog
 from comity.runtime.workers import Workers, check_guarded
@@ -79,6 +81,7 @@ class Node(Hosting):
     telemetry: how spans are recorded and exported; as the environment says if it is not given.
     threads_max: how many plain functions run at a time.
     child_margin: the part of its time that a call without a timeout of its own leaves to its caller.
+    retention: how long and how many calls, replies, sessions, handoffs, spans and audit rows are kept.
     lag_ms: how long code may block before the watchdog names it; None for no watchdog.
     clock, ids, journal, leases, transport, engine: what the node stands on, for tests and for nodes that share the work.
     """
@@ -104,6 +107,7 @@ class Node(Hosting):
         tool_rights: Literal["own", "chain"] = "own",
         threads_max: int = THREADS_MAX,
         child_margin: float = 0.05,
+        retention: Retention | None = None,
     ) -> None:
         if engine is not None:
             raise ValueError(f"engine {engine!r} is not available; leave it out for the embedded engine")
@@ -130,6 +134,8 @@ class Node(Hosting):
         self._threads: FunctionThreads
         self._workers: Workers
         self._path: CallPath | None = None
+        self._retention = checked_retention(retention)
+        self._upkeep: Upkeep | None = None
         self._sweep: asyncio.TimerHandle | None = None
         self._handoffs: Handoffs | None = None
 
@@ -153,7 +159,9 @@ class Node(Hosting):
         if len(self.registry):
             schema.load()
         if self._guidance_given is not None:
-            self._guidance = await _live(self._guidance_given)
+            from comity.runtime.guidance import live_guidance  # noqa: PLC0415  most nodes have no guidance
+
+            self._guidance = await live_guidance(self._guidance_given)
         if self._journal is None:
             node_id = self._ids.span_id()
             self._journal = MemoryJournal(node_id) if self._store is None else SqliteJournal(self._store, node_id)
@@ -203,6 +211,7 @@ class Node(Hosting):
         if self._path.cluster is not None:
             await self._path.cluster.open()
         self._sweep_idle()
+        self._upkeep = begin_upkeep(self._retention, self._journal, recorder, self._path.sessions, self._clock)
 
     async def close(self) -> None:
         """Stop accepting, cancel what runs, make everything durable and release the store."""
@@ -210,6 +219,7 @@ class Node(Hosting):
             return
         if self._sweep is not None:
             self._sweep.cancel()
+        await end_upkeep(self._upkeep)
         if self._handoffs is not None:
             self._handoffs.close()
         cluster = self._path.cluster
@@ -454,16 +464,8 @@ class Node(Hosting):
         now_ms = self._clock.now_ns() // 1_000_000
         unsaid = {"request_id": self._ids.new_request(now_ms)[0], "capability": capability}
         identity = Identity(user_id, tenant_id, session_id)
-        return await receive_document(
-            path,
-            document,
-            dialect,
-            identity,
-            unsaid,
-            token=token,
-            now_ms=now_ms,
-            remote=joined(traceparent, tracestate),
-        )
+        remote = joined(traceparent, tracestate)
+        return await receive_document(path, document, dialect, identity, unsaid, token=token, now_ms=now_ms, remote=remote)
 
     # --- inside ---
 
@@ -490,11 +492,3 @@ class Node(Hosting):
         with contextlib.suppress(UnavailableError):  # a store that cannot be read now may be the next time
             self._running().sessions.save_ended(SAVED_MAX)
             self._take_over()
-
-
-async def _live(given: str | Path | Guidance | GuidanceSource) -> LiveGuidance:
-    from comity.core.guidance import Guidance  # noqa: PLC0415  most nodes have no guidance
-    from comity.runtime.guidance import LiveGuidance  # noqa: PLC0415
-
-    # Reading may wait for a disk or a network; fixed guidance waits for nothing.
-    return LiveGuidance.of(given) if isinstance(given, Guidance) else await asyncio.to_thread(LiveGuidance.of, given)

@@ -129,6 +129,11 @@ class Recorder:
         return self._drain is None and self._exporter is None
 
     @property
+    def has_store(self) -> bool:
+        """Whether spans are in a file."""
+        return self._store is not None
+
+    @property
     def spans(self) -> SpanStore | MemorySpans:
         """Where spans can be asked for."""
         if self._store is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -408,6 +408,20 @@ class Sessions:
         if live in self._unsaved and self.is_there(live):
             self._journal.append(self._written(live, self.noted(live)))
         self._live.pop((tenant_id, session_id), None)
+
+    def pruned(self, keys: Iterable[str]) -> None:
+        """Drop sessions that the store keeps no longer. One that a call began to use meanwhile is saved anew, as it is."""
+        in_use = {call.live for call in self.calls.values()}
+        for key in keys:
+            tenant_id, _, session_id = key.partition(SEPARATOR)
+            live = self._live.get((tenant_id, session_id))
+            if live is None:
+                continue
+            if live not in in_use:
+                del self._live[tenant_id, session_id]
+                continue
+            live.vault_saved = 0
+            self._journal.append(self.saved_vault(live) or (self.saved(live),))
 
     def drop(self, tenant_id: str, session_id: str) -> None:
         """Drop a session that has been erased; who still has it can add nothing to it."""

@@ -29,6 +29,7 @@ from comity.core.journal import (
     StoredCall,
     stored,
 )
+from comity.core.retention import Retention, Sweep
 from comity.engines.memory import MemoryJournal
 from comity.errors import CallChangedError, ComityError, RefusedError, StaleLeaseError, UnavailableError
 from comity.ports import Then
@@ -311,6 +312,13 @@ class SimJournal:
     def sessions_of(self, tenant_id: str, user_id: str) -> set[str]:
         """Return the ids of the sessions of a user."""
         return self._disk.sessions_of(tenant_id, user_id)
+
+    prunes_aside = False
+
+    def prune(self, retention: Retention, now_ms: int) -> Sweep:
+        """Remove what is kept no longer."""
+        self.read("prune")
+        return self._disk.prune(retention, now_ms)
 
     def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:
         """Return audit rows in order."""

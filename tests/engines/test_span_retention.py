@@ -1,0 +1,87 @@
+"""Spans that are kept no longer go with every entry of the index, whether they were sorted in or not."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from span_world import SECOND_NS, insight_span
+
+from comity.core.retention import Keep
+from comity.core.span import Span
+from comity.core.telemetry import Ended, Origin
+from comity.engines import span_retention
+from comity.engines.span_store import SpanStore
+
+NOW_MS = 100_000
+ORIGIN = Origin(resource={"service.name": "shop"})
+
+
+def ended(second: int) -> Ended:
+    at_ns = second * SECOND_NS
+    return Ended(
+        f"{second:032x}", f"{second:016x}", "", "ANL", "NPV", None, f"r{second}", f"r{second}", "s", "default",
+        0, "normal", "success", "", 0, 0, 0, 1.0, False, at_ns - 5, at_ns,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def store(tmp_path):
+    with SpanStore(tmp_path / "spans.db") as opened:
+        yield opened
+
+
+def gone(store: SpanStore, keep: Keep, *, is_dry: bool = False) -> int:
+    return sum(one.spans for one in store.prune(keep, NOW_MS, is_dry=is_dry))
+
+
+def left(path: Path, table: str) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+
+
+def test_by_age_a_trace_goes_once_its_last_span_is_too_old(store):
+    late = Span(trace_id=f"{1:032x}", span_id="ab" * 8, name="late", start_ns=95 * SECOND_NS, end_ns=96 * SECOND_NS)
+    store.ingest([*map(insight_span, (1, 2, 3, 91)), late])
+    keep = Keep(age=timedelta(seconds=10))
+    assert gone(store, keep, is_dry=True) == 2
+    assert gone(store, keep) == 2
+    assert [len(store.trace(f"{number:x}")) for number in (1, 2, 3, 91)] == [2, 0, 0, 1]
+    assert [one.attributes["insight.id"] for one in store.find('{ span.insight.type = "decision" }')] == [
+        "insight-91",
+        "insight-1",
+    ]
+
+
+def test_by_number_the_newest_stay_and_nothing_of_the_others_is_left(store, monkeypatch):
+    monkeypatch.setattr(span_retention, "SLICE_SPANS", 7)
+    store.ingest(map(insight_span, range(1, 51)))
+    assert gone(store, Keep(count=20)) == 30
+    assert store.count() == 20
+    assert gone(store, Keep(count=0)) == 20
+    assert [left(store.path, table) for table in ("span_spans", "span_keys", "span_traces")] == [0, 0, 0]
+    store.ingest([insight_span(60)])
+    assert len(store.find('{ span.project.id = "checkout" }')) == 1
+
+
+def test_what_waits_in_the_inbox_goes_without_being_sorted_in(store):
+    for second in (1, 2, 95):
+        store.post(ORIGIN, [ended(second)])
+    assert gone(store, Keep(age=timedelta(seconds=10))) == 2
+    assert left(store.path, "span_spans") == 0
+    assert store.count() == 1
+    store.post(ORIGIN, [ended(96)])
+    assert gone(store, Keep(count=0)) == 2
+    assert store.count() == 0
+
+
+def test_a_span_that_cannot_be_read_goes_too(store):
+    store.ingest(map(insight_span, (1, 2)))
+    with closing(sqlite3.connect(store.path)) as connection:
+        connection.execute("UPDATE span_spans SET body = x'00' WHERE id = 1")
+        connection.commit()
+    assert gone(store, Keep(count=0)) == 2
+    assert left(store.path, "span_keys") == 0
