@@ -12,6 +12,7 @@ from comity.core.limits import NAME_CHARS_MAX, TIMEOUT_MS_CEILING, Limits
 from comity.core.retry import Retry
 from comity.core.running import RunIn
 from comity.core.schema import JsonSchema, PythonType, SchemaError
+from comity.runtime.sync_context import SyncContext
 
 
 class Context:
@@ -176,6 +177,18 @@ def test_a_wrong_timeout_is_refused(timeout_ms):
     with pytest.raises(DeclarationError, match="NPV: timeout_ms must be"):
         declared(timeout_ms=timeout_ms)
     assert declared(timeout_ms=TIMEOUT_MS_CEILING).timeout_ms == TIMEOUT_MS_CEILING
+
+
+@pytest.mark.parametrize("run_in", [None, "loop"])
+def test_code_in_the_loop_is_given_no_context_of_a_thread(run_in):
+    async def inside(ctx: SyncContext) -> None: ...
+
+    def plain(ctx: SyncContext) -> None: ...
+
+    inside.__annotations__["ctx"] = plain.__annotations__["ctx"] = SyncContext
+    with pytest.raises(SchemaError, match="runs in the loop, where ctx is a Context"):
+        declared(plain if run_in else inside, run_in=run_in).prepare()
+    declared(plain).prepare()
 
 
 def test_what_is_no_function_or_runs_nowhere_is_refused():

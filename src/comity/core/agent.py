@@ -17,7 +17,7 @@ from comity.core.gen_ai import AgentFacts
 from comity.core.limits import NAME_CHARS_MAX, TIMEOUT_MS_CEILING, Limits
 from comity.core.retry import Retry
 from comity.core.running import RunIn, name_of, place_of
-from comity.core.schema import Checker, JsonSchema, PythonType, SchemaError, from_return, from_signature
+from comity.core.schema import Checker, JsonSchema, PythonType, SchemaError, from_return, from_signature, is_hinted_sync
 from comity.core.tool import Tool
 from comity.core.touch import Touches, Touching
 
@@ -164,6 +164,8 @@ class Capability:
             checker, wants_context = from_signature(implementation.function)
             if wants_context and implementation.run_in is RunIn.PROCESS:
                 raise SchemaError(f"{implementation.name} runs in a process and cannot take ctx, which lives in this one")
+            if wants_context and implementation.run_in is RunIn.LOOP and is_hinted_sync(implementation.function):
+                raise SchemaError(f"{implementation.name} runs in the loop, where ctx is a Context, not a SyncContext")
             self.wants_context[implementation.function] = wants_context
             first = first or checker
         self.output_checker = (

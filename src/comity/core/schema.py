@@ -164,6 +164,12 @@ def is_context(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
     return parameter.name == "ctx"
 
 
+def is_hinted_sync(function: Callable[..., Any]) -> bool:
+    """Return whether a function's first parameter asks for the context of a thread."""
+    first = next(iter(_signature(function).parameters), "")
+    return getattr(_hints(function).get(first), "__name__", "") == "SyncContext"
+
+
 def join(path: str, steps: Any) -> str:
     """Write a location as `inputs.cash_flows[2]`."""
     for step in steps:
