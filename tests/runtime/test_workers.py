@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from comity import Agent, Context, Node, Status
+from comity import Agent, Context, Node, Status, Tool
 from comity.core.limits import INPUTS_BYTES_MAX
 from comity.errors import CallerError, UnavailableError
 
@@ -146,6 +146,21 @@ def test_a_process_that_does_not_read_its_inputs_holds_up_nobody_else():
     pid, answer = asyncio.run(go())
     assert held == []
     assert answer == [pid, text]
+
+
+def test_a_tool_can_run_in_a_process():
+    agent = Agent("A", tools_allowed=["echo"])
+
+    @agent.capability("GO")
+    async def go(ctx: Context) -> list:
+        return await ctx.use_tool("echo", text="hi")
+
+    async def main():
+        async with Node([agent], tools=[Tool(name="echo", function=echo, run_in="process")]) as node:
+            return (await node.call("A", "GO", user_id="u")).data
+
+    pid, text = asyncio.run(main())
+    assert (pid != os.getpid(), text) == (True, "hi")
 
 
 def test_a_function_that_cannot_be_sent_to_a_process_says_so():

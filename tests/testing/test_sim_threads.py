@@ -55,3 +55,20 @@ def test_crashes_strike_plain_functions_and_no_thread_outlives_its_world():
     struck = [fault.kind for seed in SEEDS for fault in outcome(seed).fired]
     assert Kind.NODE_CRASH_IN_WRITE in struck
     assert [one.name for one in threading.enumerate() if one.name == "comity-function"] == []
+
+
+def test_a_function_that_waits_for_another_ones_lock_fails_and_does_not_hang(monkeypatch):
+    monkeypatch.setattr("comity.testing.turns.TURN_S_MAX", 0.05)
+    agent, never = Agent("A"), threading.Event()
+
+    @agent.capability("GO")
+    def go(ctx: SyncContext) -> bool:
+        return never.wait(20)
+
+    async def once(world: World) -> None:
+        await world.node([agent])
+        await world.call("A", "GO", user_id="ann")
+
+    found = World(1).run(once)
+    never.set()
+    assert "held up virtual time" in found.failure

@@ -9,6 +9,16 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from typing import Final
+
+TURN_S_MAX: Final = 60  # of real time
+
+
+class StuckFunctionError(AssertionError):
+    """A plain function does not return: what it waits for may be another one's, which waits for its turn."""
+
+    def __str__(self) -> str:
+        return f"a plain function has held up virtual time for {TURN_S_MAX} s; does it wait for a lock that another one holds?"
 
 
 class TurnThreads:
@@ -30,7 +40,7 @@ class TurnThreads:
     def go_on(self, gate: threading.Lock) -> None:
         """Open the gate, and wait until the thread behind it waits again or has ended."""
         gate.release()
-        self._turn.acquire()
+        self._await_turn()
 
     def close(self) -> None:
         """Nothing is kept."""
@@ -43,4 +53,8 @@ class TurnThreads:
                 self._turn.release()
 
         threading.Thread(target=body, name="comity-function", daemon=True).start()
-        self._turn.acquire()
+        self._await_turn()
+
+    def _await_turn(self) -> None:
+        if not self._turn.acquire(timeout=TURN_S_MAX):
+            raise StuckFunctionError
