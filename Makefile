@@ -1,33 +1,48 @@
 # The one front door. Every target sets up what it needs; CI runs the same targets.
 PYTHON ?= python3
-VENV := .venv
+VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])')
+# An environment belongs to one Python: another that is asked for, as in `make PYTHON=python3.13 test`, gets its own.
+VENV := .venv$(if $(filter file,$(origin PYTHON)),,-$(VERSION))
 BIN := $(VENV)/bin
-READY := $(VENV)/.ready
+RUNS := $(VENV)/.runs-$(VERSION)
+READY := $(VENV)/.ready-$(VERSION)
 RUN := $(BIN)/python
+INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 # Compiled files are kept whatever the machine says: without them every process of the suite compiles the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz check docs format bench bench-spans tempo cel bench-peers kill handoffs sim sim-defects spec lock clean
+.PHONY: help demo test quick fuzz check docs format bench bench-spans tempo cel bench-peers kill handoffs sim sim-defects spec lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-$(READY): requirements/dev.lock pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit("Comity needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	touch $@
+$(RUNS): requirements/run.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Comity needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
+	@echo "Making $(VENV) with Python $(VERSION) ..."
+	@test "$$($(RUN) -V 2>&1)" = "Python $(VERSION)" || $(PYTHON) -m venv --clear $(VENV)
+	@echo "Installing the $$(grep -c == requirements/run.lock) packages that Comity runs with, about 15 s ..."
+	@$(INSTALL) --no-deps --no-compile --require-hashes -r requirements/run.lock
+	@$(INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
 
-demo: $(READY) ## run the main job: a business case by four agents, under every rule
+$(READY): $(RUNS) requirements/dev.lock
+	@echo "Installing the developers' tools, $$(grep -c == requirements/dev.lock) packages in all, about a minute ..."
+	@$(INSTALL) --no-deps --require-hashes -r requirements/dev.lock
+	@touch $@
+
+demo: $(RUNS) ## run the main job: a business case by four agents, under every rule
 	$(BIN)/comity demo
 
 # In memory where there is one to write to: what a disk forgets is simulated, and `make kill` uses a real one.
 test: export PYTEST_DEBUG_TEMPROOT := $(wildcard /dev/shm)
 # Three workers also on two cores: some tests wait.
-test: $(READY) ## run the test suite
+test: $(READY) ## run the test suite; PYTHON=python3.13 chooses another Python
 	$(RUN) -m pytest -n 3 --dist worksteal
+
+quick: export PYTEST_DEBUG_TEMPROOT := $(wildcard /dev/shm)
+quick: $(READY) ## the suite without simulations, properties, command line, examples and docs: under a minute
+	$(RUN) -m pytest -n 3 --dist worksteal -m "not hypothesis" --ignore-glob="*_kill.py" tests/core tests/dialects tests/runtime
 
 EXAMPLES ?= 1000
 fuzz: $(READY) ## try EXAMPLES inputs at every property, where the suite tries 20
@@ -84,16 +99,17 @@ sim-defects: $(READY) ## the table of planted defects: which invariant catches e
 	$(RUN) tests/testing/defects.py
 
 spec: $(READY) ## check the TLA+ specification with TLC; SPEC_ARGS=--large for the large configuration
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/spec.lock
+	$(INSTALL) --require-hashes -r requirements/spec.lock
 	$(RUN) scripts/check_spec.py $(SPEC_ARGS)
 
+PIN = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
+	--python-version 3.11
 lock: $(READY) ## pin every dependency again
-	$(BIN)/pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
-		--python-version 3.11 --group dev --extra llm pyproject.toml --output-file requirements/dev.lock
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
-		--python-version 3.11 --group spec --output-file requirements/spec.lock
+	$(INSTALL) uv
+	$(PIN) --group build pyproject.toml --output-file requirements/run.lock
+	$(PIN) --group dev --extra llm --constraint requirements/run.lock pyproject.toml --output-file requirements/dev.lock
+	$(PIN) --group spec --output-file requirements/spec.lock
 
 clean: ## remove everything that make made
-	rm -rf $(VENV) .venv-peers .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage business-case.md comity.db comity.db.* comity.db-*
+	rm -rf .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage business-case.md comity.db comity.db.* comity.db-*
 	find src tests scripts bench examples -name __pycache__ -type d -exec rm -rf {} +

@@ -33,11 +33,16 @@ KEPT_VARIABLES = {
 }
 
 
+TEST_S_MAX = "300"  # a hang fails; it does not cost the whole run
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure() -> None:
     """Give this process, and so all that it starts, the same environment and signals on every machine."""
     for name in [*os.environ]:
         if name not in KEPT_VARIABLES and not name.startswith("PYTEST_"):
             del os.environ[name]
+    os.environ.setdefault("PYTEST_TIMEOUT", TEST_S_MAX)  # read by pytest-timeout
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job is started deaf to it
 
 
