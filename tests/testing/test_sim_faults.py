@@ -90,6 +90,7 @@ def test_a_schedule_survives_being_written_down():
         ({"probability": 1.5}, "between 0 and 1"),
         ({"count": 0}, "a count is at least 1"),
         ({"from_ms": 10, "until_ms": 10}, "from_ms 10 is not before until_ms 10"),
+        ({"by": "steps"}, "by is 'time' or 'step', not 'steps'"),
     ],
 )
 def test_a_fault_that_could_never_strike_is_refused(wrong, told):

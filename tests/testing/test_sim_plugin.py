@@ -158,8 +158,8 @@ def test_what_would_test_nothing_is_refused_where_it_is_declared(test, settings,
 
 
 def test_a_fault_bound_to_a_place_that_never_was_fails_the_test():
-    simulate(seeds=2, faults=[Fault(kind=Kind.AGENT_BUSY, where="cl*")])(holds)()
-    with pytest.raises(ValueError, match="could never strike at 'clark'; it could have struck at: clerk"):
+    simulate(seeds=2, faults=[Fault(kind=Kind.AGENT_BUSY, where="cl*", probability=1.0)])(holds)()
+    with pytest.raises(SimulationError, match="could never strike at 'clark'; it could have struck at: clerk"):
         simulate(seeds=2, faults=[Fault(kind=Kind.AGENT_BUSY, where="clark")])(holds)()
 
 
@@ -179,6 +179,17 @@ def test_pytest_sees_the_other_parameters_as_fixtures(tmp_path):
         "@simulate(seeds=2)\nasync def test_it(world, name): assert name == 'ada'\n"
     )
     assert run_pytest(str(tmp_path / "test_it.py"), "-q").returncode == 0
+
+
+@pytest.mark.parametrize("processes", [(), ("-n", "1")])
+def test_how_often_faults_struck_is_told_at_the_end(tmp_path, processes):
+    (tmp_path / "test_it.py").write_text(
+        "from comity.testing import Fault, Kind, simulate\n"
+        "@simulate(seeds=3, faults=Fault.each(Kind.AGENT_BUSY, probability=1.0))\n"
+        "async def test_it(world):\n    for _ in range(world.seed): world.strikes(Kind.AGENT_BUSY, 'x')\n"
+    )
+    told = run_pytest(*processes, cwd=tmp_path)
+    assert (told.returncode, told.stdout.count("test_it.py::test_it: 3 seeds, 0 calls; AgentBusy 3× in 2 seeds")) == (0, 1)
 
 
 def test_the_plugin_loads_no_simulator():

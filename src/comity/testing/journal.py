@@ -161,6 +161,7 @@ class SimJournal:
             self._arm(GATHER_S)
         elif not self._is_armed:
             self._arm(FLUSH_S)
+        world.worked(self._life)
 
     def cut(self) -> None:
         """Let the process die in the middle of what it does."""

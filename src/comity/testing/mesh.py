@@ -21,7 +21,7 @@ from comity.core.model import Prompt, User
 from comity.core.tool import Risk, Tool
 from comity.errors import ComityError, TargetError, UnavailableError
 from comity.runtime.context import Context
-from comity.testing.faults import Fault, Kind
+from comity.testing.faults import Fault, Kind, Pace
 from comity.testing.invariants import ViolationError
 from comity.testing.nodes import CrashedError
 from comity.testing.scripted import ScriptedModel
@@ -34,7 +34,8 @@ _OFTEN: Final = {
     Kind.NODE_PAUSE: 0.04, Kind.NODE_CRASH: 0.02, Kind.CLOCK_SKEW: 0.3,
     Kind.STORE_PARTIAL_WRITE: 0.4, Kind.STORE_TORN_TAIL: 0.4, Kind.STORE_UNFLUSHED_LOST: 0.3,
 }  # fmt: skip
-STORM: Final = tuple(Fault(kind=kind, probability=_OFTEN.get(kind, 0.01)) for kind in Kind)
+# These runs last long enough for processes to be hit as time passes.
+STORM: Final = tuple(Fault(kind=kind, probability=_OFTEN.get(kind, 0.01), by=Pace.TIME) for kind in Kind)
 
 ROOTS: Final = 36
 # Where these made fewer calls than a run should see, more users come.

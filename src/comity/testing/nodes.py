@@ -27,7 +27,6 @@ from comity.testing.loop import Life, SimTask
 from comity.testing.network import SimLeases
 
 if TYPE_CHECKING:
-    from comity.testing.witness import Witness
     from comity.testing.world import World
 
 LATE_S_MAX = 60.0
@@ -91,7 +90,7 @@ class WatchedNode(Node):
         is_new = self._handoffs is None
         desk = super().handoffs
         if is_new:
-            _watch_desk(desk, self._world.witness)
+            _watch_desk(desk, self._world, self._life)
         return desk
 
     def _resume(self) -> None:
@@ -127,6 +126,7 @@ class WatchedNode(Node):
         def started(call: Call) -> None:
             if not life.is_dead:
                 witness.started(life, call)
+                world.worked(life)
             start(call)
 
         def admitted(call: Call) -> None:
@@ -143,6 +143,7 @@ class WatchedNode(Node):
             if not life.is_dead:
                 witness.closing(life, call, event)
             close(call, event, *rest)
+            world.worked(life, has_ended=True)
 
         def moved(call: Call) -> list[Call]:
             for one in _tree(call) if not life.is_dead else ():
@@ -154,6 +155,7 @@ class WatchedNode(Node):
 
         async def used(path: CallPath, call: Call, tool: Tool, request: Request) -> Reply:
             witness.used(life, tool, request, is_written=world.disk.knows(request.request_id))
+            world.worked(life)
             return await run_tool(path, call, tool, request)
 
         def entered(arrival: Arrival, *rest: Any, **more: Any) -> Call | Reply:
@@ -169,6 +171,7 @@ class WatchedNode(Node):
             opened = enter(arrival, *rest, **more)
             if isinstance(opened, Call):
                 self._entered.append(opened)
+                world.worked(life)
             return opened
 
         activations._start, activations.admit, activations.leave = started, admitted, left  # type: ignore[method-assign]
@@ -177,8 +180,8 @@ class WatchedNode(Node):
         path.enter = entered  # type: ignore[method-assign]
 
 
-def _watch_desk(desk: Handoffs, witness: Witness) -> None:
-    create, perform, show = desk.create, desk.perform, desk.content.shown
+def _watch_desk(desk: Handoffs, world: World, life: Life) -> None:
+    witness, create, perform, show = world.witness, desk.create, desk.perform, desk.content.shown
 
     async def created(*asked: Any, **more: Any) -> Handoff:
         handoff = await create(*asked, **more)
@@ -187,6 +190,7 @@ def _watch_desk(desk: Handoffs, witness: Witness) -> None:
 
     async def performed(step: Step) -> Step:
         await perform(step)
+        world.worked(life, has_ended=True)
         if isinstance(step.change, Offer) and step.outcome.refusal is None:
             witness.acknowledged(step.handoff_id)
         return step
@@ -222,6 +226,7 @@ class SimNode:
         self._journal: SimJournal | None = None
         self._waiting: dict[asyncio.Future[Any], None] = {}  # clients that wait for this life
         self.is_starting = False
+        self.has_ended_calls = False  # in the life that runs
         self._up = asyncio.Event()
 
     @property
@@ -257,6 +262,7 @@ class SimNode:
         while True:
             self._lives += 1
             life = self.life = world.life(self.name, self._lives)
+            self.has_ended_calls = False
             self.clock = SimClock(world.loop, world.skew_of(life))
             self._journal = SimJournal(world, world.disk, life, is_clustered=self._is_clustered)
             shared = (

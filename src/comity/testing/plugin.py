@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+PROPERTY = "comity simulation"
+
 
 def pytest_addoption(parser: Any) -> None:
     """Declare the options."""
@@ -34,10 +36,13 @@ def pytest_configure(config: Any) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(call: Any) -> Generator[None, Any, Any]:
+def pytest_runtest_makereport(item: Any, call: Any) -> Generator[None, Any, Any]:
     """Tell of a failed simulation once: pytest would repeat the whole message in its summary, and miss the hidden frames."""
     report = yield
     seeded = sys.modules.get("comity.testing.seeded")
+    counted = getattr(getattr(item, "obj", None), "report", None)
+    if seeded is not None and call.when == "call" and isinstance(counted, seeded.Report):
+        report.user_properties.append((PROPERTY, counted.summary()))  # which pytest-xdist passes on
     if seeded is not None and call.excinfo is not None and isinstance(call.excinfo.value, seeded.SimulationError):
         told = report.longrepr
         if getattr(told, "reprcrash", None) is not None:
@@ -45,6 +50,16 @@ def pytest_runtest_makereport(call: Any) -> Generator[None, Any, Any]:
         if hasattr(told, "reprtraceback"):
             told.reprtraceback.extraline = None
     return report
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Tell how often faults struck in each simulated test."""
+    reports = [one for some in terminalreporter.stats.values() for one in some if getattr(one, "when", "") == "call"]
+    told = [f"{one.nodeid}: {text}" for one in reports for name, text in one.user_properties if name == PROPERTY]
+    if told:
+        terminalreporter.write_sep("-", "simulated")
+    for line in told:
+        terminalreporter.write_line(line)
 
 
 def pytest_unconfigure(config: Any) -> None:

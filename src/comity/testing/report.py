@@ -30,15 +30,17 @@ _COLLECT_EVERY: Final = 25
 
 
 class Report:
-    """Adds up outcomes."""
+    """Adds up outcomes. Kinds of faults that were asked for are counted also if they never struck."""
 
-    def __init__(self) -> None:
+    def __init__(self, asked: Iterable[Kind] = ()) -> None:
+        self._asked = tuple(asked)
         self.seeds = 0
         self.calls = 0
         self.calls_least: int | None = None  # in one seed
         self.steps = 0
         self.cpu_s = 0.0
         self.fired: Counter[Kind] = Counter()
+        self.seeds_struck: Counter[Kind] = Counter()  # in how many seeds each kind struck
         self.marks: Counter[str] = Counter()
         self.refusals: Counter[str] = Counter()
         self.transitions: Counter[tuple[str, str, str]] = Counter()
@@ -55,15 +57,22 @@ class Report:
         if not outcome.ok:
             self.failed.append((name, outcome))
 
+    def add_seed(self, outcomes: Iterable[tuple[str, Outcome]]) -> None:
+        """Add all that one seed played, each with the name of its scenario."""
+        before, struck = self.calls, set[Kind]()
+        for name, outcome in outcomes:
+            self.add(name, outcome)
+            struck.update(firing.kind for firing in outcome.fired)
+        self.seeds += 1
+        self.seeds_struck.update(struck)
+        calls = self.calls - before
+        self.calls_least = calls if self.calls_least is None else min(self.calls_least, calls)
+
     def run(self, seeds: Iterable[int], play: Callable[[int], Iterable[tuple[str, Outcome]]], *, failures_max: int = 5) -> None:
         """Play seeds, each in one or more scenarios, and add them up; stop after so many failures."""
         for seed in seeds:
-            begun, before = time.process_time(), self.calls
-            for name, outcome in play(seed):
-                self.add(name, outcome)
-            self.seeds += 1
-            calls = self.calls - before
-            self.calls_least = calls if self.calls_least is None else min(self.calls_least, calls)
+            begun = time.process_time()
+            self.add_seed(play(seed))
             if self.seeds % _COLLECT_EVERY == 0:
                 gc.collect()  # a run does not collect: when that happens must not depend on what ran before
             self.cpu_s += time.process_time() - begun
@@ -90,6 +99,12 @@ class Report:
         counts = {"seeds": self.seeds, "calls": self.calls, "calls_least": self.calls_least or 0, "steps": self.steps}
         return {**counts, "cpu_s": self.cpu_s, **self._tables()}
 
+    def summary(self) -> str:
+        """Return in a line how much was simulated and how often each kind of fault struck."""
+        shown = sorted({*self._asked, *self.fired}, key=list(Kind).index)
+        faults = [f"{kind} {self.fired[kind]:,}× in {_seeds(self.seeds_struck[kind])}" for kind in shown]
+        return f"{_seeds(self.seeds)}, {self.calls:,} calls; {', '.join(faults) or 'no faults'}"
+
     def _tables(self) -> dict[str, dict[str, int]]:
         return {
             "faults": {str(kind): count for kind, count in self.fired.items()},
@@ -106,6 +121,10 @@ class Report:
         for title, found in self._tables().items():
             lines += _table(title, found)
         return lines
+
+
+def _seeds(number: int) -> str:
+    return f"{number:,} seed{'' if number == 1 else 's'}"
 
 
 def _table(title: str, counts: dict[str, int]) -> list[str]:

@@ -11,7 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from comity.testing.faults import Fault, Firing, Kind, check_places, parse_schedule, schedule
+from comity.testing.faults import Fault, Firing, Tally, parse_schedule, schedule
+from comity.testing.report import Report
 from comity.testing.shrink import shrink
 from comity.testing.world import STEPS_MAX, Outcome, World
 
@@ -42,7 +43,9 @@ def simulate(
     is_swarm: bool = False,
     steps_max: int = STEPS_MAX,
 ) -> Callable[[Test], Callable[..., None]]:
-    """Run an `async` test whose first parameter is a `World` under many seeds.
+    """Run an `async` test whose first parameter is a `World` under many seeds; its `report` counts what happened.
+
+    Fails if a fault that must strike, as every one that is named, struck under none of them.
 
     @simulate(seeds=200, faults=Fault.each(Kind.NODE_CRASH))
     async def test_nothing_is_lost(world): ...
@@ -56,28 +59,29 @@ def simulate(
     def decorate(test: Test) -> Callable[..., None]:
         if not inspect.iscoroutinefunction(test) or not _own_parameters(test):
             raise TypeError(f"{getattr(test, '__name__', test)} must be an `async def` whose first parameter is the World")
-        places: dict[Kind, set[str]] = {fault.kind: set() for fault in faults}
 
         @functools.wraps(test)
         def run(*arguments: Any, **fixtures: Any) -> None:
             __tracebackhide__ = True
+            report, tally = Report([fault.kind for fault in faults if fault.must_strike]), Tally(faults)
+            run.report = report  # type: ignore[attr-defined]  # which the pytest plugin shows
 
             def play(seed: int, only: Iterable[Firing] | None) -> Outcome:
                 world = World(seed, faults=faults, only=only, is_swarm=is_swarm, steps_max=steps_max)
                 outcome = world.run(lambda world: test(*arguments, world, **fixtures))
-                for kind, seen in world.faults.places.items():
-                    places[kind] |= seen
+                tally.add(world.faults)
                 return outcome
 
             asked, told = os.environ.get(SEED_VARIABLE), os.environ.get(FAULTS_VARIABLE)
             only = None if told is None else parse_schedule(told)
             for seed in numbers if asked is None else (int(asked),):
                 outcome = play(seed, only)
+                report.add_seed([(test.__name__, outcome)])
                 if not outcome.ok:
                     smallest = outcome if only is not None else shrink(outcome, functools.partial(play, seed))
                     raise _failure(smallest, test) from smallest.error
-            if asked is None and only is None:
-                check_places(faults, places)
+            if asked is None and only is None and (unmet := tally.unmet()):
+                raise SimulationError("\n".join(unmet), summary=unmet[0])
 
         _hide_world(run, test)
         return run

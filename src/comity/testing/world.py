@@ -30,7 +30,7 @@ from comity.errors import UnavailableError
 from comity.ports import Model
 from comity.runtime.cluster.cluster import SWEEP_MS
 from comity.testing.chance import EPOCH_NS, replaced, sealed, stream
-from comity.testing.faults import Fault, Faults, Firing, Kind
+from comity.testing.faults import Fault, Faults, Firing, Kind, Pace
 from comity.testing.faulty_model import FaultyModel
 from comity.testing.invariants import GRACE_MS, Handed, ViolationError
 from comity.testing.journal import Disk
@@ -46,6 +46,8 @@ SKEW_MS_MAX: Final = 200
 JUMP_MS_MAX: Final = 3_000
 PAUSE_S_MAX: Final = 12.0
 RESTART_S_MAX: Final = 1.0
+# A process that is to die does so after at most so many steps.
+CUT_STEPS_MAX: Final = 40
 # How often a process may be hit from outside; chance stretches it up to tenfold.
 TICK_S: Final = 0.02
 # A client asks again this often before it takes a node for lost.
@@ -185,11 +187,13 @@ class World:
         self.network.heal()
         for node in self.nodes.values():
             life = node.life
-            if life is not None:
-                life.steps_left = -1
-            if life is not None and life.is_paused:
+            if life is None:
+                continue
+            is_doomed = life.steps_left >= 0 and self.cut_at_step is None  # struck, a few steps before its end
+            life.steps_left = -1
+            if life.is_paused:
                 self.resume(node)
-            if life is not None and not life.is_dead and node.has_failed_store:
+            if not life.is_dead and (is_doomed or node.has_failed_store):
                 self.crash(life)  # somebody restarts a node that can write nothing
         for node in self.nodes.values():
             await node.until_up()
@@ -201,9 +205,9 @@ class World:
 
     # --- what strikes ---
 
-    def strikes(self, kind: Kind, where: str) -> random.Random | None:
+    def strikes(self, kind: Kind, where: str, pace: Pace | None = None) -> random.Random | None:
         """Ask whether a fault strikes here and now."""
-        chance = self.faults.strikes(kind, where, self.loop.time())
+        chance = self.faults.strikes(kind, where, self.loop.time(), pace)
         if chance is not None:
             self.note("fault", "strikes", f"{self.faults.fired[-1]} at {where}")
         return chance
@@ -258,9 +262,7 @@ class World:
         chance = self.stream("ticks")
         while not self.faults.is_healed:
             await asyncio.sleep(TICK_S * (1 + 9 * chance.random()))
-            for kind in (Kind.PARTITION, Kind.PARTITION_ONE_WAY, Kind.PARTITION_GROUP) if self.network.members else ():
-                if (details := self.strikes(kind, "network")) is not None:
-                    self.network.partition(kind, details)
+            self._hit_network(Pace.TIME)
             for node in list(self.nodes.values()):
                 life = node.life
                 if life is None or life.is_dead or life.is_paused:
@@ -268,13 +270,38 @@ class World:
                 if node.has_failed_store and chance.random() < 0.1:
                     self.crash(life)  # whoever looks after it starts it again
                     continue
-                if (details := self.strikes(Kind.NODE_CRASH, node.name)) is not None:
-                    life.steps_left = details.randrange(40)
-                if (details := self.strikes(Kind.NODE_PAUSE, node.name)) is not None:
-                    self.pause(node, PAUSE_S_MAX * details.random() ** 2)
-                if node.clock is not None and (details := self.strikes(Kind.CLOCK_JUMP, node.name)) is not None:
-                    node.clock.offset_ns += details.randint(1, JUMP_MS_MAX) * 1_000_000
-                    self.skew_ms += JUMP_MS_MAX
+                self._hit_process(node, life, Pace.TIME)
+
+    def worked(self, life: Life, *, has_ended: bool = False) -> None:
+        """An agent of a process has done something, or ended a call: an occasion to hit that process, however short the test.
+
+        A process that was started again is spared until a call has ended in it, so that work goes on at any probability.
+        """
+        node = self.nodes.get(life.name)
+        if node is None:
+            return
+        node.has_ended_calls = node.has_ended_calls or has_ended
+        is_spared = node.is_starting or (life.number > 1 and not node.has_ended_calls)
+        if is_spared or life.is_dead or life.is_paused or life.steps_left >= 0:  # or about to die already
+            return
+        self._hit_network(Pace.STEP)
+        self._hit_process(node, life, Pace.STEP)
+
+    def _hit_network(self, pace: Pace) -> None:
+        for kind in (Kind.PARTITION, Kind.PARTITION_ONE_WAY, Kind.PARTITION_GROUP) if self.network.members else ():
+            if (details := self.strikes(kind, "network", pace)) is not None:
+                self.network.partition(kind, details)
+
+    def _hit_process(self, node: SimNode, life: Life, pace: Pace) -> None:
+        if (details := self.strikes(Kind.NODE_CRASH, node.name, pace)) is not None:
+            # Where an agent's own step brought it, it mostly comes at once.
+            is_now = pace is Pace.STEP
+            life.steps_left = int(CUT_STEPS_MAX * details.random() ** 4) if is_now else details.randrange(CUT_STEPS_MAX)
+        if (details := self.strikes(Kind.NODE_PAUSE, node.name, pace)) is not None:
+            self.pause(node, PAUSE_S_MAX * details.random() ** 2)
+        if node.clock is not None and (details := self.strikes(Kind.CLOCK_JUMP, node.name, pace)) is not None:
+            node.clock.offset_ns += details.randint(1, JUMP_MS_MAX) * 1_000_000
+            self.skew_ms += JUMP_MS_MAX
 
     # --- the run ---
 
