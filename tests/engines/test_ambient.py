@@ -1,5 +1,7 @@
 """Where running code stands in a trace, by Comity's own notion and by OpenTelemetry's."""
 
+import asyncio
+import contextvars
 import subprocess
 import sys
 
@@ -21,6 +23,17 @@ def test_code_stands_nowhere_until_it_is_put_somewhere_and_again_after_that():
     assert ambient.current() is None
 
 
+def test_a_coroutine_that_is_thrown_away_in_another_context_says_nothing(caplog):
+    async def stand():
+        with ambient.standing_at(HERE):
+            await asyncio.sleep(0)
+
+    coroutine = stand()
+    contextvars.copy_context().run(coroutine.send, None)
+    coroutine.close()  # raised ValueError: the place was taken in another context
+    assert not caplog.records
+
+
 def test_a_span_begun_inside_is_a_child_of_the_place():
     with ambient.standing_at(HERE), TRACER.start_as_current_span("inner") as span:
         assert f"{span.context.trace_id:032x}" == HERE.trace_id
@@ -35,8 +48,6 @@ def test_an_unsampled_place_makes_unsampled_children():
 
 
 def test_a_task_that_enters_a_place_leaves_the_rest_of_the_context_behind():
-    import contextvars
-
     from opentelemetry import baggage, context
 
     def entered():

@@ -159,6 +159,7 @@ def test_what_a_node_had_under_way_when_it_died_is_freed():
         gc.collect()
         return sum(type(one) is dict and "plan" in one for one in gc.get_objects())  # the inputs of every call
 
+    assert SCENARIOS["mesh"].run(3).ok  # and have every schema made
     before = plans()
     assert SCENARIOS["mesh"].run(3).ok
     assert plans() == before

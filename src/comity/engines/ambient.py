@@ -71,12 +71,17 @@ def standing_at(at: TraceContext) -> Iterator[None]:
     use.has_begun = True
     token = _here.set(at)
     attached = _attach(at) if OTEL in MODULES else None
+    is_abandoned = False
     try:
         yield
+    except GeneratorExit:  # its coroutine is thrown away, perhaps in another context, where nothing can be put back
+        is_abandoned = True
+        raise
     finally:
-        if attached is not None:
-            MODULES[_OTEL_CONTEXT].detach(attached)
-        _here.reset(token)
+        if not is_abandoned:
+            if attached is not None:
+                MODULES[_OTEL_CONTEXT].detach(attached)
+            _here.reset(token)
 
 
 def _attach(at: TraceContext | None, *, is_fresh: bool = False) -> Any:
