@@ -11,6 +11,7 @@ import pytest
 from pydantic import Field
 
 from comity import Agent, Background, Context, Node, Reply, Status, Tool
+from comity.core.envelope import Artifact, Reference
 from comity.core.redaction import Action, Policy
 from comity.core.tool import Risk
 from comity.errors import UnavailableError
@@ -421,3 +422,23 @@ async def test_what_cannot_be_hidden_in_a_session_is_refused_and_not_noted(make_
         assert node.session("s").decisions == ()
     assert reply.error.code == "PRIVACY_BLOCKED"
     assert ("as many values" if is_full else "no CARD") in reply.error.message
+
+
+async def test_personal_data_in_artifacts_sources_and_metadata_is_hidden_from_the_calling_agent(make_node):
+    top, leaf = Agent("TOP"), Agent("LEAF")
+    mail = "ann@example.com"
+
+    @leaf.capability("GO")
+    async def go() -> Reply:
+        artifact = Artifact(type="json", value={"to": mail}, label=f"for {mail}")
+        return Reply.success(artifacts=(artifact,), sources=(Reference(source_id=f"mail {mail}"),), metadata={"x": [mail]})
+
+    @top.capability("GO")
+    async def ask(ctx: Context) -> dict:
+        reply = await ctx.call("LEAF", "GO")
+        return {"clear": mail in repr(reply), "kept": reply.artifacts[0].value["to"][:2]}
+
+    async with make_node([top, leaf]) as node:
+        assert (await node.call("TOP", "GO", user_id="u")).data == {"clear": False, "kept": "[["}
+        shown = await node.call("LEAF", "GO", user_id="u")
+    assert (shown.artifacts[0].value, shown.metadata) == ({"to": mail}, {"x": [mail]})

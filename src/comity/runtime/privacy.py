@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from comity.core.admission import Refused
 from comity.core.codec import decode_reply
 from comity.core.declaration import DeclarationError, shown
-from comity.core.envelope import Background, Error, Reply, Request, encode
+from comity.core.envelope import Artifact, Background, Error, Reference, Reply, Request, encode
 from comity.core.journal import fingerprint
 from comity.core.payload import unpack
 from comity.core.redaction import (
@@ -48,6 +48,17 @@ _NO_WORDS: Final = frozenset({"agent", "key", "value", "confidence"})  # of a ch
 _encode_any = msgspec.json.Encoder().encode
 _C = TypeVar("_C", bound=Change)
 _decode_background = msgspec.json.Decoder(Background).decode
+
+
+class _Products(msgspec.Struct, frozen=True):
+    """What a reply carries beside its data and its texts."""
+
+    artifacts: tuple[Artifact, ...]
+    sources: tuple[Reference, ...]
+    metadata: dict[str, Any]
+
+
+_decode_products = msgspec.json.Decoder(_Products).decode
 GetVault = Callable[[], Vault]
 Grants = Mapping[str, Collection[str]]  # capability code, or "agent/capability", to the types it may see
 
@@ -133,6 +144,10 @@ class Privacy:
                 changed[name] = without
         if reply.error is not None and (error := self.hide_error(reply.error, vault)) is not reply.error:
             changed["error"] = error
+        if reply.artifacts or reply.sources or reply.metadata:
+            raw = _encode_any(_Products(reply.artifacts, reply.sources, reply.metadata))
+            if self.may_hold(raw):
+                changed |= msgspec.structs.asdict(_decode_products(self.hide_data(raw, vault)))
         return replace(reply, **changed) if changed else reply
 
     def hide_error(self, error: Error, vault: GetVault) -> Error:
