@@ -151,6 +151,7 @@ class AgentEntry(Struct, frozen=True, kw_only=True):
     settings: Settings | UnsetType = UNSET
     thinking: Thinking | UnsetType = UNSET
     can_transfer_to: list[str] | UnsetType = UNSET
+    clear: list[str] | UnsetType = UNSET
     capabilities: Any = UNSET  # read one by one
 
 
