@@ -11,8 +11,8 @@ from comity import Context, SyncContext
 DOCS = "\n".join(page.read_text() for page in (Path(__file__).parents[2] / "docs").glob("*.md"))
 PUBLIC = {
     "answer_question", "call", "clock", "gather", "guidance", "guidance_text", "hand_off", "history", "insight", "insights", "left_ms",
-    "limits", "memory", "note", "once", "progress", "project_id", "report_usage", "request", "session", "span", "state", "token", "tokens_left",
-    "traceparent", "tracestate", "use_tool", "write",
+    "limits", "memory", "note", "once", "progress", "project_id", "report_usage", "request", "session", "span", "state", "token",
+    "tokens_left", "traceparent", "tracestate", "use_tool", "write",
 }  # fmt: skip
 
 

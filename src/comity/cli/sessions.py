@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -58,8 +59,7 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
             whole = find(args.session_id, (one.id for one in store.sessions() if one.tenant_id == args.tenant), what="session")
             found = None if whole is None else store.session(args.tenant, whole)
             args.session_id = whole or args.session_id
-        call = store.call(args.session_id) if found is None else None  # one that named no session has its own
-        owner = found.user_id if found is not None else call.user_id if call is not None else ""
+        owner = found.user_id if found is not None else _caller(store, args.session_id) if args.verb == "erase" else ""
     if args.verb == "erase":
         if not args.yes:
             hint = f"`comity sessions erase {args.session_id} --yes` does it."
@@ -71,6 +71,14 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
     if args.verb == "show":
         return _show(out, found)
     return _export(args, out, found) if args.verb == "export" else awaited(_resume(args, out))
+
+
+def _caller(store: Store, session_id: str) -> str:
+    """Return whose call a session is that no call named; empty if nobody can say."""
+    with contextlib.suppress(CliError):  # it cannot be read, and is erased all the same
+        call = store.call(session_id)
+        return "" if call is None else call.user_id
+    return ""
 
 
 def _list(args: argparse.Namespace, out: Output) -> Exit:
