@@ -64,7 +64,7 @@ async def main() -> None:
     guidance = GuidanceFile(FOLDER / "project.yaml")
     tools = [Tool(name="edit_file", function=edit_file, touches=["$.path"])]
     async with (
-        Node([o11y], store=FOLDER / "work.db", tools=tools, guidance=guidance) as node,
+        Node([o11y], store=FOLDER / "work.db", tools=tools, guidance=guidance, takes_handoffs=False) as node,
         AsyncHandoffReceiver("o11y", ["investigate_error"], node=node) as receiver,
     ):
         print("specialist: watching", flush=True)
@@ -77,7 +77,7 @@ async def main() -> None:
                 asked.capability,
                 asked.inputs,
                 user_id=asked.user_id,
-                traceparent=f"00-{asked.trace_id}-{asked.span_id}-01",
+                traceparent=handoff.traceparent,
             )
             if not reply.ok:
                 await receiver.fail(handoff.id, reply.message)

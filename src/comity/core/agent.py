@@ -205,6 +205,7 @@ class Agent:
         "pending_max",
         "status",
         "tags",
+        "takes_handoffs",
         "tools",
         "tools_allowed",
     )
@@ -227,6 +228,7 @@ class Agent:
         idle_ms: int = 300_000,
         on_activate: Hook | None = None,
         on_deactivate: Hook | None = None,
+        takes_handoffs: bool = True,
     ) -> None:
         for what, names in (
             ("aliases", aliases),
@@ -255,6 +257,7 @@ class Agent:
         self.owner = owner
         self.concurrency = concurrency
         self.pending_max = pending_max
+        self.takes_handoffs = takes_handoffs  # whether a node that hosts it takes handoffs addressed to it
         self.can_call = None if can_call is None else frozenset(can_call)
         self.tools = _tools(id, tools)
         self.tools_allowed = frozenset((*tools_allowed, *self.tools))

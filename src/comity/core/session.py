@@ -38,8 +38,11 @@ RESULT_CHARS_MAX: Final = 4_000  # of each
 
 
 def is_first(request: Request) -> bool:
-    """Return whether a request is the first of its tree in its session: a user's, or one delegated to a session of its own."""
-    return request.parent_id is None or request.parent_session_id is not None
+    """Return whether a request is the first of its tree in its session: a user's, or one delegated to a session of its own.
+
+    What an agent handed off begins a tree too, and is no word of the user's.
+    """
+    return (request.parent_id is None and request.source is None) or request.parent_session_id is not None
 
 
 class Status(StrEnum):

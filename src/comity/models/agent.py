@@ -47,6 +47,7 @@ class Agent(core.Agent):
     tools_allowed: further tools that it may use.
     limits: narrows those of its calls.
     idle_ms: after so long without a call an address leaves memory.
+    takes_handoffs: whether a running node that hosts it takes handoffs addressed to it.
     on_activate, on_deactivate: functions of address and state, when an address comes to memory and leaves it.
     model: `provider:model`, or a `Model`; `instructions` is what it is told first, `settings` how it is asked.
     output_type: a type or JSON Schema of the data it answers with. `use_standard_protocol`, `response_format`,
@@ -77,6 +78,7 @@ class Agent(core.Agent):
         idle_ms: int = 300_000,
         on_activate: Hook | None = None,
         on_deactivate: Hook | None = None,
+        takes_handoffs: bool = True,
         model: Model | str | None = None,
         instructions: str = "",
         output_type: Any = None,
@@ -110,6 +112,7 @@ class Agent(core.Agent):
             idle_ms=idle_ms,
             on_activate=on_activate,
             on_deactivate=on_deactivate,
+            takes_handoffs=takes_handoffs,
         )
         self.mind: Mind | None = None
         thoughts = (instructions, output_type, use_standard_protocol, response_format, settings, thinking, count_tokens)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -26,11 +27,14 @@ from comity.runtime.tools import Approval
 from comity.runtime.watchdog import Lag
 
 if TYPE_CHECKING:
+    from comity.core.agent import Agent
     from comity.engines.span_memory import MemorySpans
     from comity.engines.span_store import SpanStore
     from comity.runtime.guidance import LiveGuidance
     from comity.runtime.handoff.handoffs import Handoffs
+    from comity.runtime.handoff.hosted import HostedAgents
     from comity.runtime.memory import UserMemory
+    from comity.runtime.node import Node
     from comity.runtime.session_view import SessionView
 
 
@@ -43,6 +47,9 @@ class Hosting:
     _journal: Journal | None
     _path: CallPath | None
     _handoffs: Handoffs | None
+    _hosted: HostedAgents | None = None  # from when it takes handoffs for its agents
+    _tenants: tuple[str, ...]  # whose handoffs it takes
+    _store: str | Path | None
     _guidance: LiveGuidance | None
     _privacy: Privacy | None
     _guardrails: tuple[Guardrail, ...]
@@ -169,7 +176,32 @@ class Hosting:
             self._handoffs = Handoffs(
                 path, self._journal, self._clock, self._ids, privacy=self._privacy, guardrails=self._guardrails
             )
+            if self._hosts_handoffs:
+                from comity.runtime.handoff.hosted import HostedAgents  # noqa: PLC0415
+
+                self._hosted = HostedAgents(cast("Node", self), path, self._handoffs, self._tenants)
         return self._handoffs
+
+    @property
+    def _hosts_handoffs(self) -> bool:
+        """Whether this node takes what is handed to its agents; nodes that share the work leave that to receivers."""
+        is_able = hasattr(self._journal, "handoffs") and self._running().cluster is None
+        return is_able and bool(self._tenants) and any(agent.takes_handoffs for agent in self.registry)
+
+    def _begin_handoffs(self) -> None:
+        if self._store is not None and self._hosts_handoffs:  # in memory, work comes with the first who hands off
+            _ = self.handoffs
+
+    def _host(self, agent: Agent) -> None:
+        if self._hosted is not None:
+            self._hosted.add((agent,))
+
+    async def _end_handoffs(self) -> None:
+        if self._hosted is not None:
+            await self._hosted.close()
+        if self._handoffs is not None:
+            self._handoffs.close()
+        self._hosted = self._handoffs = None
 
     @property
     def spans(self) -> SpanStore | MemorySpans:

@@ -141,6 +141,7 @@ class AgentEntry(Struct, frozen=True, kw_only=True):
     tools_allowed: list[str] | UnsetType = UNSET
     limits: Limits | UnsetType = UNSET
     idle_ms: int | UnsetType = UNSET
+    takes_handoffs: bool | UnsetType = UNSET
     model: str | UnsetType = UNSET
     instructions: str | UnsetType = UNSET
     output_type: Schema | UnsetType = UNSET

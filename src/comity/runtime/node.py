@@ -38,6 +38,7 @@ from comity.runtime.call import Call
 from comity.runtime.declarations import check_declarations
 from comity.runtime.events import EventLog
 from comity.runtime.handle import CallHandle
+from comity.runtime.handoff.given import tenants_of
 from comity.runtime.hosting import Hosting
 from comity.runtime.memory import Memories
 from comity.runtime.options import ROOT_ONLY, RootOptions
@@ -82,6 +83,7 @@ class Node(Hosting):
     threads_max: how many plain functions run at a time.
     child_margin: the part of its time that a call without a timeout of its own leaves to its caller.
     retention: how long and how many calls, replies, sessions, handoffs, spans and audit rows are kept.
+    takes_handoffs: whether it takes handoffs for its agents, or of which tenants; `default` alone if that is not said.
     lag_ms: how long code may block before the watchdog names it; None for no watchdog.
     clock, ids, journal, leases, transport, engine: what the node stands on, for tests and for nodes that share the work.
     """
@@ -108,6 +110,7 @@ class Node(Hosting):
         threads_max: int = THREADS_MAX,
         child_margin: float = 0.05,
         retention: Retention | None = None,
+        takes_handoffs: bool | Collection[str] = True,
     ) -> None:
         if engine is not None:
             raise ValueError(f"engine {engine!r} is not available; leave it out for the embedded engine")
@@ -138,6 +141,7 @@ class Node(Hosting):
         self._upkeep: Upkeep | None = None
         self._sweep: asyncio.TimerHandle | None = None
         self._handoffs: Handoffs | None = None
+        self._tenants = tenants_of(takes_handoffs)
 
     # --- life ---
 
@@ -211,6 +215,7 @@ class Node(Hosting):
         if self._path.cluster is not None:
             await self._path.cluster.open()
         self._sweep_idle()
+        self._begin_handoffs()
         self._upkeep = begin_upkeep(self._retention, self._journal, recorder, self._path.sessions, self._clock)
 
     async def close(self) -> None:
@@ -220,8 +225,7 @@ class Node(Hosting):
         if self._sweep is not None:
             self._sweep.cancel()
         await end_upkeep(self._upkeep)
-        if self._handoffs is not None:
-            self._handoffs.close()
+        await self._end_handoffs()
         cluster = self._path.cluster
         if cluster is not None:
             await cluster.leave()
@@ -241,7 +245,7 @@ class Node(Hosting):
             self._path.watchdog.close()
         assert self._journal is not None
         await self._journal.close()
-        self._path = self._handoffs = None
+        self._path = None
 
     def elsewhere(self, store: str | Path | None, journal: Journal | None = None) -> Node:
         """Return a node with the same agents, tools and rules on another store, or in memory."""
@@ -258,6 +262,7 @@ class Node(Hosting):
             tool_rights=self._inheritance.tool_rights.value,
             threads_max=self._threads_max,
             child_margin=self._inheritance.margin,
+            takes_handoffs=False,  # it is there for one command, and other nodes serve the store
         )
 
     def add(self, agent: Agent) -> None:
@@ -266,6 +271,7 @@ class Node(Hosting):
         for tool in agent.tools.values():
             if self._path is not None and tool is not None:
                 self._path.toolbox.add(tool)
+        self._host(agent)
 
     # --- calls ---
 

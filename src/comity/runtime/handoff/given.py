@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+from comity.core.declaration import DeclarationError
 from comity.core.envelope import is_id
 from comity.core.given import rejected
 from comity.core.limits import MESSAGE_BYTES_MAX
@@ -66,3 +67,12 @@ def packed(value: Any, path: str, bytes_max: int) -> bytes:
         return pack(value, path=path, bytes_max=bytes_max)
     except PayloadError as error:
         raise rejected(PayloadError("INPUT_VALIDATION_FAILED", error.problems)) from None
+
+
+def tenants_of(takes_handoffs: Any) -> tuple[str, ...]:
+    """Return the tenants whose handoffs a node takes for its agents, as its maker says it. Raises `DeclarationError`."""
+    if isinstance(takes_handoffs, bool):
+        return ("default",) if takes_handoffs else ()
+    if not isinstance(takes_handoffs, (list, tuple, set, frozenset)) or not all(map(is_id, takes_handoffs)):
+        raise DeclarationError("takes_handoffs must be True, False, or a list of tenants")
+    return tuple(takes_handoffs)

@@ -93,6 +93,7 @@ class Handoffs:
         self._made: OrderedDict[str, Handoff] = OrderedDict()  # by this node, the newest; up to date once they have ended
         self._waiting: dict[str, tuple[int, int]] = {}  # in each lane: how many at most, and when that was counted
         self._lanes: dict[str, int] = {}  # to how many receivers each matters
+        self.hosted: set[str] = set()  # of them, those of which the node itself is one
         self._listening = 0  # how often that is being written down, and so not heard yet
         self._coming: dict[str, int] = {}  # into each lane: how many this node offers just now
         self.leases = Leases(self, self._loop)
@@ -210,6 +211,10 @@ class Handoffs:
         else:
             waiter.set_result(checked(step.outcome))
 
+    def is_received(self, lane: str) -> bool:
+        """Return whether a program has a receiver of its own for a lane here, beside the node itself."""
+        return self._lanes.get(lane, 0) > (lane in self.hosted)
+
     def is_coming(self, lane: str) -> bool:
         """Return whether something is on its way into a lane from this node."""
         return lane in self._coming
@@ -316,6 +321,9 @@ class Handoffs:
             self._lanes[lane] = self._lanes.get(lane, 0) + step
             if not self._lanes[lane]:
                 del self._lanes[lane]
+        if step < 0:
+            # An agent of this node that stood back may take what waits there.
+            self._ring(f"+{lane}" for lane in lanes if lane in self.hosted)
         if self.is_closed or (tuple(self._lanes) == before and not self._listening):
             return
         self._listening += 1

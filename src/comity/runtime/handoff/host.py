@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from comity.core.agent import Agent
 from comity.runtime.handoff.ear import Ear, closed
 from comity.runtime.handoff.handoffs import Handoffs
 from comity.runtime.node import Node
@@ -17,10 +19,12 @@ STORE: Final = "comity.db"
 class HandoffHost:
     """Begins with first use, or as `async with`. Without a node it has one of its own on the store, which ends with it."""
 
-    def __init__(self, node: Node | None, store: str | Path | None) -> None:
-        if node is not None and store is not None:
-            raise ValueError("give a node or a store, not both")
-        self._owned = Node(store=store or os.environ.get("COMITY_STORE") or STORE, lag_ms=None) if node is None else None
+    def __init__(self, node: Node | None, store: str | Path | None, agents: Iterable[Agent] = ()) -> None:
+        known = tuple(agents)
+        if node is not None and (store is not None or known):
+            raise ValueError("give a node, or a store and the agents that are known, not both")
+        where = store or os.environ.get("COMITY_STORE") or STORE
+        self._owned = Node(known, store=where, lag_ms=None, takes_handoffs=False) if node is None else None
         self._node = node or self._owned
         self._is_started = node is not None
         self._is_closed = False

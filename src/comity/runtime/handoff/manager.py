@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec
 
+from comity.core.agent import Agent
 from comity.core.envelope import Background, ExpectedOutput, Priority
 from comity.core.expected_output import read_expected
 from comity.core.handoff import (
@@ -77,6 +78,7 @@ class AsyncHandoffManager(HandoffHost):
     node: the running node to use; without one the manager runs one of its own on `store`.
     user_id, tenant_id, session_id: for whom; the user is the agent itself if none is named.
     traces, tempo_url: where results of other stores are looked for.
+    agents: whose inputs are checked as they declare them, and who are not run here; on a `node`, its agents are.
     """
 
     def __init__(
@@ -91,9 +93,9 @@ class AsyncHandoffManager(HandoffHost):
         session_id: str | None = None,
         traces: SpanSource | None = None,
         tempo_url: str | None = None,
+        agents: Iterable[Agent] = (),
     ) -> None:
-        """Hand off for an agent and a user. `traces`, or a Tempo, is where results of other stores are looked for."""
-        super().__init__(node, store)
+        super().__init__(node, store, agents)
         self._traces = TempoStore(tempo_url) if traces is None and tempo_url is not None else traces
         self.project_id = project_id
         self.agent_id = agent_id

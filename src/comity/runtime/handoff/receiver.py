@@ -119,8 +119,14 @@ class AsyncHandoffReceiver(HandoffHost):
         desk = await super().desk()
         if not self._holder:
             self._holder = desk_name(self.agent_id) if self._keeps else desk.new_holder()
-            await desk.listen((self._want.own_lane, *self._want.lanes))
+            await self._listen(desk, 1)
         return desk
+
+    async def _listen(self, desk: Handoffs, step: int) -> None:
+        await desk.listen((self._want.own_lane, *self._want.lanes), step)
+
+    def _may_take(self, desk: Handoffs) -> bool:  # noqa: ARG002  for those that stand back for others
+        return True
 
     async def close(self) -> None:
         """Give back what it has, so that the next receiver need not wait for the lease to end."""
@@ -132,7 +138,7 @@ class AsyncHandoffReceiver(HandoffHost):
                 with contextlib.suppress(ComityError):  # it has ended, or somebody else has it
                     await self.release(handoff_id, "its receiver was closed")
             with contextlib.suppress(ComityError):  # of a store that has failed nobody hears anything
-                await desk.listen((self._want.own_lane, *self._want.lanes), -1)
+                await self._listen(desk, -1)
         await super().close()
 
     # --- getting work ---
@@ -197,7 +203,7 @@ class AsyncHandoffReceiver(HandoffHost):
                         await desk.sweep()
                         due_at = desk.queue.next_due()
                     has_work = has_work or any(map(desk.queue.count_free, lanes))
-                if has_work:
+                if has_work and self._may_take(desk):
                     accept = Accept(self._holder, self.agent_id, now_ms + self.lease_ms, reserves)
                     step = await desk.perform(Step(change=Take(self._want, accept, most, self._turns), now_ms=now_ms))
                     self._turns = step.turns or self._turns
@@ -238,14 +244,14 @@ class AsyncHandoffReceiver(HandoffHost):
         if handoff_id not in self._held:
             accept = Accept(self._holder, self.agent_id, desk.now_ms + self.lease_ms, reserves=True)
             self._got(await desk.change(handoff_id, accept))
-        return await self._end(desk, handoff_id, Reject(_by(self._mine(handoff_id)), reason))
+        return await self._end(desk, handoff_id, Reject(by(self._mine(handoff_id)), reason))
 
     async def progress(self, handoff_id: str, data: Any) -> None:
         """Tell whoever handed it off how far it is."""
         desk = await self.desk()
         mine = self._mine(handoff_id)
         raw, saved = desk.content.hidden(mine.request, packed(data, "progress", PROGRESS_BYTES_MAX))
-        await desk.change(handoff_id, Progress(_by(mine), unpack(raw), saved))
+        await desk.change(handoff_id, Progress(by(mine), unpack(raw), saved))
 
     async def request_input(
         self,
@@ -272,7 +278,7 @@ class AsyncHandoffReceiver(HandoffHost):
         raw, saved = desk.content.hidden(mine.request, packed(asked, "question", INPUTS_BYTES_MAX))
         plain = unpack(raw) | {"options": tuple(options)}
         with desk.ear(self._ears, f"={handoff_id}", f"-{handoff_id}") as ear:
-            await desk.change(handoff_id, Ask(_by(mine), Question(**plain), saved))
+            await desk.change(handoff_id, Ask(by(mine), Question(**plain), saved))
             while True:
                 handoff = desk.queue.get(handoff_id)
                 if handoff is None or handoff_id not in self._held:
@@ -302,7 +308,7 @@ class AsyncHandoffReceiver(HandoffHost):
         desk = await self.desk()
         mine = self._mine(handoff_id)
         reply, saved = desk.content.answer(mine.request, result, message=message, confidence=confidence)
-        return await self._end(desk, handoff_id, Complete(_by(mine), reply, result_trace_id or "", saved))
+        return await self._end(desk, handoff_id, Complete(by(mine), reply, result_trace_id or "", saved))
 
     async def fail(self, handoff_id: str, reason: str, *, code: str = "TARGET_FAILED") -> Handoff:
         """End the handoff `handoff_id` without a result; `reason` says why, in words, and `code` as one of the error codes."""
@@ -310,13 +316,13 @@ class AsyncHandoffReceiver(HandoffHost):
         desk = await self.desk()
         mine = self._mine(handoff_id)
         raw, saved = desk.content.hidden(mine.request, packed(reason, "reason", INPUTS_BYTES_MAX))
-        return await self._end(desk, handoff_id, Fail(_by(mine), desk.content.failure(mine.request, unpack(raw), code), saved))
+        return await self._end(desk, handoff_id, Fail(by(mine), desk.content.failure(mine.request, unpack(raw), code), saved))
 
     async def release(self, handoff_id: str, reason: str = "its receiver gave it back") -> None:
         """Give it back; the next receiver may have it."""
         refuse(reason_problem(reason))
         desk = await self.desk()
-        await self._end(desk, handoff_id, Release(_by(self._mine(handoff_id)), reason))
+        await self._end(desk, handoff_id, Release(by(self._mine(handoff_id)), reason))
 
     async def serve(self, work: Work, *, concurrency: int = 1) -> None:
         """Take work and do it, `concurrency` at once, until cancelled. What `work` raises is the reason the handoff failed for.
@@ -359,7 +365,7 @@ class AsyncHandoffReceiver(HandoffHost):
                         self._spawn(handoff, partial(_itself, result))
                     else:
                         reply, saved = desk.content.answer(handoff.request, result)
-                        done.append(desk.step(Complete(_by(handoff), reply, "", saved), handoff.request.request_id))
+                        done.append(desk.step(Complete(by(handoff), reply, "", saved), handoff.request.request_id))
                 except (asyncio.CancelledError, *ENDINGS):
                     raise
                 except BaseException as error:  # noqa: BLE001  the task boundary
@@ -375,7 +381,7 @@ class AsyncHandoffReceiver(HandoffHost):
         task = asyncio.current_task()
         try:
             try:
-                await self.complete(handoff_id, await doing())
+                await self._deliver(handoff_id, await doing())
             except BaseException as error:  # the task boundary
                 if isinstance(error, PASSES) and not is_own(error, task):
                     raise
@@ -389,6 +395,9 @@ class AsyncHandoffReceiver(HandoffHost):
                 await self.fail(handoff_id, readable(told(error), MESSAGE_BYTES_MAX), code=code)
         except ComityError as error:  # it ended, or was lost, while it was being done
             log.info("%s: %s", handoff_id, error)
+
+    async def _deliver(self, handoff_id: str, result: Any) -> None:
+        await self.complete(handoff_id, result)
 
     # --- inside ---
 
@@ -433,5 +442,6 @@ async def _itself(result: Awaitable[Any]) -> Any:
     return await result
 
 
-def _by(handoff: Handoff) -> Holder:
+def by(handoff: Handoff) -> Holder:
+    """Return who holds a handoff, by which lease."""
     return Holder(handoff.holder, handoff.fence)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
+from comity.core.agent import Agent
 from comity.core.handoff import LEASE_MS, Entry, Handoff
 from comity.ports import SpanSource
 from comity.runtime.handoff.manager import AsyncHandoffManager
@@ -84,6 +85,7 @@ class HandoffManager(_Sync[AsyncHandoffManager]):
         session_id: str | None = None,
         traces: SpanSource | None = None,
         tempo_url: str | None = None,
+        agents: Iterable[Agent] = (),
     ) -> None:
         """Hand off for an agent and a user; takes what the async twin takes, but for a node."""
         super().__init__(
@@ -96,6 +98,7 @@ class HandoffManager(_Sync[AsyncHandoffManager]):
                 session_id=session_id,
                 traces=traces,
                 tempo_url=tempo_url,
+                agents=agents,
             )
         )
 

@@ -1,0 +1,228 @@
+"""Handoffs for the agents of a node that runs: taken by the node itself and done through the one call path.
+
+A handoff waits in the lane of its agent or capability. The node hears of the lanes of its agents and, once there is work in
+one, serves it with a receiver of its own, under the same leases and retries as any other. Where a program has a receiver for
+a lane on this node, that one has the work. Each attempt is a call of the handoff's user under an id made of the handoff's
+and its fencing number, so that a call which another life of the store goes on with is waited for and not made twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from comity.core.agent import Agent, Status
+from comity.core.envelope import Reply
+from comity.core.envelope import Status as Outcome
+from comity.core.handoff import Complete, Handoff
+from comity.core.handoff_trace import place_of
+from comity.core.limits import ID_CHARS_MAX
+from comity.errors import ComityError
+from comity.runtime.arrival import Arrival, Draft, Identity
+from comity.runtime.call import Call
+from comity.runtime.handoff.handoffs import Handoffs, lane_of
+from comity.runtime.handoff.receiver import CAPABILITIES_MAX, AsyncHandoffReceiver, by
+from comity.runtime.repetition import take_over
+
+if TYPE_CHECKING:
+    from comity.runtime.handoff.ear import Ear
+    from comity.runtime.node import Node
+    from comity.runtime.path import CallPath
+
+log = logging.getLogger("comity")
+
+AT_ONCE_MAX: Final = 64  # handoffs of one agent
+_RETRY_S: Final = 1.0  # after a refusal that may not last
+
+
+class HostedAgents:
+    """Takes what is handed to the agents of one node, of some tenants."""
+
+    def __init__(self, node: Node, path: CallPath, desk: Handoffs, tenants: Collection[str]) -> None:
+        self._node = node
+        self._path = path
+        self._desk = desk
+        self._tenants = tuple(tenants)
+        self._lanes: dict[str, tuple[Agent, str]] = {}  # to whom each leads, for which tenant
+        self._serving: dict[tuple[str, str], tuple[HostedReceiver, asyncio.Task[None]]] = {}
+        self._ears: dict[Ear, None] = {}
+        self._loop = asyncio.get_running_loop()
+        self._watching: asyncio.Task[None] | None = None
+        self.add(node.registry)
+
+    def add(self, agents: Iterable[Agent]) -> None:
+        """Take handoffs for further agents."""
+        found = {
+            lane_of(tenant_id, name): (agent, tenant_id)
+            for agent in agents
+            if agent.takes_handoffs and agent.status is Status.ACTIVE
+            for tenant_id in self._tenants
+            for name in (*agent.capabilities, *agent.aliases, agent.id)
+        }
+        new = found.keys() - self._lanes.keys()
+        if not new:
+            return
+        self._lanes |= found
+        self._desk.hosted |= new
+        if self._watching is not None:
+            self._watching.cancel()
+        self._watching = self._loop.create_task(self._watch(sorted(new)), name="comity-handoffs")
+
+    async def close(self) -> None:
+        """Give back what is being done, and take no more."""
+        tasks = [task for _, task in self._serving.values()]
+        if self._watching is not None:
+            tasks.append(self._watching)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for receiver, _ in self._serving.values():
+            await receiver.close()
+        self._serving.clear()
+
+    async def _watch(self, new: Collection[str]) -> None:
+        """Begin to serve an agent once there is work for it; from then on its receiver hears by itself."""
+        try:
+            await self._desk.listen(new)
+            while idle := [lane for lane, whose in self._lanes.items() if _key(whose) not in self._serving]:
+                with self._desk.ear(self._ears, *(f"+{lane}" for lane in idle)) as ear:
+                    while not (busy := [lane for lane in idle if self._has_work(lane)]):
+                        await ear.wait(None)
+                for lane in busy:
+                    self._serve(*self._lanes[lane])
+        except ComityError as error:  # the node closes, or its store has failed: nobody here can do more
+            log.info("handoffs are no longer taken for the agents of this node: %s", error)
+
+    def _has_work(self, lane: str) -> bool:
+        return self._desk.is_coming(lane) or self._desk.queue.count_free(lane) > 0
+
+    def _serve(self, agent: Agent, tenant_id: str) -> None:
+        if (agent.id, tenant_id) not in self._serving:
+            receiver = HostedReceiver(self._node, self._path, agent, tenant_id)
+            task = self._loop.create_task(receiver.serve_agent(), name=f"comity-handoffs {agent.id}")
+            self._serving[agent.id, tenant_id] = (receiver, task)
+
+
+def _key(whose: tuple[Agent, str]) -> tuple[str, str]:
+    return whose[0].id, whose[1]
+
+
+class HostedReceiver(AsyncHandoffReceiver):
+    """The receiver of one agent of a node, which does what it takes by calling the agent."""
+
+    def __init__(self, node: Node, path: CallPath, agent: Agent, tenant_id: str) -> None:
+        codes = [code for code, capability in agent.capabilities.items() if capability.active][:CAPABILITIES_MAX]
+        super().__init__(agent.id, codes, node=node, tenant_id=tenant_id)
+        self._path = path
+        self._agent = agent
+        aliases = tuple(lane_of(tenant_id, alias) for alias in agent.aliases)
+        self._want = replace(self._want, lanes=(*self._want.lanes, *aliases))
+
+    async def serve_agent(self) -> None:
+        """Take work and do it until cancelled, or until the node closes."""
+        with contextlib.suppress(ComityError):
+            await self.serve(self._do_for_agent, concurrency=min(self._agent.concurrency, AT_ONCE_MAX))
+
+    async def _listen(self, desk: Handoffs, step: int) -> None:
+        """Nothing more: the node hears of these lanes already."""
+
+    def _may_take(self, desk: Handoffs) -> bool:
+        return not any(desk.is_received(lane) for lane in (self._want.own_lane, *self._want.lanes))
+
+    async def _do_for_agent(self, handoff: Handoff) -> Reply:
+        """Return what the agent answers; a question of its own is passed on, and its answer is told to it."""
+        reply = await self._earlier(handoff) or await self._ask(handoff, _attempt(handoff), handoff.task)
+        asked = 0
+        while reply.status is Outcome.NEEDS_INPUT:
+            answer = await self.request_input(handoff.id, reply.message or "What should be done?")
+            if isinstance(reply.data, dict) and "approval_id" in reply.data:  # a person decides, and it goes on by itself
+                reply = await self._ask(handoff, reply.request_id, handoff.task)
+                continue
+            asked += 1
+            told = answer if isinstance(answer, str) else str(answer)
+            reply = await self._ask(handoff, f"{_attempt(handoff)}~{asked}", told)
+        return reply
+
+    async def _earlier(self, handoff: Handoff) -> Reply | None:
+        """Return what an earlier attempt came to, if that has a result, waits for a person, or is still being done here."""
+        path, journal = self._path, self._desk_now.journal
+        for fence in range(handoff.fence - 1, 0, -1):
+            earlier = _attempt(handoff, fence)
+            stored = None if earlier in path.calls else journal.call(earlier)
+            if stored is not None and stored.settled_at is None:
+                take_over(path, journal)  # of a node that died: this one goes on with it
+            if (running := path.calls.get(earlier)) is not None:
+                return await path.reply_of(running)
+            if stored is None or stored.reply is None:
+                continue
+            if stored.settled_at is None:
+                return await self._ask(handoff, earlier, handoff.task)
+            if stored.reply.ok:
+                return path.settlement.shown(stored.reply, stored)
+        return None
+
+    async def _ask(self, handoff: Handoff, request_id: str, message: str) -> Reply:
+        """Call the agent, and again while it is refused for a reason that may not last."""
+        path = self._path
+        while True:
+            opened = self._open(handoff, request_id, message)
+            reply = await path.reply_of(opened) if isinstance(opened, Call) else await path.told(opened)
+            error = reply.error
+            if reply.status is not Outcome.REFUSED or error is None or not error.retryable or path.is_closed:
+                return reply
+            await asyncio.sleep(max(_RETRY_S, (error.retry_after_ms or 0) / 1000))
+
+    def _open(self, handoff: Handoff, request_id: str, message: str) -> Call | Reply:
+        path, asked, now_ns = self._path, handoff.request, self._path.clock.now_ns()
+        known = path.registry.resolve(asked.target)
+        target = asked.target if known is not None and known.agent is self._agent else self._agent.id
+        draft = Draft(
+            target, asked.capability, asked.inputs, asked.objective, message, None, asked.priority, asked.context, None, "none",
+            correlation_id=asked.correlation_id,
+        )  # fmt: skip
+        place = place_of(asked)
+        identity = Identity(asked.user_id, asked.tenant_id, asked.session_id)
+        arrival = self._narrowed(path.arrive(draft, identity, request_id, now_ns // 1_000_000, place), handoff)
+        return path.seen(arrival.request) or path.enter(arrival, None, now_ns, None, remote=place, is_named=True)
+
+    def _narrowed(self, arrival: Arrival, handoff: Handoff) -> Arrival:
+        """Return the call with what its handoff brings: its limits, its deadline, and the agents above it."""
+        asked, request = handoff.request, arrival.request
+        own_ms = arrival.capability.timeout_ms if arrival.capability is not None else None
+        deadline_at = asked.deadline_at if own_ms is None else min(asked.deadline_at, request.created_at + own_ms)
+        brought = {"source": asked.source, "chain": asked.chain, "expected_output": asked.expected_output}
+        limits = request.limits.narrow(asked.limits)
+        return replace(arrival, request=replace(request, limits=limits, deadline_at=deadline_at, **brought))
+
+    async def _deliver(self, handoff_id: str, result: Any) -> None:
+        reply: Reply = result
+        if reply.status is Outcome.CANCELLED and self._path.is_closed:
+            return  # what is left is given back
+        if not reply.ok:
+            error = reply.error
+            code, reason = ("TARGET_FAILED", reply.message) if error is None else (error.code, error.message)
+            await self.fail(handoff_id, reason, code=code)
+            return
+        desk, mine = self._desk_now, self._mine(handoff_id)
+        confidence = 1.0 if reply.confidence is None else reply.confidence
+        answer, saved = desk.content.answer(mine.request, reply.data, message=reply.message, confidence=confidence)
+        told = {"status": reply.status, "warnings": reply.warnings, "degraded": reply.degraded, "usage": reply.usage}
+        await self._end(desk, handoff_id, Complete(by(mine), replace(answer, **told), "", saved))
+
+    @property
+    def _desk_now(self) -> Handoffs:
+        assert self._desk is not None, "a receiver that has work has a desk"
+        return self._desk
+
+
+def _attempt(handoff: Handoff, fence: int | None = None) -> str:
+    """Return the id of the call that is an attempt at a handoff."""
+    number = handoff.fence if fence is None else fence
+    # A part of the handoff's id that numbers what is below a call would make it one of those.
+    plain = handoff.id.replace(".", "-").replace("#", "-")
+    return f"{plain[: ID_CHARS_MAX - 24]}~{number}"
