@@ -12,7 +12,8 @@ import pytest
 
 from comity import Agent, Context, Node, Tool
 from comity.core.agent import DeclarationError
-from comity.engines.tables import connect, read_rows
+from comity.engines.audit_rows import read_rows
+from comity.engines.tables import connect
 
 LIFE = """
 import asyncio, json, os, signal, sys

@@ -13,7 +13,7 @@ KINDS = {
     "invoke_agent WORK": 1,
     "invoke_agent THINK": 1,
     "invoke_agent NOBODY": 1,
-    "invoke_agent elsewhere": 1,
+    "handoff look": 1,
     "chat scripted": 1,
     "execute_tool add": 1,
     "own": 1,
@@ -103,7 +103,7 @@ def test_a_handoff_without_a_session_is_erased_by_its_id(place, tenant_id):
             await receiver.complete(made)
             await manager.await_result(made)
             await node.flush_spans()
-            assert names(node) == {"handoff look": 1}
+            assert names(node) == {"handoff look": 1, "handoff.result look": 1}
             await node.erase_session(made, tenant_id=tenant_id)
             assert names(node) == {}
 
