@@ -9,7 +9,6 @@ booleans and null never are.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -185,15 +184,6 @@ def _restored(match: re.Match[str], vault: Vault, types: frozenset[str] | None) 
     return token if value is None else value
 
 
-def _unused(key: str, taken: Mapping[str, Any]) -> str:
-    """Return a key that is not taken: two values may end in the same mask."""
-    unused, number = key, 1
-    while unused in taken:
-        number += 1
-        unused = f"{key} ({number})"
-    return unused
-
-
 class _Walk:
     """One pass over a nested value."""
 
@@ -223,11 +213,15 @@ class _Walk:
 
     def _object(self, value: dict[Any, Any], keys: tuple[str, ...], path: str) -> dict[Any, Any]:
         result: dict[Any, Any] = {}
+        numbers: dict[str, int] = {}
         for key, item in value.items():
             if not isinstance(key, str):
                 result[key] = self.value(item, keys, path)
                 continue
-            hidden = _unused(self._text(key, (), path), result)
+            hidden = self._text(key, (), path)
+            if hidden in result:  # two values may end in the same mask
+                numbers[hidden] = number = numbers.get(hidden, 1) + 1
+                hidden = f"{hidden} ({number})"
             # As words, the key is what a second redaction will see: the type in a token is no context.
             words = plain_words(_TOKEN_OR_MASK.sub(WALL, hidden))
             result[hidden] = self.value(item, (*keys, words)[-_KEYS_KEPT:], f"{path}.{hidden}" if path else hidden)

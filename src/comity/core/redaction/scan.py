@@ -21,7 +21,11 @@ _AFTER_CHARS = 24
 # keeps a scan linear whatever the text.
 _ROUNDS_MAX = 6
 
-_LIST_OF_WALLS = re.compile(rf"{WALL}(?:[,;/|\s]{{0,3}}(?:(?:and|or|&)\s)?{WALL})+")
+_VALUE_CHARS_MIN = 3  # no detector finds a shorter value; between values of a dense text there is mostly less
+_JOINT = r"[,;/|\s]{0,3}(?:(?:and|or|&)\s)?"
+_LIST_OF_WALLS = re.compile(f"{WALL}(?:{_JOINT}{WALL})+")
+_OPEN_LIST = re.compile(rf"{WALL}{_JOINT}\Z")
+_JOINT_CHARS = 8
 _MASK_HINT = r"\*{4}[A-Za-z0-9@]"  # a mask ends a run of digits that hints would take for one
 
 
@@ -90,7 +94,7 @@ class Scanner:
         begin = start
         for wall in walls:
             search.between(begin, wall.start, _ROUNDS_MAX)
-            search.hidden.append(wall)
+            search.hide(wall)
             begin = wall.end
         search.between(begin, len(text), _ROUNDS_MAX)
         return [item for item in search.hidden if isinstance(item, Span)]
@@ -104,17 +108,30 @@ class _Search:
     context is judged with values hidden, is what makes redaction idempotent. It also finds a value that runs into another.
     """
 
-    __slots__ = ("hidden", "left", "scanner", "start", "text")
+    __slots__ = ("begin", "hidden", "scanner", "skeleton", "start", "text")
 
     def __init__(self, scanner: Scanner, text: str, start: int, left: str) -> None:
-        self.scanner, self.text, self.start, self.left = scanner, text, start, left
+        self.scanner, self.text, self.start = scanner, text, start
         self.hidden: list[Span | Wall] = []
+        self.begin = start  # where the last hidden stretch ends
+        self.skeleton = skeleton(left)  # the words before that, with hidden stretches in them as `WALL`
+
+    def hide(self, item: Span | Wall) -> None:
+        """Add a stretch to the hidden ones."""
+        self.hidden.append(item)
+        self._pass(item)
+
+    def _pass(self, item: Span | Wall) -> None:
+        words = self.skeleton + self.text[max(self.begin, item.start - SKELETON_CHARS) : item.start]
+        opened = _OPEN_LIST.search(words, max(0, len(words) - _JOINT_CHARS))
+        self.skeleton = words[-SKELETON_CHARS:] + WALL if opened is None else words[: opened.start() + 1]
+        self.begin = item.end
 
     def between(self, begin: int, end: int, rounds: int) -> None:
         """Hide the values in `text[begin:end]`, whose borders are hidden stretches or the ends of the text."""
-        if begin >= end or rounds == 0:
+        if end - begin < _VALUE_CHARS_MIN or rounds == 0:
             return
-        window = self.before(end, SKELETON_CHARS + end - begin)
+        window = self.skeleton + self.text[begin:end]
         if not self.scanner.may_find(window):
             return
         found = self._resolve(begin, end, self.scanner.relevant(window))
@@ -122,7 +139,7 @@ class _Search:
             return
         for span in found:
             self.between(begin, span.start, rounds - 1)
-            self.hidden.append(span)
+            self.hide(span)
             begin = span.end
         self.between(begin, end, rounds - 1)
 
@@ -130,12 +147,12 @@ class _Search:
         """Return the candidates that fit and win; each is judged with those accepted before it hidden."""
         accepted: list[Span] = []
         current: Span | None = None
-        known = len(self.hidden)
+        known = self.begin, self.skeleton
         before, before_start = "", -1
         for candidate in self._candidates(begin, end, detectors):
             if current is not None and candidate.start >= current.end:
                 accepted.append(current)
-                self.hidden.append(current)
+                self._pass(current)
                 current = None
             if current is not None and not _beats(candidate, current):
                 continue
@@ -146,7 +163,7 @@ class _Search:
                 current = candidate
         if current is not None:
             accepted.append(current)
-        del self.hidden[known:]  # they are hidden for good only once the gaps before them have been searched again
+        self.begin, self.skeleton = known  # they are hidden for good only once the gaps before them have been searched again
         return accepted
 
     def _candidates(self, begin: int, end: int, detectors: Sequence[Detector]) -> list[Span]:
@@ -162,26 +179,13 @@ class _Search:
 
     def context(self, end: int) -> str:
         """Return the words before `end` that may name a value there: a list of values counts as one."""
-        before = self.before(end, SKELETON_CHARS)
-        if before.count(WALL) > 1:
-            before = _LIST_OF_WALLS.sub(WALL, before)
-        return before[-CONTEXT_CHARS:]
+        words = self.text[max(self.begin, end - CONTEXT_CHARS) : end]
+        return words if len(words) == CONTEXT_CHARS else (self.skeleton + words)[-CONTEXT_CHARS:]
 
-    def before(self, end: int, count: int) -> str:
-        """Return the last `count` characters before `end`, with every hidden stretch as one `WALL`."""
-        pieces: list[str] = []
-        for item in reversed(self.hidden):
-            if count <= 0:
-                break
-            pieces += (self.text[max(item.end, end - count) : end], WALL)
-            count -= end - item.end + 1
-            end = item.start
-        if count > 0:
-            pieces.append(self.text[max(self.start, end - count) : end])
-            count -= end - self.start
-        if count > 0:
-            pieces.append(self.left[-count:])
-        return "".join(reversed(pieces))
+
+def skeleton(left: str) -> str:
+    """Return the end of a text whose values are hidden, with a list of them as one: it may name what follows."""
+    return (_LIST_OF_WALLS.sub(WALL, left) if left.count(WALL) > 1 else left)[-SKELETON_CHARS:]
 
 
 def _beats(challenger: Span, holder: Span) -> bool:

@@ -11,8 +11,8 @@ from typing import Final
 
 from comity.core.redaction.policy import DEFAULT_POLICY, Policy
 from comity.core.redaction.redact import Finding, replace, restore_text, walls_in
-from comity.core.redaction.scan import DEFAULT_SCANNER, Scanner, Span, Wall
-from comity.core.redaction.shapes import CONTEXT_CHARS, SKELETON_CHARS, VALUE_CHARS_MAX, WALL
+from comity.core.redaction.scan import DEFAULT_SCANNER, Scanner, Span, Wall, skeleton
+from comity.core.redaction.shapes import CONTEXT_CHARS, VALUE_CHARS_MAX, WALL
 from comity.core.redaction.vault import TOKEN_CHARS_MAX, Vault
 
 HELD_CHARS_MAX: Final = 512
@@ -69,7 +69,7 @@ class StreamRedactor:
         end = min((item.start for item in hidden if item.start < end < item.end), default=end)
         hidden = sorted((item for item in hidden if item.end <= end), key=lambda item: item.start)
         done = [span for span in spans if span.end <= end]
-        self._left = (self._left + _hide(text, hidden, start, end))[-SKELETON_CHARS:]
+        self._left = skeleton(self._left + _hide(text, hidden, start, end))
         released, found = replace(text[:end], done, self._vault, self._policy)
         self.found.extend(found)
         border = hidden[-1].end if hidden else 0  # a hidden value is a border, whatever it ended with
