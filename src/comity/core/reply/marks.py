@@ -85,8 +85,8 @@ _FORMS: Final = (
     _Form(r"<\|im_start\|>\s*assistant\b|<\|start_header_id\|>\s*assistant\s*<\|end_header_id\|>", _SHOWS, ""),
     _Form(r"<\|im_start\|>\s*\w+|<\|start_header_id\|>\s*\w+\s*<\|end_header_id\|>|<start_of_turn>\s*user\b", _HIDES, "turn"),
     _Form(r"<\|im_end\|>|<\|eot_id\|>|<end_of_turn>", _ENDS, "turn"),
-    _Form(r"\bhere(?:'s|’s| is) my thought process:", _HIDES, "phrase"),
-    _Form(r"\bhere(?:'s|’s| is) my response:", _ENDS, "phrase"),
+    _Form(r"here(?:'s|’s| is) my thought process:", _HIDES, "phrase"),
+    _Form(r"here(?:'s|’s| is) my response:", _ENDS, "phrase"),
 )
 _MARK = re.compile("|".join(f"(?P<f{number}>{form.pattern})" for number, form in enumerate(_FORMS)), re.IGNORECASE)
 # Where a mark may begin: looked for first, since looking for every form everywhere takes twenty times as long.
@@ -105,7 +105,7 @@ _PHRASES: Final = (
 )
 _CLOSERS: Final = frozenset(">]▷")
 _HELD_CHARS_MAX: Final = 120  # of a mark that is not whole yet
-_STARTS = re.compile(r"[<\[◁]|\bh(?=e|\Z)|\bt(?=o|\Z)", re.IGNORECASE)
+_STARTS = re.compile(r"[<\[◁]|h(?=e|\Z)|t(?=o|\Z)", re.IGNORECASE)
 
 
 _TAG_NAME = re.compile(r"[\w:-]+")
