@@ -15,11 +15,12 @@ from pathlib import Path
 import msgspec
 from msgspec import Raw
 
+from comity.core.call_span import summarize
 from comity.core.envelope import Error, Reply, Request, Status
 from comity.core.journal import Accepted, Document, Record, Refused, Saved, Settled
 from comity.core.limits import Limits
 from comity.core.session import Session
-from comity.core.telemetry import CallEnd, Ended, Origin, summarize
+from comity.core.telemetry import CallEnd, Ended, Origin
 from comity.engines.cipher import key_for
 from comity.engines.span_place import spans_path
 from comity.engines.span_store import SpanStore

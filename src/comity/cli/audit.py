@@ -60,6 +60,8 @@ def _verify(store: Store, out: Output) -> Exit:
         out.document({"store": str(store.path), **verdict._asdict()})
     elif verdict.ok:
         out.text(f"The audit of {store.path} is whole: {verdict.rows:,} rows, each bound to the one before.", style="green")
+        if verdict.reason:
+            out.text(f"Not checked: {verdict.reason}.", style="yellow")
     else:
         _show_damage(store, verdict, out)
     return Exit.OK if verdict.ok else Exit.DAMAGED

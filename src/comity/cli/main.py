@@ -42,6 +42,7 @@ COMMANDS: Final[dict[str, str]] = {
     "handoff": "hand work off to agents elsewhere; list, take and end it",
     "guidance": "show people's guidance to agents, check a path against it, ask and answer questions, change it",
     "view": "show a project's insights to an audience: executive, manager, developer, operator or agent",
+    "store": "see what the store holds; remove what is old, compact it, back it up",
     "spans": "take spans from OpenTelemetry exporters into the store",
     "convert": "convert a document from one dialect to another and say what is lost",
     "sim": "simulate agents under faults: one seed with its timeline, or many with a report",

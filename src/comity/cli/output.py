@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -92,11 +92,17 @@ class Output:
     @contextmanager
     def busy(self, what: str) -> Iterator[None]:
         """Show that something is going on, on a terminal, until it is done."""
+        with self.progress(what):
+            yield
+
+    @contextmanager
+    def progress(self, what: str) -> Iterator[Callable[[str], object]]:
+        """Show that something is going on, on a terminal, and how far it is: what is yielded takes the words for it."""
         if not self.err.is_terminal:
-            yield
+            yield lambda _: None
             return
-        with self.err.status(what):
-            yield
+        with self.err.status(what) as status:
+            yield lambda words: status.update(clean(words))
 
     def _console(self, file: TextIO) -> Console:
         from rich.console import Console

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import sqlite3
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:  # what takes long to load is loaded by the commands that need
     from comity.core.redaction import Vault
     from comity.runtime.remembered import StoredMemory
     from comity.runtime.tools import Approval
+
+log = logging.getLogger("comity.store")
 
 SEPARATOR: Final = "\x1f"  # between tenant and session in the key of a document
 # Short ids are looked for in this many of the newest audit rows.
@@ -59,6 +63,16 @@ class Store:
         except CliError:
             self._connection.close()
             raise
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The connection, for what reads more of the file than a command shows."""
+        return self._connection
+
+    def measured(self, measure: Callable[..., _One], now_ms: int) -> _One:
+        """Return what measures this store and its spans."""
+        with self._reading():
+            return measure(self.path, self._connection, spans_path(self.path), now_ms)
 
     def __enter__(self) -> Self:
         return self
@@ -90,11 +104,15 @@ class Store:
         with self._reading():
             return read_rows(self._connection, after_id=max(self.head_id() - limit, 0), limit=limit)
 
-    def verify(self, newest: int | None = None) -> Verdict:
-        """Check the whole chain, or its newest rows."""
+    def verify(self, newest: int | None = None, key: bytes | None = None) -> Verdict:
+        """Check the whole chain, or its newest rows, with another key than the one beside the store if there is one."""
+        from comity.engines.audit_parts import parts_of, walk_parts
+
+        parts = parts_of(self.row_count()) if self.version == SCHEMA.version else 1
+        walker = partial(walk_parts, self.path, parts) if parts > 1 else None
         try:
             with self._reading():
-                return audit_rows.verify_chain(self._connection, audit_key(self.path), newest)
+                return audit_rows.verify_chain(self._connection, key or audit_key(self.path), newest, walker)
         except TypeError:  # a head or a row of the wrong kind: nothing that was ever written
             raise _damaged(self.path, "its audit cannot be read") from None
 
@@ -292,7 +310,9 @@ class Store:
             version = SCHEMA.version_of(self._connection)
         except sqlite3.DatabaseError as error:
             raise CliError(Exit.DAMAGED, f"the store {self.path} cannot be read: {error}") from None
+        self.version = version  # of the file
         if version < SCHEMA.version:  # the next node changes the file; who only reads changes a copy, gone when it is closed
+            log.warning("%s has version %d: each command reads a copy until `comity store upgrade`", self.path, version)
             copy = sqlite3.connect("", isolation_level=None)
             self._connection.backup(copy)
             SCHEMA.prepare(copy)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -63,7 +63,7 @@ _READ_TREE: Final = (
     f"SELECT {_COLUMNS} FROM audit_trees AS t CROSS JOIN audit ON audit.id BETWEEN t.first_id AND t.last_id "  # noqa: S608
     f"WHERE t.root_id = ? AND audit.id > ? AND instr(audit.body, ?) AND {_ROOT} = ? ORDER BY audit.id LIMIT ?"
 )
-_READ_LINKS: Final = (
+READ_LINKS: Final = (
     "SELECT id, CASE typeof(body) WHEN 'blob' THEN body END, CAST(hash AS BLOB) FROM audit WHERE id > ? ORDER BY id"
 )
 _FILLED_ROWS: Final = 1_000
@@ -71,6 +71,10 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(list[Any]).decode
 _decode_checkpoint = msgspec.json.Decoder(Checkpoint).decode
 _UNREADABLE: Final = (msgspec.DecodeError, ValueError, IndexError, TypeError)
+
+
+# Walks a chain after a row with its hash, up to the last: how far it is whole, as `core.audit.walk` says it.
+Walker = Callable[[int, bytes, int], tuple[int, bytes]]
 
 
 # --- the rows of a tree ---
@@ -124,11 +128,14 @@ def root_of(connection: sqlite3.Connection, request_id: str) -> str | None:
 # --- the chain ---
 
 
-def verify_chain(connection: sqlite3.Connection, key: bytes | None = None, newest: int | None = None) -> Verdict:
+def verify_chain(
+    connection: sqlite3.Connection, key: bytes | None = None, newest: int | None = None, walker: Walker | None = None
+) -> Verdict:
     """Check every row and that the chain begins and ends where it should, reading one consistent snapshot.
 
     Without the `key` the seal of a checkpoint cannot be checked, which the verdict's reason says. If only so many of the
-    `newest` rows are asked for, the row before them is taken at its word.
+    `newest` rows are asked for, the row before them is taken at its word. A `walker` may be quicker where rows are many; what
+    it finds wrong is looked at again.
     """
     connection.execute("BEGIN")
     try:
@@ -137,7 +144,7 @@ def verify_chain(connection: sqlite3.Connection, key: bytes | None = None, newes
             return wrong
         if newest is not None and (part := _begin_of_newest(connection, newest)) is not None and part.row_id > begin.row_id:
             return _verify_rows(connection, part, note, is_part=True)
-        return _verify_rows(connection, begin, note)
+        return _verify_rows(connection, begin, note, walker)
     finally:
         connection.execute("ROLLBACK")
 
@@ -148,12 +155,17 @@ def _begin_of_newest(connection: sqlite3.Connection, newest: int) -> Checkpoint 
     return None if found is None else Checkpoint(found[0], found[1], 0, 0)
 
 
-def _verify_rows(connection: sqlite3.Connection, begin: Checkpoint, note: str, *, is_part: bool = False) -> Verdict:
+def _verify_rows(
+    connection: sqlite3.Connection, begin: Checkpoint, note: str, walker: Walker | None = None, *, is_part: bool = False
+) -> Verdict:
     head_id, head_hash = connection.execute("SELECT id, CAST(hash AS BLOB) FROM head").fetchone() or (None, b"")
     (lowest,) = connection.execute("SELECT min(id) FROM audit").fetchone()
     (highest,) = connection.execute("SELECT max(id) FROM audit").fetchone()
     if (lowest is None or lowest > begin.row_id or is_part) and (highest or begin.row_id) == head_id:
-        next_id, sealed = walk(connection.execute(_READ_LINKS, (begin.row_id,)), begin.row_id + 1, begin.hash.encode())
+        if walker is not None:
+            next_id, sealed = walker(begin.row_id, begin.hash.encode(), head_id)
+        else:
+            next_id, sealed = walk(connection.execute(READ_LINKS, (begin.row_id,)), begin.row_id + 1, begin.hash.encode())
         if (next_id - 1, sealed) == (head_id, head_hash) and (is_part or _is_noted(connection, begin)):
             return Verdict(True, next_id - 1 - begin.row_id, None, note)
     head = None if head_id is None else str(head_hash, errors="replace")
@@ -202,7 +214,7 @@ def _entry_of(begin: Checkpoint) -> bytes:
 def _links(connection: sqlite3.Connection, begin: Checkpoint, is_part: bool) -> Iterator[Stored]:
     """Yield the rows as they are, whatever somebody made of them; also those that stand before the beginning of the whole."""
     previous = begin.hash
-    for row_id, body, raw in connection.execute(_READ_LINKS, (begin.row_id if is_part else -1 << 63,)):
+    for row_id, body, raw in connection.execute(READ_LINKS, (begin.row_id if is_part else -1 << 63,)):
         sealed = str(raw, errors="replace")
         yield row_id, body, previous, sealed
         previous = sealed
@@ -227,13 +239,13 @@ def first_rows(connection: sqlite3.Connection, roots: Iterable[str]) -> Iterator
 
 
 def times(connection: sqlite3.Connection, after_id: int, until_id: int) -> Iterator[tuple[int, int]]:
-    """Yield the id and time of the rows of a part, in order; one that cannot be read ends it."""
+    """Yield the id and time of the rows of a part, in order; one that cannot be read is of all times, and stops a cut."""
     query = "SELECT id, CAST(body AS BLOB) FROM audit WHERE id > ? AND id <= ? ORDER BY id"
     for row_id, body in connection.execute(query, (after_id, until_id)).fetchall():
-        try:
-            yield row_id, int(_decode(body)[_TIME_AT])
-        except _UNREADABLE:
-            return
+        at_ms = -1
+        with contextlib.suppress(*_UNREADABLE):
+            at_ms = int(_decode(body)[_TIME_AT])
+        yield row_id, at_ms
 
 
 def cut(connection: sqlite3.Connection, last_id: int, key: bytes, at_ms: int) -> int:
@@ -241,7 +253,7 @@ def cut(connection: sqlite3.Connection, last_id: int, key: bytes, at_ms: int) ->
     begin, wrong, _ = _read_checkpoint(connection, key)
     head_id, head_hash = connection.execute("SELECT id, hash FROM head").fetchone()
     if wrong is None:
-        going = connection.execute(f"{_READ_LINKS} LIMIT ?", (begin.row_id, last_id - begin.row_id)).fetchall()
+        going = connection.execute(f"{READ_LINKS} LIMIT ?", (begin.row_id, last_id - begin.row_id)).fetchall()
         next_id, sealed = walk(going, begin.row_id + 1, begin.hash.encode())
         if next_id != last_id + 1:
             wrong = Verdict(False, 0, next_id, f"row {next_id} does not fit")
@@ -255,7 +267,10 @@ def cut(connection: sqlite3.Connection, last_id: int, key: bytes, at_ms: int) ->
     connection.execute("UPDATE head SET id = ?, hash = ?", (noted_in, noted))
     body = _encode(Checkpoint(last_id, last_hash, noted_in, at_ms))
     connection.execute("INSERT OR REPLACE INTO checkpoint VALUES (1, ?, ?)", (body, checkpoint_seal(body, key)))
-    roots = {_decode(body)[_ROOT_AT] for _, body, _ in going if body is not None}
+    roots: set[str] = set()
+    for _, said, _ in going:
+        with contextlib.suppress(*_UNREADABLE):
+            roots.add(_decode(said)[_ROOT_AT])
     gone = [(root_id, last_id) for root_id in roots]
     connection.executemany("DELETE FROM audit_trees WHERE root_id = ? AND last_id <= ?", gone)
     connection.execute("DELETE FROM audit WHERE id <= ?", (last_id,))

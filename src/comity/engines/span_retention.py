@@ -6,14 +6,17 @@ those that are sorted in, then whole batches of the inbox.
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
-from comity.core.retention import Keep
+from comity.core.retention import Keep, Pruned, Sweep
 from comity.core.span import Span
 from comity.engines import span_inbox, span_rows
 from comity.engines.span_rows import KEY_OF_NAME, KEY_OF_SESSION, clamp
+from comity.engines.tables import connect_anywhere
 
 SLICE_SPANS: Final = 500
 _READ: Final = (
@@ -71,7 +74,10 @@ class SpanSweep:
             return None
         self._batch, spans, body = found
         assert self._surplus is not None
-        if self._surplus >= spans:
+        if self._is_dry and self._surplus > 0:
+            spans = min(self._surplus, spans)  # who removes them sorts them in first
+            self._surplus -= spans
+        elif self._surplus >= spans:
             self._surplus -= spans
         elif self._before_ns is None or not _is_older(body, self._before_ns):
             return None
@@ -80,7 +86,30 @@ class SpanSweep:
         return int(spans)
 
 
+def oldest_ns(connection: sqlite3.Connection) -> int | None:
+    """Return when the oldest span began, as far as can be told without looking at all."""
+    (first,) = connection.execute("SELECT min(start_ns) FROM span_spans").fetchone()
+    found = connection.execute("SELECT body FROM span_inbox ORDER BY id LIMIT 1").fetchone()
+    waiting = [] if found is None else _spans_of(found[0])
+    return min((one for one in (first, *(span.start_ns for span in waiting)) if one is not None), default=None)
+
+
+def _spans_of(body: bytes) -> list[Span]:
+    try:
+        return span_inbox.decode(body)
+    except span_inbox.UNREADABLE:
+        return []  # sorting it in finds out what can be read
+
+
 _END: Final = 1 << 62  # after every span
+
+
+def dry_sweep(path: Path, keep: Keep, now_ms: int) -> Sweep:
+    """Count what would go, and remove nothing."""
+    sweep = SpanSweep(keep, now_ms, is_dry=True)
+    with contextlib.closing(connect_anywhere(path, span_rows.connect)) as connection:
+        while (gone := sweep.step(connection)) is not None:
+            yield Pruned(spans=gone)
 
 
 def extent(connection: sqlite3.Connection) -> tuple[int, int]:
@@ -92,10 +121,8 @@ def extent(connection: sqlite3.Connection) -> tuple[int, int]:
 
 
 def _is_older(body: bytes, before_ns: int) -> bool:
-    try:
-        return all(span.end_ns < before_ns for span in span_inbox.decode(body))
-    except span_inbox.UNREADABLE:
-        return False  # sorting it in finds out what can be read
+    spans = _spans_of(body)
+    return bool(spans) and all(span.end_ns < before_ns for span in spans)
 
 
 def _remove(connection: sqlite3.Connection, rows: list[_Row]) -> None:

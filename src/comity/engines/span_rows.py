@@ -19,7 +19,7 @@ import msgspec
 from comity.core.span import INT64_MAX, INT64_MIN, Attributes, Event, Kind, Link, Span, SpanError, Status
 from comity.engines import span_compare
 from comity.engines.schema import Schema
-from comity.engines.tables import BUSY_TIMEOUT_MS, connect_anywhere, patiently, uri
+from comity.engines.tables import BUSY_TIMEOUT_MS, connect_anywhere, make_compactable, patiently, uri
 
 CACHE_KIB: Final = 65_536
 INDEXED_TEXT_CHARS: Final = 128
@@ -152,6 +152,7 @@ def _connect(place: str) -> sqlite3.Connection:
 
 def prepare(connection: sqlite3.Connection) -> None:
     """Create the tables in a file that has none yet, or bring those of an earlier program to this one's version."""
+    patiently(lambda: make_compactable(connection), BUSY_TIMEOUT_MS)
     for pragma in _PRAGMAS:
         patiently(lambda pragma=pragma: connection.execute(f"PRAGMA {pragma}"), BUSY_TIMEOUT_MS)  # type: ignore[misc]
     SCHEMA.prepare(connection)

@@ -140,11 +140,11 @@ class SpanStore:
                 self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return erased
 
-    def prune(self, keep: Keep, now_ms: int, *, is_dry: bool = False) -> Sweep:
+    def prune(self, keep: Keep, now_ms: int) -> Sweep:
         """Remove spans that are kept no longer, a slice with each step."""
         from comity.engines.span_retention import SpanSweep  # noqa: PLC0415  few nodes remove anything
 
-        sweep = SpanSweep(keep, now_ms, is_dry=is_dry)
+        sweep = SpanSweep(keep, now_ms)
         while True:
             with self._writing() as connection:
                 gone = sweep.step(connection)

@@ -131,12 +131,20 @@ def connect(
         connection.execute(f"PRAGMA busy_timeout = {busy_timeout_ms}")
         if not read_only:
             patiently(lambda: _check_owner(connection), busy_timeout_ms)
+            patiently(lambda: make_compactable(connection), busy_timeout_ms)
             for pragma in PRAGMAS:
                 patiently(lambda pragma=pragma: connection.execute(f"PRAGMA {pragma}"), busy_timeout_ms)  # type: ignore[misc]
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def make_compactable(connection: sqlite3.Connection) -> None:
+    """Let room be given back to the disk while a file is used. Only one that is still empty can be made so."""
+    if not connection.execute("PRAGMA page_count").fetchone()[0]:
+        connection.execute(f"PRAGMA {PRAGMAS[0]}")  # the size of a page, which is settled with the first
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
 
 
 def uri(path: Path, *, read_only: bool, is_archived: bool) -> str:
