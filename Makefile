@@ -41,8 +41,9 @@ test: $(READY) ## run the test suite; PYTHON=python3.13 chooses another Python
 	$(RUN) -m pytest -n 3 --dist worksteal
 
 quick: export PYTEST_DEBUG_TEMPROOT := $(wildcard /dev/shm)
-quick: $(READY) ## the suite without simulations, properties, command line, examples and docs: under a minute
-	$(RUN) -m pytest -n 3 --dist worksteal -m "not hypothesis" --ignore-glob="*_kill.py" tests/core tests/dialects tests/runtime
+quick: $(READY) ## core, dialects and runtime alone, without property tests and worker processes: under a minute
+	$(RUN) -m pytest -n 3 --dist worksteal -m "not hypothesis" \
+		--ignore-glob="*_kill.py" --ignore-glob="*_workers.py" tests/core tests/dialects tests/runtime
 
 EXAMPLES ?= 1000
 fuzz: $(READY) ## try EXAMPLES inputs at every property, where the suite tries 20

@@ -154,6 +154,11 @@ def test_what_once_failed_stays_repaired(line):
     assert SCENARIOS[name].run(int(seed)).failure == ""
 
 
+def test_nothing_uses_what_takes_other_steps_in_other_versions_of_python():
+    files = (Path(__file__).parents[2] / "src").rglob("*.py")
+    assert [path.name for path in files if "asyncio.wait_for(" in path.read_text(encoding="utf-8")] == []
+
+
 def test_what_a_node_had_under_way_when_it_died_is_freed():
     def plans() -> int:
         gc.collect()

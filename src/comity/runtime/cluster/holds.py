@@ -162,7 +162,8 @@ class Holds:
         lease = hold.lease
         assert lease is not None
         try:
-            renewed = await asyncio.wait_for(self._leases.renew(lease), RENEW_MS / 1000)
+            async with asyncio.timeout(RENEW_MS / 1000):  # not wait_for: its steps differ between versions of Python
+                renewed = await self._leases.renew(lease)
         except (UnavailableError, TimeoutError):
             if self._now_ms() >= hold.good_until:
                 self.lost(hold.address, lease.token)
