@@ -178,7 +178,7 @@ def test_memory_outlives_the_process_and_stands_in_no_file_in_clear(tmp_path):
     async def first():
         async with Node(TEAM, store=store) as node:
             await tell(node, f"{CANADA} as {EMAIL}")
-            return [path.name for path in tmp_path.iterdir() if EMAIL.encode() in path.read_bytes()]
+            return [path.name for path in tmp_path.iterdir() if path.is_file() and EMAIL.encode() in path.read_bytes()]
 
     async def second():
         async with Node(TEAM, store=store) as node:
@@ -243,7 +243,7 @@ def test_erasing_a_session_forgets_what_was_reported_in_it_and_erasing_a_person_
 
     left = asyncio.run(main())
     assert all(name.startswith("s.db") for name in left)  # the audit names a user; nothing says what they said
-    assert not any(word.encode() in path.read_bytes() for path in tmp_path.iterdir())
+    assert not any(path.is_file() and word.encode() in path.read_bytes() for path in tmp_path.iterdir())
 
 
 def test_two_processes_of_a_store_learn_in_turn(tmp_path):
