@@ -77,8 +77,8 @@ async def test_handoffs_go_once_they_have_ended_and_not_before(make_node):
         await manager.create_handoff("worker", "dig", "now", handoff_id="done")
         (taken,) = await receiver.take(1)
         await receiver.complete(taken.id, result={"found": 1})
-        await manager.create_handoff("worker", "dig", "later", handoff_id="left", timeout_ms=86_400_000)
-        await asyncio.sleep(4_000)
+        await manager.create_handoff("worker", "dig", "later", handoff_id="left", timeout_ms=300_000)
+        await asyncio.sleep(3_700)  # of the first more than an hour after its end, of the second less
         assert [one.id for one in await manager.list_handoffs()] == ["left"]
 
 

@@ -15,8 +15,8 @@ from msgspec import Struct
 from comity.core.declaration import DeclarationError, shown
 from comity.core.envelope import Reply
 
-# The kinds of what is kept, in the order in which they are removed: what refers to something goes before it.
-KINDS: Final = ("replies", "calls", "handoffs", "sessions", "audit", "spans")
+# The kinds of what is kept, in the order in which they are removed: whole calls first, whose replies need no look then.
+KINDS: Final = ("calls", "replies", "handoffs", "sessions", "audit", "spans")
 # What a reply says from which the content was removed.
 CONTENT_REMOVED: Final = "the content of this reply was removed, since it is kept no longer; how the call ended is still known"
 

@@ -171,10 +171,10 @@ class MemoryJournal:
     def prune(self, retention: Retention, now_ms: int) -> Sweep:
         """Forget what is kept no longer. All of it is at hand, so each kind is one step."""
         needed, sessions_needed = self._needed()
-        if retention.replies.is_bounded:
-            yield Pruned(replies=self._prune_replies(retention.replies, needed, now_ms))
         if retention.calls.is_bounded:
             yield Pruned(calls=self._forget_trees(self._doomed_trees(retention.calls, needed, now_ms)))
+        if retention.replies.is_bounded:
+            yield Pruned(replies=self._prune_replies(retention.replies, needed, now_ms))
         if retention.handoffs.is_bounded:
             ended = self.handoffs.prune(retention.handoffs, needed, now_ms)
             self._forget_trees({one: _session_key(tenant_id, result_session(one)) for tenant_id, one in ended})

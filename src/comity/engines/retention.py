@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -32,7 +32,7 @@ CUT_ROWS: Final = 2_000
 _BELOW: Final = (("#", "$"), (".", "/"))  # what a call's tools and calls have in their ids, and the character after it
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
-_Root = tuple[str, str]  # of a tree: tenant and id
+_Root = tuple[str, str]  # of a tree: the key of the session that only it had, if there was one, and the id
 
 
 class Needed:
@@ -64,6 +64,7 @@ class Pruner:
     def __init__(self, key: bytes | None, *, is_dry: bool = False) -> None:
         self._key = key  # which seals the audit; without it the audit is not cut
         self._is_dry = is_dry
+        self._going: set[str] = set()  # of a dry sweep: the roots of trees that would be gone when replies are looked at
         self._bare_to = 0  # the rowid up to which no reply has content
         self._cut_at: int | None = None
         self.problem = ""  # why the audit is not cut
@@ -71,10 +72,10 @@ class Pruner:
     def sweep(self, connection: sqlite3.Connection, retention: Retention, now_ms: int) -> Sweep:
         """Remove a slice of what is kept no longer with each step; one more step after the last slice ends it."""
         needed = Needed(connection)
-        if retention.replies.is_bounded:
-            yield from self._replies(connection, retention.replies, needed, now_ms)
         if retention.calls.is_bounded:
             yield from self._calls(connection, retention.calls, needed, now_ms)
+        if retention.replies.is_bounded:
+            yield from self._replies(connection, retention.replies, needed, now_ms)
         if retention.handoffs.is_bounded and handoff_tables.exists(connection):
             yield from self._handoffs(connection, retention.handoffs, needed, now_ms)
         if retention.sessions.is_bounded:
@@ -94,6 +95,8 @@ class Pruner:
                 seen = rowid
                 with contextlib.suppress(*UNREADABLE):
                     call = revive(open_at, body)
+                    if call.root_id in self._going:
+                        continue
                     if is_doomed(keep, call.settled_at, rowid <= surplus, now_ms) and call.root_id not in needed.roots:
                         if call.reply is not None and (left := without_content(call.reply)) is not None:
                             bare.append((_encode(replace(call, reply=left)), rowid))
@@ -120,10 +123,13 @@ class Pruner:
                     call = revive(None, body)
                     if is_doomed(keep, call.settled_at, rowid <= surplus, now_ms):
                         if call.request_id not in needed.roots:
-                            trees.append((call.tenant_id, call.request_id))
+                            own = f"{call.tenant_id}\x1f{call.session_id}" if call.session_id == call.request_id else ""
+                            trees.append((own, call.request_id))
                     elif rowid > surplus and (before is None or call.created_at >= before):
                         rows = []
                         break
+            if self._is_dry:
+                self._going.update(root_id for _, root_id in trees)
             yield from self._remove_trees(connection, trees)
             if not rows:
                 return
@@ -131,15 +137,15 @@ class Pruner:
     def _remove_trees(self, connection: sqlite3.Connection, trees: Sequence[_Root]) -> Sweep:
         batch: list[_Root] = []
         size = 0
-        for tenant_id, root_id in trees:
-            below = sum(_count_below(connection, root_id))
+        for own_session, root_id in trees:
+            below = _count_below(connection, root_id)
             while not self._is_dry and below > SLICE_ROWS:  # a tree that is larger than a slice goes from its leaves
                 gone = _remove_below(connection, root_id, SLICE_ROWS)
                 below -= gone
                 yield Pruned(calls=gone)
                 if not gone:
                     break
-            batch.append((tenant_id, root_id))
+            batch.append((own_session, root_id))
             size += 1 + below
             if size >= SLICE_ROWS:
                 yield self._remove_batch(connection, batch, size)
@@ -150,8 +156,7 @@ class Pruner:
     def _remove_batch(self, connection: sqlite3.Connection, batch: list[_Root], size: int) -> Pruned:
         if not self._is_dry:
             with _writing(connection):
-                for tenant_id, root_id in batch:
-                    _remove_tree(connection, tenant_id, root_id, root_id)
+                _remove_trees(connection, batch)
         return Pruned(calls=size)
 
     # --- handoffs ---
@@ -169,15 +174,16 @@ class Pruner:
                 request = one.request
                 if is_doomed(keep, one.changed_at if one.has_ended else None, seq <= surplus, now_ms):
                     if request.root_id not in needed.roots:
-                        doomed.append((request.tenant_id, request.request_id))
+                        own = f"{request.tenant_id}\x1f{result_session(request.request_id)}"
+                        doomed.append((own, request.request_id))
                 elif seq > surplus and (before is None or request.created_at >= before):
                     found = []
                     break
             if not self._is_dry:
                 with _writing(connection):
-                    for tenant_id, handoff_id in doomed:
-                        connection.execute("DELETE FROM handoffs WHERE id = ? AND due_at IS NULL", (handoff_id,))
-                        _remove_tree(connection, tenant_id, handoff_id, result_session(handoff_id))
+                    ids = [(handoff_id,) for _, handoff_id in doomed]
+                    connection.executemany("DELETE FROM handoffs WHERE id = ? AND due_at IS NULL", ids)
+                    _remove_trees(connection, doomed)
             yield Pruned(handoffs=len(doomed))
             if not found:
                 return
@@ -275,10 +281,10 @@ def _surplus(connection: sqlite3.Connection, keep: Keep) -> int:
     return int(newest) - keep.count
 
 
-def _count_below(connection: sqlite3.Connection, root_id: str) -> Iterable[int]:
-    query = "SELECT count(*) FROM calls WHERE request_id > ? AND request_id < ?"
-    for first, last in _BELOW:
-        yield connection.execute(query, (root_id + first, root_id + last)).fetchone()[0]
+def _count_below(connection: sqlite3.Connection, root_id: str) -> int:
+    query = "SELECT count(*) FROM calls WHERE (request_id > ? AND request_id < ?) OR (request_id > ? AND request_id < ?)"
+    bounds = [root_id + mark for pair in _BELOW for mark in pair]
+    return int(connection.execute(query, bounds).fetchone()[0])
 
 
 def _remove_below(connection: sqlite3.Connection, root_id: str, most: int) -> int:
@@ -291,15 +297,15 @@ def _remove_below(connection: sqlite3.Connection, root_id: str, most: int) -> in
         )
 
 
-def _remove_tree(connection: sqlite3.Connection, tenant_id: str, root_id: str, session_id: str) -> None:
-    """Remove a call, what is below it, the questions asked in it, and the session that only it had."""
-    connection.execute("DELETE FROM calls WHERE request_id = ? AND open_at IS NULL", (root_id,))
-    for first, last in _BELOW:
-        bounds = (root_id + first, root_id + last)
-        connection.execute("DELETE FROM calls WHERE request_id > ? AND request_id < ? AND open_at IS NULL", bounds)
-        connection.execute("DELETE FROM documents WHERE kind = 'approval' AND key > ? AND key < ?", bounds)
-    for kind in (Document.SESSION, Document.USE, Document.VAULT):
-        connection.execute("DELETE FROM documents WHERE kind = ? AND key = ?", (kind.value, f"{tenant_id}\x1f{session_id}"))
+def _remove_trees(connection: sqlite3.Connection, trees: Sequence[_Root]) -> None:
+    """Remove calls, what is below them, the questions asked in them, and the sessions that only they had."""
+    connection.executemany("DELETE FROM calls WHERE request_id = ? AND open_at IS NULL", [(root_id,) for _, root_id in trees])
+    below = [(root_id + first, root_id + last) for _, root_id in trees for first, last in _BELOW]
+    connection.executemany("DELETE FROM calls WHERE request_id > ? AND request_id < ? AND open_at IS NULL", below)
+    if connection.execute("SELECT 1 FROM documents WHERE kind = 'approval'").fetchone() is not None:
+        connection.executemany("DELETE FROM documents WHERE kind = 'approval' AND key > ? AND key < ?", below)
+    sessions = [(kind.value, own) for own, _ in trees if own for kind in (Document.SESSION, Document.USE, Document.VAULT)]
+    connection.executemany("DELETE FROM documents WHERE kind = ? AND key = ?", sessions)
 
 
 def _is_persons(key: str) -> bool:

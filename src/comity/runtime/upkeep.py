@@ -16,7 +16,7 @@ log = logging.getLogger("comity")
 
 # How long after one sweep the next begins.
 SWEEP_EVERY_S: Final = 5.0
-# The pause after a slice: as long as the slice took, and never shorter than this.
+# The pause after a slice: as long as the slice took, and never shorter than this, which is all a node waits that fell behind.
 PAUSE_S_LEAST: Final = 0.002
 
 
@@ -41,6 +41,7 @@ class Upkeep:
         self._sessions = sessions
         self._clock = clock
         self.removed = Pruned()  # since the node started
+        self._is_behind = False  # the last sweep took so long that the next is due already
         self._task = asyncio.get_running_loop().create_task(self._run(), name="comity-upkeep")
 
     async def close(self) -> None:
@@ -58,14 +59,17 @@ class Upkeep:
         return removed
 
     async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(SWEEP_EVERY_S)
+            await asyncio.sleep(PAUSE_S_LEAST if self._is_behind else SWEEP_EVERY_S)
+            begun_s = loop.time()
             try:
                 await self.sweep()
             except UnavailableError as error:  # a store that is locked or full now may not be so at the next sweep
                 log.warning("what is kept no longer could not be removed: %s", error)
             except Exception:  # the task boundary: a sweep that fails must not be the last
                 log.exception("what is kept no longer could not be removed")
+            self._is_behind = loop.time() - begun_s > SWEEP_EVERY_S
 
     async def _drain(self, sweep: Sweep, *, is_aside: bool) -> Pruned:
         removed = Pruned()
@@ -80,7 +84,7 @@ class Upkeep:
                     self._sessions.pruned(slice_.session_keys)
                 removed += slice_
                 self.removed += slice_
-                await asyncio.sleep(max(loop.time() - begun_s, PAUSE_S_LEAST))
+                await asyncio.sleep(PAUSE_S_LEAST if self._is_behind else max(loop.time() - begun_s, PAUSE_S_LEAST))
         finally:
             sweep.close()
 
