@@ -190,10 +190,8 @@ def _has(node: Has) -> Evaluate:
 def _call(node: Call) -> Evaluate:
     arguments = [compiled(one) for one in node.arguments]
     match node.function:
-        case "&&":
-            return _and(*arguments)
-        case "||":
-            return _or(*arguments)
+        case "&&" | "||":
+            return _logic(node.function, *arguments)
         case "?:":
             return _choice(*arguments)
         case "!":
@@ -252,48 +250,29 @@ def _operation(function: Callable[..., Any], arguments: list[Evaluate]) -> Evalu
     return lambda variables: function(*(argument(variables) for argument in arguments))
 
 
-def _and(left: Evaluate, right: Evaluate) -> Evaluate:
-    def both(variables: Variables) -> bool:
+def _logic(sign: str, left: Evaluate, right: Evaluate) -> Evaluate:
+    """Return `&&` or `||`: a side that decides (false, or true) wins over a side that fails or is no bool."""
+    decisive = sign == "||"
+
+    def both(variables: Variables) -> Any:
         try:
             first = left(variables)
         except CostError:
             raise
         except EvaluationError:
-            if right(variables) is False:
-                return False
+            if right(variables) is decisive:
+                return decisive
             raise
-        if first is False:
-            return False
+        if first is decisive:
+            return decisive
         second = right(variables)
-        if first is True and (second is True or second is False):
-            return bool(second)
-        if second is False:
-            return False
-        raise no_overload("&&", first, second)
+        if second is decisive:
+            return decisive
+        if type(first) is type(second) is bool:
+            return not decisive
+        raise no_overload(sign, first, second)
 
     return both
-
-
-def _or(left: Evaluate, right: Evaluate) -> Evaluate:
-    def either(variables: Variables) -> bool:
-        try:
-            first = left(variables)
-        except CostError:
-            raise
-        except EvaluationError:
-            if right(variables) is True:
-                return True
-            raise
-        if first is True:
-            return True
-        second = right(variables)
-        if first is False and (second is True or second is False):
-            return bool(second)
-        if second is True:
-            return True
-        raise no_overload("||", first, second)
-
-    return either
 
 
 def _choice(condition: Evaluate, then: Evaluate, otherwise: Evaluate) -> Evaluate:
