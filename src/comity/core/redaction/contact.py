@@ -3,30 +3,47 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 
 from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.shapes import (
     AFTER,
     AFTER_DIGIT,
     BEFORE,
-    HINT_AFTER,
-    HINT_AFTER_LETTER,
     HINT_BEFORE_DIGIT,
-    HINT_BEFORE_LETTER,
     LETTER,
     NOT_AFTER_DIGIT,
     SEPARATOR,
     digits_of,
-    either_order,
     words,
 )
 
 _EMAIL_CHARS_MAX = 320
+_TOP_LEVEL = (
+    "com|org|net|edu|gov|info|biz|io|ai|dev|app|me|co|co\\.uk|uk|de|fr|es|it|nl|be|ch|at|pl|pt|br"
+    "|com\\.br|mx|ca|au|com\\.au|in|jp|cn|ru|se|no|dk|fi|ie|eu"
+    "|cz|hu|ro|gr|tr|ua|za|nz|kr|example|test|invalid|xyz|online|cloud|tech|us"
+)
+_PLAIN_EMAIL = re.compile(r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,4}\.[A-Za-z]{2,24}")
+# What stands before "at example dot com" in a sentence.
+_NOT_A_NAME = frozenset(
+    re.findall(
+        "[a-z]+",
+        "us me you them him her it is was are were be been look looking looked found find available visit go"
+        " works working work hosted live sign shop"
+        " buy online order out up in down read more see site page website store here there this that now or"
+        " and the a an stop meet staff people users team"
+        " engineers engineer developer manager employees data code model models customers services products"
+        " apply register learn support everything free"
+        " today start arrive arrived lunch dinner meeting standup call room event party price sold sale"
+        " version running runs points pointing redirects",
+    )
+)
 _ATOM = f"[{LETTER}0-9]{{1,64}}"
 _LOCAL = rf"(?<![{LETTER}0-9]){_ATOM}(?:[._%+'-]{{1,2}}{_ATOM}){{0,6}}"
 _LABEL = f"[{LETTER}0-9-]{{1,63}}"
-_DOT = r"(?:\.|[ ]?[\[({<][ ]?dot[ ]?[\])}>][ ]?)"
-_AT = r"[ ]?[\[({<][ ]?at[ ]?[\])}>][ ]?"
+_DOT = r"(?:\.|[ ]?[\[({<][ ]?(?:dot|punkt|punto|point|ponto|\.)[ ]?[\])}>][ ]?|[ ]dot[ ])"
+_AT = r"[ ]?[\[({<][ ]?(?:at|ät|arroba|chiocciola|@|kropka|a)[ ]?[\])}>][ ]?"
 # What follows the @ of a file or a unit, not of a person: image@2x.png, getty@tty1.service.
 _NOT_TOP_LEVEL = frozenset(
     re.findall(
@@ -36,29 +53,9 @@ _NOT_TOP_LEVEL = frozenset(
     )
 )
 
-_DATE_LIKE = re.compile(r"(?:[0-9]{4}([-./])[0-9]{1,2}\1[0-9]{1,2}|[0-9]{1,2}([-./])[0-9]{1,2}\2(?:[0-9]{4}|[0-9]{2}))")
 _THOUSANDS = re.compile(r"\+[0-9]{1,3}(?:[ .][0-9]{3})+")
 _GAP = r"[ \u00a0\u202f.\-\u2010-\u2013()/]{0,2}"
 _EXTENSION = r"(?:[ ]?(?:x|ext\.?|extension)[ ]?[0-9]{1,6})?"
-_BARE = (  # national numbers that say nothing by themselves
-    r"(?:1[ .-]?)?[2-9][0-9]{6,11}"
-    r"|[2-9][0-9]{2}(?:[ .-][0-9]{2,4}){1,4}"
-    r"|[2-9][0-9]{4}[ -][0-9]{5}"
-    r"|0[1-9][0-9]{7,10}"
-    r"|\(?0[1-9][0-9]{0,4}\)?[ /.-]{1,3}[0-9]{4,9}"
-    r"|0[1-9](?:[ .-][0-9]{2,4}){2,5}"
-)
-_BARE_HINT = (
-    rf"{HINT_BEFORE_DIGIT}(?:(?:1?[2-9][0-9]{{6,11}}|0[1-9][0-9]{{7,10}}){HINT_AFTER}"
-    r"|[2-9][0-9]{2}[ .\-][0-9]{2,4}(?:[0-9]{2}|[ .\-][0-9]{2})|[2-9][0-9]{4}[ \-][0-9]{5}|1[ .\-][2-9][0-9]{6}"
-    r"|\(?0[1-9][0-9]{0,4}\)?(?:[ /.\-]|\\/){1,3}[0-9]{2,9})"
-)
-_SHORT_PHONE_WORDS = "tel|mob|cell|call|calling|called|text|sms|dial|ring|reach|reached"
-_PHONE_HINT_WORDS = (  # short words count whole or as a part of a camelCase key; "tell" and "context" are everywhere
-    f"(?i:phone|fon|mobile|cellular|handy|fax|whatsapp|contact|hotline|reachable)"
-    rf"|{HINT_BEFORE_LETTER}(?i:{_SHORT_PHONE_WORDS}){HINT_AFTER_LETTER}"
-    rf"|[a-z](?:{'|'.join(word.title() for word in _SHORT_PHONE_WORDS.split('|'))}|SMS){HINT_AFTER_LETTER}"
-)
 
 
 def _accept_email(value: str) -> int:
@@ -66,6 +63,33 @@ def _accept_email(value: str) -> int:
     if domain.rpartition(".")[2].lower() in _NOT_TOP_LEVEL or local == "git":
         return 0
     return len(value) if len(value) <= _EMAIL_CHARS_MAX else 0
+
+
+def _accept_international_email(value: str) -> int:
+    """Count an address with letters beyond Latin; the others are `email`."""
+    if len(value) > _EMAIL_CHARS_MAX or value.rpartition(".")[2].lower() in _NOT_TOP_LEVEL:
+        return 0
+    return 0 if re.fullmatch(rf"[{LETTER}0-9_.@%+-]*", value) else len(value)
+
+
+def _accept_encoded(value: str) -> int:
+    """Count base64 that reads as an address, alone or with a name and joints around it."""
+    if value.isalpha() and (value.islower() or value.isupper()):
+        return 0
+    try:
+        plain = b64decode(value + "=" * (-len(value) % 4), validate=True).decode("ascii")
+    except ValueError:
+        return 0
+    return len(value) if plain.isprintable() and _PLAIN_EMAIL.search(plain) else 0
+
+
+def _accept_spoken(value: str) -> int:
+    """Count words that no sentence has: a name with a sign in it, "dot" spoken, capitals, or an @ with spaces around."""
+    local = re.split(r"[ ]at[ ]|[ ]AT[ ]|@", value, maxsplit=1)[0].strip()
+    if local.lower() in _NOT_A_NAME or len(value) > _EMAIL_CHARS_MAX:
+        return 0
+    is_spoken = "@" in value or " AT " in value or " dot " in value or " DOT " in value
+    return len(value) if is_spoken or re.search(r"[._0-9]", local) else 0
 
 
 def _accept_spelled(value: str) -> int:
@@ -103,10 +127,6 @@ def _accept_national(value: str) -> int:
     return len(value) if 9 <= len(digits_of(number)) <= 11 else 0
 
 
-def _accept_bare(value: str) -> int:
-    return len(value) if 7 <= len(digits_of(value)) <= 12 and not _DATE_LIKE.fullmatch(value) else 0
-
-
 def _accept_user_name(value: str) -> int:
     return len(value) if any(char.isalpha() for char in value) and any(not char.isalpha() for char in value) else 0
 
@@ -135,9 +155,9 @@ CONTACT: tuple[PatternDetector, ...] = (
     PatternDetector(
         name="url_credentials",
         type="CREDENTIAL",
-        category=Category.CONTACT,
+        category=Category.SECRET,
         priority=10,
-        pattern=re.compile(r"://(?P<value>[^\s/@:\"'<>\[\]]{1,64}:[^\s/@\"'<>\[\]]{1,128})@"),
+        pattern=re.compile(r"://(?P<value>[^\s/@:\"'<>\[\]]{1,64}:[^\s/\"'<>\[\]]{1,128})@"),
         hint=r":\\?/\\?/[^\s/@\"]+:[^\s/@\"]+@",
     ),
     PatternDetector(
@@ -155,8 +175,60 @@ CONTACT: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=11,
         pattern=re.compile(rf"{_LOCAL}{_AT}(?:{_LABEL}{_DOT}){{1,4}}[A-Za-z]{{2,24}}(?![A-Za-z0-9])", re.IGNORECASE),
-        hint=r"[\[({<][ ]?(?i:at)[ ]?[\])}>]",
+        hint=r"[\[({<][ ]?(?i:at|ät|arroba|chiocciola|@|kropka|a)[ ]?[\])}>]",
         accept=_accept_spelled,
+    ),
+    PatternDetector(
+        name="email_spoken",
+        type="EMAIL",
+        category=Category.CONTACT,
+        priority=12,
+        pattern=re.compile(
+            rf"(?<![{LETTER}0-9.]){_ATOM}(?:(?:[._-]|[ ]dot[ ]){_ATOM}){{0,3}}(?:[ ](?:at|AT|@)[ ]|[ ]?@[ ]|[ ]@[ ]?)"
+            rf"{_LABEL}(?:(?:[ ]?\.[ ]?|[ ](?:dot|DOT)[ ]){_LABEL}){{0,3}}(?:[ ]?\.[ ]?|[ ](?:dot|DOT)["
+            rf" ])(?:{_TOP_LEVEL})(?![A-Za-z0-9-])"
+        ),
+        hint=r"[ ](?:at|AT|@)[ ][^ ]{1,64}(?:\.|[ ](?:dot|DOT)[ ]|[ ]\.)|[^\s]@[ ]|[ ]@[^\s]",
+        accept=_accept_spoken,
+    ),
+    PatternDetector(
+        name="email_named",
+        type="EMAIL",
+        category=Category.CONTACT,
+        priority=13,
+        pattern=re.compile(
+            rf"(?<![{LETTER}0-9.]){_ATOM}(?:(?:[._-]|[ ]dot[ ]){_ATOM}){{0,3}}[ ]at[ ](?:{_LABEL}(?:\.|[ ]dot["
+            rf" ])){{1,3}}(?:{_TOP_LEVEL})(?![A-Za-z0-9-])",
+            re.IGNORECASE,
+        ),
+        hint=r"(?i:mail|write to|reach|contact){HINT_GAP}[ ](?i:at)[ ][^ ]{1,64}(?i:\.|[ ]dot[ ])".replace(
+            "{HINT_GAP}", r"(?s:.*)"
+        ),
+        accept=_accept_spelled,
+        need=Need.CONTEXT,
+        context=words(
+            r"e-?mails?(?:\s?(?:address|me|id))?(?:\s(?:is|me|at|to))?[\s:=]{1,3}$",
+            r"(?:write|mail)\s?to[\s:]{1,2}$",
+            r"contact[\s:]{1,2}$",
+        ),
+    ),
+    PatternDetector(
+        name="email_international",
+        type="EMAIL",
+        category=Category.CONTACT,
+        priority=12,
+        pattern=re.compile(r"(?<![\w.%+@-])\w{1,64}(?:[._%+-]\w{1,64}){0,6}@(?:[\w-]{1,63}[.。]){1,5}[^\W\d_]{2,24}(?![\w@])"),
+        hint=r"[^\s@]@[^\s@\x00-\x7f]|[^\s@\x00-\x7f]@",
+        accept=_accept_international_email,
+    ),
+    PatternDetector(
+        name="email_encoded",
+        type="EMAIL",
+        category=Category.CONTACT,
+        priority=14,
+        pattern=re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{12,120}={0,2}(?![A-Za-z0-9+/=])"),
+        hint=r"[A-Za-z0-9+/]{14}(?:[A-Za-z0-9+/]{6}|={1,2})",
+        accept=_accept_encoded,
     ),
     PatternDetector(
         name="phone_international",
@@ -207,19 +279,6 @@ CONTACT: tuple[PatternDetector, ...] = (
         need=Need.NO_FOREIGN_LABEL,
         context=_PHONE_WORDS,
         not_after=re.compile(r"[0-9][-. ]$"),  # "100 250 300 4000" is a list of numbers
-    ),
-    PatternDetector(
-        name="phone_named",
-        type="PHONE",
-        category=Category.CONTACT,
-        priority=42,
-        pattern=re.compile(rf"{BEFORE}(?:{_BARE}){_EXTENSION}{AFTER_DIGIT}"),
-        hint=either_order(_PHONE_HINT_WORDS, _BARE_HINT),
-        accept=_accept_bare,
-        need=Need.CONTEXT,
-        context=_PHONE_WORDS,
-        trailing=True,
-        not_after=NOT_AFTER_DIGIT,
     ),
     PatternDetector(
         name="user_name",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from typing import Protocol
 
-from comity.core.redaction.shapes import TRAILING_WINDOW, Context, foreign_label_start
+from comity.core.redaction.shapes import COUNTED, TRAILING_WINDOW, Context, foreign_label_start, is_joint
 
 
 class Category(StrEnum):
@@ -23,6 +23,7 @@ class Category(StrEnum):
     CONTACT = "contact"
     ADDRESS = "address"
     NETWORK = "network"
+    SECRET = "secret"  # noqa: S105  a category
 
 
 class Need(StrEnum):
@@ -84,6 +85,8 @@ class PatternDetector:
     context: Context | None = None
     reach: int = 32  # characters allowed between the context word and the value
     not_after: re.Pattern[str] | None = None  # what the text before, values in it hidden, may not end with
+    not_near: re.Pattern[str] | None = None  # words before that say what else it is
+    keys: re.Pattern[str] | None = None  # what a JSON key must end with for a number under it; as its words if None
     trailing: bool = False  # whether the context word may also follow: "123456789 is my SSN"
 
     def spans(self, text: str, start: int = 0) -> Iterator[tuple[int, int]]:
@@ -101,6 +104,8 @@ class PatternDetector:
             return False
         if self.need is Need.NOTHING:
             return True
+        if COUNTED.match(after) or (self.not_near is not None and self.not_near.search(before)):
+            return False
         label = self._nearest_label(before)
         if label is not _Label.NONE:
             return label is _Label.OWN
@@ -108,12 +113,14 @@ class PatternDetector:
 
     def names(self, key: str) -> bool:
         """Read the key as the words before its value."""
+        if self.keys is not None and not self.keys.search(key):
+            return False
         return self._nearest_label(f"{key}: ") is _Label.OWN
 
     def _nearest_label(self, before: str) -> _Label:
         foreign_start = foreign_label_start(before)
         own_end = -1 if self.context is None else self.context.end_in(before)
-        if own_end > foreign_start and len(before) - own_end <= self.reach:
+        if own_end > foreign_start and len(before) - own_end <= self.reach and is_joint(before[own_end:]):
             return _Label.OWN
         return _Label.NONE if foreign_start < 0 else _Label.FOREIGN
 

@@ -79,6 +79,9 @@ def _is_card(digits: str) -> bool:
 
 
 def _accept_card(value: str) -> int:
+    whole = value.removesuffix(".0")  # a table program has taken it for a float
+    if whole != value:
+        return len(value) if whole.isdigit() and _is_card(whole) else 0
     digits = digits_of(value)
     if len(digits) == len(value):
         return len(value) if len(value) not in _CARD_LENGTHS_AMBIGUOUS and _is_card(digits) else 0
@@ -88,6 +91,11 @@ def _accept_card(value: str) -> int:
     if len(digits) == 19 and value[-4].isspace() and _is_card(digits[:16]):
         return len(value) - 4
     return 0
+
+
+def _accept_card_split(value: str) -> int:
+    """Count groups of four over lines, list items or underscores; the numbers of the items are not the card's."""
+    return len(value) if _is_card("".join(re.findall(r"(?<![0-9])[0-9]{4}(?![0-9])", value))) else 0
 
 
 def _accept_card_named(value: str) -> int:
@@ -109,6 +117,11 @@ def _accept_iban(value: str) -> int:
 
 
 def _accept_swift(value: str) -> int:
+    """Count a code of a country; words in capitals have their endings ("PACKAGES")."""
+    if value.isalpha() and value.endswith(
+        ("S", "ED", "ING", "ION", "ENT", "ITY", "ATE", "BLE", "ANCE", "ENCE", "URE", "ERY", "LY")
+    ):
+        return 0
     return len(value) if value[4:6] in _COUNTRIES else 0
 
 
@@ -148,7 +161,8 @@ _CARD_WORDS = words(
 )
 
 _CARD_HINT = (
-    rf"{HINT_BEFORE_DIGIT}[2-6][0-9]{{3}}(?:[0-9]{{9,15}}{HINT_AFTER}|{SEPARATOR}[0-9]{{4}}{SEPARATOR}[0-9]{{4}}{SEPARATOR}[0-9]{{4}}"
+    rf"{HINT_BEFORE_DIGIT}[2-6][0-9]{{3}}(?:[0-9]{{9,15}}{HINT_AFTER}"
+    rf"|{SEPARATOR}[0-9]{{4}}{SEPARATOR}[0-9]{{4}}{SEPARATOR}[0-9]{{4}}"
     rf"|{SEPARATOR}[0-9]{{6}}{SEPARATOR}[0-9]{{4}})"
 )
 
@@ -174,7 +188,7 @@ FINANCIAL: tuple[PatternDetector, ...] = (
         pattern=re.compile(
             rf"{BEFORE}(?:[2-6][0-9]{{12,18}}"
             rf"|[2-6][0-9]{{3}}(?P<four>{SEPARATOR})[0-9]{{4}}(?P=four)[0-9]{{4}}(?P=four)[0-9]{{4}}(?:(?P=four)[0-9]{{3}})?"
-            rf"|3[0-9]{{3}}(?P<six>{SEPARATOR})[0-9]{{6}}(?P=six)[0-9]{{4,5}}){AFTER_DIGIT}"
+            rf"|3[0-9]{{3}}(?P<six>{SEPARATOR})[0-9]{{6}}(?P=six)[0-9]{{4,5}})(?:\.0(?![0-9]))?{AFTER_DIGIT}"
         ),
         hint=_CARD_HINT,
         accept=_accept_card,
@@ -191,6 +205,27 @@ FINANCIAL: tuple[PatternDetector, ...] = (
         hint=_CARD_HINT,
         accept=_accept_card_named,
         need=Need.CONTEXT,
+        context=_CARD_WORDS,
+        not_after=NOT_AFTER_DIGIT,
+    ),
+    PatternDetector(
+        name="card_split",
+        type="CARD",
+        category=Category.FINANCIAL,
+        priority=21,
+        pattern=re.compile(
+            rf"{BEFORE}[2-6][0-9]{{3}}(?P<split>(?:[ \t]{{0,2}}\r?\n[ \t]{{0,4}}(?:[-*•][ ]|[0-9][.)][ ])?|_|["
+            rf" ]?[,;/|·][ ]?|[\"']?,[ ]?[\"']|[ ]{{2,4}}|[ ]-[ ]|\\n))[0-9]{{4}}"
+            rf"(?:[ \t]{{0,2}}\r?\n[ \t]{{0,4}}(?:[-*•][ ]|[0-9][.)][ ])?|(?P=split)|[ ])[0-9]{{4}}(?:["
+            rf" \t]{{0,2}}\r?\n[ \t]{{0,4}}(?:[-*•][ ]|[0-9][.)][ ])?|(?P=split)|[ ])[0-9]{{4}}"
+            rf"(?![0-9A-Za-z_])"
+        ),
+        hint=(
+            r"[2-6][0-9]{3}[^0-9A-Za-z]{0,8}(?:\\[nt])?[^0-9A-Za-z]{0,6}(?:[0-9][.)]"
+            r" )?[0-9]{4}[^0-9A-Za-z]{0,8}(?:\\[nt])?[^0-9A-Za-z]{0,6}(?:[0-9][.)] )?[0-9]{4}"
+        ),
+        accept=_accept_card_split,
+        need=Need.NO_FOREIGN_LABEL,
         context=_CARD_WORDS,
         not_after=NOT_AFTER_DIGIT,
     ),
@@ -252,12 +287,35 @@ FINANCIAL: tuple[PatternDetector, ...] = (
             r"(?:bank|checking|chequing|savings|current|deposit|giro)\s?(?:account|acct|acc)",
             "acct",
             "a/c",
-            r"account[\s:#=\"']{1,4}$",
-            r"konto(?:nummer)?",
+            r"kontonummer|konto-?nr\.?",
             r"(?:numéro\s)?de\s?compte",
         ),
         reach=24,
         not_after=NOT_AFTER_DIGIT,
+        not_near=re.compile(
+            r"(?:ledger|gl|g/l|chart of|cost cent(?:er|re)|nominal|expense|revenue|posting|sachkonto)[^;\n]{0,40}$",
+            re.IGNORECASE,
+        ),
+        keys=re.compile(r"(?:number|no|num|nr|nummer)$|(?:bank|checking|savings) ?account$", re.IGNORECASE),
+    ),
+    PatternDetector(
+        name="bank_account_bare",
+        type="BANK_ACCOUNT",
+        category=Category.FINANCIAL,
+        priority=50,
+        pattern=re.compile(
+            rf"{BEFORE}[0-9]{{8,17}}{AFTER_DIGIT}(?=[ ]?(?:[.,;:!?)\n\"']|$|(?:and|or|at|with|for|to|from|in|is)\b))"
+        ),
+        hint=rf"(?i:acc(?:oun)?t|konto|compte|cuenta|conto|conta){HINT_GAP}[0-9]{{8}}",
+        need=Need.CONTEXT,
+        context=words(r"(?:account|konto|compte|cuenta|conto|conta)[\s:#=\"']{1,4}$"),
+        reach=4,
+        not_after=NOT_AFTER_DIGIT,
+        not_near=re.compile(
+            r"(?:ledger|gl|g/l|chart of|cost cent(?:er|re)|nominal|expense|revenue|posting|sachkonto)[^;\n]{0,40}$",
+            re.IGNORECASE,
+        ),
+        keys=re.compile("(?!)"),
     ),
     PatternDetector(
         name="swift",

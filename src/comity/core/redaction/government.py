@@ -27,7 +27,15 @@ _SSN_WORDS = words(
     "ssns?", "ss", r"soc(?:ial)?\s?sec(?:urity)?(?:\s?(?:number|no|num))?", r"social(?:\s(?:is|number|no|num))?[\s:#=]{1,3}$"
 )
 _ITIN_WORDS = words("itins?", r"(?:individual\s)?tax\s?payer\s?(?:id(?:entification)?)?(?:\s?(?:number|no))?")
-_SIN_WORDS = words("sins?", r"social\s?insurance(?:\s?(?:number|no))?", "nas", r"assurance\s?sociale")
+_SIN_WORDS = words(
+    r"(?-i:SINs?)",
+    r"sins?(?:\s?(?:number|no|num|nr|#))?[:=#]",
+    r"sin\s?(?:number|no|num|nr)",
+    r"(?:my|his|her|their|canadian)\ssin",
+    r"social\s?insurance(?:\s?(?:number|no))?",
+    "nas",
+    r"assurance\s?sociale",
+)
 _ITIN_GROUP = "(?:5[0-9]|6[0-5]|7[0-9]|8[0-8]|9[0-24-9])"
 _EIN_PREFIXES_UNUSED = frozenset(re.findall("..", "0007080917181928294969707879899697"))
 _NINO_PREFIXES_UNUSED = frozenset({"BG", "GB", "KN", "NK", "NT", "TN", "ZZ"})
@@ -48,6 +56,13 @@ _DATE = (
     rf"|{_DAY}[-/. ]{_DAY}[-/. ](?:{_YEAR}|[0-9]{{2}})"
     rf"|{_DAY}(?:st|nd|rd|th|er)?(?: of)?[.]?[ -]{_MONTH}[.,]?[ -](?:{_YEAR}|[0-9]{{2}})"
     rf"|{_MONTH}[.]? {_DAY}(?:st|nd|rd|th)?,? {_YEAR}"
+    rf"|{_YEAR}[ ]?[年년][ ]?[0-9]{{1,2}}[ ]?[月월][ ]?[0-9]{{1,2}}[ ]?[日일]"
+    rf"|{_DAY}(?: de)? (?:enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre"
+    rf"|diciembre|gennaio|febbraio|aprile|maggio|giugno|luglio|settembre"
+    rf"|ottobre|dicembre|janeiro|fevereiro|março|maio|junho|julho|setembro|outubro|novembro|dezembro"
+    rf"|stycznia|lutego|marca|kwietnia|maja|czerwca|lipca|sierpnia|września"
+    rf"|października|listopada|grudnia|января|февраля|марта|апреля|мая|июня|июля|августа|сентября|октября"
+    rf"|ноября|декабря)(?: de)? {_YEAR}"
 )
 
 
@@ -231,20 +246,50 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         type="DOB",
         category=Category.GOVERNMENT,
         priority=39,
-        pattern=re.compile(rf"{BEFORE}(?:{_DATE})(?![0-9_])(?![-./][0-9])(?!(?!T[0-9])[A-Za-z])", re.IGNORECASE),
-        hint=rf"(?i:d\.?o\.?b|birth|born|naiss|gebo|geburt|née?[^a-z]){HINT_GAP}[0-9]",
+        pattern=re.compile(
+            rf"{BEFORE}(?:{_DATE})(?![0-9_])(?![-./][0-9]|\.\.|[ ]?(?:to|until|bis|[–-])[ ]?[0-9])(?!(?!T[0-9])[A-Za-z])",
+            re.IGNORECASE,
+        ),
+        hint=(
+            rf"(?i:d\.?o\.?b|birth|born|naiss|geb|née?[^a-z]|naci|nasc|nat[oa][^a-z]|urodz|f[öø]d|syntym|doğum|рожд"
+            rf"|родил|д\.?р|出生|生日|生年月日|생년월일){HINT_GAP}[0-9]"
+        ),
         need=Need.CONTEXT,
         context=words(
             r"d\.?o\.?b\.?",
             r"date\s?of\s?birth",
-            r"birth(?:\s?(?:date|day))?s?",
+            r"birth\s?(?:date|day)s?",
+            r"birth[:=]\s?$",
             "born",
-            "née?",
-            "naissance",
+            "n[ée]e?",
+            r"(?:date\sde\s)?naissance",
             "geboren",
-            "geburtsdatum",
+            r"geburts(?:datum|tag)",
+            r"geb\.?",
+            r"(?:fecha\sde\s)?nacimiento",
+            "nacid[oa]",
+            r"(?:data\sdi\s)?nascita",
+            "nat[oa]",
+            r"(?:data\sde\s)?nascimento",
+            "nascid[oa]",
+            r"geboortedatum",
+            r"data\surodzenia|urodzon[ya]",
+            r"f[öø]dd?(?:elsedato|elsedag)?|födelsedatum",
+            r"syntymäaika",
+            r"doğum\starihi",
+            r"дата\sрождения|родил(?:ся|ась)|д\.?р\.?",
+            "出生(?:日期|年月日)?|生日|生年月日|생년월일",
+            r"date\snaissance",
         ),
         reach=40,
+        not_near=re.compile(
+            r"birth\s(?:rate|control|cohort|weight|statistics|data|numbers|count|registrations?)[^;]{0,40}$"
+            r"|born\s(?:rate|count|digital)[^;]{0,40}$",
+            re.IGNORECASE,
+        ),
+        keys=re.compile(
+            r"(?:dob|birth ?(?:date|day)|date of birth|geburtsdatum|fecha nacimiento|date naissance)$", re.IGNORECASE
+        ),
         not_after=re.compile(r"[0-9][-./]$"),
     ),
 )

@@ -23,7 +23,7 @@ _HEX = "[0-9A-Fa-f]"
 def _accept_ipv4(value: str) -> int:
     """Networks, loopback and unspecified addresses are nobody's; a last part of 0 is more often a version."""
     first, _, _, last = value.split(".")
-    return 0 if first in {"0", "127"} or last in {"0", "255"} else len(value)
+    return 0 if first in {"0", "127", "255"} or last in {"0", "255"} else len(value)
 
 
 def _accept_ipv6(value: str) -> int:
@@ -44,6 +44,17 @@ def _accept_mac(value: str) -> int:
     # Six pairs of digits joined by dashes are a compact timestamp.
     return 0 if "-" in value and digits.isdigit() else len(value)
 
+
+# "upgrade from 1.2.3.4 to 1.2.4.1", "section 1.2.3.4", "netmask 255.255.255.240", "OID 1.3.6.1".
+_VERSION = re.compile(
+    r"(?:(?<![a-z])(?:v|ver|versions?|releases?d?|build|firmware|upgrad\w{1,4}|downgrad\w{1,4}"
+    r"|updat\w{1,4}|migrat\w{1,4}|bump\w{0,3}|roll\w{0,3} back|patch\w{0,3}"
+    r"|sections?|clauses?|chapters?|paragraphs?|figures?|articles?|appendix|oid|mask|netmask|wildcard"
+    r"|requires?|package|driver|sdk|module|tag|changelog|hotfix"
+    r"|compatible|kernel|chrome|firefox|safari|edge|nginx|app|library|plugin"
+    r"|install\w{0,3})(?![a-z])[^;!?\n]{0,32}|(?:[~><^]=?|==)[ ]?|(?<![a-z0-9])v)$",
+    re.IGNORECASE,
+)
 
 NETWORK: tuple[PatternDetector, ...] = (
     PatternDetector(
@@ -89,6 +100,7 @@ NETWORK: tuple[PatternDetector, ...] = (
         hint=rf"{HINT_BEFORE_DIGIT}[0-9]{{1,3}}\.[0-9]{{1,3}}\.[0-9]{{1,3}}\.[0-9]{{1,3}}{HINT_AFTER}",
         accept=_accept_ipv4,
         need=Need.NO_FOREIGN_LABEL,
+        not_near=_VERSION,
         context=words(r"ip(?:v4)?(?:\s?addr(?:ess)?)?", "host", "client", "remote", "server", "from"),
         not_after=re.compile(r"[0-9][-./]$"),
     ),

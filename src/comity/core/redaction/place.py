@@ -28,16 +28,31 @@ _NOT_A_STREET = frozenset(
     re.findall(
         r"\w+",
         "Google Hard Flash Disk State Supreme High District Tape Shared Team Wall Solid USB External Internal One Two Times"
-        " Cloud Thumb Backup Network",
+        " Cloud Thumb Backup Network Brigade",
+    )
+)
+_NOT_FIRST = frozenset(  # after a number: "24 Hour Drive", "3 Way Street parking"
+    re.findall(
+        r"\w+",
+        "Hour Hours Day Days Minute Minutes Week Weeks Month Months Year Years Mile Miles Step Steps Star"
+        " Level Page Best Top Phase Percent Part Way"
+        " Ways Lane Lanes Floor Seat Series Round Stage Product Test Half Speed Car Cars Bus Parking Traffic"
+        " Point People Person Second Seconds Night"
+        " Nights Story Storey Wheel Piece Unit Units More New Open Free Extra",
     )
 )
 _SUFFIX = f"(?:{_PLAIN_SUFFIX}|{_AMBIGUOUS_SUFFIX})"
-_GERMANIC = "(?:straße|strasse|str\\.|weg|platz|allee|gasse|straat|laan|gade|vägen|gatan)"
+_GERMANIC = "(?:straße|strasse|str\\.|weg|platz|allee|gasse|damm|ufer|straat|laan|gracht|plein|gade|vej|veien|vägen|gatan|katu)"
 _DIRECTION = r"(?:(?:N|S|E|W|NE|NW|SE|SW|North|South|East|West)\.?[ ])?"
 _STREET_WORD = rf"(?:[A-Z\u00c0-\u00de][{LETTER}'’.-]{{0,24}}|[0-9]{{1,3}}(?:st|nd|rd|th))"
 _UNIT = r"(?:\.?,?[ ](?:Apt|Apartment|Suite|Ste|Unit|Flat|Floor|Fl|Room|Rm|No|#)\.?[ ]?#?[A-Za-z0-9-]{1,6}(?![A-Za-z0-9_]))?"
 _QUARTER = r"(?:[ ](?:NE|NW|SE|SW|N|S|E|W)(?![A-Za-z0-9]))?"
 _ROMANCE = "rue|avenue|av\\.|boulevard|bd|place|chemin|allée|quai|impasse|cours|via|viale|piazza|calle|avenida|paseo|rua"
+_ROMANCE_FIRST = (
+    "Via|Viale|Piazza|Corso|Vicolo|Calle|C/|Avenida|Avda\\.|Av\\.|Paseo|Plaza|Carrera|Rua|Travessa|Praça"
+    "|Largo|Alameda|Strada|Bulevardul|Rue|Cadde"
+)
+_CITY = rf"(?:,?[ \n](?:[A-Z]{{1,2}}-)?[0-9]{{4,5}}(?:[ ][A-Z]{{2}})?[ ][A-Z\u00c0-\u00de][{LETTER}-]{{1,24}}(?![{LETTER}]))?"
 _PARTICLE = r"(?:(?:de|du|des|d['’]|la|le|les|l['’]|del|della|di|da|do|dos|delle|los|las)[ ]?)"
 
 _UK_AREAS = frozenset(
@@ -62,7 +77,10 @@ _STATES_NOT_WORDS = (
     "AL|AK|AZ|AR|CA|CO|CT|DE|FL|GA|IL|IA|KS|KY|MD|MI|MN|MS|MO|MT|NE|NV|NH|NJ|NM|NY|NC|ND|RI|SC|SD|TN|TX|UT|VT|VA|WA|WV|WI|WY|DC"
 )
 
-_POSTAL_WORDS = r"post(?:al)?\s?codes?|zip(?:\s?codes?)?|postal|plz|postleitzahl|code\s?postal"
+_POSTAL_WORDS = (
+    r"post(?:al)?\s?codes?|zip\s?codes?|zip[\s:=#\"']{1,3}(?:is\s)?$|postal|plz|postleitzahl|code\s?postal"
+    r"|c[oó]digo\s?postal|cap[:\s]{1,2}$|cep[:\s]{1,2}$|邮编|郵便番号|우편번호|индекс"
+)
 _ADDRESS_WORDS = words(
     r"(?:home|street|mailing|postal|shipping|billing|delivery|residential)?\s?address(?:\s?line)?(?:\s?[0-9])?",
     r"lives?\s?(?:at|in|on)",
@@ -78,7 +96,8 @@ _ADDRESS_WORDS = words(
 
 
 def _accept_street(value: str) -> int:
-    return 0 if _NOT_A_STREET.intersection(value.split()) else len(value)
+    parts = value.split()
+    return 0 if _NOT_A_STREET.intersection(parts) or (len(parts) > 1 and parts[1].title() in _NOT_FIRST) else len(value)
 
 
 def _accept_uk(value: str) -> int:
@@ -134,12 +153,23 @@ PLACE: tuple[PatternDetector, ...] = (
         pattern=re.compile(
             rf"{BEFORE}(?:[1-9][0-9]{{0,3}}(?:[ ]?(?:bis|ter))?,?[ ](?:{_ROMANCE})[ ]{_PARTICLE}{{0,3}}"
             rf"[A-Z\u00c0-\u00de][{LETTER}'’-]{{1,24}}(?:[ ][A-Z\u00c0-\u00de][{LETTER}'’-]{{1,24}}){{0,2}}"
-            rf"|[A-Z\u00c0-\u00de][{LETTER}-]{{1,30}}{_GERMANIC}[ ]"
-            rf"[1-9][0-9]{{0,3}}[a-z]?"
-            rf"|P\.?[ ]?O\.?[ ]?Box[ ][0-9]{{1,6}}){AFTER_DIGIT}"
+            rf"|[A-Z\u00c0-\u00de][{LETTER}.-]{{1,30}}{_GERMANIC}[ ][1-9][0-9]{{0,3}}[ ]?[a-z]?(?![0-9A-Za-z]){_CITY}"
+            rf"|(?:[A-Z\u00c0-\u00de][{LETTER}]{{1,20}}[ ]){{1,2}}(?:Straße|Strasse|Str\.|Weg|Platz|Allee|Ring|Damm"
+            rf"|Ufer)[ ][1-9][0-9]{{0,3}}[a-z]?(?![0-9A-Za-z]){_CITY}"
+            rf"|(?:{_ROMANCE_FIRST})[ ]{_PARTICLE}{{0,3}}(?:[A-Z\u00c0-\u00de][{LETTER}'’.-]{{1,24}}["
+            rf" ]?){{1,4}}(?:,[ ]?|[ ])?(?:n[.°º]?[ ]?)?[1-9][0-9]{{0,3}}[a-zA-Z]?(?![0-9A-Za-z]){_CITY}"
+            rf"|(?:ul\.|ulica|al\.|os\.|pl\.)[ ](?:[A-Z\u00c0-\u017f][{LETTER}.]{{1,24}}["
+            rf" ]){{1,3}}[1-9][0-9]{{0,3}}[a-zA-Z]?(?:/[0-9]{{1,4}})?(?![0-9A-Za-z]){_CITY}"
+            rf"|(?:ул\.|улица|пр\.|проспект|пер\.|вул\.)[ ][А-ЯЁІЇЄ][а-яёіїє-]{{1,24}}(?:["
+            rf" ][А-ЯЁІЇЄ][а-яёіїє-]{{1,24}})?,?[ ](?:д\.[ ]?|дом[ ])?[1-9][0-9]{{0,3}}[а-я]?(?:,[ ]кв\.["
+            rf" ]?[0-9]{{1,4}})?"
+            rf"|P\.?[ ]?O\.?[ ]?Box[ ][0-9]{{1,6}}|Postfach[ ][0-9]{{2,6}}){AFTER_DIGIT}"
         ),
-        hint=rf"[0-9](?:[ ]?(?:bis|ter))?,?[ ](?:{_ROMANCE})[ ]|{_GERMANIC}[ ][1-9]"
-        r"|P\.?[ ]?O\.?[ ]?Box[ ][0-9]",
+        hint=(
+            rf"[0-9](?:[ ]?(?:bis|ter))?,?[ ](?:{_ROMANCE})[ ]|(?i:{_GERMANIC})[ ][1-9]|(?:{_ROMANCE_FIRST})["
+            rf" ][^0-9]{{1,60}}[1-9]|(?:ul\.|ulica|al\.|os\.|pl\.|ул\.|улица|пр\.|проспект|пер\.|вул\.)[ ]"
+            r"|P\.?[ ]?O\.?[ ]?Box[ ][0-9]|Postfach[ ][0-9]"
+        ),
         need=Need.NO_FOREIGN_LABEL,
         context=_ADDRESS_WORDS,
     ),
@@ -184,7 +214,9 @@ PLACE: tuple[PatternDetector, ...] = (
         type="POSTAL_CODE",
         category=Category.ADDRESS,
         priority=64,
-        pattern=re.compile(rf"{BEFORE}[0-9]{{5}}(?:-[0-9]{{4}})?{AFTER_DIGIT}"),
+        pattern=re.compile(
+            rf"{BEFORE}[0-9]{{5}}(?:-[0-9]{{4}})?{AFTER_DIGIT}(?![ ](?!and|or|please|is|in|for|to|was|usa|with)[a-z]{{3}})"
+        ),
         hint=rf"(?:(?i:zip|plz|post[ _\-]?(?:al|code|leit)|code[ _\-]?postal){HINT_GAP}|(?:{_STATES}),?[ ])"
         rf"{HINT_BEFORE_DIGIT}?[0-9]{{5}}{HINT_AFTER}",
         need=Need.CONTEXT,

@@ -2,18 +2,21 @@
 
 Strings are redacted wherever they stand: in text, in nested lists and objects, and in keys. A JSON key is read as the words
 before its value, so `{"passport": "X1234567"}` counts like "passport: X1234567". Numbers are left alone, unless the key names
-their kind and the number has its shape and checksum: `{"ssn": 219099999}` is hidden, `{"total": 219099999}` is not. Floats,
-booleans and null never are.
+their kind and the number has its shape and checksum: `{"ssn": 219099999}` is hidden, `{"total": 219099999}` is not. Booleans
+and null never are.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from comity.core.redaction.birth import birth_parts
 from comity.core.redaction.detector import Detector
+from comity.core.redaction.labelled import LabelledDetector
 from comity.core.redaction.policy import DEFAULT_POLICY, Action, Policy
 from comity.core.redaction.scan import DEFAULT_SCANNER, Scanner, Span, Wall
 from comity.core.redaction.shapes import WALL, plain_words
@@ -23,6 +26,8 @@ from comity.core.redaction.vault import TOKEN, Value, Vault
 _MASK = re.compile(r"\*{4}(?:[A-Za-z0-9]{4}(?![A-Za-z0-9])|@[A-Za-z0-9.\u00c0-\u024f-]{1,320})?")
 _TOKEN_OR_MASK = re.compile(f"{TOKEN.pattern}|{_MASK.pattern}")
 _MASK_SHOWS_LAST_FROM = 8  # letters and digits; of a shorter value four would be too much
+_GROUPS_MAX = 6
+_FLOAT_MIN, _FLOAT_END = 10**9, 2**63
 _KEYS_KEPT = 3  # how many keys of the path name a value
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -184,6 +189,19 @@ def _restored(match: re.Match[str], vault: Vault, types: frozenset[str] | None) 
     return token if value is None else value
 
 
+def _is_group(item: Any) -> bool:
+    """Return whether an item of a list may be a part of a number: two to six digits."""
+    text = item if isinstance(item, str) else str(item) if isinstance(item, int) and not isinstance(item, bool) else ""
+    return 2 <= len(text) <= 6 and text.isascii() and text.isdigit()
+
+
+def _is_whole(detector: Detector, number: str, before: str) -> bool:
+    """Return whether a number is a valid value of the detector from its first digit to its last."""
+    if isinstance(detector, LabelledDetector):
+        return detector.judge(number, before, "") == len(number)
+    return (0, len(number)) in detector.spans(number)
+
+
 class _Walk:
     """One pass over a nested value."""
 
@@ -204,16 +222,29 @@ class _Walk:
                 return self._number(value, keys, path)
             case dict():
                 return self._object(value, keys, path)
+            case float():
+                return self._float(value, keys, path)
             case list():
-                return [self.value(item, keys, f"{path}[{index}]") for index, item in enumerate(value)]
+                return self._items(value, keys, path)
             case tuple():
-                return tuple(self.value(item, keys, f"{path}[{index}]") for index, item in enumerate(value))
+                return tuple(self._items(value, keys, path))
             case _:
                 return value
+
+    def _items(self, items: Sequence[Any], keys: tuple[str, ...], path: str) -> list[Any]:
+        """Redact the items of a list; groups of digits that are one value together are hidden each."""
+        if keys and 2 <= len(items) <= _GROUPS_MAX and all(_is_group(item) for item in items):
+            joined = " ".join(map(str, items))
+            spans = self._scanner.find(joined, left=f"{' '.join(keys)}: ")
+            if len(spans) == 1 and (spans[0].start, spans[0].end) == (0, len(joined)):
+                kind = spans[0].detector.type
+                return [self._hide(kind, item, f"{path}[{index}]") for index, item in enumerate(items)]
+        return [self.value(item, keys, f"{path}[{index}]") for index, item in enumerate(items)]
 
     def _object(self, value: dict[Any, Any], keys: tuple[str, ...], path: str) -> dict[Any, Any]:
         result: dict[Any, Any] = {}
         numbers: dict[str, int] = {}
+        parts = birth_parts(value, keys)
         for key, item in value.items():
             if not isinstance(key, str):
                 result[key] = self.value(item, keys, path)
@@ -224,7 +255,11 @@ class _Walk:
                 hidden = f"{hidden} ({number})"
             # As words, the key is what a second redaction will see: the type in a token is no context.
             words = plain_words(_TOKEN_OR_MASK.sub(WALL, hidden))
-            result[hidden] = self.value(item, (*keys, words)[-_KEYS_KEPT:], f"{path}.{hidden}" if path else hidden)
+            place = f"{path}.{hidden}" if path else hidden
+            if key in parts:
+                result[hidden] = self._hide("DOB", item, place)
+                continue
+            result[hidden] = self.value(item, (*keys, words)[-_KEYS_KEPT:], place)
         return result
 
     def _text(self, text: str, keys: tuple[str, ...], path: str) -> str:
@@ -243,15 +278,25 @@ class _Walk:
         if key not in self._named:
             self._named[key] = tuple(detector for detector in self._scanner.detectors if detector.names(key))
         for detector in self._named[key]:
-            if (0, len(text)) not in detector.spans(text):
+            if not _is_whole(detector, text, f"{key}: "):
                 continue
-            action = self._policy.action(detector.type)
-            self.found.append(Finding(detector.type, action, path))
-            match action:
-                case Action.TOKENISE:
-                    return self._vault.token(detector.type, number)
-                case Action.ALLOW:
-                    return number
-                case _:
-                    return _replacement(detector.type, text, action, self._vault)
+            return self._hide(detector.type, number, path)
         return number
+
+    def _float(self, number: float, keys: tuple[str, ...], path: str) -> Value | float:
+        """A whole float may be a number that a table program has read: it is judged as one and comes back as one."""
+        if not number.is_integer() or abs(number) < _FLOAT_MIN or abs(number) >= _FLOAT_END:
+            return number
+        whole = self._number(int(number), keys, path)
+        return number if whole == int(number) else whole
+
+    def _hide(self, kind: str, value: Value, path: str) -> Value:
+        action = self._policy.action(kind)
+        self.found.append(Finding(kind, action, path))
+        match action:
+            case Action.TOKENISE:
+                return self._vault.token(kind, value)
+            case Action.ALLOW:
+                return value
+            case _:
+                return _replacement(kind, str(value), action, self._vault)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from comity.core.redaction.detector import Detector, PatternDetector
+from comity.core.redaction.labelled import LabelledDetector
+from comity.core.redaction.normal import ODD_HINT, Copy, is_odd
 from comity.core.redaction.shapes import CONTEXT_CHARS, SKELETON_CHARS, WALL, compile_test
 from comity.core.redaction.table import DETECTORS
 
@@ -26,6 +28,7 @@ _JOINT = r"[,;/|\s]{0,3}(?:(?:and|or|&)\s)?"
 _LIST_OF_WALLS = re.compile(f"{WALL}(?:{_JOINT}{WALL})+")
 _OPEN_LIST = re.compile(rf"{WALL}{_JOINT}\Z")
 _JOINT_CHARS = 8
+_WINDOW_CHARS_KEPT, _WINDOWS_KEPT = 512, 1000
 _MASK_HINT = r"\*{4}[A-Za-z0-9@]"  # a mask ends a run of digits that hints would take for one
 
 
@@ -57,9 +60,9 @@ class Scanner:
     def __init__(self, detectors: Iterable[Detector]) -> None:
         self.detectors: tuple[Detector, ...] = tuple(sorted(detectors, key=lambda detector: detector.priority))
         # Built-in detectors never join words across a stretch of plain prose, so a stream may let that go at once.
-        self.is_local = all(isinstance(detector, PatternDetector) for detector in self.detectors)
+        self.is_local = all(isinstance(detector, PatternDetector | LabelledDetector) for detector in self.detectors)
         hints = dict.fromkeys(detector.hint for detector in self.detectors)
-        self._hint = "|".join(f"(?:{hint})" for hint in (*hints, _MASK_HINT)) if None not in hints else ""
+        self._hint = "|".join(f"(?:{hint})" for hint in (*hints, _MASK_HINT, ODD_HINT)) if None not in hints else ""
         self._test: Callable[[str], bool] | None = None  # made on first use
 
     def may_find(self, text: str) -> bool:
@@ -90,6 +93,14 @@ class Scanner:
         """
         if not self.may_find(left + text[start:]):
             return []
+        if is_odd(text):
+            copy = Copy(text)
+            walls = [Wall(copy.place(wall.start), copy.place(wall.end)) for wall in walls]
+            found = self._find(copy.text, walls, copy.place(start), left)
+            return [Span(copy.original(span.start), copy.original(span.end), span.detector) for span in found]
+        return self._find(text, walls, start, left)
+
+    def _find(self, text: str, walls: Sequence[Wall], start: int, left: str) -> list[Span]:
         search = _Search(self, text, start, left)
         begin = start
         for wall in walls:
@@ -108,11 +119,12 @@ class _Search:
     context is judged with values hidden, is what makes redaction idempotent. It also finds a value that runs into another.
     """
 
-    __slots__ = ("begin", "hidden", "scanner", "skeleton", "start", "text")
+    __slots__ = ("begin", "hidden", "known", "scanner", "skeleton", "start", "text")
 
     def __init__(self, scanner: Scanner, text: str, start: int, left: str) -> None:
         self.scanner, self.text, self.start = scanner, text, start
         self.hidden: list[Span | Wall] = []
+        self.known: dict[str, list[Detector]] = {}
         self.begin = start  # where the last hidden stretch ends
         self.skeleton = skeleton(left)  # the words before that, with hidden stretches in them as `WALL`
 
@@ -131,10 +143,7 @@ class _Search:
         """Hide the values in `text[begin:end]`, whose borders are hidden stretches or the ends of the text."""
         if end - begin < _VALUE_CHARS_MIN or rounds == 0:
             return
-        window = self.skeleton + self.text[begin:end]
-        if not self.scanner.may_find(window):
-            return
-        found = self._resolve(begin, end, self.scanner.relevant(window))
+        found = self._resolve(begin, end, self._relevant(self.skeleton + self.text[begin:end]))
         if not found:
             return
         for span in found:
@@ -143,8 +152,19 @@ class _Search:
             begin = span.end
         self.between(begin, end, rounds - 1)
 
+    def _relevant(self, window: str) -> list[Detector]:
+        """Return the detectors that could find something; what stands between the values of a dense text is often the same."""
+        known = self.known.get(window)
+        if known is None:
+            known = self.scanner.relevant(window) if self.scanner.may_find(window) else []
+            if len(window) <= _WINDOW_CHARS_KEPT and len(self.known) < _WINDOWS_KEPT:
+                self.known[window] = known
+        return known
+
     def _resolve(self, begin: int, end: int, detectors: Sequence[Detector]) -> list[Span]:
         """Return the candidates that fit and win; each is judged with those accepted before it hidden."""
+        if not detectors:
+            return []
         accepted: list[Span] = []
         current: Span | None = None
         known = self.begin, self.skeleton
@@ -159,7 +179,11 @@ class _Search:
             if candidate.start != before_start:
                 before, before_start = self.context(candidate.start), candidate.start
             after = self.text[candidate.end : min(end, candidate.end + _AFTER_CHARS)]
-            if candidate.detector.fits(before, after):
+            detector = candidate.detector
+            if isinstance(detector, LabelledDetector):
+                if length := detector.judge(self.text[candidate.start : candidate.end], before, after):
+                    current = Span(candidate.start, candidate.start + length, detector)
+            elif detector.fits(before, after):
                 current = candidate
         if current is not None:
             accepted.append(current)

@@ -72,6 +72,44 @@ def compile_test(pattern: str) -> Callable[[str], bool]:
     return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex", strict=True)).isinstance_python
 
 
+# What may stand between a label and its value. Another word ("zip archive 90210") says that the label is not the value's.
+_GAP_WORDS = (
+    "numbers?|numero|número|numéro|nummer|номер|no|nr|num|nos|n°|nº|id|ids|code|codes|details|is|was|are"
+    "|as|at|on|in|for|of|to|the|a|my|our|your|his|her|their|and|or|und|et"
+    "|le|la|il|el|em|dne|op|på|dnia|den|am|ist|est|es|mr|mrs|ms|dr|customer|client|patient|employee|user"
+    "|member|person|holder|owner|new|old|home|work|bank|on file|ending|reads?|says|value|field"
+    "|equals|also|following|below|which|that|by|via|under|me|us|him|them|uk|us|ca|gb|canadian|american"
+    "|british|german|usa|date|address|card"
+)
+_GAP = re.compile(
+    rf"(?:[\W_]|(?<![^\W_])(?i:{_GAP_WORDS})(?![^\W_])|(?<![^\W_])[A-Z][a-zà-ɏ'’]{{1,20}}(?![^\W_])"
+    rf"|(?<=[’'])s(?![^\W_])){{0,40}}"
+)
+# Units and things that are counted, after a number that would otherwise be somebody's.
+_COUNTED_NOUNS = (
+    "rad|radians?|deg|degrees?|ms|us|ns|sec|secs|seconds?|minutes?|hours?|days?|weeks?|months?|years?|kb"
+    "|mb|gb|tb|bytes?|bits?|kg|km|cm|mm|lbs?|miles?|meters?|metres?|percent"
+    "|users|people|persons|customers|clients|subscribers|visitors|viewers|patients|employees|members"
+    "|accounts|contacts|calls|texts|messages|minutes|sms|rings|downloads|installs"
+    "|rows|records|files|items|units|entries|lines|pages|words|tokens|requests|queries|hits|views|clicks"
+    "|impressions|events|transactions|orders|shares|votes|points?"
+    "|euros|dollars|pounds|cells|packages|copies|pieces|pcs|times|steps|samples|images|rpm|hz|khz|mhz|ghz"
+    "|watts|kwh|mwh|volts|tons|tonnes|liters|litres|households|homes"
+    "|births|births|deaths|cases|jobs|tickets|tests|errors|devices|phones|mobiles|handsets|sims|numbers"
+    "|addresses|codes|zips|stores|vehicles|cars"
+)
+COUNTED: Final = re.compile(
+    rf"(?:[ \u00a0]?(?:[KMGT]B(?![A-Za-z])|Hz(?![A-Za-z])|[Uu]sers(?![A-Za-z])|%|°|€|£|¥|‰)|["
+    rf" \u00a0](?:(?:active|total|unique|new|new|monthly|daily|unread|open|outbound|inbound|mobile)["
+    rf" ])?(?:{_COUNTED_NOUNS})(?![A-Za-z]))",
+)
+
+
+def is_joint(gap: str) -> bool:
+    """Return whether nothing stands between a label and a value but signs, small words and names."""
+    return _GAP.fullmatch(gap) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """Words that say what the value after them is, as alternatives of a pattern without look-around."""

@@ -8,10 +8,17 @@ from comity.core.redaction.contact import CONTACT
 from comity.core.redaction.detector import Category, PatternDetector
 from comity.core.redaction.financial import FINANCIAL
 from comity.core.redaction.government import GOVERNMENT
+from comity.core.redaction.labelled import LabelledDetector
+from comity.core.redaction.national import NATIONAL
 from comity.core.redaction.network import NETWORK
+from comity.core.redaction.phones import PHONES
 from comity.core.redaction.place import PLACE
+from comity.core.redaction.secrets import SECRETS
 
-DETECTORS: Final[tuple[PatternDetector, ...]] = tuple(
-    sorted((*FINANCIAL, *GOVERNMENT, *CONTACT, *PLACE, *NETWORK), key=lambda detector: detector.priority)
+DETECTORS: Final[tuple[PatternDetector | LabelledDetector, ...]] = tuple(
+    sorted(
+        (*FINANCIAL, *GOVERNMENT, *NATIONAL, *CONTACT, PHONES, *PLACE, *NETWORK, *SECRETS),
+        key=lambda detector: detector.priority,
+    )
 )
 TYPES: Final[dict[str, Category]] = {detector.type: detector.category for detector in DETECTORS}

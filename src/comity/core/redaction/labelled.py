@@ -1,0 +1,142 @@
+"""Numbers that count only under a label that names them: the label says by which rule the number is judged.
+
+"CPF 529.982.247-25" and `{"cpf": "52998224725"}` have a label; "529.982.247-25" alone may be anything. The label must stand
+right before the value, with nothing between but joints such as "no.:" or "is", or earlier values of a list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from comity.core.redaction.detector import Category
+from comity.core.redaction.shapes import HINT_AFTER_LETTER, HINT_BEFORE_LETTER, HINT_GAP
+
+_JOINT_WORDS = frozenset(
+    re.findall(
+        r"\S+",
+        "number numbers numero número numéro nummer numer номер no nr num nº n° id code is was ist lautet es est sono wynosi"
+        " är er og of the my and or und et y on at to me",
+    )
+)
+_JOINT_SUFFIX = "(?:番号|號碼|号码|号|是|为|は)?"
+_NO_JOINTS = frozenset("!?$€£¥%+<>@&^~{}")  # they end a label's reach
+_LABEL_CHARS_MAX = 48
+_JOINTS_MAX = 6
+_STARTS_MAX = 7
+_FIRST_IDEOGRAPH = "\u2e80"  # from here on words are written without spaces
+_VALUE_CHARS_MIN = 5
+_CUT = re.compile(r"(?<=[A-Za-z0-9)])(?![A-Za-z0-9(])")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One number: the words that name it, as alternatives of a pattern, and what makes a number valid."""
+
+    label: str
+    is_valid: Callable[[str], bool]
+
+
+@dataclass(frozen=True)
+class LabelledDetector:
+    """A detector of all numbers of one type, each under its own labels."""
+
+    name: str
+    type: str
+    category: Category
+    priority: int
+    pattern: re.Pattern[str]
+    rules: Sequence[Rule]
+    hint_labels: str  # the labels again, in the syntax of Rust's engine, as whole words
+    hint_foreign: str = ""  # labels of languages whose words have no borders there
+    not_followed: re.Pattern[str] | None = None  # what may not follow a value that has no label with a colon
+    trailing: re.Pattern[str] | None = None  # a label that may follow instead: "416 555 1234 is my cell"
+    keys: re.Pattern[str] | None = None  # what a JSON key must end with for a number under it; any label if None
+
+    @cached_property
+    def hint(self) -> str:
+        """A label anywhere before a digit."""
+        words = f"{HINT_BEFORE_LETTER}(?i:{self.hint_labels}){HINT_AFTER_LETTER}|[a-z](?:{_camel(self.hint_labels)})"
+        if self.hint_foreign:
+            words += f"|(?i:{self.hint_foreign})"
+        trailing = "" if self.trailing is None else "|[0-9]{2}[ ](?i:is|\\(|-|–)[ a-zA-Z]{0,24}(?i:phone|cell|mob|tel|fon|fax)"
+        return f"(?:{words}){HINT_GAP}[0-9]{trailing}"
+
+    @cached_property
+    def _labels(self) -> re.Pattern[str]:
+        labels = "|".join(f"(?P<rule{number}>{rule.label})" for number, rule in enumerate(self.rules))
+        return re.compile(rf"(?:{labels}){_JOINT_SUFFIX}", re.IGNORECASE)
+
+    @cached_property
+    def _rule(self) -> Callable[[str], tuple[int, int] | None]:
+        """The rule whose label ends a text, and where; remembered, because the words before the values of a text are few."""
+        return lru_cache(maxsize=2048)(self._find_rule)
+
+    def _find_rule(self, before: str) -> tuple[int, int] | None:
+        end = len(before)
+        for _ in range(_JOINTS_MAX):
+            while end and not before[end - 1].isalnum():
+                if before[end - 1] in _NO_JOINTS:
+                    return None
+                end -= 1
+            for start in _starts(before, end):
+                if label := self._labels.fullmatch(before, start, end):
+                    return int((label.lastgroup or "rule0")[4:]), end
+            word = max(_starts(before, end)[:1], default=end)
+            if before[word:end].lower() not in _JOINT_WORDS:
+                return None
+            end = word
+        return None
+
+    def spans(self, text: str, start: int = 0) -> Iterator[tuple[int, int]]:
+        """Yield every place that looks like one of the numbers."""
+        while match := self.pattern.search(text, start):
+            yield match.span()
+            start = match.start() + 1
+
+    def fits(self, before: str, after: str) -> bool:
+        """Return whether a label stands right before, or after."""
+        return self._rule(before[-_LABEL_CHARS_MAX:]) is not None or (
+            self.trailing is not None and bool(self.trailing.match(after))
+        )
+
+    def names(self, key: str) -> bool:
+        """Return whether the key means the number: "phone number" does, "phone calls" does not."""
+        if self.keys is not None:
+            return any(self.keys.fullmatch(" ".join(key.split()[-count:])) for count in (1, 2))
+        return self._rule(f"{key}: "[-_LABEL_CHARS_MAX:]) is not None
+
+    def judge(self, value: str, before: str, after: str) -> int:
+        """Return how many leading characters of `value` are a valid number of the kind that its label names; 0 for none."""
+        tail = before[-_LABEL_CHARS_MAX:]
+        found = self._rule(tail)
+        if found is None:
+            if self.trailing is None or not self.trailing.match(after):
+                return 0
+            return len(value) if any(rule.is_valid(value) for rule in self.rules) else 0
+        number, end = found
+        is_said = ":" in tail[end:]
+        for cut in reversed([match.start() for match in _CUT.finditer(value)]):
+            if cut >= _VALUE_CHARS_MIN and self.rules[number].is_valid(value[:cut]):
+                if self.not_followed is None or is_said:
+                    return cut
+                return 0 if self.not_followed.match(value[cut:] + after) else cut
+        return 0
+
+
+def _starts(text: str, end: int) -> list[int]:
+    """Return where the last words before `end` begin, the nearest first; ideographs each begin one."""
+    starts: list[int] = []
+    place = end
+    while place > 0 and len(starts) < _STARTS_MAX:
+        place -= 1
+        if text[place].isalnum() and (place == 0 or not text[place - 1].isalnum() or text[place] >= _FIRST_IDEOGRAPH):
+            starts.append(place)
+    return starts
+
+
+def _camel(labels: str) -> str:
+    """Return plain labels as they stand inside a camelCase key."""
+    return "|".join(word.title().replace(" ", "") for word in labels.split("|") if re.fullmatch("[a-z ]+", word)) or "Cpf"

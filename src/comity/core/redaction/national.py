@@ -1,0 +1,202 @@
+"""National and tax numbers of people in some fifty countries, judged by python-stdnum under the label of their country."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, Final
+
+from comity.core.redaction.detector import Category
+from comity.core.redaction.labelled import LabelledDetector, Rule
+from comity.core.redaction.shapes import AFTER, BEFORE, digits_of
+
+# The module of python-stdnum, and the words that name its number.
+_PERSONAL: Final = {
+    "ar.dni": r"dni argentino|documento nacional",
+    "at.vnr": r"svnr|sv-?nummer|sozialversicherungsnummer|versicherungsnummer",
+    "be.nn": r"rijksregisternummer|num[eé]ro national|registre national|insz|niss",
+    "bg.egn": r"егн|egn",
+    "ch.ssn": r"ahv(?:-?n(?:umme)?r)?|avs|oasi",
+    "cl.rut": r"rut|r\.u\.t",
+    "cn.ric": r"身份证(?:号码|号)?|公民身份号码|resident id(?:entity)?(?: card)?|chinese id",
+    "cr.cpf": r"c[eé]dula de identidad",
+    "cz.rc": r"rodn[eé] [cč][ií]slo|rodn[eé] č",
+    "dk.cpr": r"cpr(?:-?n(?:umme)?r)?|personnummer dk",
+    "do.cedula": r"c[eé]dula dominicana",
+    "ec.ci": r"c[eé]dula ecuatoriana|c[eé]dula",
+    "ee.ik": r"isikukood",
+    "es.dni": r"dni|d\.n\.i|documento de identidad",
+    "es.nie": r"nie|n\.i\.e",
+    "fi.hetu": r"hetu|henkil[oö]tunnus",
+    "fr.nir": r"nir|n[°o] s[eé]cu|s[eé]curit[eé] sociale|num[eé]ro de s[eé]cu(?:rit[eé] sociale)?|insee",
+    "gr.amka": r"amka|αμκα",
+    "hr.oib": r"oib",
+    "id.nik": r"nik|ktp",
+    "ie.pps": r"pps[n]?",
+    "il.idnr": r"teudat zehut|תעודת זהות|israeli id",
+    "in_.aadhaar": r"aadhaar|aadhar|आधार(?: संख्या| नंबर)?|uidai",
+    "in_.epic": r"voter id|epic",
+    "is_.kennitala": r"kennitala|kt",
+    "jp.in_": r"マイナンバー|個人番号|my number",
+    "kr.rrn": r"주민등록번호|주민번호|rrn|resident registration",
+    "lt.asmens": r"asmens kodas",
+    "md.idno": r"idnp",
+    "mx.curp": r"curp",
+    "my.nric": r"mykad|no\.? kp|nric malaysia|kad pengenalan",
+    "nl.bsn": r"bsn|burgerservicenummer|sofinummer",
+    "no.fodselsnummer": r"f[oø]dselsnummer|fnr",
+    "pe.cui": r"cui|dni peruano",
+    "pk.cnic": r"cnic|nicop",
+    "pl.pesel": r"pesel",
+    "pt.cc": r"cart[aã]o de cidad[aã]o",
+    "ro.cnp": r"cnp|cod numeric personal",
+    "se.personnummer": r"personnummer|pnr",
+    "si.emso": r"emšo|emso",
+    "sk.rc": r"rodn[eé] [cč][ií]slo sk",
+    "th.pin": r"เลขประจำตัวประชาชน|บัตรประชาชน|thai id",
+    "tr.tckimlik": r"t\.?c\.? kimlik(?: no)?|kimlik no|tckn|tc no",
+    "tw": r"身分證字號|身分證(?:號碼)?|taiwan id",
+    "hk": r"hkid|香港身份證(?:號碼)?|hong kong id(?:entity card)?",
+    "sg": r"nric|fin no",
+    "ru.snils": r"снилс|snils",
+    "ve.rif": r"c[eé]dula venezolana",
+    "za.idnr": r"south african id|sa id|rsa id|id no za",
+    "lv": r"personas kods",
+    "br.rg": r"rg",
+    "any": (
+        r"national id(?:entity|entification)?(?: card)?|personal id(?:entification)?|identity card|id card"
+        r"|citizen id|ausweis(?:nummer)?"
+        r"|personalausweis(?:nummer)?|carta d[’']identit[aà]|identiteitskaart|dow[oó]d osobisty|паспорт"
+    ),
+}
+_TAX: Final = {
+    "ar.cuit": r"cui[tl]",
+    "at.tin": r"abgabenkontonummer",
+    "au.tfn": r"tfn|tax file",
+    "br.cpf": r"cpf|c\.p\.f",
+    "br.cnpj": r"cnpj",
+    "ch.uid": r"mwst-?nr",
+    "co.nit": r"nit",
+    "de.idnr": r"steuer-?(?:id(?:entifikationsnummer)?|identnummer|idnr)|idnr|tin de|tax id germany",
+    "de.stnr": r"steuer-?n(?:umme)?r",
+    "es.nif": r"nif",
+    "eu.vat": r"vat(?: id)?|ust-?id(?:-?nr)?|tva|p(?:artita)?\.? ?iva|btw(?:-nummer)?",
+    "fr.nif": r"spi|num[eé]ro fiscal",
+    "gb.utr": r"utr|unique taxpayer reference",
+    "gr.vat": r"afm|αφμ",
+    "hu.anum": r"ad[oó]sz[aá]m",
+    "hu": r"ad[oó]azonos[ií]t[oó](?: jel)?",
+    "id.npwp": r"npwp",
+    "in_.pan": r"pan(?: card)?",
+    "it.codicefiscale": r"codice fiscale|c\.? ?f\.?|cod\.? fisc\.?",
+    "mx.rfc": r"rfc",
+    "nz.ird": r"ird",
+    "pl.nip": r"nip",
+    "pt.nif": r"nif pt|contribuinte",
+    "ru.inn": r"инн|inn",
+    "ua.rntrc": r"рнокпп|іпн|rnokpp",
+    "uy.rut": r"rut uruguay",
+    "vn.mst": r"mst|m[aã] s[oố] thu[eế]",
+    "za.tin": r"sars(?: tax)?",
+}
+_NUMBER = re.compile(
+    rf"{BEFORE}(?=[A-Z]{{0,6}}[- ]?[0-9])[A-Z0-9](?:[ \u00a0./+-]?[A-Z0-9]){{5,22}}(?:\([0-9A]\))?{AFTER}", re.IGNORECASE
+)
+# What follows a count, a ratio or a code, not a person's number.
+_COUNTED = re.compile(
+    r"[ \u00a0]?(?:%|€|\$|£|rad\b|deg\b|ms\b|kb\b|mb\b|gb\b|kg\b|km\b|users\b|rows\b|records\b|files\b|items\b|calls\b|units\b)"
+)
+
+
+def _is_taiwanese(value: str) -> bool:
+    if not re.fullmatch(r"[A-Z][12][0-9]{8}", value):
+        return False
+    first = "ABCDEFGHJKLMNPQRSTUVXYWZIO".index(value[0]) + 10
+    digits = [first // 10, first % 10, *map(int, value[1:])]
+    return sum(digit * weight for digit, weight in zip(digits, (1, 9, 8, 7, 6, 5, 4, 3, 2, 1, 1), strict=True)) % 10 == 0
+
+
+def _is_hong_kong(value: str) -> bool:
+    match = re.fullmatch(r"([A-Z]{1,2})([0-9]{6})\(?([0-9A])\)?", value)
+    if not match:
+        return False
+    letters = match[1].rjust(2)
+    values = [36 if char == " " else int(char, 36) for char in letters] + [int(digit) for digit in match[2]]
+    total = sum(number * weight for number, weight in zip(values, range(9, 1, -1), strict=True)) + int(match[3], 16)
+    return total % 11 == 0
+
+
+def _is_singaporean(value: str) -> bool:
+    if not re.fullmatch(r"[STFGM][0-9]{7}[A-Z]", value):
+        return False
+    total = sum(int(digit) * weight for digit, weight in zip(value[1:8], (2, 7, 6, 5, 4, 3, 2), strict=True))
+    total += {"T": 4, "G": 4, "M": 3}.get(value[0], 0)
+    letters = {"S": "JZIHGFEDCBA", "T": "JZIHGFEDCBA", "M": "XWUTRQPNJLK"}.get(value[0], "XWUTRQPNMLK")
+    return letters[total % 11] == value[8]
+
+
+def _is_snils(value: str) -> bool:
+    if not re.fullmatch("[0-9]{11}", value):
+        return False
+    total = sum(int(digit) * weight for digit, weight in zip(value[:9], range(9, 0, -1), strict=True))
+    return total % 101 % 100 == int(value[9:])
+
+
+def _is_hungarian(value: str) -> bool:
+    if not re.fullmatch("8[0-9]{9}", value):
+        return False
+    return sum(int(digit) * weight for weight, digit in enumerate(value[:9], 1)) % 11 == int(value[9])
+
+
+def _is_latvian(value: str) -> bool:
+    return re.fullmatch(r"(?:[0-3][0-9][01][0-9]{3}|32[0-9]{4})[0-9]{5}", value) is not None
+
+
+def _is_rg(value: str) -> bool:
+    return re.fullmatch(r"[0-9]{8}[0-9X]", value) is not None
+
+
+def _is_any(value: str) -> bool:
+    return 6 <= len(value) <= 18 and len(digits_of(value)) >= 6
+
+
+_OWN = {"tw": _is_taiwanese, "hk": _is_hong_kong, "sg": _is_singaporean, "ru.snils": _is_snils, "hu": _is_hungarian,
+        "lv": _is_latvian, "br.rg": _is_rg, "any": _is_any}  # fmt: skip
+
+
+def _rule(module: str, label: str) -> Rule:
+    @lru_cache(maxsize=1024)
+    def is_valid(value: str) -> bool:
+        compact = re.sub(r"[ \u00a0./-]", "", value).upper()
+        if len(digits_of(compact)) < 4:
+            return False
+        own = _OWN.get(module)
+        return own(compact) if own is not None else _is_standard(module, value)
+
+    return Rule(label, is_valid)
+
+
+def _is_standard(module: str, value: str) -> bool:
+    standard: Any = import_module(f"stdnum.{module}")  # some twenty milliseconds, and most texts have no such label
+    return bool(standard.is_valid(value.upper()))
+
+
+def _detector(name: str, kind: str, priority: int, numbers: dict[str, str]) -> LabelledDetector:
+    return LabelledDetector(
+        name=name,
+        type=kind,
+        category=Category.GOVERNMENT,
+        priority=priority,
+        pattern=_NUMBER,
+        rules=[_rule(module, label) for module, label in numbers.items()],
+        hint_labels="|".join(numbers.values()),
+        hint_foreign="егн|身份|身分|公民|आधार|マイナンバー|個人番号|주민|เลข|บัตร|снилс|תעודת|паспорт|αμκα|αφμ|инн|рнокпп|іпн|thuế",
+        not_followed=_COUNTED,
+    )
+
+
+NATIONAL: tuple[LabelledDetector, ...] = (
+    _detector("national_id", "NATIONAL_ID", 28, _PERSONAL),
+    _detector("tax_id", "TAX_ID", 29, _TAX),
+)

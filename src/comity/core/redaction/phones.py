@@ -1,0 +1,145 @@
+"""Phone numbers in national form: they say nothing by themselves, so the label, its language and the words after them decide.
+
+Which national numbers exist is what `phonenumbers` knows. It is asked for patterns alone, once per country, and only where a
+label is as weak as "call" or "mobile": parsing every candidate with it would take longer than everything else together.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from comity.core.redaction.detector import Category
+from comity.core.redaction.labelled import LabelledDetector, Rule
+from comity.core.redaction.shapes import digits_of
+
+_ENGLISH = "US GB AU IN IE NZ ZA SG HK PH NG KE MY"
+_REGIONS = (
+    f"{_ENGLISH} DE AT CH FR BE ES IT PT NL PL SE NO DK FI CZ HU RO GR TR RU UA CN TW JP KR BR MX AR CL CO"
+    f" IL AE SA EG TH VN ID PK"
+)
+_PHONE = re.compile(
+    r"(?<![A-Za-z0-9_+])(?:\+?[0-9]|\([0-9+])(?:[ \u00a0\u202f./()\-\u2010-\u2013]{0,3}[0-9]){6,13}(?:["
+    r" ]?(?:x|ext\.?|extension)[ ]?[0-9]{1,6})?"
+
+                    r"(?![A-Za-z0-9_])(?![-.][0-9])")  # fmt: skip
+_DATE_LIKE = re.compile(r"(?:[0-9]{4}([-./])[0-9]{1,2}\1[0-9]{1,2}|[0-9]{1,2}([-./ ])[0-9]{1,2}\2(?:[0-9]{4}|[0-9]{2}))")
+_ROUND = re.compile(r"[1-9][0-9]{0,5}0{4,}")
+_DECIMAL = re.compile(r"[0-9]+\.[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+|[0-9]{1,2}(?:[ ][0-9]{3})+")
+
+_STRONG = (
+    r"(?:tele|cell(?:ular)?[ -]?|mobile[ -]?|home[ -]?|work[ -]?|office[ -]?|day(?:time)?[ -]?"
+    r"|smart)?phones?|(?:phone|mobile|cell|contact|whatsapp|fax|hotline"
+    r"|telephone|emergency|callback|call-back)[ -]?(?:numbers?|no|num|nr|nos)|tel|telephone|fax|telefax|whatsapp|viber|ph"
+)
+_FOREIGN = (
+    r"telefon(?:nummer|numarası|szám|as|i|o|u)?|handy(?:nummer)?|mobil(?:nummer|telefon)?|rufnummer"
+    r"|festnetz|t[eé]l(?:[eé]phone)?|portable|teléfono(?: m[oó]vil)?"
+    r"|m[oó]vil|celular|tel[eé]fono|cellulare|recapito|telefone|telem[oó]vel|telefoon(?:nummer)?|mobiel"
+    r"|gsm|puhelin(?:numero)?|kom[oó]rka|tel\.? kom|telefonszám"
+    r"|телефон(?:у|а)?|тел|моб(?:ильный)?|τηλ(?:έφωνο)?|κινητό|手机(?:号码|号)?|手機(?:號碼)?|电话(?:号码)?|電話(?:番号|號碼)?|联系电话|聯絡電話|携帯(?:電話)?"
+    r"|전화(?:번호)?|휴대폰(?:번호)?|휴대전화|연락처|핸드폰|هاتف|جوال|موبايل|रقم|फ़ोन|फोन|मोबाइल(?: नंबर)?|โทร(?:ศัพท์)?"
+    r"|เบอร์|[đd]i[eệ]n tho[aạ]i|s[oố] [đd]i[eệ]n tho[aạ]i"
+    r"|telepon|nomor hp|no\.? ?hp|טלפון|נייד"
+)
+_WEAK = (
+    r"call(?:ing|ed)?|text(?:ing|ed)?|dial(?:ling|ing|ed)?|ring|sms|mobile|cell|hotline|contact|(?:message"
+    r"|anrufen|rufen|appelez|llama|chiama|bel)"
+)
+_AT = (
+    r"(?:call|text|ring|dial|reach|reached|contact|message|phone|erreichbar|available|reachable)(?:ing|ed"
+    r"|able)?(?:[ ][\w.'’]{1,16}){0,4}?[ ](?:at|on|under|via|unter|au|al)"
+)
+_LABELS_OF_HINT = (
+    r"[a-z ]*phones?|fon|mobile?|mob|cell|tel|ph|fax|telefax|whatsapp|viber|call|calling|called|text"
+    r"|texting|texted|dial|ring|sms|hotline|contact|reach|reached|reachable"
+    r"|message|anrufen|rufen|appelez|llama|chiama|bel|erreichbar|available|handy|emergency|callback|day[a-z]*|call-back"
+)
+_COUNTED = re.compile(
+    r"[ \u00a0]{0,2}(?:%|€|\$|£|¥|°|/|\*|=|\^|(?:and|to|or|of|bis|à|–|-)[ ][0-9]{1,3}(?:[0-9]{4,})?[ ](?:users|calls|people)"
+    r"|(?!(?:or|and|to|for|if|after|before|please|ext|x|is|any|anytime|today|now|between|when|at|on|from"
+    r"|about|regarding|until|till|tomorrow|mobile|home|work|office"
+    r"|asap|first|as|with|but|so|then|instead|not|thanks|thank|which|who|because|during|by|via|only"
+    r"|directly|daily|tonight|this|we|i|he|she|they|you|it|und|oder|et|ou|y|o"
+    r"|e|ab|von|nach|pour|para|per|och|og|en|of|day|was|has|my|his|her|their|our|the|no|yes|cell|fax|tel"
+    r"|phone|out|again|later|next|same|every|whenever|anruf"
+    r"|extension|immediately|quickly|soon|morning|while|within)\b)[a-z]{2,})"
+)
+_BARE = re.compile(r"[0-9]+")
+
+
+@cache
+def _patterns(region: str) -> tuple[str, re.Pattern[str]] | None:
+    """Return the trunk prefix and the pattern of the national numbers of a country."""
+    from phonenumbers import PhoneMetadata  # noqa: PLC0415  slow to import, and most texts have no phone number
+
+    metadata = PhoneMetadata.metadata_for_region(region, None)
+    if metadata is None or metadata.general_desc is None:
+        return None
+    described = (metadata.fixed_line, metadata.mobile, metadata.toll_free, metadata.voip)
+    patterns = [one.national_number_pattern for one in described if one is not None and one.national_number_pattern]
+    return metadata.national_prefix or "", re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
+
+
+def is_national(digits: str, regions: str = _REGIONS) -> bool:
+    """Return whether digits are a national number of one of the countries, with or without its trunk prefix."""
+    for region in regions.split():
+        known = _patterns(region)
+        if known is None:
+            continue
+        prefix, pattern = known
+        if pattern.fullmatch(digits) or (prefix and digits.startswith(prefix) and pattern.fullmatch(digits[len(prefix) :])):
+            return True
+    return False
+
+
+def _number(value: str) -> str:
+    return digits_of(re.split(r"x|ext", value, maxsplit=1)[0])
+
+
+def _is_plausible(value: str) -> bool:
+    """Under a label that means a phone, every number of a phone's length counts that is not a date, an"
+    " amount or a round count."""
+    digits = _number(value)
+    return (
+        7 <= len(digits) <= 13
+        and not _DATE_LIKE.fullmatch(value)
+        and not (len(digits) < 10 and _ROUND.fullmatch(digits))
+        and not _DECIMAL.fullmatch(value)
+    )
+
+
+def _is_phone(value: str) -> bool:
+    """Under a weak label the number must be one that a country has, or be grouped as a phone number is."""
+    if not _is_plausible(value):
+        return False
+    digits = _number(value)
+    if not _BARE.fullmatch(value) and re.fullmatch(r"[2-9][0-9]{2}[-. ][0-9]{4}", value):
+        return True
+    return len(digits) >= 9 and (is_national(digits) or re.fullmatch(r"1?[2-9][0-9]{9}", digits) is not None)
+
+
+def _is_reached(value: str) -> bool:
+    return _is_plausible(value) and (len(_number(value)) >= 9 or not _BARE.fullmatch(value))
+
+
+PHONES = LabelledDetector(
+    name="phone_named",
+    type="PHONE",
+    category=Category.CONTACT,
+    priority=42,
+    pattern=_PHONE,
+    rules=[Rule(_AT, _is_reached), Rule(_FOREIGN, _is_plausible), Rule(_STRONG, _is_plausible), Rule(_WEAK, _is_phone)],
+    hint_labels=_LABELS_OF_HINT,
+    hint_foreign=_FOREIGN,
+    not_followed=_COUNTED,
+    trailing=re.compile(
+        rf"[ ]{{0,2}}(?:[(–-][ ]?|is[ ](?:my|our|his|her|their|the)[ ](?:new |work |home |office |direct |private )?)"
+        rf"(?:{_STRONG}|{_FOREIGN}|cell|mobile)(?![a-z])",
+        re.IGNORECASE,
+    ),
+    keys=re.compile(
+        r"(?:phones?|telephones?|tel|fax|telefax|whatsapp|handynummer|telefon|telefonnummer|telefono|teléfono"
+        r"|celular|(?:phone|mobile|cell|contact|fax|telephone)"
+        r" ?(?:numbers?|no|num|nr))", re.IGNORECASE),
+)  # fmt: skip

@@ -1,0 +1,194 @@
+"""Secrets: passwords, keys and tokens of services, private keys, credentials inside of connection strings."""
+
+from __future__ import annotations
+
+import re
+
+from comity.core.redaction.detector import Category, Need, PatternDetector
+from comity.core.redaction.shapes import BEFORE, HINT_BEFORE_WORD, HINT_GAP, WALL, Context
+
+# Prefixes that services give their keys; each is followed by many random characters.
+_KEY = (
+    r"sk-(?:proj-|ant-[a-z0-9]{2,6}-|live-|or-v1-)?[A-Za-z0-9_-]{20,128}|[sprw]k_(?:live"
+    r"|test)_[A-Za-z0-9]{16,120}|whsec_[A-Za-z0-9+/=]{20,64}"
+    r"|gh[pousr]_[A-Za-z0-9]{30,80}|github_pat_[A-Za-z0-9_]{30,120}|glpat-[A-Za-z0-9_-]{20,40}"
+    r"|xox[abeoprs]-[A-Za-z0-9-]{10,120}|(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,128}"
+    r"|SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{32,64}|(?:AC|SK)[0-9a-f]{32}|npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{40,128}"
+    r"|hf_[A-Za-z0-9]{30,40}|dop_v1_[0-9a-f]{64}|shpat_[0-9a-f]{32}|sq0[a-z]{3}-[A-Za-z0-9_-]{22,64}"
+    r"|key-[0-9a-f]{32}|r8_[A-Za-z0-9]{30,40}"
+    r"|[0-9]{8,10}:AA[A-Za-z0-9_-]{33}|hv[sb]\.[A-Za-z0-9_-]{24,120}|EAA[A-Za-z0-9]{30,128}"
+    r"|lin_api_[A-Za-z0-9]{32,48}|gsk_[A-Za-z0-9]{32,64}"
+)
+_KEY_HINT = (
+    r"sk-[A-Za-z0-9]|[sprw]k_(?:live|test)_|whsec_|gh[pousr]_[A-Za-z0-9]|github_pat_|glpat-|xox[abeoprs]-"
+    r"|(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}|AIza"
+    r"|ya29\.|SG\.[A-Za-z0-9]|(?:AC|SK)[0-9a-f]{32}|npm_|pypi-|hf_|dop_v1_|shpat_|sq0|key-[0-9a-f]{32}|r8_"
+    r"|:AA[A-Za-z0-9]|hv[sb]\.|EAA[A-Za-z0-9]{30}"
+    r"|lin_api_|gsk_"
+)
+_LABELS = (
+    r"pass[ _-]?(?:word|phrase|wd|code)|passwd|pwd|psw|kennwort|passwort|mot de passe|mdp|contrase[nñ]a"
+    r"|clave de acceso|senha|wachtwoord"
+    r"|has[lł]o|l[oö]senord|lozinka|jelsz[oó]|parola|пароль|密码|密碼|パスワード|비밀번호|şifre|pin[ _-]?code"
+)
+_KEY_LABELS = (
+    r"api[ _-]?keys?|apikey|api[ _-]?token|secret(?:[ _-]?(?:key|access[ _-]?key|token))?|client["
+    r" _-]?secret|access[ _-]?(?:key|token)|auth[ _-]?token"
+    r"|refresh[ _-]?token|private[ _-]?token|bearer|session[ _-]?token|encryption[ _-]?key|signing["
+    r" _-]?(?:key|secret)|webhook[ _-]?secret"
+)
+_SAYS = r"[\"'’]?[ \t]{0,2}(?:[:=]|:=|=>|->|is|ist|est|es|è|to|は|是|为)[ \t]{0,2}[\"'`“]?"
+# Words that stand after "password is" in plain language, or where a program takes the value from.
+_NOT_A_SECRET = frozenset(
+    re.findall(
+        "[a-z]+",
+        "required optional missing wrong incorrect invalid valid expired expires unknown empty null none nil"
+        " true false undefined string str"
+        " text hidden masked redacted encrypted hashed stored reset changed correct not too very also the a"
+        " an at in on your my our their his her"
+        " set sent never always case now only important weak strong secure long short protected needed"
+        " disabled enabled used shared one and or"
+        " being been must should please forgotten lost same different unchanged default rotated revoked"
+        " accepted rejected blank about for from"
+        " old new requires rotation updated leaked compromised safe important auto generated policy field manager",
+    )
+)
+
+
+def _accept_password(value: str) -> int:
+    value = value.rstrip(".,;")
+    plain = value.strip("\"'`“”").lower()
+    if plain in _NOT_A_SECRET or len(plain) < 4 or _is_reference(plain):
+        return 0
+    return len(value)
+
+
+def _accept_spoken(value: str) -> int:
+    """After "is" only a value that no word is: with a digit or a sign in it."""
+    length = _accept_password(value)
+    return length if length and re.search(r"[0-9!@#$%^&*_+=]", value[:length]) else 0
+
+
+def _accept_secret(value: str) -> int:
+    value = value.rstrip(".,;")
+    if len(value) < 12 or _is_reference(value.lower()):
+        return 0
+    return len(value) if any(char.isdigit() for char in value) and any(char.isalpha() for char in value) else 0
+
+
+def _is_reference(plain: str) -> bool:
+    if re.fullmatch(r"(?:self|[a-z_]+)(?:\.[a-z_]+)+|pass_?word|passwd|secret|value|input", plain):
+        return True
+    return plain.startswith(
+        ("$", "${", "{{", "<", "****", "os.", "env.", "process.env", "%(", "[[", "getenv", "secrets.", "vault:", "config.")
+    ) or plain.endswith(("()", "("))
+
+
+PRIVATE_KEY_LABEL = rf"PRIVATE KEY(?: BLOCK)?-----(?:\s|\\n|{WALL}){{0,12}}$"
+
+SECRETS: tuple[PatternDetector, ...] = (
+    PatternDetector(
+        name="connection",
+        type="CREDENTIAL",
+        category=Category.SECRET,
+        priority=9,
+        pattern=re.compile(
+            r"(?<![A-Za-z])(?:password|pwd|accountkey|sharedaccesskey|user ?id|uid)=(?P<value>[^\s;\"'<>]{4,128})(?=;)",
+            re.IGNORECASE,
+        ),
+        hint=r"(?i:password|pwd|accountkey|sharedaccesskey|user ?id|uid)=[^\s;]{4,128};",
+        accept=_accept_password,
+    ),
+    PatternDetector(
+        name="api_key",
+        type="API_KEY",
+        category=Category.SECRET,
+        priority=6,
+        pattern=re.compile(rf"{BEFORE}(?:{_KEY})(?![A-Za-z0-9_])"),
+        hint=rf"{HINT_BEFORE_WORD}(?:{_KEY_HINT})|[0-9]{{8,10}}:AA",
+    ),
+    PatternDetector(
+        name="api_key_named",
+        type="API_KEY",
+        category=Category.SECRET,
+        priority=13,
+        pattern=re.compile(r"(?<![A-Za-z0-9_/+.-])[A-Za-z0-9_/+.-]{12,128}={0,2}(?![A-Za-z0-9_/+=-])"),
+        hint=rf"(?i:{_KEY_LABELS.replace('bearer', 'secret')})(?s:.{{0,48}})[A-Za-z0-9_/+.\-]{{12}}",
+        accept=_accept_secret,
+        need=Need.CONTEXT,
+        context=Context(rf"(?:{_KEY_LABELS})(?:{_SAYS}|[ :]{{1,2}})$"),
+        reach=8,
+    ),
+    PatternDetector(
+        name="jwt",
+        type="ACCESS_TOKEN",
+        category=Category.SECRET,
+        priority=5,
+        pattern=re.compile(
+            r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,120}\.[A-Za-z0-9_-]{8,128}(?:[A-Za-z0-9_-]{0,24})(?:\.[A-Za-z0-9_-]{0,90})?"
+        ),
+        hint=r"eyJ[A-Za-z0-9_\-]{8}",
+    ),
+    PatternDetector(
+        name="bearer",
+        type="ACCESS_TOKEN",
+        category=Category.SECRET,
+        priority=7,
+        pattern=re.compile(
+            r"(?<![A-Za-z])(?:bearer|basic)["
+            r" ](?P<value>[A-Za-z0-9._~+/-]{12,128}[A-Za-z0-9._~+/-]{0,128}={0,2})(?![A-Za-z0-9_])",
+            re.IGNORECASE,
+        ),
+        hint=r"(?i:bearer|basic)[ ][A-Za-z0-9._~+/\-]{12}",
+        accept=_accept_secret,
+    ),
+    PatternDetector(
+        name="private_key",
+        type="PRIVATE_KEY",
+        category=Category.SECRET,
+        priority=4,
+        pattern=re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{16,76}={0,2}(?![A-Za-z0-9+/=])"),
+        hint=rf"PRIVATE KEY(?: BLOCK)?-----{HINT_GAP}[A-Za-z0-9+/]{{16}}",
+        need=Need.CONTEXT,
+        context=Context(PRIVATE_KEY_LABEL),
+        reach=16,
+    ),
+    PatternDetector(
+        name="password",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=14,
+        pattern=re.compile(
+            rf"(?<![^\W_])(?=[pkmcswhljп密パ비ş])(?:{_LABELS})(?:\"|')?[ \t]{{0,2}}(?:[:=]|:=|=>|->)["
+            rf" \t]{{0,2}}[\"'`“]?(?P<value>[^\s\"'`“”<>\[\]{{}}()]{{4,64}})(?![^\s\"'`“”<>{{}})])",
+            re.IGNORECASE,
+        ),
+        hint=rf"(?i:{_LABELS})(?:\\?\"|')?\s{{0,2}}[:=\-]",
+        accept=_accept_password,
+    ),
+    PatternDetector(
+        name="password_spoken",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=15,
+        pattern=re.compile(
+            rf"(?<![^\W_])(?=[pkmcswhljп密パ비ş])(?:{_LABELS})[ ](?:(?:is|ist|est|es|è|to|jest|är)["
+            rf" ])?(?P<value>[^\s\"'`“”<>\[\]{{}}()]{{6,64}})",
+            re.IGNORECASE,
+        ),
+        hint=rf"(?i:{_LABELS})[ ]",
+        accept=_accept_spoken,
+    ),
+    PatternDetector(
+        name="password_keyed",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=16,
+        pattern=re.compile(r"\A[^\s\[\]]{4,128}\Z"),
+        hint=rf"(?i:{_LABELS})",
+        accept=_accept_password,
+        need=Need.CONTEXT,
+        context=Context(rf"(?:{_LABELS}): $"),
+        reach=8,
+    ),
+)
