@@ -25,7 +25,7 @@ _READ: Final = (
 )
 _DELETE_KEY: Final = "DELETE FROM span_keys WHERE key = ? AND value = ? AND trace = ? AND span = ?"
 _FORGET_TRACE: Final = (
-    "DELETE FROM span_traces WHERE no = ?1 AND NOT EXISTS (SELECT 1 FROM span_spans WHERE span_spans.trace = ?1)"
+    "DELETE FROM span_traces WHERE no = ? AND NOT EXISTS (SELECT 1 FROM span_spans WHERE span_spans.trace = span_traces.no)"
 )
 _Row = tuple[Any, ...]
 
