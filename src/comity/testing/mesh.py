@@ -166,7 +166,7 @@ def _declared() -> tuple[Agent, ...]:
     for name in AGENTS:
         hooks = {"on_activate": _wake, "on_deactivate": _wake} if name == "slow" else {}
         agent = Agent(name, tools_allowed=["pay", "look", "wire"], **hooks)  # type: ignore[arg-type]
-        agent.capability("DO", breaker_policy=Policy(failures_max=3, open_ms=400, probes=2))(do)
+        agent.capability("DO", breaker_policy=Policy(failures_max=3, open_ms=400, probes=2, rate_calls_min=8))(do)
         agents.append(agent)
     return tuple(agents)
 
