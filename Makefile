@@ -12,7 +12,7 @@ INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick fuzz check docs format bench bench-age bench-spans tempo cel bench-peers kill handoffs sim sim-defects spec lock clean
+.PHONY: help demo test quick fuzz check docs format bench bench-age bench-spans tempo cel bench-peers kill handoffs sim sim-defects pii spec lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -101,6 +101,9 @@ sim: $(READY) ## simulate SEEDS seeds of agents under every fault; what was neve
 
 sim-defects: $(READY) ## the table of planted defects: which invariant catches each, after how many seeds
 	$(RUN) tests/testing/defects.py
+
+pii: $(READY) ## precision and recall of personal data per type, on a labelled corpus; PII_ARGS=-v shows what was missed
+	$(RUN) tests/core/redaction/pii_corpus.py $(PII_ARGS)
 
 spec: $(READY) ## check the TLA+ specification with TLC; SPEC_ARGS=--large for the large configuration
 	$(INSTALL) --require-hashes -r requirements/spec.lock

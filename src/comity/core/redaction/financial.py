@@ -160,6 +160,8 @@ _CARD_WORDS = words(
     "kartennummer",
 )
 
+# What stands between groups of four that were written over lines, list items, cells or with signs of several kinds.
+_SPLIT = r"(?:[ \t]{0,2}\r?\n[ \t]{0,4}(?:[-*•][ ]|[0-9][.)][ ])?|[\"']?,[ ]?[\"']|[ _.\-–·,;/|]{1,4}|\\n)"
 _CARD_HINT = (
     rf"{HINT_BEFORE_DIGIT}[2-6][0-9]{{3}}(?:[0-9]{{9,15}}{HINT_AFTER}"
     rf"|{SEPARATOR}[0-9]{{4}}{SEPARATOR}[0-9]{{4}}{SEPARATOR}[0-9]{{4}}"
@@ -213,13 +215,7 @@ FINANCIAL: tuple[PatternDetector, ...] = (
         type="CARD",
         category=Category.FINANCIAL,
         priority=21,
-        pattern=re.compile(
-            rf"{BEFORE}[2-6][0-9]{{3}}(?P<split>(?:[ \t]{{0,2}}\r?\n[ \t]{{0,4}}(?:[-*•][ ]|[0-9][.)][ ])?|_|["
-            rf" ]?[,;/|·][ ]?|[\"']?,[ ]?[\"']|[ ]{{2,4}}|[ ]-[ ]|\\n))[0-9]{{4}}"
-            rf"(?:[ \t]{{0,2}}\r?\n[ \t]{{0,4}}(?:[-*•][ ]|[0-9][.)][ ])?|(?P=split)|[ ])[0-9]{{4}}(?:["
-            rf" \t]{{0,2}}\r?\n[ \t]{{0,4}}(?:[-*•][ ]|[0-9][.)][ ])?|(?P=split)|[ ])[0-9]{{4}}"
-            rf"(?![0-9A-Za-z_])"
-        ),
+        pattern=re.compile(rf"{BEFORE}[2-6][0-9]{{3}}(?:{_SPLIT}[0-9]{{4}}){{3}}(?![0-9A-Za-z_])"),
         hint=(
             r"[2-6][0-9]{3}[^0-9A-Za-z]{0,8}(?:\\[nt])?[^0-9A-Za-z]{0,6}(?:[0-9][.)]"
             r" )?[0-9]{4}[^0-9A-Za-z]{0,8}(?:\\[nt])?[^0-9A-Za-z]{0,6}(?:[0-9][.)] )?[0-9]{4}"
@@ -293,7 +289,8 @@ FINANCIAL: tuple[PatternDetector, ...] = (
         reach=24,
         not_after=NOT_AFTER_DIGIT,
         not_near=re.compile(
-            r"(?:ledger|gl|g/l|chart of|cost cent(?:er|re)|nominal|expense|revenue|posting|sachkonto)[^;\n]{0,40}$",
+            r"(?:debit|credit|ledger|gl|g/l|chart of|cost cent(?:er|re)|nominal|expense|revenue|posting"
+            r"|sachkonto)[^;\n]{0,40}$",
             re.IGNORECASE,
         ),
         keys=re.compile(r"(?:number|no|num|nr|nummer)$|(?:bank|checking|savings) ?account$", re.IGNORECASE),
@@ -312,7 +309,8 @@ FINANCIAL: tuple[PatternDetector, ...] = (
         reach=4,
         not_after=NOT_AFTER_DIGIT,
         not_near=re.compile(
-            r"(?:ledger|gl|g/l|chart of|cost cent(?:er|re)|nominal|expense|revenue|posting|sachkonto)[^;\n]{0,40}$",
+            r"(?:debit|credit|ledger|gl|g/l|chart of|cost cent(?:er|re)|nominal|expense|revenue|posting"
+            r"|sachkonto)[^;\n]{0,40}$",
             re.IGNORECASE,
         ),
         keys=re.compile("(?!)"),

@@ -188,7 +188,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         category=Category.GOVERNMENT,
         priority=35,
         pattern=re.compile(
-            rf"{BEFORE}[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z](?:[ \u00a0-]?[0-9]{{2}}){{3}}[ \u00a0-]?[A-D]{AFTER}",
+            rf"{BEFORE}(?:QQ|[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z])(?:[ \u00a0-]?[0-9]{{2}}){{3}}[ \u00a0-]?[A-D]{AFTER}",
             re.IGNORECASE,
         ),
         hint=rf"{HINT_BEFORE_WORD}[A-Za-z]{{2}}(?:[ \u00a0-]?[0-9]{{2}}){{3}}[ \u00a0-]?[A-Da-d]{HINT_AFTER}",
@@ -251,7 +251,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
             re.IGNORECASE,
         ),
         hint=(
-            rf"(?i:d\.?o\.?b|birth|born|naiss|geb|née?[^a-z]|naci|nasc|nat[oa][^a-z]|urodz|f[öø]d|syntym|doğum|рожд"
+            rf"(?i:d\.?o\.?b|b\.|birth|born|naiss|geb|née?[^a-z]|naci|nasc|nat[oa][^a-z]|urodz|f[öø]d|syntym|doğum|рожд"
             rf"|родил|д\.?р|出生|生日|生年月日|생년월일){HINT_GAP}[0-9]"
         ),
         need=Need.CONTEXT,
@@ -262,6 +262,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
             r"birth[:=]\s?$",
             "born",
             "n[ée]e?",
+            r"b\.\s?$",
             r"(?:date\sde\s)?naissance",
             "geboren",
             r"geburts(?:datum|tag)",

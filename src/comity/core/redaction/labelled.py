@@ -12,19 +12,20 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from comity.core.redaction.detector import Category
-from comity.core.redaction.shapes import HINT_AFTER_LETTER, HINT_BEFORE_LETTER, HINT_GAP
+from comity.core.redaction.shapes import COUNTED, HINT_AFTER_LETTER, HINT_BEFORE_LETTER, HINT_GAP
 
 _JOINT_WORDS = frozenset(
     re.findall(
         r"\S+",
         "number numbers numero número numéro nummer numer номер no nr num nº n° id code is was ist lautet es est sono wynosi"
-        " är er og of the my and or und et y on at to me",
+        " är er og of the my and or und et y on at to me do da de del di des du der la le les el il"
+        " client cliente kunde kunden patient patiente paziente customer employee user member for von é è jego jej",
     )
 )
 _JOINT_SUFFIX = "(?:番号|號碼|号码|号|是|为|は)?"
 _NO_JOINTS = frozenset("!?$€£¥%+<>@&^~{}")  # they end a label's reach
 _LABEL_CHARS_MAX = 48
-_JOINTS_MAX = 6
+_JOINTS_MAX = 8
 _STARTS_MAX = 7
 _FIRST_IDEOGRAPH = "\u2e80"  # from here on words are written without spaces
 _VALUE_CHARS_MIN = 5
@@ -81,7 +82,7 @@ class LabelledDetector:
                 if before[end - 1] in _NO_JOINTS:
                     return None
                 end -= 1
-            for start in _starts(before, end):
+            for start in reversed(_starts(before, end)):
                 if label := self._labels.fullmatch(before, start, end):
                     return int((label.lastgroup or "rule0")[4:]), end
             word = max(_starts(before, end)[:1], default=end)
@@ -120,9 +121,11 @@ class LabelledDetector:
         is_said = ":" in tail[end:]
         for cut in reversed([match.start() for match in _CUT.finditer(value)]):
             if cut >= _VALUE_CHARS_MIN and self.rules[number].is_valid(value[:cut]):
-                if self.not_followed is None or is_said:
-                    return cut
-                return 0 if self.not_followed.match(value[cut:] + after) else cut
+                rest = value[cut:] + after
+                is_counted = COUNTED.match(rest) or (
+                    not is_said and self.not_followed is not None and self.not_followed.match(rest)
+                )
+                return 0 if is_counted else cut
         return 0
 
 

@@ -51,7 +51,7 @@ _PERSONAL: Final = {
     "pl.pesel": r"pesel",
     "pt.cc": r"cart[aã]o de cidad[aã]o",
     "ro.cnp": r"cnp|cod numeric personal",
-    "se.personnummer": r"personnummer|pnr",
+    "se.personnummer": r"personnummer|pnr|personal (?:identity )?number",
     "si.emso": r"emšo|emso",
     "sk.rc": r"rodn[eé] [cč][ií]slo sk",
     "th.pin": r"เลขประจำตัวประชาชน|บัตรประชาชน|thai id",
@@ -63,7 +63,6 @@ _PERSONAL: Final = {
     "ve.rif": r"c[eé]dula venezolana",
     "za.idnr": r"south african id|sa id|rsa id|id no za",
     "lv": r"personas kods",
-    "br.rg": r"rg",
     "any": (
         r"national id(?:entity|entification)?(?: card)?|personal id(?:entification)?|identity card|id card"
         r"|citizen id|ausweis(?:nummer)?"
@@ -81,7 +80,7 @@ _TAX: Final = {
     "de.idnr": r"steuer-?(?:id(?:entifikationsnummer)?|identnummer|idnr)|idnr|tin de|tax id germany",
     "de.stnr": r"steuer-?n(?:umme)?r",
     "es.nif": r"nif",
-    "eu.vat": r"vat(?: id)?|ust-?id(?:-?nr)?|tva|p(?:artita)?\.? ?iva|btw(?:-nummer)?",
+    "eu.vat": r"vat(?: id)?|ust-?id(?:-?nr)?|tva|btw(?:-nummer)?",
     "fr.nif": r"spi|num[eé]ro fiscal",
     "gb.utr": r"utr|unique taxpayer reference",
     "gr.vat": r"afm|αφμ",
@@ -89,6 +88,8 @@ _TAX: Final = {
     "hu": r"ad[oó]azonos[ií]t[oó](?: jel)?",
     "id.npwp": r"npwp",
     "in_.pan": r"pan(?: card)?",
+    "it.iva": r"partita iva|p\.? ?iva",
+    "any_tax": r"tin|tax ?payer(?: id(?:entification)?)?|tax id(?:entification)?|tax number",
     "it.codicefiscale": r"codice fiscale|c\.? ?f\.?|cod\.? fisc\.?",
     "mx.rfc": r"rfc",
     "nz.ird": r"ird",
@@ -105,7 +106,8 @@ _NUMBER = re.compile(
 )
 # What follows a count, a ratio or a code, not a person's number.
 _COUNTED = re.compile(
-    r"[ \u00a0]?(?:%|€|\$|£|rad\b|deg\b|ms\b|kb\b|mb\b|gb\b|kg\b|km\b|users\b|rows\b|records\b|files\b|items\b|calls\b|units\b)"
+    r"[ \u00a0]?(?:%|€|\$|£|rad\b|deg\b|ms\b|kb\b|mb\b|gb\b|kg\b|km\b|users\b|rows\b|records\b|files\b"
+    r"|items\b|calls\b|units\b|printed\b|issued\b|coverage\b)"
 )
 
 
@@ -153,16 +155,17 @@ def _is_latvian(value: str) -> bool:
     return re.fullmatch(r"(?:[0-3][0-9][01][0-9]{3}|32[0-9]{4})[0-9]{5}", value) is not None
 
 
-def _is_rg(value: str) -> bool:
-    return re.fullmatch(r"[0-9]{8}[0-9X]", value) is not None
-
-
 def _is_any(value: str) -> bool:
     return 6 <= len(value) <= 18 and len(digits_of(value)) >= 6
 
 
+def _is_any_tax(value: str) -> bool:
+    return any(_is_standard(module, value) for module in ("de.idnr", "br.cpf", "it.codicefiscale", "in_.pan", "ru.inn"))
+
+
 _OWN = {"tw": _is_taiwanese, "hk": _is_hong_kong, "sg": _is_singaporean, "ru.snils": _is_snils, "hu": _is_hungarian,
-        "lv": _is_latvian, "br.rg": _is_rg, "any": _is_any}  # fmt: skip
+        "lv": _is_latvian, "any": _is_any,
+    "any_tax": _is_any_tax}  # fmt: skip
 
 
 def _rule(module: str, label: str) -> Rule:

@@ -23,7 +23,19 @@ _HEX = "[0-9A-Fa-f]"
 def _accept_ipv4(value: str) -> int:
     """Networks, loopback and unspecified addresses are nobody's; a last part of 0 is more often a version."""
     first, _, _, last = value.split(".")
-    return 0 if first in {"0", "127", "255"} or last in {"0", "255"} else len(value)
+    if first in {"0", "127", "255"} or last in {"0", "255"}:
+        return 0
+    return 0 if _is_version_like(value) else len(value)
+
+
+def _accept_ipv4_named(value: str) -> int:
+    return len(value) if _is_version_like(value) and value[:2] != "0." else 0
+
+
+def _is_version_like(value: str) -> bool:
+    """Four small numbers are a version more often than an address; private networks begin with ten."""
+    parts = [int(part) for part in value.split(".")]
+    return parts[0] != 10 and max(parts) < 20
 
 
 def _accept_ipv6(value: str) -> int:
@@ -102,6 +114,19 @@ NETWORK: tuple[PatternDetector, ...] = (
         need=Need.NO_FOREIGN_LABEL,
         not_near=_VERSION,
         context=words(r"ip(?:v4)?(?:\s?addr(?:ess)?)?", "host", "client", "remote", "server", "from"),
+        not_after=re.compile(r"[0-9][-./]$"),
+    ),
+    PatternDetector(
+        name="ipv4_named",
+        type="IP",
+        category=Category.NETWORK,
+        priority=71,
+        pattern=re.compile(rf"{BEFORE}{_OCTET}(?:\.{_OCTET}){{3}}{AFTER}(?![-./][0-9])"),
+        hint=rf"{HINT_BEFORE_DIGIT}[0-9]{{1,3}}\.[0-9]{{1,3}}\.[0-9]{{1,3}}\.[0-9]{{1,3}}{HINT_AFTER}",
+        accept=_accept_ipv4_named,
+        need=Need.CONTEXT,
+        not_near=_VERSION,
+        context=words(r"ip(?:v4)?(?:\s?addr(?:ess)?(?:es)?)?s?", "host", "client", "remote", "login from", "connected from"),
         not_after=re.compile(r"[0-9][-./]$"),
     ),
 )

@@ -36,14 +36,16 @@ _FOREIGN = (
     r"telefon(?:nummer|numarası|szám|as|i|o|u)?|handy(?:nummer)?|mobil(?:nummer|telefon)?|rufnummer"
     r"|festnetz|t[eé]l(?:[eé]phone)?|portable|teléfono(?: m[oó]vil)?"
     r"|m[oó]vil|celular|tel[eé]fono|cellulare|recapito|telefone|telem[oó]vel|telefoon(?:nummer)?|mobiel"
-    r"|gsm|puhelin(?:numero)?|kom[oó]rka|tel\.? kom|telefonszám"
+    r"|puhelin(?:numero)?|kom[oó]rka|tel\.? kom|telefonszám"
     r"|телефон(?:у|а)?|тел|моб(?:ильный)?|τηλ(?:έφωνο)?|κινητό|手机(?:号码|号)?|手機(?:號碼)?|电话(?:号码)?|電話(?:番号|號碼)?|联系电话|聯絡電話|携帯(?:電話)?"
     r"|전화(?:번호)?|휴대폰(?:번호)?|휴대전화|연락처|핸드폰|هاتف|جوال|موبايل|रقم|फ़ोन|फोन|मोबाइल(?: नंबर)?|โทร(?:ศัพท์)?"
     r"|เบอร์|[đd]i[eệ]n tho[aạ]i|s[oố] [đd]i[eệ]n tho[aạ]i"
-    r"|telepon|nomor hp|no\.? ?hp|טלפון|נייד"
+    r"|telepon|nomor hp|no\.? ?hp|טלפון|נייד|tlf|puh|联系方式|聯絡方式"
 )
 _WEAK = (
-    r"call(?:ing|ed)?|text(?:ing|ed)?|dial(?:ling|ing|ed)?|ring|sms|mobile|cell|hotline|contact|(?:message"
+    r"call(?:ing|ed)?|text(?:ing|ed)?|dial(?:ling|ing|ed)?|ring|sms|mobile|cell|hotline|contact|kontakt"
+    r"|(?:my|our|his|her|their|meine|ihre|seine|deine) (?:number|nummer)|ligue(?: para)?|llame al"
+    r"|(?:message"
     r"|anrufen|rufen|appelez|llama|chiama|bel)"
 )
 _AT = (
@@ -53,7 +55,8 @@ _AT = (
 _LABELS_OF_HINT = (
     r"[a-z ]*phones?|fon|mobile?|mob|cell|tel|ph|fax|telefax|whatsapp|viber|call|calling|called|text"
     r"|texting|texted|dial|ring|sms|hotline|contact|reach|reached|reachable"
-    r"|message|anrufen|rufen|appelez|llama|chiama|bel|erreichbar|available|handy|emergency|callback|day[a-z]*|call-back"
+    r"|message|kontakt|number|nummer|ligue|para|llame|al|tlf|puh|anrufen|rufen|appelez|llama|chiama|bel"
+    r"|erreichbar|available|handy|emergency|callback|day[a-z]*|call-back"
 )
 _COUNTED = re.compile(
     r"[ \u00a0]{0,2}(?:%|€|\$|£|¥|°|/|\*|=|\^|(?:and|to|or|of|bis|à|–|-)[ ][0-9]{1,3}(?:[0-9]{4,})?[ ](?:users|calls|people)"
@@ -61,7 +64,7 @@ _COUNTED = re.compile(
     r"|about|regarding|until|till|tomorrow|mobile|home|work|office"
     r"|asap|first|as|with|but|so|then|instead|not|thanks|thank|which|who|because|during|by|via|only"
     r"|directly|daily|tonight|this|we|i|he|she|they|you|it|und|oder|et|ou|y|o"
-    r"|e|ab|von|nach|pour|para|per|och|og|en|of|day|was|has|my|his|her|their|our|the|no|yes|cell|fax|tel"
+    r"|e|ab|von|nach|pour|para|per|och|og|en|day|was|has|my|his|her|their|our|the|no|yes|cell|fax|tel"
     r"|phone|out|again|later|next|same|every|whenever|anruf"
     r"|extension|immediately|quickly|soon|morning|while|within)\b)[a-z]{2,})"
 )
@@ -116,7 +119,7 @@ def _is_phone(value: str) -> bool:
     digits = _number(value)
     if not _BARE.fullmatch(value) and re.fullmatch(r"[2-9][0-9]{2}[-. ][0-9]{4}", value):
         return True
-    return len(digits) >= 9 and (is_national(digits) or re.fullmatch(r"1?[2-9][0-9]{9}", digits) is not None)
+    return 9 <= len(digits) <= 12 and (is_national(digits) or re.fullmatch(r"1?[2-9][0-9]{9}", digits) is not None)
 
 
 def _is_reached(value: str) -> bool:

@@ -49,7 +49,7 @@ _UNIT = r"(?:\.?,?[ ](?:Apt|Apartment|Suite|Ste|Unit|Flat|Floor|Fl|Room|Rm|No|#)
 _QUARTER = r"(?:[ ](?:NE|NW|SE|SW|N|S|E|W)(?![A-Za-z0-9]))?"
 _ROMANCE = "rue|avenue|av\\.|boulevard|bd|place|chemin|allée|quai|impasse|cours|via|viale|piazza|calle|avenida|paseo|rua"
 _ROMANCE_FIRST = (
-    "Via|Viale|Piazza|Corso|Vicolo|Calle|C/|Avenida|Avda\\.|Av\\.|Paseo|Plaza|Carrera|Rua|Travessa|Praça"
+    "Bd\\.|Boul\\.|Via|Viale|Piazza|Corso|Vicolo|Calle|C/|Avenida|Avda\\.|Av\\.|Paseo|Plaza|Carrera|Rua|Travessa|Praça"
     "|Largo|Alameda|Strada|Bulevardul|Rue|Cadde"
 )
 _CITY = rf"(?:,?[ \n](?:[A-Z]{{1,2}}-)?[0-9]{{4,5}}(?:[ ][A-Z]{{2}})?[ ][A-Z\u00c0-\u00de][{LETTER}-]{{1,24}}(?![{LETTER}]))?"
@@ -163,15 +163,34 @@ PLACE: tuple[PatternDetector, ...] = (
             rf"|(?:ул\.|улица|пр\.|проспект|пер\.|вул\.)[ ][А-ЯЁІЇЄ][а-яёіїє-]{{1,24}}(?:["
             rf" ][А-ЯЁІЇЄ][а-яёіїє-]{{1,24}})?,?[ ](?:д\.[ ]?|дом[ ])?[1-9][0-9]{{0,3}}[а-я]?(?:,[ ]кв\.["
             rf" ]?[0-9]{{1,4}})?"
+            rf"|(?:Am|An der|An den|Auf der|Auf dem|Im|In der|Unter den|Zum|Zur|Beim|Alter|Alte|Neuer|Neue)[ ]"
+            rf"(?:[A-Z\u00c0-\u00de][{LETTER}]{{1,20}}[ ]){{1,2}}[1-9][0-9]{{0,2}}[a-z]?{_CITY[:-1]}"
+            rf"|[A-Z][a-z]{{2,20}}[ ]Prospe(?:kt|ct)[ ][1-9][0-9]{{0,3}}"
+            rf"|[А-ЯЁІЇЄ][а-яёіїє-]{{2,24}}[ ](?:проспект|улица|бульвар|переулок|шоссе|площадь|набережная),?["
+            rf" ](?:д\.[ ]?)?[1-9][0-9]{{0,3}}"
             rf"|P\.?[ ]?O\.?[ ]?Box[ ][0-9]{{1,6}}|Postfach[ ][0-9]{{2,6}}){AFTER_DIGIT}"
         ),
         hint=(
             rf"[0-9](?:[ ]?(?:bis|ter))?,?[ ](?:{_ROMANCE})[ ]|(?i:{_GERMANIC})[ ][1-9]|(?:{_ROMANCE_FIRST})["
             rf" ][^0-9]{{1,60}}[1-9]|(?:ul\.|ulica|al\.|os\.|pl\.|ул\.|улица|пр\.|проспект|пер\.|вул\.)[ ]"
+            r"|(?:Am|An der|An den|Auf der|Auf dem|Im|In der|Unter den|Zum|Zur|Beim|Alter|Alte|Neuer|Neue)[ ][A-Z]"
+            r"|Prospe(?:kt|ct)[ ]"
+            r"|проспект|улица|бульвар|переулок|шоссе|площадь|набережная"
             r"|P\.?[ ]?O\.?[ ]?Box[ ][0-9]|Postfach[ ][0-9]"
         ),
         need=Need.NO_FOREIGN_LABEL,
         context=_ADDRESS_WORDS,
+    ),
+    PatternDetector(
+        name="street_east_asian",
+        type="ADDRESS",
+        category=Category.ADDRESS,
+        priority=60,
+        pattern=re.compile(
+            r"(?:[\u4e00-\u9fff]{1,6}[省市都道府県縣县州区區]){1,3}[\u4e00-\u9fff\u30a0-\u30ff]{1,10}[0-9]{1,4}"
+            r"(?:[号號番](?:[0-9]{1,4}[室号號])?|丁目[0-9]{1,3}(?:-[0-9]{1,3}){0,2}|-[0-9]{1,4}(?:-[0-9]{1,4})?)(?![0-9])"
+        ),
+        hint=r"[省市都道府県縣县州区區](?s:.{1,40})[0-9]",
     ),
     PatternDetector(
         name="postal_ca",

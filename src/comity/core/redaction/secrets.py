@@ -112,7 +112,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         type="API_KEY",
         category=Category.SECRET,
         priority=13,
-        pattern=re.compile(r"(?<![A-Za-z0-9_/+.-])[A-Za-z0-9_/+.-]{12,128}={0,2}(?![A-Za-z0-9_/+=-])"),
+        pattern=re.compile(r"(?<![A-Za-z0-9_/+.~-])[A-Za-z0-9_/+.~-]{12,128}={0,2}(?![A-Za-z0-9_/+=~-])"),
         hint=rf"(?i:{_KEY_LABELS.replace('bearer', 'secret')})(?s:.{{0,48}})[A-Za-z0-9_/+.\-]{{12}}",
         accept=_accept_secret,
         need=Need.CONTEXT,
@@ -135,11 +135,11 @@ SECRETS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=7,
         pattern=re.compile(
-            r"(?<![A-Za-z])(?:bearer|basic)["
-            r" ](?P<value>[A-Za-z0-9._~+/-]{12,128}[A-Za-z0-9._~+/-]{0,128}={0,2})(?![A-Za-z0-9_])",
+            r"(?<![A-Za-z])(?:bearer|basic)[ |]{1,3}"
+            r"(?P<value>[A-Za-z0-9._~+/-]{12,128}[A-Za-z0-9._~+/-]{0,128}={0,2})(?![A-Za-z0-9_])",
             re.IGNORECASE,
         ),
-        hint=r"(?i:bearer|basic)[ ][A-Za-z0-9._~+/\-]{12}",
+        hint=r"(?i:bearer|basic)[ |]{1,3}[A-Za-z0-9._~+/\-]{12}",
         accept=_accept_secret,
     ),
     PatternDetector(
@@ -159,8 +159,8 @@ SECRETS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=14,
         pattern=re.compile(
-            rf"(?<![^\W_])(?=[pkmcswhljп密パ비ş])(?:{_LABELS})(?:\"|')?[ \t]{{0,2}}(?:[:=]|:=|=>|->)["
-            rf" \t]{{0,2}}[\"'`“]?(?P<value>[^\s\"'`“”<>\[\]{{}}()]{{4,64}})(?![^\s\"'`“”<>{{}})])",
+            rf"(?<![^\W_])(?=[pkmcswhljп密パ비ş])(?:{_LABELS})(?:\"|')?[ \t]{{0,2}}(?:[:=]|:=|=>|->)[ \t|]{{0,3}}"
+            rf"[\"'`“]?(?P<value>[^\s\"'`“”<>\[\]{{}}()]{{4,64}})(?![^\s\"'`“”<>{{}})])",
             re.IGNORECASE,
         ),
         hint=rf"(?i:{_LABELS})(?:\\?\"|')?\s{{0,2}}[:=\-]",
@@ -172,12 +172,25 @@ SECRETS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=15,
         pattern=re.compile(
-            rf"(?<![^\W_])(?=[pkmcswhljп密パ비ş])(?:{_LABELS})[ ](?:(?:is|ist|est|es|è|to|jest|är)["
-            rf" ])?(?P<value>[^\s\"'`“”<>\[\]{{}}()]{{6,64}})",
+            rf"(?<![^\W_])(?=[pkmcswhljп密パ비ş])(?:{_LABELS})[ ](?:(?:is|ist|est|es|è|to|jest|är)[ ])?"
+            rf"(?:[|][ ])?[\"'`“]?(?P<value>[^\s\"'`“”<>\[\]{{}}()]{{6,64}})",
             re.IGNORECASE,
         ),
         hint=rf"(?i:{_LABELS})[ ]",
         accept=_accept_spoken,
+    ),
+    PatternDetector(
+        name="password_short",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=15,
+        pattern=re.compile(
+            r"(?<![A-Za-z])(?:(?:PIN|pin)(?: code)?(?: is |[:=] ?)(?=[0-9]{4,8}(?![0-9A-Za-z.,]))|(?:pw|pass|PW"
+            r"|Pass)[:=][ ]?(?=[^\s]{0,32}[A-Za-z])(?=[^\s]{0,32}[0-9]))"
+            r"(?P<value>[^\s\"'<>()\[\]{}]{4,32})(?![^\s\"'<>)])"
+        ),
+        hint=r"(?:PIN|pin)(?: code)?(?: is |[:=])|(?:pw|pass|PW|Pass)[:=]",
+        accept=_accept_password,
     ),
     PatternDetector(
         name="password_keyed",

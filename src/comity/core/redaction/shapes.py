@@ -79,7 +79,7 @@ _GAP_WORDS = (
     "|le|la|il|el|em|dne|op|på|dnia|den|am|ist|est|es|mr|mrs|ms|dr|customer|client|patient|employee|user"
     "|member|person|holder|owner|new|old|home|work|bank|on file|ending|reads?|says|value|field"
     "|equals|also|following|below|which|that|by|via|under|me|us|him|them|uk|us|ca|gb|canadian|american"
-    "|british|german|usa|date|address|card"
+    "|british|german|usa|date|address|card|dd|mm|yyyy|tt|jjjj|aaaa|jj"
 )
 _GAP = re.compile(
     rf"(?:[\W_]|(?<![^\W_])(?i:{_GAP_WORDS})(?![^\W_])|(?<![^\W_])[A-Z][a-zà-ɏ'’]{{1,20}}(?![^\W_])"
@@ -95,7 +95,8 @@ _COUNTED_NOUNS = (
     "|impressions|events|transactions|orders|shares|votes|points?"
     "|euros|dollars|pounds|cells|packages|copies|pieces|pcs|times|steps|samples|images|rpm|hz|khz|mhz|ghz"
     "|watts|kwh|mwh|volts|tons|tonnes|liters|litres|households|homes"
-    "|births|births|deaths|cases|jobs|tickets|tests|errors|devices|phones|mobiles|handsets|sims|numbers"
+    "|packets|hops|followers|residents|births|births|deaths|cases|jobs|tickets|tests|errors|devices"
+    "|phones|mobiles|handsets|sims|numbers"
     "|addresses|codes|zips|stores|vehicles|cars"
 )
 COUNTED: Final = re.compile(
