@@ -281,7 +281,6 @@ FINANCIAL: tuple[PatternDetector, ...] = (
         context=words(
             r"(?:bank\s?)?(?:account|acct|acc)\.?\s?(?:number|no|num|nr|#)",
             r"(?:bank|checking|chequing|savings|current|deposit|giro)\s?(?:account|acct|acc)",
-            "acct",
             "a/c",
             r"kontonummer|konto-?nr\.?",
             r"(?:numéro\s)?de\s?compte",
@@ -305,7 +304,7 @@ FINANCIAL: tuple[PatternDetector, ...] = (
         ),
         hint=rf"(?i:acc(?:oun)?t|konto|compte|cuenta|conto|conta){HINT_GAP}[0-9]{{8}}",
         need=Need.CONTEXT,
-        context=words(r"(?:account|konto|compte|cuenta|conto|conta)[\s:#=\"']{1,4}$"),
+        context=words(r"(?:account|acct\.?|konto|compte|cuenta|conto|conta)[\s:#=\"']{1,4}$"),
         reach=4,
         not_after=NOT_AFTER_DIGIT,
         not_near=re.compile(

@@ -17,7 +17,7 @@ from comity.core.redaction.shapes import COUNTED, HINT_AFTER_LETTER, HINT_BEFORE
 _JOINT_WORDS = frozenset(
     re.findall(
         r"\S+",
-        "number numbers numero número numéro nummer numer номер no nr num nº n° id code is was ist lautet es est sono wynosi"
+        "number numbers numero número numéro nummer numer номер no nr num nº n° is was ist lautet es est sono wynosi"
         " är er og of the my and or und et y on at to me do da de del di des du der la le les el il"
         " client cliente kunde kunden patient patiente paziente customer employee user member for von é è jego jej",
     )

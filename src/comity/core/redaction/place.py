@@ -38,7 +38,8 @@ _NOT_FIRST = frozenset(  # after a number: "24 Hour Drive", "3 Way Street parkin
         " Level Page Best Top Phase Percent Part Way"
         " Ways Lane Lanes Floor Seat Series Round Stage Product Test Half Speed Car Cars Bus Parking Traffic"
         " Point People Person Second Seconds Night"
-        " Nights Story Storey Wheel Piece Unit Units More New Open Free Extra",
+        " Bit Byte Million Billion Thousand Dollar Euro Pound Angry Inch Foot Ton Core Axis Nights Story"
+        " Storey Wheel Piece Unit Units More New Open Free Extra",
     )
 )
 _SUFFIX = f"(?:{_PLAIN_SUFFIX}|{_AMBIGUOUS_SUFFIX})"
@@ -54,6 +55,16 @@ _ROMANCE_FIRST = (
 )
 _CITY = rf"(?:,?[ \n](?:[A-Z]{{1,2}}-)?[0-9]{{4,5}}(?:[ ][A-Z]{{2}})?[ ][A-Z\u00c0-\u00de][{LETTER}-]{{1,24}}(?![{LETTER}]))?"
 _PARTICLE = r"(?:(?:de|du|des|d['’]|la|le|les|l['’]|del|della|di|da|do|dos|delle|los|las)[ ]?)"
+
+_NOT_GERMANIC = frozenset(
+    re.findall(
+        r"\w+",
+        "Parkplatz Arbeitsplatz Stellplatz Sitzplatz Studienplatz Listenplatz Umweg Ausweg Irrweg Rückweg Brigade Lösungsweg",
+    )
+)
+_NOT_VIA = re.compile(
+    r"(?:E-?[Mm]ail|Mail|Slack|Phone|Web|Fax|Teams|Zoom|Chat|App|Post|Port|Bus|Train|Link|Proxy|Git[Hh]ub|Excel|Telegram)\b"
+)
 
 _UK_AREAS = frozenset(
     re.findall(
@@ -98,6 +109,14 @@ _ADDRESS_WORDS = words(
 def _accept_street(value: str) -> int:
     parts = value.split()
     return 0 if _NOT_A_STREET.intersection(parts) or (len(parts) > 1 and parts[1].title() in _NOT_FIRST) else len(value)
+
+
+def _accept_european(value: str) -> int:
+    """Reject ways of sending ("via Slack 12"), words that only end like a street, and a year in the place of the number."""
+    first, _, rest = value.partition(" ")
+    if first in _NOT_GERMANIC or (first == "Via" and (_NOT_VIA.match(rest) or rest[:2].isupper())):
+        return 0
+    return 0 if re.fullmatch(r"\w+ (?:19|20)[0-9]{2}", value) else len(value)
 
 
 def _accept_uk(value: str) -> int:
@@ -164,6 +183,8 @@ PLACE: tuple[PatternDetector, ...] = (
             rf" ][А-ЯЁІЇЄ][а-яёіїє-]{{1,24}})?,?[ ](?:д\.[ ]?|дом[ ])?[1-9][0-9]{{0,3}}[а-я]?(?:,[ ]кв\.["
             rf" ]?[0-9]{{1,4}})?"
             rf"|(?:Am|An der|An den|Auf der|Auf dem|Im|In der|Unter den|Zum|Zur|Beim|Alter|Alte|Neuer|Neue)[ ]"
+            rf"(?!(?:Mon|Diens|Donners|Frei|Sams|Sonn)tag|Mittwoch|Jahr|Monat|Quartal|Januar|Februar|März|April|Mai"
+            rf"|Juni|Juli|August)"
             rf"(?:[A-Z\u00c0-\u00de][{LETTER}]{{1,20}}[ ]){{1,2}}[1-9][0-9]{{0,2}}[a-z]?{_CITY[:-1]}"
             rf"|[A-Z][a-z]{{2,20}}[ ]Prospe(?:kt|ct)[ ][1-9][0-9]{{0,3}}"
             rf"|[А-ЯЁІЇЄ][а-яёіїє-]{{2,24}}[ ](?:проспект|улица|бульвар|переулок|шоссе|площадь|набережная),?["
@@ -178,6 +199,7 @@ PLACE: tuple[PatternDetector, ...] = (
             r"|проспект|улица|бульвар|переулок|шоссе|площадь|набережная"
             r"|P\.?[ ]?O\.?[ ]?Box[ ][0-9]|Postfach[ ][0-9]"
         ),
+        accept=_accept_european,
         need=Need.NO_FOREIGN_LABEL,
         context=_ADDRESS_WORDS,
     ),

@@ -76,6 +76,12 @@ def _accept_secret(value: str) -> int:
     return len(value) if any(char.isdigit() for char in value) and any(char.isalpha() for char in value) else 0
 
 
+def _accept_bearer(value: str) -> int:
+    """Reject a long word with a number after it ("basic functionality2023")."""
+    is_mixed = value != value.lower() and value != value.upper()
+    return _accept_secret(value) if is_mixed or len(re.findall("[0-9]+", value)) > 1 else 0
+
+
 def _is_reference(plain: str) -> bool:
     if re.fullmatch(r"(?:self|[a-z_]+)(?:\.[a-z_]+)+|pass_?word|passwd|secret|value|input", plain):
         return True
@@ -140,7 +146,7 @@ SECRETS: tuple[PatternDetector, ...] = (
             re.IGNORECASE,
         ),
         hint=r"(?i:bearer|basic)[ |]{1,3}[A-Za-z0-9._~+/\-]{12}",
-        accept=_accept_secret,
+        accept=_accept_bearer,
     ),
     PatternDetector(
         name="private_key",

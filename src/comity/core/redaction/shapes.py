@@ -95,7 +95,7 @@ _COUNTED_NOUNS = (
     "|impressions|events|transactions|orders|shares|votes|points?"
     "|euros|dollars|pounds|cells|packages|copies|pieces|pcs|times|steps|samples|images|rpm|hz|khz|mhz|ghz"
     "|watts|kwh|mwh|volts|tons|tonnes|liters|litres|households|homes"
-    "|packets|hops|followers|residents|births|births|deaths|cases|jobs|tickets|tests|errors|devices"
+    "|packets|hops|px|pixels?|ways|leads|applications|followers|residents|births|births|deaths|cases|jobs|tickets|tests|errors|devices"
     "|phones|mobiles|handsets|sims|numbers"
     "|addresses|codes|zips|stores|vehicles|cars"
 )
