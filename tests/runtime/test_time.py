@@ -125,7 +125,7 @@ async def test_words_count_as_what_was_delivered_where_there_is_no_data(make_nod
     assert reply.data["completed"][0]["data"] == {"message": "The market grows."}
 
 
-@pytest.mark.parametrize("size", [1, REPLY_BYTES_MAX // 2])
+@pytest.mark.parametrize("size", [1, 2 * REPLY_BYTES_MAX // PARTS_KEPT_MAX])
 async def test_what_is_kept_of_many_children_is_bounded_in_number_and_size(make_node, size):
     many = PARTS_KEPT_MAX + 10
     big = Agent("BIG")
