@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from redaction_corpus import new_vault, texts
+from redaction_corpus import new_vault
 
 from comity.core.redaction import (
     DEFAULT_SCANNER,
@@ -17,11 +17,8 @@ from comity.core.redaction import (
     may_hold_personal_data,
     redact_json,
     redact_text,
-    redact_value,
-    redact_value_in_slices,
 )
-from comity.core.redaction.redact import walls_in
-from comity.core.redaction.scan import SLICE_CHARS, Wall
+from comity.core.redaction.scan import Wall
 from comity.core.redaction.shapes import foreign_label_start, plain_words
 
 
@@ -155,26 +152,3 @@ def test_a_key_is_read_as_words(key, words):
 def test_a_text_without_values_is_returned_as_it_is():
     text = "nothing to see"
     assert redact_text(text, new_vault()).text is text
-
-
-@given(texts(12), st.integers(8, 80))
-def test_a_text_scanned_in_slices_has_the_values_of_the_whole(text, slice_chars):
-    steps = DEFAULT_SCANNER.steps(text, walls_in(text), slice_chars=slice_chars)
-    pauses = 0
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            assert end.value == DEFAULT_SCANNER.find(text, walls_in(text))
-            break
-        pauses += 1
-    assert pauses <= len(text)
-
-
-def test_a_long_text_is_redacted_in_slices_of_bounded_work():
-    text = "ann@example.com, 219-09-9999; call 416-555-1234 " * 400
-    vault = new_vault()
-    steps = redact_value_in_slices({"note": text, "more": ["short"] * 3000}, vault)
-    pauses = sum(1 for _ in steps)
-    assert pauses >= len(text) // SLICE_CHARS + 3
-    assert redact_value({"note": text}, vault).value["note"] == redact_text(text, vault).text

@@ -9,8 +9,8 @@ and null never are.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -18,7 +18,7 @@ from comity.core.redaction.birth import birth_parts
 from comity.core.redaction.detector import Detector
 from comity.core.redaction.labelled import LabelledDetector
 from comity.core.redaction.policy import DEFAULT_POLICY, Action, Policy
-from comity.core.redaction.scan import DEFAULT_SCANNER, SLICE_CHARS, Scanner, Span, Wall
+from comity.core.redaction.scan import DEFAULT_SCANNER, Scanner, Span, Wall
 from comity.core.redaction.shapes import WALL, plain_words
 from comity.core.redaction.vault import TOKEN, Value, Vault
 
@@ -29,7 +29,6 @@ _MASK_SHOWS_LAST_FROM = 8  # letters and digits; of a shorter value four would b
 _GROUPS_MAX = 6
 _FLOAT_MIN, _FLOAT_END = 10**9, 2**63
 _KEYS_KEPT = 3  # how many keys of the path name a value
-_T = TypeVar("_T")
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
@@ -94,27 +93,8 @@ def redact_value(
     value: Any, vault: Vault, policy: Policy = DEFAULT_POLICY, scanner: Scanner = DEFAULT_SCANNER
 ) -> ValueRedaction:
     """Return a copy of a value made of dicts, lists, tuples and scalars, its strings, keys and named numbers redacted."""
-    return _finished(redact_value_in_slices(value, vault, policy, scanner))
-
-
-def redact_value_in_slices(
-    value: Any, vault: Vault, policy: Policy = DEFAULT_POLICY, scanner: Scanner = DEFAULT_SCANNER
-) -> Generator[None, None, ValueRedaction]:
-    """Redact as `redact_value` does, with a pause after every few thousand characters: `yield from` it, or drive it to its end.
-
-    What is hidden meanwhile is in the vault already; the redacted value is returned at the end.
-    """
     walk = _Walk(vault, policy, scanner)
-    redacted = yield from walk.value(value, (), "")
-    return ValueRedaction(redacted, tuple(walk.found))
-
-
-def _finished(steps: Generator[None, None, _T]) -> _T:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return cast("_T", end.value)
+    return ValueRedaction(walk.value(value, (), ""), tuple(walk.found))
 
 
 def redact_json(raw: bytes, vault: Vault, policy: Policy = DEFAULT_POLICY, scanner: Scanner = DEFAULT_SCANNER) -> JsonRedaction:
@@ -225,34 +205,33 @@ def _is_whole(detector: Detector, number: str, before: str) -> bool:
 class _Walk:
     """One pass over a nested value."""
 
-    __slots__ = ("_chars", "_named", "_policy", "_scanner", "_vault", "found")
+    __slots__ = ("_named", "_policy", "_scanner", "_vault", "found")
 
     def __init__(self, vault: Vault, policy: Policy, scanner: Scanner) -> None:
         self._vault, self._policy, self._scanner = vault, policy, scanner
-        self._chars = 0  # read since the last pause
         self._named: dict[str, tuple[Detector, ...]] = {}  # by key, so that a long list asks once
         self.found: list[Finding] = []
 
-    def value(self, value: Any, keys: tuple[str, ...], path: str) -> Generator[None, None, Any]:
+    def value(self, value: Any, keys: tuple[str, ...], path: str) -> Any:
         match value:
             case str():
-                return (yield from self._text(value, keys, path))
+                return self._text(value, keys, path)
             case bool():
                 return value
             case int():
                 return self._number(value, keys, path)
             case dict():
-                return (yield from self._object(value, keys, path))
+                return self._object(value, keys, path)
             case float():
                 return self._float(value, keys, path)
             case list():
-                return (yield from self._items(value, keys, path))
+                return self._items(value, keys, path)
             case tuple():
-                return tuple((yield from self._items(value, keys, path)))
+                return tuple(self._items(value, keys, path))
             case _:
                 return value
 
-    def _items(self, items: Sequence[Any], keys: tuple[str, ...], path: str) -> Generator[None, None, list[Any]]:
+    def _items(self, items: Sequence[Any], keys: tuple[str, ...], path: str) -> list[Any]:
         """Redact the items of a list; groups of digits that are one value together are hidden each."""
         if keys and 2 <= len(items) <= _GROUPS_MAX and all(_is_group(item) for item in items):
             joined = " ".join(map(str, items))
@@ -260,20 +239,17 @@ class _Walk:
             if len(spans) == 1 and (spans[0].start, spans[0].end) == (0, len(joined)):
                 kind = spans[0].detector.type
                 return [self._hide(kind, item, f"{path}[{index}]") for index, item in enumerate(items)]
-        result = []
-        for index, item in enumerate(items):
-            result.append((yield from self.value(item, keys, f"{path}[{index}]")))
-        return result
+        return [self.value(item, keys, f"{path}[{index}]") for index, item in enumerate(items)]
 
-    def _object(self, value: dict[Any, Any], keys: tuple[str, ...], path: str) -> Generator[None, None, dict[Any, Any]]:
+    def _object(self, value: dict[Any, Any], keys: tuple[str, ...], path: str) -> dict[Any, Any]:
         result: dict[Any, Any] = {}
         numbers: dict[str, int] = {}
         parts = birth_parts(value, keys)
         for key, item in value.items():
             if not isinstance(key, str):
-                result[key] = yield from self.value(item, keys, path)
+                result[key] = self.value(item, keys, path)
                 continue
-            hidden = yield from self._text(key, (), path)
+            hidden = self._text(key, (), path)
             if hidden in result:  # two values may end in the same mask
                 numbers[hidden] = number = numbers.get(hidden, 1) + 1
                 hidden = f"{hidden} ({number})"
@@ -283,20 +259,12 @@ class _Walk:
             if key in parts:
                 result[hidden] = self._hide("DOB", item, place)
                 continue
-            result[hidden] = yield from self.value(item, (*keys, words)[-_KEYS_KEPT:], place)
+            result[hidden] = self.value(item, (*keys, words)[-_KEYS_KEPT:], place)
         return result
 
-    def _text(self, text: str, keys: tuple[str, ...], path: str) -> Generator[None, None, str]:
+    def _text(self, text: str, keys: tuple[str, ...], path: str) -> str:
         left = f"{' '.join(keys)}: " if keys else ""
-        walls = walls_in(text)
-        self._chars += len(text)
-        if len(text) > SLICE_CHARS:
-            spans = yield from self._scanner.steps(text, walls, left=left)
-        else:
-            spans = self._scanner.find(text, walls, left=left)
-            if self._chars >= SLICE_CHARS:
-                self._chars = 0
-                yield
+        spans = self._scanner.find(text, walls_in(text), left=left)
         if not spans:
             return text
         redacted, found = replace(text, spans, self._vault, self._policy)

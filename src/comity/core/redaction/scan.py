@@ -8,8 +8,7 @@ six for a single character class, and cannot promise linear time.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,9 +19,6 @@ from comity.core.redaction.shapes import CONTEXT_CHARS, SKELETON_CHARS, WALL, co
 from comity.core.redaction.table import DETECTORS
 
 _AFTER_CHARS = 24
-SLICE_CHARS: Final = 4096  # some ten milliseconds of the densest text
-LOOKAHEAD_CHARS: Final = 512  # no value and no context is longer
-SEEN_CHARS: Final = 4  # how far left the patterns look past the start of a value
 # Each round finds values that only another value's digits had kept from being seen. More than two were never seen; the bound
 # keeps a scan linear whatever the text.
 _ROUNDS_MAX = 6
@@ -103,34 +99,6 @@ class Scanner:
             found = self._find(copy.text, walls, copy.place(start), left)
             return [Span(copy.original(span.start), copy.original(span.end), span.detector) for span in found]
         return self._find(text, walls, start, left)
-
-    def steps(
-        self, text: str, walls: Sequence[Wall] = (), *, left: str = "", slice_chars: int = SLICE_CHARS
-    ) -> Generator[None, None, list[Span]]:
-        """Find the same as `find` in slices, with a pause after each, and return it: a caller can let others run meanwhile.
-
-        What follows a slice is looked at as far as it can change what is found in it, as a stream does.
-        """
-        found: list[Span] = []
-        begin = seen = 0
-        while begin < len(text):
-            cut, end = min(begin + slice_chars, len(text)), min(begin + slice_chars + LOOKAHEAD_CHARS, len(text))
-            near = walls[bisect_left(walls, begin, key=_start) : bisect_left(walls, end, key=_start)]
-            spans = [
-                Span(span.start + seen, span.end + seen, span.detector)
-                for span in self.find(text[seen:end], [_moved(wall, seen) for wall in near], start=begin - seen, left=left)
-            ]
-            hidden: list[Span | Wall] = [*spans, *near]
-            cut = min((item.start for item in hidden if item.start < cut < item.end), default=cut)
-            if cut <= begin:
-                cut = next(item.end for item in hidden if item.start == begin)
-            hidden = sorted((item for item in hidden if item.end <= cut), key=lambda item: item.start)
-            found += (span for span in spans if span.end <= cut)
-            left = skeleton(left + hide(text, hidden, begin, cut))
-            seen = max(hidden[-1].end if hidden else 0, cut - SEEN_CHARS)
-            begin = cut
-            yield
-        return found
 
     def _find(self, text: str, walls: Sequence[Wall], start: int, left: str) -> list[Span]:
         search = _Search(self, text, start, left)
@@ -242,24 +210,6 @@ class _Search:
 def skeleton(left: str) -> str:
     """Return the end of a text whose values are hidden, with a list of them as one: it may name what follows."""
     return (_LIST_OF_WALLS.sub(WALL, left) if left.count(WALL) > 1 else left)[-SKELETON_CHARS:]
-
-
-def _start(wall: Wall) -> int:
-    return wall.start
-
-
-def _moved(wall: Wall, by: int) -> Wall:
-    return Wall(wall.start - by, wall.end - by)
-
-
-def hide(text: str, hidden: Sequence[Span | Wall], start: int, end: int) -> str:
-    """Return `text[start:end]` with every hidden stretch as one `WALL`."""
-    pieces: list[str] = []
-    for item in hidden:
-        pieces += (text[start : item.start], WALL)
-        start = item.end
-    pieces.append(text[start:end])
-    return "".join(pieces)
 
 
 def _beats(challenger: Span, holder: Span) -> bool:

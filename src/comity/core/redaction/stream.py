@@ -11,12 +11,13 @@ from typing import Final
 
 from comity.core.redaction.policy import DEFAULT_POLICY, Policy
 from comity.core.redaction.redact import Finding, replace, restore_text, walls_in
-from comity.core.redaction.scan import DEFAULT_SCANNER, LOOKAHEAD_CHARS, SEEN_CHARS, Scanner, Span, Wall, hide, skeleton
-from comity.core.redaction.shapes import CONTEXT_CHARS, VALUE_CHARS_MAX
+from comity.core.redaction.scan import DEFAULT_SCANNER, Scanner, Span, Wall, skeleton
+from comity.core.redaction.shapes import CONTEXT_CHARS, VALUE_CHARS_MAX, WALL
 from comity.core.redaction.vault import TOKEN_CHARS_MAX, Vault
 
-HELD_CHARS_MAX: Final = LOOKAHEAD_CHARS
+HELD_CHARS_MAX: Final = 512
 _RELEASE_CHARS_MIN = 64  # while values are near, work is done once per so many characters, not once per character
+_SEEN_CHARS = 4  # how far left the patterns look past the start of a value
 # No value reaches across so much plain prose: the longest inside one is the three words of a street in small letters.
 _PROSE = re.compile(r"(?:[a-z]{1,24}[ ,;]{1,2}){3,}")
 _PROSE_CHARS_MIN = 64
@@ -68,11 +69,11 @@ class StreamRedactor:
         end = min((item.start for item in hidden if item.start < end < item.end), default=end)
         hidden = sorted((item for item in hidden if item.end <= end), key=lambda item: item.start)
         done = [span for span in spans if span.end <= end]
-        self._left = skeleton(self._left + hide(text, hidden, start, end))
+        self._left = skeleton(self._left + _hide(text, hidden, start, end))
         released, found = replace(text[:end], done, self._vault, self._policy)
         self.found.extend(found)
         border = hidden[-1].end if hidden else 0  # a hidden value is a border, whatever it ended with
-        self._seen, self._held = text[max(border, end - SEEN_CHARS) : end], text[end:]
+        self._seen, self._held = text[max(border, end - _SEEN_CHARS) : end], text[end:]
         return released[start:]
 
 
@@ -106,3 +107,12 @@ def _start_of_last_words(text: str, start: int, end: int) -> int:
     for _ in range(2):
         words = words[: words.rfind(" ") + 1].rstrip(" ,;")
     return start + len(words) + 1
+
+
+def _hide(text: str, hidden: list[Span | Wall], start: int, end: int) -> str:
+    pieces: list[str] = []
+    for item in hidden:
+        pieces += (text[start : item.start], WALL)
+        start = item.end
+    pieces.append(text[start:end])
+    return "".join(pieces)
