@@ -134,7 +134,7 @@ def everything(ctx: SyncContext, n: int) -> dict:
         "state": ctx.state["n"],
         "facts": ctx.session.facts,
         "user": ctx.session.user_id,
-        "left": ctx.left_ms <= ctx.limits.timeout_ms_max,
+        "left": ctx.limits.timeout_ms_max >= ctx.left_ms,  # in this order: time passes between the two
         "request": ctx.request.capability,
         "tokens": ctx.tokens_left,
         "once": once.data,
