@@ -188,7 +188,7 @@ CONTACT: tuple[PatternDetector, ...] = (
             rf"{_LABEL}(?:(?:[ ]?\.[ ]?|[ ](?:dot|DOT)[ ]){_LABEL}){{0,3}}(?:[ ]?\.[ ]?|[ ](?:dot|DOT)["
             rf" ])(?:{_TOP_LEVEL})(?![A-Za-z0-9-])"
         ),
-        hint=r"[ ](?:at|AT|@)[ ][^ ]{1,64}(?:\.|[ ](?:dot|DOT)[ ]|[ ]\.)|[^\s]@[ ]|[ ]@[^\s]",
+        hint=r"[ ](?:at|AT|@)[ ][^ .]{1,64}(?:\.[A-Za-z]{2}|[ ](?:dot|DOT)[ ]|[ ]\.)|[^\s]@[ ]|[ ]@[^\s]",
         accept=_accept_spoken,
     ),
     PatternDetector(
