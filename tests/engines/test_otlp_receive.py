@@ -3,6 +3,8 @@
 import gzip
 import http.client
 import json
+import socket
+import struct
 import zlib
 
 import pytest
@@ -164,3 +166,65 @@ def test_a_span_that_cannot_be_stored_does_not_take_the_others_along(store, bad)
     answer = ingest(store, body, JSON_TYPE)
     assert (answer.status, json.loads(answer.body)["partialSuccess"]["rejectedSpans"]) == (200, "1")
     assert store.find("{ }") == [SPAN]
+
+
+def raw(server, head, body=b""):
+    """Send bytes as they are and return the status line of the answer."""
+    host, _, port = server.endpoint.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
+        connection.sendall(f"POST {PATH} HTTP/1.1\r\nContent-Type: {JSON_TYPE}\r\n{head}\r\n\r\n".encode() + body)
+        return connection.makefile("rb").readline().split()[1]
+
+
+HERE = "Host: 127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (f"{HERE}\r\nContent-Length: {'9' * 5000}", b"413"),
+        (f"{HERE}\r\nContent-Length: 00000000000000000000002", b"200"),
+        (f"{HERE}\r\nContent-Length: -5", b"411"),
+        (f"{HERE}\r\nContent-Length: +2", b"411"),
+        (f"{HERE}\r\nContent-Length: \xb2", b"411"),
+        (f"{HERE}\r\nContent-Length: 2\r\nContent-Length: 3", b"411"),
+        (f"{HERE}\r\nContent-Length: 2\r\nTransfer-Encoding: chunked", b"411"),
+        (f"{HERE}\r\nTransfer-Encoding: chunked", b"411"),
+        (HERE, b"411"),
+    ],
+)
+def test_a_length_that_is_none_is_refused_and_no_length_raises(server, capfd, head, status):
+    assert raw(server, head, b"{}") == status
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        ("Host: localhost:4318", b"200"),
+        ("Host: 127.8.9.1", b"200"),
+        ("Host: [::1]:4318", b"200"),
+        (f"{HERE}\r\nOrigin: http://localhost:3000", b"200"),
+        ("Host: evil.example", b"403"),
+        ("Host: 127.0.0.1.evil.example", b"403"),
+        ("Host: localhost.evil.example:4318", b"403"),
+        ("Host: ", b"403"),
+        ("X: y", b"403"),
+        (f"{HERE}\r\nHost: evil.example", b"403"),
+        (f"{HERE}\r\nOrigin: http://evil.example", b"403"),
+        (f"{HERE}\r\nOrigin: null", b"403"),
+        (f"{HERE}\r\nOrigin: http://[", b"403"),
+    ],
+)
+def test_a_page_of_another_site_cannot_use_the_listener_through_a_browser(server, store, capfd, head, status):
+    assert raw(server, f"{head}\r\nContent-Length: 2", b"{}") == status
+    assert capfd.readouterr().err == ""
+
+
+def test_a_sender_that_breaks_off_leaves_no_traceback(server, capfd):
+    host, _, port = server.endpoint.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closed by a reset
+        connection.sendall(f"POST {PATH} HTTP/1.1\r\n{HERE}\r\nContent-Length: 100\r\n\r\n".encode())
+    assert post(server, b"")[0] == 200
+    assert capfd.readouterr().err == ""

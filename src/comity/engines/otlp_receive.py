@@ -1,17 +1,23 @@
 """Taking spans from any OpenTelemetry exporter: OTLP over HTTP, protobuf or JSON, into a store.
 
-`ingest` is the whole protocol but the socket. `SpanServer` is a small listener for one machine, on loopback, without a login.
+`ingest` is the whole protocol but the socket. `SpanServer` is a small listener for one machine, on loopback, without a login:
+what keeps a page of another site from using it through a browser of this machine are the names in `Host` and `Origin`.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import json
+import logging
+import re
 import threading
 import zlib
 from collections.abc import Sequence
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Final, Self
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -22,11 +28,14 @@ from comity.engines import span_inbox
 from comity.errors import UnavailableError
 from comity.ports import SpanSink
 
+log = logging.getLogger("comity")
+
 PATH: Final = "/v1/traces"
 PORT: Final = 4318
 BODY_BYTES_MAX: Final = 32 * 1024 * 1024
 JSON_TYPE: Final = "application/json"
 RETRY_AFTER_S: Final = 5
+_DIGITS: Final = re.compile(r"0*([0-9]{1,18})|[0-9]+")
 _FORMATS: Final = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 
 
@@ -102,8 +111,7 @@ class SpanServer:
     """A listener that puts what exporters send into a store, until it is closed."""
 
     def __init__(self, store: SpanSink, *, host: str = "127.0.0.1", port: int = PORT) -> None:
-        self._server = ThreadingHTTPServer((host, port), _handler(store))
-        self._server.daemon_threads = True
+        self._server = _Listener((host, port), _handler(store, is_local=_is_loopback(host)))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="comity-otlp", daemon=True)
 
     def __enter__(self) -> Self:
@@ -122,23 +130,63 @@ class SpanServer:
         return f"http://{host!s}:{port}"
 
 
-def _handler(store: SpanSink) -> type[BaseHTTPRequestHandler]:
+class _Listener(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002  the names are the base class's
+        """Say that a connection broke off, without a traceback: its sender sends again."""
+        log.info("a sender of spans at %s broke off", client_address[0], exc_info=True)
+
+
+def _is_loopback(host: str | None) -> bool:
+    """Return whether a name or address is this machine's own, which no name server can give to another site."""
+    if host is None or host.lower() == "localhost":
+        return host is not None
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _host_of(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
+
+
+def _length(headers: Message) -> int | None:
+    """Return how long the body is; None if that is not said, or in two ways."""
+    said = headers.get_all("Content-Length", ())
+    if len(said) != 1 or "Transfer-Encoding" in headers or (digits := _DIGITS.fullmatch(said[0])) is None:
+        return None
+    return int(digits[1]) if digits[1] else BODY_BYTES_MAX + 1  # so many digits that nothing is so long
+
+
+def _handler(store: SpanSink, *, is_local: bool) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         timeout = 30
 
         def do_POST(self) -> None:
-            length = self.headers.get("Content-Length", "")
+            length = _length(self.headers)
             if self.path.partition("?")[0] != PATH:
                 self._answer(Answer(404, "text/plain", f"traces go to {PATH}".encode()))
-            elif not length.isdecimal():
-                self._answer(Answer(411, "text/plain", b"say how long the body is"))
-            elif int(length) > BODY_BYTES_MAX:
+            elif not self._is_from_here():
+                self._answer(Answer(403, "text/plain", b"this listener is for programs of this machine"))
+            elif length is None:
+                self._answer(Answer(411, "text/plain", b"say once, in digits, how long the body is"))
+            elif length > BODY_BYTES_MAX:
                 self._answer(Answer(413, "text/plain", f"at most {BODY_BYTES_MAX:,} bytes".encode()))
             else:
-                body = self.rfile.read(int(length))
+                body = self.rfile.read(length)
                 encoding = self.headers.get("Content-Encoding", "")
                 self._answer(ingest(store, body, self.headers.get("Content-Type", ""), encoding=encoding), has_read=True)
+
+        def _is_from_here(self) -> bool:
+            """Return whether no page of another site sent this: its origin, or a name that was made to lead here, shows it."""
+            hosts = [_host_of(f"//{host}") for host in self.headers.get_all("Host", [""])] if is_local else []
+            return all(map(_is_loopback, [*hosts, *map(_host_of, self.headers.get_all("Origin", []))]))
 
         def _answer(self, answer: Answer, *, has_read: bool = False) -> None:
             self.send_response(answer.status)
