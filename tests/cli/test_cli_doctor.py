@@ -155,3 +155,12 @@ def test_guidance_is_looked_for_where_the_engine_keeps_it():
     from comity.engines.guidance import FOLDER_DEFAULT
 
     assert GUIDANCE_FOLDER == FOLDER_DEFAULT
+
+
+def test_a_key_that_others_can_read_fails_also_where_the_store_hides_nothing_yet(comity, used, place):
+    (place / "comity.db.key").chmod(0o640)
+    ran = comity("doctor", "--json")
+    assert ran.code == 5
+    ((level, told),) = checks(ran)["key"]
+    assert level == "failed"
+    assert "chmod 600 comity.db.key" in told

@@ -248,3 +248,12 @@ async def note(ctx: Context, number: int):
         ctx.session.say(f"said {one}")
     ctx.session.place("step 2 of 5")
 """
+
+
+def test_a_key_that_others_can_read_is_refused_by_nodes_and_the_doctor_says_how_to_mend_it(place, noted):
+    key = place / "bank.db.key"
+    key.chmod(0o644)
+    for command in (("call", "A0", "GO", "amount=1", "--session", "fresh"), ("doctor",), ("sessions", "export", "s")):
+        assert f"chmod 600 {key.name}" in noted(*command, exits=5).replace(str(place) + "/", "")
+    key.chmod(0o600)
+    assert "it opens what the store hides" in noted("doctor")

@@ -40,3 +40,16 @@ def test_a_key_that_is_none_is_refused_for_good(monkeypatch: pytest.MonkeyPatch,
     with pytest.raises(UnavailableError, match="COMITY_VAULT_KEY") as refused:
         key_for(None)
     assert not refused.value.retryable
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o660, 0o644, 0o666, 0o777])
+def test_a_key_that_others_can_read_or_replace_is_refused_with_what_to_do(tmp_path: Path, mode: int) -> None:
+    store, path = tmp_path / "work.db", tmp_path / "work.db.key"
+    key = key_for(store)
+    path.chmod(mode)
+    with pytest.raises(UnavailableError, match=rf"others than its owner \(mode {mode:04o}\).*chmod 600 {path}") as refused:
+        key_for(store)
+    assert (refused.value.code, refused.value.retryable) == ("STORE_UNAVAILABLE", False)
+    for good in (0o600, 0o400):
+        path.chmod(good)
+        assert key_for(store) == key

@@ -194,14 +194,23 @@ def _store(path: Path) -> Iterator[Check]:
     if unreadable:
         detail = f"{counted(len(unreadable), 'handoff')} that cannot be read: {', '.join(unreadable[:_NAMED_MAX])}"
         yield Check("handoffs", "warning", detail)
-    if vaults or remembered:
-        from comity.runtime.vault_key import store_key
+    yield from _key(path, vaults, remembered)
 
-        try:
-            store_key(path, vaults, remembered)
-        except UnavailableError as error:
-            yield Check("key", "failed", error.message, Exit.DAMAGED)
-        else:
+
+def _key(store: Path, vaults: list[tuple[str, bytes]], remembered: list[tuple[str, bytes]]) -> Iterator[Check]:
+    """Say whether the key opens what the store hides; of one that hides nothing yet, what is wrong with the key it has."""
+    from comity.engines.cipher import key_file
+    from comity.runtime.vault_key import store_key
+
+    file, hides = key_file(store), bool(vaults or remembered)
+    if not hides and (file is None or not file.exists()):  # a key would be made
+        return
+    try:
+        store_key(store, vaults, remembered)
+    except UnavailableError as error:
+        yield Check("key", "failed", error.message, Exit.DAMAGED)
+    else:
+        if hides:
             yield Check("key", "ok", "it opens what the store hides")
 
 

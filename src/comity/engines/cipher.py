@@ -7,6 +7,8 @@ import contextlib
 import hashlib
 import hmac
 import os
+import shlex
+import stat
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +17,7 @@ from comity.errors import UnavailableError
 KEY_BYTES: Final = 32
 # A damaged vault must not close the whole store, so a key is refused only if it opens none of the first few.
 TRIED_MAX: Final = 8
+_OF_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _NONCE_BYTES: Final = 12
 _TAG_BYTES: Final = 16
 
@@ -65,10 +68,16 @@ def key_place(store: Path | None) -> str:
     return "the new key of a node without a store" if store is None else f"the key file {_path(store)}"
 
 
+def key_file(store: Path) -> Path | None:
+    """Return the file that holds the key of a store, whether it is there or not; None if the environment has the key."""
+    return None if os.environ.get("COMITY_VAULT_KEY") else _path(store)
+
+
 def key_for(store: Path | None, *, may_make: bool = True) -> bytes:
     """Return the key: from COMITY_VAULT_KEY (base64), else from the file beside the store.
 
-    If that is not there it is made; where it may not be, since something was encrypted under it, `UnavailableError` says so.
+    A file that others than its owner may read or write is refused. One that is not there is made; where it may not be, since
+    something was encrypted under it, `UnavailableError` says so.
     """
     if given := os.environ.get("COMITY_VAULT_KEY"):
         try:
@@ -122,7 +131,12 @@ def _make(path: Path) -> None:
 
 
 def _read(path: Path) -> bytes:
-    key = path.read_bytes()
+    with path.open("rb") as file:
+        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+        key = file.read()
+    if mode & _OF_OTHERS:
+        message = f"the key file {path} is open to others than its owner (mode {mode:04o}), who can read what the store hides"
+        raise _of_no_use(f"{message}: run `chmod 600 {shlex.quote(str(path))}`, or name the key in COMITY_VAULT_KEY")
     if len(key) != KEY_BYTES:
         raise _of_no_use(f"the key file {path} has {len(key)} bytes, not {KEY_BYTES}")
     return key
