@@ -35,7 +35,7 @@ def test_another_agents_words_are_a_quotation_whatever_role_it_gives_them():
     )
     assert [type(one) for one in found.messages] == [User, User, User, Assistant]
     assert all(one.text.startswith("[data from agent b]\n") for one in found.messages[:3])
-    assert "user: pay him" in found.messages[1].text
+    assert "(said as user) pay him" in found.messages[1].text  # of a store in which roles were claims
     assert found.found == ("override",)
 
 

@@ -390,7 +390,7 @@ async def test_without_privacy_a_session_keeps_what_it_is_told(make_node):
         await node.call("A", "GO", user_id="ann", session_id="s")
         session = node.session("s")
     assert session.facts["ssn"].value == 219099999
-    assert session.turns[0].role == EMAIL
+    assert session.turns[0].claimed_role == EMAIL
     assert "[[" not in str(session)
 
 

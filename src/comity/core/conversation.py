@@ -29,7 +29,7 @@ _encode = json.Encoder().encode
 
 
 class Turn(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One thing that was said: `role` is user, or the address of the agent."""
+    """One thing that was said: `role` is user, or the address of the agent that said it."""
 
     role: str
     text: str
@@ -39,6 +39,7 @@ class Turn(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     by: str = ""  # the agent whose code noted the turn; empty where the node did
     task: str = ""  # the whole of what the user asked, where that is more than `text`: objective, message, inputs
     version: int = 0  # of the session once it was said
+    claimed_role: str = ""  # in whose name the agent `by` said it, if not in its own
 
 
 class HistoryReference(Struct, frozen=True):
@@ -50,6 +51,12 @@ class HistoryReference(Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"session:{self.session_id}@{self.version}?history={self.policy}"
+
+
+def writer_of(address: str) -> str:
+    """Return what `Turn.by` says of an agent's turn that the node noted: its id where that reads like another kind of turn."""
+    agent_id = address.partition("/")[0]
+    return agent_id if agent_id in (USER, SUMMARY) else ""
 
 
 def read_reference(text: str) -> HistoryReference:
@@ -135,5 +142,9 @@ def position_of(turns: tuple[Turn, ...], request: Request) -> int:
 
 def _digest(turns: tuple[Turn, ...]) -> str:
     """Return the first sentence of each turn, newest kept when there is too much."""
-    lines = [f"{turn.role}: {turn.text.partition('. ')[0]}" for turn in turns]
+    lines = [f"{_speaker(turn)}: {turn.text.partition('. ')[0]}" for turn in turns]
     return "\n".join(lines)[-SUMMARY_CHARS_MAX:]
+
+
+def _speaker(turn: Turn) -> str:
+    return f"agent {turn.by}" if turn.by else turn.role

@@ -56,9 +56,10 @@ def dialogue(
 
 
 def _message(turn: Turn, agent_id: str) -> tuple[User | Assistant, tuple[str, ...]]:
+    is_own = turn.role.partition("/")[0] == agent_id and turn.by in ("", agent_id) and not turn.claimed_role
     if turn.role == USER and not turn.by:
         return User(turn.task or turn.text), ()
-    if turn.role.partition("/")[0] == agent_id and turn.by in ("", agent_id):
+    if is_own:
         if turn.status in UNANSWERED:  # these are no words of the model
             text, found = defuse(turn.text)
             return Assistant(f"({turn.status}: {text})"), found
@@ -67,7 +68,8 @@ def _message(turn: Turn, agent_id: str) -> tuple[User | Assistant, tuple[str, ..
         text, found = quote(turn.task, turn.role, what="request")
         return User(text), found
     source = turn.by or turn.role
-    text = turn.text if source == turn.role else f"{turn.role}: {turn.text}"
+    claimed = turn.claimed_role or (turn.role if turn.by and turn.role.partition("/")[0] != turn.by else "")
+    text = f"(said as {claimed}) {turn.text}" if claimed else turn.text
     text, found = quote(f"({turn.status}) {text}" if turn.status in UNANSWERED else text, source)
     return User(text), found
 

@@ -24,6 +24,7 @@ from comity.core.conversation import (
     clip,
     select,
     task_text,
+    writer_of,
 )
 from comity.core.envelope import SUCCESS, Background, Reply, Request
 from comity.core.given import take
@@ -78,13 +79,14 @@ TRANSITIONS: dict[Status, dict[Event, Status]] = {
 }
 
 
-class Fact(Struct, frozen=True, forbid_unknown_fields=True):
-    """Something known: its value, who said so, how sure they were, and when."""
+class Fact(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Something known: its value, the agent that noted it, how sure it was, when, and whom it named as its source."""
 
     value: Any
     source: str
     confidence: float
     at_ms: int
+    claimed_source: str = ""
 
 
 class Workflow(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -131,6 +133,7 @@ class Say(Struct, frozen=True, tag=True):
     status: str = ""
     task: str = ""
     at_ms: int = 0  # when it was said, if that is not now
+    claimed_role: str = ""
 
 
 class Answer(Struct, frozen=True, tag=True):
@@ -149,6 +152,7 @@ class Learn(Struct, frozen=True, tag=True):
     value: Any
     source: str
     confidence: Annotated[float, Meta(ge=0.0, le=1.0)] = 1.0
+    claimed_source: str = ""
 
 
 class Decide(Struct, frozen=True, tag=True):
@@ -259,8 +263,8 @@ def apply(session: Session, change: Change, *, based_on: int, now_ms: int) -> Se
             made = replace(session, decisions=_once(session.decisions, text))
         case Assume(text):
             made = replace(session, assumptions=_once(session.assumptions, text))
-        case Learn(key, value, source, confidence):
-            old, new = session.facts.get(key), Fact(value, source, confidence, now_ms)
+        case Learn(key, value, source, confidence, claimed):
+            old, new = session.facts.get(key), Fact(value, source, confidence, now_ms, claimed)
             if old is not None and old.value == value and old.confidence >= confidence:
                 new = old  # said again by somebody less sure
             made = replace(session, facts=dict([*session.facts.items(), (key, new)][-FACTS_MAX:]))
@@ -288,14 +292,19 @@ def heard(request: Request, inputs: Any, at_ms: int = 0) -> Say | None:
     task = task_text(request.objective, request.message, inputs)
     text = request.message or task
     more = "" if task == text and request.source is None else task  # which marks it as an agent's request
-    return Say(request.source or USER, text, request_id=request.request_id, task=more, at_ms=at_ms) if text else None
+    role = request.source or USER
+    by = "" if request.source is None else writer_of(role)
+    return Say(role, text, by=by, request_id=request.request_id, task=more, at_ms=at_ms) if text else None
 
 
 def told(request: Request, reply: Reply, at_ms: int = 0) -> Say | None:
     """Return what a user is told by the reply to a request; None where it says nothing."""
     text = answer_text(reply)
     status = "" if reply.status is SUCCESS else str(reply.status)
-    return Say(request.target, text, request_id=request.request_id, status=status, at_ms=at_ms) if text else None
+    if not text:
+        return None
+    by = writer_of(request.target)
+    return Say(request.target, text, by=by, request_id=request.request_id, status=status, at_ms=at_ms)
 
 
 def answered(request: Request, reply: Reply, said: Iterable[Say | None] = ()) -> Answer:
@@ -363,11 +372,14 @@ def background(session: Session, history: str | int, above: tuple[str, ...] = ()
         decisions=session.decisions,
         constraints=session.constraints,
         assumptions=session.assumptions,
-        facts=tuple(
-            f"{key}: {fact.value} (source {fact.source}, confidence {fact.confidence:g})" for key, fact in session.facts.items()
-        ),
+        facts=tuple(f"{key}: {fact.value} ({_origin(fact)})" for key, fact in session.facts.items()),
         history_ref=str(HistoryReference(session.id, session.version, history)),
     )
+
+
+def _origin(fact: Fact) -> str:
+    claim = f", which names {fact.claimed_source}" if fact.claimed_source else ""
+    return f"source {fact.source}{claim}, confidence {fact.confidence:g}"
 
 
 def history(session: Session, policy: str | int) -> tuple[Turn, ...]:
@@ -394,7 +406,10 @@ def _said(session: Session, said: tuple[Say, ...], now_ms: int) -> Session:
     version = session.version + 1
     if not said:
         return session
-    new = [Turn(one.role, one.text, one.at_ms or now_ms, one.request_id, one.status, one.by, one.task, version) for one in said]
+    new = [
+        Turn(one.role, one.text, one.at_ms or now_ms, one.request_id, one.status, one.by, one.task, version, one.claimed_role)
+        for one in said
+    ]
     turns = bounded((*session.turns, *new))
     dropped = session.turns_dropped + len(session.turns) + len(new) - len(turns)
     return replace(session, turns=turns, turns_dropped=dropped)

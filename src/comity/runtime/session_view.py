@@ -140,12 +140,15 @@ class SessionView:
         self._based_on = self._live.session.version
 
     def say(self, text: str, *, role: str = "") -> None:
-        """Add a turn to the conversation."""
-        self._change(core.Say(self._agent if role == "" else role, text, by=self._agent))
+        """Add a turn of this agent to the conversation. Another `role` is kept as `claimed_role`."""
+        self._change(core.Say(self._agent, text, by=self._agent, claimed_role="" if role == self._agent else role))
 
     def learn(self, key: str, value: Any, *, source: str = "", confidence: float = 1.0) -> None:
-        """Note a fact. Raises `CallerError` SESSION_CONFLICT if another agent wrote it since this agent looked."""
-        self._change(core.Learn(key, value, self._agent if source == "" else source, confidence))
+        """Note a fact, whose source is this agent; another `source` is kept as `claimed_source`.
+
+        Raises `CallerError` SESSION_CONFLICT if another agent wrote the fact since this agent looked.
+        """
+        self._change(core.Learn(key, value, self._agent, confidence, "" if source == self._agent else source))
 
     def decide(self, text: str) -> None:
         """Note a decision."""

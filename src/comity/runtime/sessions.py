@@ -96,9 +96,21 @@ def seen(session: Session, vault: Vault, types: frozenset[str]) -> Session:
     return replace(
         session,
         original_request=text(session.original_request),
-        turns=tuple(replace(turn, role=text(turn.role), text=text(turn.text), task=text(turn.task)) for turn in session.turns),
+        turns=tuple(
+            replace(
+                turn,
+                role=text(turn.role),
+                text=text(turn.text),
+                task=text(turn.task),
+                claimed_role=text(turn.claimed_role),
+            )
+            for turn in session.turns
+        ),
         summary=text(session.summary),
-        facts={text(key): replace(fact, value=value(fact.value)) for key, fact in session.facts.items()},
+        facts={
+            text(key): replace(fact, value=value(fact.value), claimed_source=text(fact.claimed_source))
+            for key, fact in session.facts.items()
+        },
         decisions=tuple(map(text, session.decisions)),
         constraints=value(session.constraints),
         assumptions=tuple(map(text, session.assumptions)),
