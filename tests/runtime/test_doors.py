@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 
 import pytest
 
 from comity import Agent, Context
+from comity.errors import RefusedError
 
 
 def team(hold=None) -> list[Agent]:
@@ -74,7 +76,7 @@ async def test_with_a_token_the_chain_and_user_come_from_the_call_under_way(make
     seen: list[dict] = []
 
     async def hold(ctx: Context):
-        seen.append(await node.receive(KDAP, dialect="kdap", user_id="ignored", token=ctx.token))
+        seen.append(await node.receive(KDAP, dialect="kdap", user_id="ann", token=ctx.token))
         return seen[-1]["result_json"]
 
     async with make_node(team(hold)) as node:
@@ -206,6 +208,72 @@ async def test_a_document_from_nobody_that_could_be_named_is_refused_and_recorde
         assert len(node.spans.find("{ }")) == 1
 
 
+STRANGERS = [{"user_id": "eve"}, {"tenant_id": "evil"}, {"session_id": "other"}]
+
+
+@pytest.mark.parametrize("stranger", STRANGERS, ids=str)
+@pytest.mark.parametrize("claims", [{"user_id": "ann"}, {}], ids=str)
+async def test_a_token_works_for_the_user_tenant_and_session_it_was_made_for_alone(make_node, stranger, claims):
+    async def hold(ctx: Context):
+        code = await refused_code(node, KDAP | {"context": claims}, dialect="kdap", token=ctx.token, **sender)
+        with pytest.raises(RefusedError, match="another user"):
+            node.session_for(ctx.token, user_id="ann", tenant_id="evil")
+        assert node.session_for(ctx.token, user_id="ann", tenant_id="acme").id == "s"
+        return code
+
+    sender = {"user_id": "ann", "tenant_id": "acme", "session_id": "s"} | stranger
+    async with make_node(team(hold)) as node:
+        reply = await node.call("ORC", "WORK", user_id="ann", tenant_id="acme", session_id="s")
+        [row] = [row for row in node.audit.rows() if row.kind == "refused"]
+    assert reply.data == "IDENTITY_MISMATCH"
+    assert (row.user_id, row.tenant_id, row.session_id) == (sender["user_id"], sender["tenant_id"], sender["session_id"])
+
+
+async def test_a_token_of_an_ended_call_tells_a_stranger_nothing_of_that_call(make_node):
+    tokens: list[str] = []
+
+    async def hold(ctx: Context):
+        tokens.append(ctx.token)
+
+    async with make_node(team(hold)) as node:
+        await node.call("ORC", "WORK", user_id="ann")
+        assert await refused_code(node, KDAP, dialect="kdap", user_id="eve", token=tokens[0]) == "IDENTITY_MISMATCH"
+
+
+@pytest.mark.parametrize("again", [{}, {"session_id": "s2"}, {"tenant_id": "evil"}], ids=str)
+async def test_a_token_of_an_erased_call_fits_no_other_call_of_that_id_and_user(make_node, again):
+    tokens: list[str] = []
+
+    async def hold(ctx: Context):
+        tokens.append(ctx.token)
+        await asyncio.sleep(5)
+
+    async with make_node(team(hold)) as node:
+        for more in ({}, again):
+            node.start_call("ORC", "WORK", **{"user_id": "ann", "request_id": "job", "session_id": "s"} | more)
+            await asyncio.sleep(1)
+            if len(tokens) == 1:
+                await node.erase_session("s")
+        code = await refused_code(node, KDAP | {"context": {}}, dialect="kdap", token=tokens[0])
+        assert (len(tokens), code) == (2, "CALL_CANCELLED")
+
+
+async def test_a_token_of_one_node_is_no_token_of_another_that_has_its_key(make_node, monkeypatch):
+    monkeypatch.setenv("COMITY_VAULT_KEY", base64.b64encode(b"k" * 32).decode())
+    tokens: list[str] = []
+
+    async def hold(ctx: Context):
+        tokens.append(ctx.token)
+        await asyncio.sleep(5)
+
+    async with make_node(team(hold)) as one, make_node(team(hold)) as other:
+        for node in (one, other):
+            node.start_call("ORC", "WORK", user_id="ann", request_id="job", session_id="sess-789")
+        await asyncio.sleep(1)
+        assert await refused_code(other, KDAP, dialect="kdap", token=tokens[0]) == "CALL_CANCELLED"
+        assert (await other.receive(KDAP, dialect="kdap", user_id="ann", token=tokens[1]))["status"] == "SUCCESS"
+
+
 async def test_a_token_is_for_the_one_call_it_was_made_in_also_if_its_id_is_chosen_again(make_node):
     tokens: list[str] = []
 
@@ -221,5 +289,6 @@ async def test_a_token_is_for_the_one_call_it_was_made_in_also_if_its_id_is_chos
                 await node.erase_session("job")  # after which nobody knows of its id any more
         document = {**KDAP, "context": {"session_id": "job", "user_id": "ann"}}
         assert await refused_code(node, document, dialect="kdap", token=tokens[0]) == "CALL_CANCELLED"
+        assert await refused_code(node, KDAP, dialect="kdap", user_id="bob", token=tokens[0]) == "IDENTITY_MISMATCH"
         taken = await node.receive(KDAP | {"context": {}}, dialect="kdap", user_id="bob", token=tokens[1])
     assert taken["result_json"]["user"] == "bob"

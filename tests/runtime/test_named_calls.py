@@ -103,7 +103,7 @@ async def test_a_repeated_request_joins_the_one_under_way_and_is_charged_once(ma
 
 async def test_an_id_belongs_to_the_call_it_is_used_in(make_node):
     async def send(ctx: Context) -> Any:
-        answer = await node.receive(DIALECTS["kdap"](5), dialect="kdap", user_id="x", token=ctx.token)
+        answer = await node.receive(DIALECTS["kdap"](5), dialect="kdap", user_id=ctx.request.user_id, token=ctx.token)
         return answer["status"], (await ctx.call("ANL", "PAY", {"n": 7})).request_id
 
     team = Team(send)

@@ -80,7 +80,7 @@ async def test_what_an_agent_sends_with_its_token_is_refused_under_its_user(make
 
     @agent.capability("GO")
     async def go(ctx: Context) -> None:
-        answers.append(await node.receive({"request_id": "r"}, dialect="kdap", user_id="ignored", token=ctx.token))
+        answers.append(await node.receive({"request_id": "r"}, dialect="kdap", user_id="ann", token=ctx.token))
         answers.append(await node.receive({"request_id": "r"}, dialect="kdap", user_id="ann", token=ctx.token[:-2]))
 
     async with make_node([agent]) as node:

@@ -21,7 +21,11 @@ _DOMAIN: Final = b"comity identity 1\n"  # a signature made for another purpose 
 
 
 class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a token says. It is good until `expires_at`, which is never after the deadline of the call it names."""
+    """What a token says. It is good until `expires_at`, which is never after the deadline of the call it names.
+
+    `span_id` is drawn by the node that runs the call, so that no other call is meant: not one of another store with the same
+    key, nor one that was given the same request id later.
+    """
 
     agent: str
     request_id: str
@@ -30,6 +34,7 @@ class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     session_id: str
     chain: tuple[str, ...]
     expires_at: int
+    span_id: str = ""
 
 
 _encode = msgspec.json.Encoder().encode

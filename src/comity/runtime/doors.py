@@ -57,6 +57,7 @@ def token_for(call: Call, key: bytes) -> str:
         request.session_id,
         request.chain,
         request.deadline_at,
+        request.span_id,
     )
     return sign(claims, key)
 
@@ -151,36 +152,46 @@ async def _receive(
     return await path.call_root(draft, identity, claimed.request_id, remote=remote)
 
 
-def call_of(path: CallPath, token: str, now_ms: int) -> Call:
-    """Return the call under way that a token was made in. Raises `RefusedError` where there is none."""
-    sender = _sender(path, Identity("token", "default", None), token, now_ms)
-    if sender.parent is None:
-        refusal = sender.refusal or Refused("IDENTITY_FORGED", "no token was shown")
-        raise RefusedError(refusal.message, code=refusal.code)
-    return sender.parent
+def call_of(path: CallPath, token: str, now_ms: int, sender: Identity | None = None) -> Call:
+    """Return the call under way that a token was made in. Raises `RefusedError` for a token that is unsound or another's."""
+    found = _named_by(path, token, now_ms, sender)
+    if isinstance(found, Refused):
+        raise RefusedError(found.message, code=found.code)
+    return found
 
 
 def _sender(path: CallPath, identity: Identity, token: str | None, now_ms: int) -> Sender:
-    """Return who sent a document, proven by the token if there is one."""
+    """Return who sent a document, and the call it speaks for if a token was shown."""
     if flaws := identity_problems(identity):
         what = "; ".join(f"{flaw.path}: {flaw.message}" for flaw in flaws)
         return Sender(named(identity), refusal=Refused("IDENTITY_INVALID", what))
     if token is None:
         return Sender(identity)
+    found = _named_by(path, token, now_ms, identity)
+    if isinstance(found, Refused):
+        return Sender(identity, refusal=found)
+    request = found.request
+    return Sender(Identity(request.user_id, request.tenant_id, request.session_id), found)
+
+
+def _named_by(path: CallPath, token: str, now_ms: int, sender: Identity | None) -> Call | Refused:
+    """Return the running call that a token was made in, or the refusal of a token that is unsound or not the sender's."""
     try:
         claims = verify(token, path.identity_key, now_ms=now_ms)
     except RefusedError as error:
-        return Sender(identity, refusal=Refused(error.code, error.message))
-    parent = path.calls.get(claims.request_id)
-    if parent is None or parent.state is not State.RUNNING or not _is_for(claims, parent.request):
-        return Sender(identity, refusal=Refused("CALL_CANCELLED", f"the call {claims.request_id} has ended"))
-    return Sender(Identity(claims.user_id, claims.tenant_id, claims.session_id), parent)
+        return Refused(error.code, error.message)
+    if sender is not None and not _is_made_for(claims, sender):
+        return _mismatch("the token was made for a call of another user, tenant or session", {"claim": "user"})
+    call = path.calls.get(claims.request_id)
+    if call is None or call.state is not State.RUNNING or call.request.span_id != claims.span_id:
+        return Refused("CALL_CANCELLED", f"the call {claims.request_id} has ended")
+    return call
 
 
-def _is_for(claims: Claims, request: Request) -> bool:
-    """Return whether a token was made for this call: once a session is erased, its ids may be chosen again."""
-    mine = (request.user_id, request.tenant_id, request.session_id, request.target, request.chain)
-    return mine == (claims.user_id, claims.tenant_id, claims.session_id, claims.agent, claims.chain)
+def _is_made_for(claims: Claims, sender: Identity) -> bool:
+    """Return whether a sender is who a token was made for. A sender need not name the session."""
+    is_session = sender.session_id is None or sender.session_id == claims.session_id
+    return is_session and (sender.user_id, sender.tenant_id) == (claims.user_id, claims.tenant_id)
 
 
 def _forged(claimed: Request, parent: Call | None, identity: Identity, registry: Registry) -> Refused | None:

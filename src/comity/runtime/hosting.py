@@ -17,7 +17,7 @@ from comity.core.telemetry import ExportStats
 from comity.core.tool import Tool
 from comity.errors import UnavailableError
 from comity.ports import Clock, Ids, Journal
-from comity.runtime.arrival import check_names
+from comity.runtime.arrival import Identity, check_names
 from comity.runtime.audit import Audit
 from comity.runtime.path import CallPath
 from comity.runtime.privacy import Privacy
@@ -98,15 +98,17 @@ class Hosting:
         check_names(tenant_id=tenant_id, user_id=user_id)
         return resolve(self._running().sessions, tenant_id, user_id, reference)[1]
 
-    def session_for(self, token: str) -> SessionView:
+    def session_for(self, token: str, *, user_id: str | None = None, tenant_id: str = "default") -> SessionView:
         """Return the session of a call under way as its agent sees it, for an agent outside that shows the call's token.
 
-        Raises `RefusedError` for a token that is forged, has expired, or whose call has ended.
+        `user_id` of `tenant_id` is who shows it, where that is known. Raises `RefusedError` for a token that is forged, has
+        expired, was made for another user, or whose call has ended.
         """
         from comity.runtime.doors import call_of  # noqa: PLC0415  doors stand above the path
 
         path = self._running()
-        return path.session_of(call_of(path, token, path.now_ms()))
+        sender = None if user_id is None else Identity(user_id, tenant_id, None)
+        return path.session_of(call_of(path, token, path.now_ms(), sender))
 
     def resume_session(self, session_id: str, *, tenant_id: str = "default") -> bool:
         """Wake a session that has expired; return whether there is one."""
