@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from comity.core.envelope import Reply, Status
 from comity.core.fencing import Bound, Fence, Terms, claim
-from comity.core.journal import PAUSED_AT, Accepted, Document, Saved, Settled
+from comity.core.journal import PAUSED_AT, Accepted, Document, Saved, Settled, state_key
 from comity.errors import CallChangedError, RefusedError, StaleLeaseError
 from comity.ports import Journal
 
@@ -203,6 +203,9 @@ class JournalContract:
             assert journal.load(Document.STATE, "ANL") == (1, b"1")
             await written(journal, Saved(Document.STATE, "ANL", 2, b"2", 2))
             assert journal.load(Document.STATE, "ANL") == (2, b"2")
+            key = state_key("acme", "ANL")  # another tenant's, at the same address
+            await written(journal, Saved(Document.STATE, key, 1, b"zombie", 1), Saved(Document.STATE, key, 1, b"own", 2))
+            assert journal.load(Document.STATE, key) == (1, b"own")
 
         run(journal, scenario)
 

@@ -1,4 +1,4 @@
-"""An agent's state that cannot be saved: the call that made it so fails, and nothing else."""
+"""An agent's state: a tenant's own; one that cannot be saved fails the call that made it so, and nothing else."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import asyncio
 import pytest
 
 from comity import Agent, Context, Node, Status
+from comity.core.journal import Document, Saved
 from comity.core.limits import STATE_BYTES_MAX
+from comity.engines.memory import MemoryJournal
 
 BAD = {"object": object(), "too large": "x" * (STATE_BYTES_MAX + 1), "half a character": "\ud800", "not a number": float("nan")}
 
@@ -119,3 +121,51 @@ def test_a_state_that_cannot_be_saved_does_not_keep_a_node_from_closing(tmp_path
         assert node._journal._thread is None  # the store is closed
 
     asyncio.run(run())
+
+
+async def counted(node, *tenants: str) -> list[int]:
+    return [(await node.call("counter/42", "COUNT", user_id="u", tenant_id=one)).data for one in tenants]
+
+
+async def test_the_state_of_an_address_is_a_tenants_own(make_node):
+    async with make_node([counter(idle_ms=1_000)]) as node:
+        assert await counted(node, "acme", "acme") == [1, 2]
+        await asyncio.sleep(10)  # put away and brought back
+        assert await counted(node, "evil", "default", "acme") == [1, 1, 3]
+
+
+def test_the_state_of_an_address_is_a_tenants_own_in_a_store(tmp_path):
+    async def lives() -> None:
+        for found in ([1, 2, 1, 1], [3, 4, 2, 2]):
+            async with Node([counter()], store=tmp_path / "s.db", lag_ms=None) as node:
+                assert await counted(node, "acme", "acme", "evil", "default") == found
+
+    asyncio.run(lives())
+
+
+async def test_a_tenants_calls_wait_for_no_other_tenants(make_node):
+    async with make_node([counter(concurrency=1)]) as node:
+        holding = node.start_call("counter", "HOLD", user_id="u", tenant_id="acme")
+        await asyncio.sleep(0.1)
+        begun = asyncio.get_running_loop().time()
+        assert (await node.call("counter", "SHOW", user_id="u", tenant_id="evil")).data == {}
+        assert asyncio.get_running_loop().time() == begun
+        await holding.reply()
+
+
+async def test_a_state_from_before_tenants_had_their_own_is_the_default_tenants(make_node):
+    journal = MemoryJournal("n")
+    journal.open()
+    journal.append((Saved(Document.STATE, "counter", 1, b'{"n":7}'),))
+    async with make_node([counter()], journal=journal) as node:
+        assert (await node.call("counter", "COUNT", user_id="u", tenant_id="acme")).data == 1
+        assert (await node.call("counter", "COUNT", user_id="u")).data == 8
+
+
+async def test_a_hook_is_given_the_state_of_the_tenant_whose_call_wakes_the_agent(make_node):
+    woken = []
+    agent = counter(on_activate=lambda address, state: woken.append((address, dict(state))))
+    async with make_node([agent]) as node:
+        await node.call("counter", "COUNT", user_id="u", tenant_id="acme")
+        await node.call("counter", "COUNT", user_id="u", tenant_id="evil")
+    assert woken == [("counter", {}), ("counter", {})]

@@ -70,13 +70,16 @@ class Noted(Struct, frozen=True, gc=False):
 class Document(StrEnum):
     """What is kept beside calls and the audit."""
 
-    STATE = "state"  # of an agent, by address
+    STATE = "state"  # of an agent, by tenant and address; see `state_key`
     SESSION = "session"  # by tenant and id
     USE = "use"  # of a session, by tenant and id: when it was last used, as the version
     VAULT = "vault"  # of a session, encrypted
     APPROVAL = "approval"  # by id
     MEMORY = "memory"  # of a user, by tenant and user; what it says is encrypted
     FENCE = "fence"  # by address: its newest token, as the version
+
+
+_SEPARATOR: Final = "\x1f"  # in no id: they are printable
 
 
 class Saved(Struct, frozen=True, gc=False):
@@ -91,6 +94,16 @@ class Saved(Struct, frozen=True, gc=False):
     data: bytes
     token: int = 0
     used_at: int | None = None  # of a session: when it was last used, as far as the document says
+
+    @property
+    def address(self) -> str:
+        """Return the address of the agent whose state this is."""
+        return self.key.rpartition(_SEPARATOR)[2]
+
+
+def state_key(tenant_id: str, address: str) -> str:
+    """Return the key of an agent's state: a tenant's own. That of the tenant `default` is the address itself."""
+    return address if tenant_id == "default" else f"{tenant_id}{_SEPARATOR}{address}"
 
 
 class Resumed(Struct, frozen=True, gc=False):

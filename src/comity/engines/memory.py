@@ -222,7 +222,7 @@ class MemoryJournal:
             self._open[record.request.request_id] = record
 
     def _save(self, record: Saved) -> None:
-        if record.token and self._token_of(record.key) > record.token:
+        if record.token and self._token_of(record.address) > record.token:
             return
         held = self._documents.get((record.kind, record.key))
         if held is None or record.version > held[0]:

@@ -357,7 +357,7 @@ def _on_terms(
                 yield from taken(record.records, record.terms, is_open, list(below(record.terms.ends)))
             else:
                 record.refuse(refusal)
-        elif type(record) is not Saved or not record.token or token_of(record.key) <= record.token:
+        elif type(record) is not Saved or not record.token or token_of(record.address) <= record.token:
             yield record  # type: ignore[misc]
 
 

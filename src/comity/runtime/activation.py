@@ -1,7 +1,7 @@
-"""Virtual agents: brought to memory by their first call, put away when idle, one activation at a time per address.
+"""Virtual agents: brought to memory by their first call, put away when idle, one activation at a time per tenant and address.
 
-An activation is where calls to one address wait and run, and where the agent's private state lives while it is in memory. The
-state is saved with the settlement of a call that looked at it, in the same transaction.
+An activation is where a tenant's calls to one address wait and run, and where the agent's private state lives while it is in
+memory. No tenant sees another's. The state is saved with the settlement of a call that looked at it, in the same transaction.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from comity.core.activation import ACTIVE, INACTIVE, Event, State, advance
 from comity.core.agent import Agent, Hook
 from comity.core.call import RUNNING
+from comity.core.envelope import Request
 from comity.core.failure import told
-from comity.core.journal import Document, Saved
+from comity.core.journal import Document, Saved, state_key
 from comity.core.limits import STATE_BYTES_MAX
 from comity.core.mailbox import Mailbox
 from comity.core.payload import PayloadError, pack, unpack
@@ -29,7 +30,7 @@ log = logging.getLogger("comity")
 
 
 class Activation:
-    """One address in memory."""
+    """One address in memory, for one tenant."""
 
     __slots__ = (
         "_journal",
@@ -41,15 +42,19 @@ class Activation:
         "address",
         "agent",
         "holders",
+        "key",
         "mailbox",
         "state",
         "token",
         "used_at",
     )
 
-    def __init__(self, agent: Agent, address: str, journal: Journal, mailbox: Mailbox[Call] | None = None) -> None:
+    def __init__(
+        self, agent: Agent, address: str, journal: Journal, mailbox: Mailbox[Call] | None = None, *, key: str = ""
+    ) -> None:
         self.agent = agent
         self.address = address
+        self.key = key or address  # of the state, which is one tenant's
         self.state: State = INACTIVE
         self.mailbox: Mailbox[Call] = Mailbox() if mailbox is None else mailbox
         self.holders: dict[Call, None] = {}
@@ -89,7 +94,7 @@ class Activation:
         """The agent's private state, loaded when first looked at."""
         if self._state_data is None:
             self._visits = self._journal.visits()
-            stored = self._journal.load(Document.STATE, self.address)
+            stored = self._journal.load(Document.STATE, self.key)
             if stored is not None:
                 self._version, self._saved = stored
             self._kept = self._saved
@@ -128,7 +133,7 @@ class Activation:
             return ()
         self._saved = self._kept
         self._version += 1
-        return (Saved(Document.STATE, self.address, self._version, self._saved, self.token),)
+        return (Saved(Document.STATE, self.key, self._version, self._saved, self.token),)
 
 
 _NOBODY: Mailbox[Call] = Mailbox()  # nobody waits in a lane
@@ -179,20 +184,22 @@ class Activations:
         self._clock = clock
         self._start = start
         self._fail = fail
-        self._seats: dict[str, Activation] = {}
+        self._seats: dict[str, Activation] = {}  # by `state_key`
         self._tasks: dict[asyncio.Task[None], None] = {}
         self.put_away: Callable[[str], None] | None = None  # told when an address has left memory
 
     def __len__(self) -> int:
         return len(self._seats)
 
-    def seat(self, agent: Agent, address: str, way: Way | None = None) -> Activation:
-        """Return the activation of an address, new if it is not in memory; for one that is held elsewhere, a stand-in."""
+    def seat(self, agent: Agent, request: Request, way: Way | None = None) -> Activation:
+        """Return the activation a request is for, new if it is not in memory; for one that is held elsewhere, a stand-in."""
+        address = request.target
         if way is not None and way.fence is None:
             return Activation(agent, address, self._journal)
-        seat = self._seats.get(address)
+        key = state_key(request.tenant_id, address)
+        seat = self._seats.get(key)
         if seat is None:
-            seat = self._seats[address] = Activation(agent, address, self._journal)
+            seat = self._seats[key] = Activation(agent, address, self._journal, key=key)
             if agent.on_activate is None:  # nothing to wait for
                 seat.advance(Event.ACTIVATE)
                 seat.advance(Event.READY)
@@ -223,12 +230,12 @@ class Activations:
 
     def drop(self, address: str) -> list[Call]:
         """Forget an address that another node has taken over and return the calls that ran or waited here. Nothing is saved."""
-        seat = self._seats.pop(address, None)
-        if seat is None:
-            return []
-        calls = list(seat.holders)
-        while (call := seat.mailbox.take()) is not None:
-            calls.append(call)
+        calls: list[Call] = []
+        for seat in [one for one in self._seats.values() if one.address == address]:
+            del self._seats[seat.key]
+            calls += seat.holders
+            while (call := seat.mailbox.take()) is not None:
+                calls.append(call)
         return calls
 
     def put_away_idle(self) -> None:
@@ -292,9 +299,9 @@ class Activations:
         seat.advance(Event.GONE)
         if seat.mailbox.waiting:  # a call came while it was being put away
             self._activate(seat)
-        elif self._seats.get(seat.address) is seat:
-            del self._seats[seat.address]
-            if self.put_away is not None:
+        elif self._seats.get(seat.key) is seat:
+            del self._seats[seat.key]
+            if self.put_away is not None and not any(one.address == seat.address for one in self._seats.values()):
                 self.put_away(seat.address)
 
     def _spawn(self, work: Awaitable[None], name: str) -> None:

@@ -278,7 +278,7 @@ class CallPath:
         else:
             is_delegated = request.parent_session_id is not None
             live = self.sessions.bind_below(request, self.sessions.live_of(parent), now_ms) if is_delegated else parent.live
-        seat = None if agent is None else self.activations.seat(agent, request.target, way) if lane is None else lane
+        seat = None if agent is None else self.activations.seat(agent, request, way) if lane is None else lane
         limits = request.limits if way is None or way.loan is None else way.loan.of(request.limits)
         account = Account(limits) if parent is None else parent.account.narrowed(limits)
         breaker, wait_ms, has_fallback = None, None, False

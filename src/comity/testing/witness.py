@@ -117,7 +117,7 @@ class Witness:
             self.observed.claims[record.key] = str(life)
             self._note(life, "claims", f"{record.key} under {record.version}")
         elif record.kind is Document.STATE and not record.token:  # the store leaves out what was saved under an old token
-            self._ask(invariants.ON_RESULT, (record.key, str(life)), record.key)
+            self._ask(invariants.ON_RESULT, (record.address, str(life)), record.key)
 
     def _paused(self, life: Life, record: Paused) -> None:
         request_id = record.request.request_id

@@ -265,7 +265,7 @@ class Cluster:
         request, parent = arrival.request, errand.parent
         try:
             if way.fence is not None and request.parent_id is not None and arrival.agent is not None:
-                seat = self.path.activations.seat(arrival.agent, request.target, way)
+                seat = self.path.activations.seat(arrival.agent, request, way)
                 if seat.is_full:
                     is_wanted = partial(self._may_wait, request, parent, way)
                     way.loop = await self.probes.loop(request, seat, is_wanted)
