@@ -257,3 +257,30 @@ def test_a_key_that_others_can_read_is_refused_by_nodes_and_the_doctor_says_how_
         assert f"chmod 600 {key.name}" in noted(*command, exits=5).replace(str(place) + "/", "")
     key.chmod(0o600)
     assert "it opens what the store hides" in noted("doctor")
+
+
+MAILS = """
+from comity import Agent, Context, Node, Privacy, Tool
+
+a = Agent("A", tools_allowed=["mail"])
+
+@a.capability("GO")
+async def go(ctx: Context, to: str):
+    return {"to": to, "sent": await ctx.use_tool("mail", to=to)}
+
+app = Node([a], tools=[Tool(name="mail", function=lambda to: "sent", risk="high")], privacy=Privacy(approvers={"boss": ["EMAIL"]}))
+"""
+
+
+@pytest.mark.parametrize(("by", "sees"), [("boss", True), ("clerk", False), ("ann", True)])
+def test_who_answers_on_the_command_line_sees_of_question_and_reply_what_they_may(place, comity, monkeypatch, by, sees):
+    monkeypatch.setenv("COMITY_STORE", "mails.db")
+    monkeypatch.setenv("COMITY_APP", "mails:app")
+    monkeypatch.delitem(sys.modules, "mails", raising=False)
+    (place / "mails.py").write_text(MAILS)
+    comity("call", "A", "GO", "to=ann@example.com", "--user", "ann", "--json")
+    (asked,) = comity("approvals", "list", "--json").document["approvals"]
+    shown = comity("approvals", "list", "--by", by, "--json").out
+    told = comity("approvals", "grant", asked["id"], "--by", by, "--json").out
+    assert "ann@example.com" not in str(asked)
+    assert ("ann@example.com" in shown, "ann@example.com" in told) == (sees, sees)

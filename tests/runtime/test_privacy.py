@@ -212,7 +212,7 @@ def test_who_asks_again_is_shown_what_they_were_shown_first_and_nobody_else(tmp_
     async def life(user_id, **more):
         async with Node([agent], tools=[tool], store=tmp_path / "s.db") as node:
             reply = await node.call("A", "GO", {"mail": EMAIL}, user_id=user_id, request_id="r", **more)
-            return reply if not is_paused or user_id != "ann" else await node.decide("r#1", granted=True, by="boss")
+            return reply if not is_paused or user_id != "ann" else await node.decide("r#1", granted=True, by="ann")
 
     shown = [asyncio.run(life("ann", **more)).data for more in ({"session_id": "s"}, {"session_id": "s"}, {})]
     assert shown == [f"written to {EMAIL}"] * 3
@@ -233,7 +233,7 @@ def test_a_call_without_a_session_that_goes_on_in_another_life_shows_its_user_th
             return await act(node)
 
     asyncio.run(life(lambda node: node.call("A", "GO", {"mail": EMAIL}, user_id="ann", request_id="r")))
-    reply = asyncio.run(life(lambda node: node.decide("r#1", granted=True, by="boss")))
+    reply = asyncio.run(life(lambda node: node.decide("r#1", granted=True, by="ann")))
     assert reply.data == f"written to {EMAIL}"
 
 
@@ -254,7 +254,7 @@ def test_what_an_agent_itself_asks_approval_for_is_hidden_in_the_question_and_re
     asked, questions = asyncio.run(life(lambda node: node.call("A", "GO", user_id="ann", request_id="r", **session)))
     assert asked.data["inputs"] == {"mail": EMAIL}  # as the user sees it
     assert re.fullmatch(r"\[\[EMAIL_\w+\]\]", *questions)
-    reply, _ = asyncio.run(life(lambda node: node.decide("r#1", granted=True, by="boss")))
+    reply, _ = asyncio.run(life(lambda node: node.decide("r#1", granted=True, by="ann")))
     assert (reply.data, written) == (f"written to {EMAIL}", [EMAIL])
     for path in tmp_path.iterdir():
         assert EMAIL.encode() not in path.read_bytes(), path.name

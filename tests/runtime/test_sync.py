@@ -39,7 +39,8 @@ def test_the_twin_takes_what_a_node_takes_and_does_what_scripts_need(tmp_path):
         asked = node.call("A", "GO", {"mail": "ann@example.com"}, user_id="ann", session_id="s")
         (approval,) = node.approvals()
         assert (asked.status, approval.granted) == ("needs_input", None)
-        assert node.decide(approval.id, granted=True, by="boss").data == "paid ann@example.com"
+        assert [one.inputs["mail"] for one in node.approvals(by="ann")] == ["ann@example.com"]
+        assert node.decide(approval.id, granted=True, by="ann").data == "paid ann@example.com"
         assert "ann@example.com" not in node.session("s").facts["mail"].value
         assert node.export_session("s")["facts"]["mail"]["value"] == "ann@example.com"
         assert node.resume_session("s")

@@ -28,6 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
     listing = verbs.add_parser("list", help="open questions, or all of them")
     listing.add_argument("--all", action="store_true", help="answered ones too")
+    listing.add_argument("--by", metavar="NAME", default=None, help="as this person may see them; needs --app")
     for verb, what in (
         ("grant", "allow it, and go on with the call; --app names the agents and tools"),
         ("deny", "forbid it, and go on with the call; --app names the agents and tools"),
@@ -42,6 +43,8 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
     with Store(Path(args.store)) as store, out.busy("reading the store"):
         approvals = store.approvals()
     if args.verb == "list":
+        if args.by:
+            approvals = asyncio.run(_shown_to(args))
         _list(approvals if args.all else [one for one in approvals if one.granted is None], args, out)
         store.check_whole()
         return Exit.OK
@@ -51,6 +54,11 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
         store.check_whole()
         raise CliError(Exit.NOT_FOUND, f"no approval {asked!r}", hint="`comity approvals list` lists them.")
     return asyncio.run(_decide(args, out))
+
+
+async def _shown_to(args: argparse.Namespace) -> list[Approval]:
+    async with app.open_node(app.load(args), args.store) as node:
+        return sorted(node.approvals(by=args.by), key=lambda one: one.asked_at)
 
 
 async def _decide(args: argparse.Namespace, out: Output) -> Exit:

@@ -26,7 +26,7 @@ async def check_declarations(
     grants = {} if privacy is None else privacy.grants
     wrong = [str(one) for one in leaks(registry)]
     if privacy is not None:
-        wrong += unknown_types(registry, tools, grants, privacy.types)
+        wrong += unknown_types(registry, tools, {**grants, **privacy.approvers}, privacy.types)
     if wrong:
         raise DeclarationError("\n".join(wrong))
     names = frozenset(tool.name for tool in tools)

@@ -17,6 +17,7 @@ from comity.core.telemetry import ExportStats
 from comity.core.tool import Tool
 from comity.errors import UnavailableError
 from comity.ports import Clock, Ids, Journal
+from comity.runtime.approvers import Approver, outcome, question
 from comity.runtime.arrival import Identity, check_names
 from comity.runtime.audit import Audit
 from comity.runtime.path import CallPath
@@ -57,31 +58,42 @@ class Hosting:
 
     # --- people's answers ---
 
-    def approvals(self) -> list[Approval]:
-        """Return every question tools have asked, answered or not."""
-        return self._running().toolbox.approvals()
+    def approvals(self, *, by: str = "", tenant_id: str | None = None) -> list[Approval]:
+        """Return every question tools have asked, answered or not; with `tenant_id`, those of that tenant.
 
-    async def decide(self, approval_id: str, *, granted: bool, by: str) -> Reply | None:
+        Their inputs are shown as `by` may see them: the user whose call asks sees their own, other people what
+        `Privacy(approvers=…)` gives them.
+        """
+        path, person = self._running(), Approver(by, tenant_id)
+        found = [one for one in path.toolbox.approvals() if person.sees(one)]
+        return [question(one, person, self._privacy, path.sessions) for one in found] if by else found
+
+    async def decide(self, approval_id: str, *, granted: bool, by: str, tenant_id: str | None = None) -> Reply | None:
         """Answer a question and go on with the call that asked it; return its reply, or None if there is no such question.
 
-        `approval_id` names the question, `granted` is the answer, and `by` says who gave it.
+        `approval_id` names the question, `granted` is the answer, and `by` says who gave it; with `tenant_id`, a person of that
+        tenant, for whom there are no questions of others. The reply is shown as `by` may see it; see `approvals`.
 
         Raises `CallerError`, and notes no answer, where this node lacks the agent or the tool to go on with, and `RefusedError`
         APPROVAL_ANSWERED if the other answer was given before. The reply to the same answer again has a warning that says so.
         """
-        path = self._running()
+        path, person = self._running(), Approver(by, tenant_id)
         check_names(approval_id=approval_id)
         approval = path.toolbox.approval(approval_id)
-        if approval is None:
+        if approval is None or not person.sees(approval):
             return None
         if path.cluster is None:  # in a cluster it goes on where its agent is
             path.toolbox.check_goes_on(approval, self.registry)
         repeated = await path.toolbox.decide(path, approval, granted=granted, by=by)
         assert self._journal is not None
         reply = await take_up(path, self._journal, approval)
-        if reply is None and (stored := self._journal.call(approval.root_id)) is not None and stored.reply is not None:
+        stored = self._journal.call(approval.root_id)
+        if reply is None and stored is not None and stored.reply is not None:
             reply = path.settlement.shown(stored.reply, stored)
-        return replace(reply, warnings=(*reply.warnings, repeated)) if reply is not None and repeated else reply
+        if reply is None:
+            return None
+        reply = outcome(approval, reply, stored, person, self._privacy, path.sessions)
+        return replace(reply, warnings=(*reply.warnings, repeated)) if repeated else reply
 
     def session(self, session_id: str, *, tenant_id: str = "default") -> Session | None:
         """Return a session as it is now."""

@@ -76,15 +76,22 @@ class Privacy:
     """What is hidden on a node, and which capabilities see it in clear.
 
     `policy` says what happens to a value of each type, `scanner` finds the values, and `grants` maps a capability code or
-    `agent/CAPABILITY` to the types that it may see in clear where it declares them (`clear=[…]`).
+    `agent/CAPABILITY` to the types that it may see in clear where it declares them (`clear=[…]`). `approvers` maps the name of
+    a person who decides approvals to the types that this person may see in questions and replies.
     """
 
     def __init__(
-        self, *, policy: Policy = DEFAULT_POLICY, scanner: Scanner = DEFAULT_SCANNER, grants: Grants | None = None
+        self,
+        *,
+        policy: Policy = DEFAULT_POLICY,
+        scanner: Scanner = DEFAULT_SCANNER,
+        grants: Grants | None = None,
+        approvers: Grants | None = None,
     ) -> None:
         self._policy = policy
         self._scanner = scanner
         self.grants: Mapping[str, frozenset[str]] = _checked_grants(grants)
+        self.approvers: Mapping[str, frozenset[str]] = _checked_grants(approvers, "approvers", "person")
         # Tells whether a document may hold personal data; cheap, and never wrongly no.
         self.may_hold: Callable[[bytes], bool] = scanner.may_find_in_json
 
@@ -255,17 +262,17 @@ def conceal(path: CallPath, call: Call, body: bytes, privacy: Privacy) -> str | 
     return hidden.note
 
 
-def reveal(reply: Reply, vault: Vault) -> Reply:
-    """Return a reply with the vault's values back in their places, nested data included: for the session's user only."""
-    return decode_reply(restore_json(encode(reply), vault), is_ours=True)
+def reveal(reply: Reply, vault: Vault, types: frozenset[str] | None = None) -> Reply:
+    """Return a reply with the vault's values of these types back in their places; of all types for the session's user only."""
+    return decode_reply(restore_json(encode(reply), vault, types), is_ours=True)
 
 
-def _checked_grants(grants: Any) -> Mapping[str, frozenset[str]]:
+def _checked_grants(grants: Any, what: str = "grants", whose: str = "capability") -> Mapping[str, frozenset[str]]:
     if not isinstance(grants, Mapping | None):
-        raise DeclarationError(f"grants must be a mapping of capabilities to types, not {shown(grants)}")
+        raise DeclarationError(f"{what} must be a mapping of {whose} to types, not {shown(grants)}")
     for name, types in (grants or {}).items():
         if not isinstance(name, str) or isinstance(types, str) or not isinstance(types, Collection):
-            raise DeclarationError(f"grants must map a capability to a set of types, not {shown(name)} to {shown(types)}")
+            raise DeclarationError(f"{what} must map a {whose} to a set of types, not {shown(name)} to {shown(types)}")
     return {name: frozenset(types) for name, types in (grants or {}).items()}
 
 
