@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
+import json
 
-from comity import Agent, Context, Node, Privacy
+import pytest
+from msgspec.structs import replace
+
+from comity import Agent, Context, Node, Policy, Privacy
 from comity.core.agent import DeclarationError
+from comity.core.journal import Document, Saved
 from comity.core.tool import Risk, Tool
+from comity.engines.memory import MemoryJournal
+from comity.runtime.tools import Approval
 
 EMAIL, PHONE = "ann@example.com", "+49 151 12345678"
 ALICE = {"user_id": "alice", "tenant_id": "acme", "session_id": "s", "request_id": "r"}
@@ -98,3 +104,70 @@ async def test_a_reply_that_is_not_in_the_store_is_not_shown_to_another_person(m
         await node.call("bank", "PAY", {"to": EMAIL}, **ALICE)
         reply = await node.decide("r#1", granted=True, by="eve")
     assert EMAIL not in repr(reply)
+
+
+# --- what an approval is for ---
+
+GRANTED = Approval(
+    id="r#1",
+    root_id="r",
+    tool="pay",
+    target="bank",
+    user_id="alice",
+    tenant_id="acme",
+    session_id="s",
+    inputs={"to": "5"},
+    asked_at=1,
+    granted=True,
+    decided_by="boss",
+    decided_at=2,
+)
+
+
+@pytest.mark.parametrize("other", ["tool", "target", "user_id", "tenant_id", "session_id", "inputs", ""])
+@pytest.mark.parametrize("granted", [True, None])
+async def test_an_approval_is_for_one_tool_agent_user_tenant_session_and_one_set_of_inputs(make_node, other, granted):
+    changed = {other: {"to": "5000000"} if other == "inputs" else "other"} if other else {}
+    asked, paid = replace(GRANTED, granted=granted, **changed), []
+    journal = MemoryJournal("n")
+    journal.open()
+    journal.append(
+        (Saved(Document.APPROVAL, "r#1", 2, json.dumps({f: getattr(asked, f) for f in asked.__struct_fields__}).encode()),)
+    )
+    async with make_node([bank()], tools=[pay_tool(paid)], journal=journal) as node:
+        reply = await node.call("bank", "PAY", {"to": "5"}, **ALICE)
+    if not other:
+        assert (reply.status, paid) == (("success", ["5"]) if granted else ("needs_input", []))
+    elif other == "inputs" and not granted:
+        assert (reply.status, paid) == ("needs_input", [])  # still to be decided
+    else:
+        assert (reply.error.code, paid) == ("APPROVAL_DENIED", [])
+
+
+@pytest.mark.parametrize("wanted", [["5", "5000000"], [1, True], [1, 1.0]], ids=str)
+async def test_what_runs_is_what_was_approved_also_if_the_agent_changes_its_mind(make_node, wanted):
+    agent, paid, wanted = Agent("bank", tools_allowed=["pay"]), [], [*wanted]
+
+    @agent.capability("PAY")
+    async def pay(ctx: Context) -> str:
+        return await ctx.use_tool("pay", to=wanted.pop(0))
+
+    async with make_node([agent], tools=[pay_tool(paid)]) as node:
+        await node.call("bank", "PAY", **ALICE)
+        reply = await node.decide("r#1", granted=True, by="boss")
+    assert (reply.error.code, reply.error.message, paid) == ("APPROVAL_DENIED", "pay was approved with other inputs", [])
+
+
+@pytest.mark.parametrize(("later", "code"), [("eve@example.com", "APPROVAL_DENIED"), (EMAIL, None)])
+async def test_values_that_policy_masks_alike_are_not_approved_alike(make_node, later, code):
+    agent, paid, wanted = Agent("bank", tools_allowed=["pay"]), [], [EMAIL, later]
+
+    @agent.capability("PAY")
+    async def pay(ctx: Context) -> str:
+        return await ctx.use_tool("pay", to=wanted.pop(0))
+
+    async with make_node([agent], tools=[pay_tool(paid)], privacy=Privacy(policy=Policy({"EMAIL": "mask"}))) as node:
+        await node.call("bank", "PAY", **ALICE)
+        assert node.approvals()[0].inputs == {"to": "****@example.com"}
+        reply = await node.decide("r#1", granted=True, by="boss")
+    assert (reply.error and reply.error.code, paid) == (code, [] if code else [EMAIL])

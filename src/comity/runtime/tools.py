@@ -8,6 +8,8 @@ whole tree is put aside as it would be after a crash, and taken up when the answ
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import hmac
 import inspect
 import logging
 from collections.abc import Collection, Coroutine, Iterable
@@ -69,6 +71,12 @@ class Approval(Struct, frozen=True, kw_only=True):
     granted: bool | None = None
     decided_by: str = ""
     decided_at: int | None = None
+    proof: str = ""  # of the inputs, where policy hides something of them for good
+
+    def is_for(self, tool: str, target: str, use: Request) -> bool:
+        """Return whether this question was asked for that tool, by that agent, for the same user in the same session."""
+        asked = (self.tool, self.target, self.tenant_id, self.user_id, self.session_id)
+        return asked == (tool, target, use.tenant_id, use.user_id, use.session_id)
 
     @property
     def use(self) -> str:
@@ -86,6 +94,9 @@ class Paused(BaseException):
 
 
 _encode = msgspec.json.Encoder().encode
+_sorted = msgspec.json.Encoder(
+    order="deterministic"
+).encode  # equal bytes for equal inputs; in Python 1, 1.0 and True are equal
 _decode = msgspec.json.Decoder(Approval).decode
 
 
@@ -274,6 +285,7 @@ class Toolbox:
         approval = self.approval(request.request_id)
         # The question outlives the call, so it is kept as an answer would be.
         inputs = unpack(request.body if path.answers is None else path.answers.data(call, bytes(request.body)))
+        proof = _proof(path, call, inputs, bytes(request.body))
         if approval is None:
             approval = Approval(
                 id=request.request_id,
@@ -285,13 +297,16 @@ class Toolbox:
                 session_id=request.session_id,
                 inputs=inputs,
                 asked_at=self._now_ms(),
+                proof=proof,
             )
             live = call.session_head.live
             hidden = () if live is None else path.sessions.saved_vault(live)
             self._journal.append((*hidden, Saved(Document.APPROVAL, approval.id, 1, _encode(approval))))
+        if not approval.is_for(tool.name, call.request.target, request):  # an id may be chosen again, by anybody
+            raise RefusedError(f"{approval.id} was asked for another use of a tool", code="APPROVAL_DENIED")
         if approval.granted is None:
             raise Paused(approval)
-        if approval.inputs != inputs:  # a person said yes to something else
+        if (_sorted(approval.inputs), approval.proof) != (_sorted(inputs), proof):  # a person said yes to something else
             raise RefusedError(f"{tool.name} was approved with other inputs", code="APPROVAL_DENIED")
         if not approval.granted:
             raise RefusedError(f"{tool.name} was denied by {approval.decided_by}", code="APPROVAL_DENIED")
@@ -345,6 +360,16 @@ def _not_permitted(path: CallPath, call: Call, name: str) -> str:
     if without := [agent.id for agent in needed if not core.may_use(agent.tools_allowed, name)]:
         return f"{call.agent.id} may not use {name}: add {name!r} to tools_allowed of {' and '.join(without)}"
     return f"{call.agent.id} may not use {name} here: a call above was made with tools= that does not name it"
+
+
+def _proof(path: CallPath, call: Call, shown: Any, body: bytes) -> str:
+    """Return a keyed digest of a tool's inputs if the question cannot tell them from others, as where policy masks values."""
+    vault, inputs = path.sessions.vault_of(call), unpack(body)
+    if vault is not None:
+        shown, inputs = restore_value(shown, vault), restore_value(inputs, vault)
+    if shown == inputs:
+        return ""
+    return hmac.new(path.identity_key, b"comity approval 1\n" + _sorted(inputs), hashlib.sha256).hexdigest()
 
 
 def _done(path: CallPath, call: Call, request: Request, result: Any) -> Reply:
