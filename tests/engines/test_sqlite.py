@@ -94,6 +94,7 @@ FAULTS = {
     "another program holds the lock": lambda store, _: locked_by_another(store),
     "the file is gone": lambda store, _: removed(store),
     "the write-ahead log is gone": lambda store, _: removed(Path(f"{store}-wal")),
+    "the shared memory is gone": lambda store, _: removed(Path(f"{store}-shm")),
     "the node's lock is gone": lambda _, lock: removed(lock),
 }
 
@@ -126,7 +127,7 @@ def test_a_file_whose_folder_vanished_is_not_written_as_if_it_were_there(tmp_pat
     async def scenario(journal: SqliteJournal) -> None:
         await written(journal, accepted("before"))
         shutil.rmtree(folder)
-        with pytest.raises(UnavailableError, match="No such file"):
+        with pytest.raises(UnavailableError, match="was removed"):
             await written(journal, settled("before"))
 
     run(SqliteJournal(folder / "store.db", "node"), scenario)

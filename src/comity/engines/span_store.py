@@ -32,6 +32,7 @@ from comity.core.telemetry import Ended, Origin
 from comity.engines import span_inbox, span_rows, store_file
 from comity.engines.span_plan import Lookup, Pair, RowCondition, choose, lookups, row_condition
 from comity.engines.span_rows import KEY_OF_NAME, KEY_OF_SESSION, KEY_OF_TRACE, clamp
+from comity.engines.store_files import StoreFiles, database_files
 from comity.errors import UnavailableError
 
 log = logging.getLogger("comity")
@@ -75,6 +76,7 @@ class SpanStore:
         self._local = threading.local()
         self._readers: list[sqlite3.Connection] = []
         self._resources: dict[int, Attributes] = {}
+        self._files = StoreFiles()  # none of an archived one
         self._writer: sqlite3.Connection | None = None
         try:
             if is_archived:
@@ -83,6 +85,7 @@ class SpanStore:
                 store_file.make_file(self.path)
                 self._writer = span_rows.connect(self.path)
                 span_rows.prepare(self._writer)
+                self._files = StoreFiles(*database_files(self.path))
         except (sqlite3.Error, OSError) as error:
             self.close()
             raise _unavailable(f"cannot open the span store {self.path}: {error}") from error
@@ -96,9 +99,18 @@ class SpanStore:
     def close(self) -> None:
         """Release the file."""
         with self._lock:
-            for connection in (*self._readers, *((self._writer,) if self._writer else ())):
+            for connection in self._readers:
                 connection.close()
+            if self._writer is not None:
+                self._files.close(self._writer, self.path)
             self._readers, self._writer = [], None
+
+    def check(self) -> None:
+        """Raise `UnavailableError` if one of its files was removed or replaced: what is in it would be found by nobody."""
+        try:
+            self._files.check()
+        except OSError as error:
+            raise _unavailable(f"the span store {self.path} is gone: {error}", retryable=False) from error
 
     # --- writing ---
 
@@ -170,10 +182,12 @@ class SpanStore:
         with self._lock:
             if self._writer is None:
                 raise _unavailable(f"the span store {self.path} is closed")
+            self.check()
             try:
                 self._writer.execute("BEGIN IMMEDIATE")
                 try:
                     yield self._writer
+                    self.check()
                     self._writer.execute("COMMIT")
                 except BaseException:
                     with contextlib.suppress(sqlite3.Error):
@@ -335,6 +349,7 @@ class SpanStore:
     def _reader(self) -> sqlite3.Connection:
         if self._writer is None:
             raise _unavailable(f"the span store {self.path} is closed")
+        self.check()
         found: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if found is None:
             found = self._local.connection = span_rows.connect(self.path, read_only=True)
@@ -474,5 +489,5 @@ def _start_of_scan(connection: sqlite3.Connection, lookup: Lookup | None, start_
     return RowCondition(f"span_spans AS s {way} {traced} s.start_ns BETWEEN ? AND ?", [start_ns, end_ns])
 
 
-def _unavailable(message: str) -> UnavailableError:
-    return UnavailableError(message, code="STORE_UNAVAILABLE")
+def _unavailable(message: str, *, retryable: bool | None = None) -> UnavailableError:
+    return UnavailableError(message, code="STORE_UNAVAILABLE", retryable=retryable)

@@ -33,6 +33,7 @@ from comity.engines.audit_rows import read_rows, verify_chain
 from comity.engines.call_rows import readable
 from comity.engines.cipher import audit_key
 from comity.engines.handoffs import SqliteHandoffs
+from comity.engines.store_files import StoreFiles, database_files
 from comity.engines.tables import BUSY_TIMEOUT_MS, SCHEMA_VERSION, connect, read_call
 from comity.errors import UnavailableError
 from comity.ports import Then
@@ -66,7 +67,8 @@ class SqliteJournal:
         self._lock_file: int | None = None
         self._company = presence.Company(self.path, self._lock_path)
         self.handoffs = SqliteHandoffs(self.path, node_id, self._reading, self._aside, self._is_alive)
-        self._files: dict[Path, tuple[int, int]] = {}  # what must stay in its place while this journal is open
+        self._files = StoreFiles()  # of the database
+        self._beside = StoreFiles()  # of what belongs to the store beside it
         self._reader: sqlite3.Connection | None = None
         self._writer: sqlite3.Connection | None = None  # of the writer's thread while that runs
         self._thread: threading.Thread | None = None
@@ -98,7 +100,7 @@ class SqliteJournal:
             raise self._lost(error) from error
 
     def _lost(self, error: OSError) -> UnavailableError:
-        """Accept nothing more: the folder of the store is gone, or not to be seen any more, and the store with it."""
+        """Accept nothing more: a file of the store, or its folder, is gone or not to be seen any more."""
         if self.failure is None:
             message = f"the store {self.path} is gone: {error}; restart the node once the cause is gone"
             self.failure = UnavailableError(message, code="STORE_UNAVAILABLE", retryable=False)
@@ -119,8 +121,7 @@ class SqliteJournal:
                 lock_file = presence.enter(self._lock_path)
                 undo.callback(presence.leave, self._lock_path, lock_file)
                 presence.clear(self.path)
-                wal = self.path.with_name(f"{self.path.name}-wal")
-                self._files = {path: _identity(path) for path in (self.path, wal, self._lock_path)}
+                self._files = StoreFiles(*database_files(self.path), self._lock_path)
             except (sqlite3.Error, OSError) as error:
                 raise _unavailable(f"cannot open the store {self.path}: {error}") from error
             undo.pop_all()
@@ -129,6 +130,13 @@ class SqliteJournal:
         self._ended = asyncio.Event()
         self._thread = threading.Thread(target=self._write, args=(writer,), name="comity-store", daemon=True)
         self._thread.start()
+
+    def watch(self, *paths: Path) -> None:
+        """Accept nothing more once one of these files, which belong to the store, is removed or replaced."""
+        try:
+            self._beside.add(*paths)
+        except OSError as error:
+            raise _unavailable(f"cannot open the store {self.path}: {error}") from error
 
     async def close(self) -> None:
         """Write what is left, stop the writer, release the file."""
@@ -144,10 +152,9 @@ class SqliteJournal:
         finally:
             self._thread.join()
             self._thread = None
-            # In this order: who closes last copies the log into the file, if it may write; a closed store is one file. SQLite
-            # leaves the log alone where another file has taken the store's place.
+            # In this order: who closes last copies the log into the file, if it may write; a closed store is one file.
             self._reader.close()
-            self._writer.close()
+            self._files.close(self._writer, self.path)
             self._reader = self._writer = None
             if self._lock_file is not None:
                 presence.leave(self._lock_path, self._lock_file)
@@ -251,7 +258,7 @@ class SqliteJournal:
                 own: set[str] = set()  # what this node itself is to hear of
                 failure = failure or self._commit(connection, records, own)
                 self._post(self._reported, thens, failure, own)
-                if number % CHECKPOINT_COMMITS == 0:  # after the report: nobody waits for it
+                if number % CHECKPOINT_COMMITS == 0 and failure is None:  # after the report: nobody waits for it
                     with contextlib.suppress(sqlite3.Error):  # what could not be copied stays in the log until the next
                         connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
         finally:
@@ -275,9 +282,8 @@ class SqliteJournal:
 
     def _check_files(self) -> None:
         """Refuse to commit to a file nobody will find again, or after the lock that keeps other nodes off was removed."""
-        for path, identity in self._files.items():
-            if _identity(path) != identity:
-                raise OSError(f"{path} was replaced")
+        self._files.check()
+        self._beside.check()
 
     def _post(self, callback: Callable[..., None], *arguments: Any) -> None:
         with contextlib.suppress(RuntimeError):  # the loop was closed: nobody is left to be told
@@ -372,7 +378,9 @@ class SqliteJournal:
                 from comity.engines.retention import Pruner  # noqa: PLC0415  few nodes remove anything
 
                 self._pruner = Pruner(audit_key(self.path))
-            yield from self._pruner.sweep(connection, retention, now_ms)
+            for pruned in self._pruner.sweep(connection, retention, now_ms):
+                yield pruned
+                self._files.check()  # before the next slice
 
     def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:
         """Return audit rows in order."""
@@ -396,14 +404,13 @@ class SqliteJournal:
         if self._reader is None:
             raise _unavailable(f"the store {self.path} is closed")
         try:
+            self._files.check()  # else it may read pages that another process put in the place of its own
+        except OSError as error:
+            raise self._lost(error) from error
+        try:
             yield self._reader
         except (sqlite3.Error, OSError, ValueError, msgspec.DecodeError) as error:
             raise _unavailable(f"cannot use the store {self.path}: {error}") from error
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_dev, found.st_ino
 
 
 def _unavailable(message: str) -> UnavailableError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from pathlib import Path
@@ -29,7 +28,6 @@ from comity.engines.memory import MemoryJournal
 from comity.engines.sqlite import SqliteJournal
 from comity.engines.system import SystemClock, SystemIds
 from comity.engines.threads import SystemThreads
-from comity.errors import UnavailableError
 from comity.ports import Clock, GuidanceSource, Ids, Journal, Leases, Transport
 from comity.runtime import tasks
 from comity.runtime.arrival import Draft, Identity
@@ -39,15 +37,14 @@ from comity.runtime.declarations import check_declarations
 from comity.runtime.events import EventLog
 from comity.runtime.handle import CallHandle
 from comity.runtime.handoff.given import tenants_of
-from comity.runtime.hosting import Hosting
 from comity.runtime.memory import Memories
 from comity.runtime.options import ROOT_ONLY, RootOptions
 from comity.runtime.path import CallPath
 from comity.runtime.privacy import Privacy
 from comity.runtime.recorder import Recorder
-from comity.runtime.repetition import take_over
 from comity.runtime.sessions import Sessions
 from comity.runtime.standing import joined
+from comity.runtime.tending import Tending
 from comity.runtime.threads import FunctionThreads
 from comity.runtime.tools import Toolbox, checked_tools
 from comity.runtime.upkeep import Upkeep, begin_upkeep, end_upkeep
@@ -60,12 +57,8 @@ if TYPE_CHECKING:
     from comity.runtime.guidance import LiveGuidance
     from comity.runtime.handoff.handoffs import Handoffs
 
-# How often a node looks for agents that are idle, and for calls of nodes that are gone.
-SWEEP_S_MAX = 5.0
-SAVED_MAX = 1_000  # sessions saved at a time in which calls without words have ended
 
-
-class Node(Hosting):
+class Node(Tending):
     """Hosts agents and takes calls for them.
 
     async with Node(agents=[analyst], store="work.db") as node:
@@ -139,7 +132,6 @@ class Node(Hosting):
         self._path: CallPath | None = None
         self._retention = checked_retention(retention)
         self._upkeep: Upkeep | None = None
-        self._sweep: asyncio.TimerHandle | None = None
         self._handoffs: Handoffs | None = None
         self._tenants = tenants_of(takes_handoffs)
 
@@ -176,6 +168,7 @@ class Node(Hosting):
             remembered = self._journal.list_documents(Document.MEMORY, TRIED_MAX)
             key = store_key(None if self._store is None else Path(self._store), sealed, remembered)
             recorder = self._recorder()
+            self._watch_files()
         except BaseException:
             if self._guidance is not None:
                 self._guidance.close()
@@ -478,23 +471,3 @@ class Node(Hosting):
     def _recorder(self) -> Recorder:
         settings = self._telemetry or settings_from(os.environ, version=VERSION)
         return Recorder(settings, self._clock, self._ids, asyncio.get_running_loop(), self._store)
-
-    def _resume(self) -> None:
-        """Take up what an earlier life of the store left open."""
-        self._take_over()
-
-    def _take_over(self) -> None:
-        """Take up what nodes that are gone left open. Where several share the work, leases say whose it is."""
-        assert self._journal is not None and self._path is not None  # noqa: PT018
-        # A node without agents could only give up what another may go on with.
-        if self._path.cluster is None and len(self.registry) and self._journal.failure is None:
-            take_over(self._path, self._journal)
-
-    def _sweep_idle(self) -> None:
-        shortest = min((agent.idle_ms for agent in self.registry), default=int(SWEEP_S_MAX * 1000))
-        delay = min(max(shortest / 2000, 0.05), SWEEP_S_MAX)
-        self._sweep = asyncio.get_running_loop().call_later(delay, self._sweep_idle)  # first: what fails here fails once
-        self._running().activations.put_away_idle()
-        with contextlib.suppress(UnavailableError):  # a store that cannot be read now may be the next time
-            self._running().sessions.save_ended(SAVED_MAX)
-            self._take_over()

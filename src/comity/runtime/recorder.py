@@ -248,13 +248,18 @@ class Recorder:
         return stats if self._drain is None else replace(stats, unstored=self._drain.dropped)
 
     async def flush(self) -> None:
-        """Wait until everything recorded so far can be found in `spans`. Raises if some of it was lost since this was asked."""
+        """Wait until everything recorded so far can be found in `spans`.
+
+        Raises if some of it was lost since this was asked, or if the file it is in was removed or replaced.
+        """
         await self.drained()
         lost = self.stats.unstored
         if lost > self._told:
             what = f"{lost - self._told:,} spans are lost: {self._drain.last_error if self._drain else ''}"
             self._told = lost
             raise UnavailableError(what.rstrip(": "), code="STORE_UNAVAILABLE", retryable=False)
+        if self._store is not None:
+            self._store.check()
 
     async def drained(self) -> None:
         """Wait until everything recorded so far is in the store, or lost."""

@@ -1,0 +1,53 @@
+"""What a node that runs sees to by itself: idle agents, sessions to be saved, calls that other nodes left open, its files."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+from typing import Final
+
+from comity.engines.cipher import key_file
+from comity.engines.span_place import spans_path
+from comity.engines.sqlite import SqliteJournal
+from comity.engines.store_files import database_files
+from comity.errors import UnavailableError
+from comity.runtime.hosting import Hosting
+from comity.runtime.repetition import take_over
+
+# How often a node looks for agents that are idle, and for calls of nodes that are gone.
+SWEEP_S_MAX: Final = 5.0
+SAVED_MAX: Final = 1_000  # sessions saved at a time in which calls without words have ended
+
+
+class Tending(Hosting):
+    """The part of a node that works while nobody asks anything of it."""
+
+    _sweep: asyncio.TimerHandle | None = None
+
+    def _watch_files(self) -> None:
+        """Let the journal watch the files beside it as well: the spans, and the key if it is in a file."""
+        if self._store is not None and isinstance(self._journal, SqliteJournal):
+            store = Path(self._store)
+            key = key_file(store)
+            self._journal.watch(*database_files(spans_path(store)), *(() if key is None else (key,)))
+
+    def _resume(self) -> None:
+        """Take up what an earlier life of the store left open."""
+        self._take_over()
+
+    def _take_over(self) -> None:
+        """Take up what nodes that are gone left open. Where several share the work, leases say whose it is."""
+        assert self._journal is not None and self._path is not None  # noqa: PT018
+        # A node without agents could only give up what another may go on with.
+        if self._path.cluster is None and len(self.registry) and self._journal.failure is None:
+            take_over(self._path, self._journal)
+
+    def _sweep_idle(self) -> None:
+        shortest = min((agent.idle_ms for agent in self.registry), default=int(SWEEP_S_MAX * 1000))
+        delay = min(max(shortest / 2000, 0.05), SWEEP_S_MAX)
+        self._sweep = asyncio.get_running_loop().call_later(delay, self._sweep_idle)  # first: what fails here fails once
+        self._running().activations.put_away_idle()
+        with contextlib.suppress(UnavailableError):  # a store that cannot be read now may be the next time
+            self._running().sessions.save_ended(SAVED_MAX)
+            self._take_over()
