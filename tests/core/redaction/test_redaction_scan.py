@@ -18,8 +18,10 @@ from comity.core.redaction import (
     redact_json,
     redact_text,
 )
+from comity.core.redaction.redact import redact_json_sliced
 from comity.core.redaction.scan import Wall
-from comity.core.redaction.shapes import foreign_label_start, plain_words
+from comity.core.redaction.shapes import SHAPE_CHARS_MAX, foreign_label_start, plain_words
+from comity.core.slices import whole
 
 
 class Literal:
@@ -152,3 +154,76 @@ def test_a_key_is_read_as_words(key, words):
 def test_a_text_without_values_is_returned_as_it_is():
     text = "nothing to see"
     assert redact_text(text, new_vault()).text is text
+
+
+# --- slices ---
+
+DENSE = (
+    "a@b.co ", "CPF 529.982.247-25 ", "219-09-9999 ", "tel 2345678 ", "born 1984-03-12 ", "4111 1111 1111 1111 ", "****1234 ",
+    "203.0.113.42 ", "passport A1234567 ", "DE89 3704 0044 0532 0130 00 ", "[[EMAIL_1_abcdefghij]] ", "password: hunter2! ",
+    "Hauptstraße 12, 10115 Berlin ", "phones: ", "order ", "and ", "SSN ", "x", "\u200b", "\uff11", ". ", "\n",
+)  # fmt: skip
+IN_ONE = Scanner(DETECTORS, slice_chars=10**9)
+
+
+def places(scanner, text):
+    return [(span.start, span.end, span.detector.name) for span in scanner.find(text)]
+
+
+@given(st.lists(st.sampled_from(DENSE), max_size=24).map("".join), st.integers(1, 40))
+def test_slices_find_exactly_what_one_search_finds_wherever_they_are_cut(text, slice_chars):
+    assert places(Scanner(DETECTORS, slice_chars=slice_chars), text) == places(IN_ONE, text)
+
+
+def test_no_label_is_lost_at_the_border_of_a_slice():
+    text = "the patient's CPF no.: 529.982.247-25, passport number A1234567, tel. is 2345678, password: hunter2!"
+    for slice_chars in range(1, len(text)):
+        assert places(Scanner(DETECTORS, slice_chars=slice_chars), text) == places(IN_ONE, text)
+
+
+def reach(pattern, groups):
+    """Return how many characters from where it begins a parsed pattern may look at, and how many it may take."""
+    taken = furthest = 0
+    for operation, given_ in pattern:
+        name = str(operation)
+        if name in {"ASSERT", "ASSERT_NOT"}:
+            ahead = reach(given_[1], groups)[0] if given_[0] > 0 else 0
+            furthest = max(furthest, taken + ahead)
+            continue
+        least, inner = 1, []
+        if name == "BRANCH":
+            inner = given_[1]
+        elif name == "SUBPATTERN":
+            inner = [given_[-1]]
+        elif name == "ATOMIC_GROUP":
+            inner = [given_]
+        elif "REPEAT" in name:
+            least, inner = given_[1], [given_[2]]
+        looks = [reach(one, groups) for one in inner]
+        if name == "SUBPATTERN":
+            groups[given_[0]] = looks[0][1]
+        size = groups[given_] if name == "GROUPREF" else max((one[1] for one in looks), default=int(name != "AT"))
+        ahead = max((one[0] for one in looks), default=1)
+        furthest = max(furthest, taken + size * max(least - 1, 0) + ahead)
+        taken += size * least
+    return max(furthest, taken), taken
+
+
+@pytest.mark.parametrize("detector", DETECTORS, ids=lambda detector: detector.name)
+def test_no_pattern_looks_further_than_a_slice_lets_it(detector):
+    from re import _parser  # the only way to ask a pattern
+
+    assert reach(_parser.parse(detector.pattern.pattern, detector.pattern.flags), {})[0] < SHAPE_CHARS_MAX
+
+
+def test_a_dense_document_is_redacted_in_slices_with_the_same_result():
+    raw = msgspec.json.encode({"t": "".join(DENSE) * 99, "list": ["a@b.co"] * 999, **{f"tel 23{n:05d}": n for n in range(999)}})
+    work = redact_json_sliced(raw, new_vault())
+    slices = 0
+    try:
+        while True:
+            next(work)
+            slices += 1
+    except StopIteration as end:
+        assert end.value.raw == whole(redact_json_sliced(raw, new_vault(), scanner=IN_ONE)).raw
+    assert slices > 150

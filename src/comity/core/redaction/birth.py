@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from comity.core.redaction.shapes import plain_words
+from comity.core.slices import Sliced
 
 _BIRTH = re.compile(
     r"birth|born|(?<![a-z])dob(?![a-z])|geburt|geboren|naissance|nacimiento|nascita|nascimento|рожден|出生", re.IGNORECASE
@@ -18,16 +19,19 @@ _PARTS = {
     **dict.fromkeys(("year", "y", "yy", "yyyy", "jahr", "année", "annee", "año", "ano", "anno"), _YEAR),
 }
 _RANGES = {_DAY: (1, 31), _MONTH: (1, 12), _YEAR: (1900, 2099)}
+_KEYS_IN_SLICE = 256
 _MONTH_NAME = re.compile(r"[^\W\d_]{3,12}")
 
 
-def birth_parts(value: Mapping[Any, Any], keys: tuple[str, ...]) -> frozenset[str]:
+def birth_parts(value: Mapping[Any, Any], keys: tuple[str, ...]) -> Sliced[frozenset[str]]:
     """Return the keys under which the year and at least one other part of a date of birth stand; mostly none."""
     if len(value) < 2:
         return frozenset()
     is_named = bool(keys) and _BIRTH.search(keys[-1]) is not None
     parts: dict[str, str] = {}
-    for key, item in value.items():
+    for number, (key, item) in enumerate(value.items(), 1):
+        if number % _KEYS_IN_SLICE == 0:
+            yield
         if isinstance(key, str) and (is_named or _BIRTH.search(key)):
             part = _PARTS.get(plain_words(key).lower().rpartition(" ")[2])
             if part is not None and _is_part(part, item):

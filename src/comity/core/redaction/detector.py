@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from typing import Protocol
 
-from comity.core.redaction.shapes import COUNTED, TRAILING_WINDOW, Context, foreign_label_start, is_joint
+from comity.core.redaction.shapes import COUNTED, SHAPE_CHARS_MAX, TRAILING_WINDOW, Context, foreign_label_start, is_joint
 
 
 class Category(StrEnum):
@@ -34,10 +34,14 @@ class Need(StrEnum):
     CONTEXT = "context"  # only beside a word that names it, and nothing else nearer
 
 
-class _Label(Enum):
-    OWN = auto()
-    FOREIGN = auto()
-    NONE = auto()
+class Before(Enum):
+    """What the words before a value say of it."""
+
+    EXCLUDED = auto()  # it is something else
+    ENOUGH = auto()  # nothing, and nothing is needed
+    OWN_LABEL = auto()
+    FOREIGN_LABEL = auto()
+    NO_LABEL = auto()
 
 
 class Detector(Protocol):
@@ -89,10 +93,13 @@ class PatternDetector:
     keys: re.Pattern[str] | None = None  # what a JSON key must end with for a number under it; as its words if None
     trailing: bool = False  # whether the context word may also follow: "123456789 is my SSN"
 
-    def spans(self, text: str, start: int = 0) -> Iterator[tuple[int, int]]:
-        """Try every start, also inside a shape already seen: what is found must not depend on where a scan began."""
+    def spans(self, text: str, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
+        """Try every start before `stop`, also inside a shape seen already: a find must not depend on where a scan began."""
         group = "value" if "value" in self.pattern.groupindex else 0
-        while match := self.pattern.search(text, start):
+        end_max = len(text) if stop is None else stop + SHAPE_CHARS_MAX
+        while match := self.pattern.search(text, start, end_max):
+            if stop is not None and match.start() >= stop:
+                return
             begin, end = match.span(group)
             if length := self.accept(text[begin:end]):
                 yield begin, begin + length
@@ -100,29 +107,40 @@ class PatternDetector:
 
     def fits(self, before: str, after: str) -> bool:
         """The nearest label wins: "SSN on file. Order 123456789" is an order number."""
+        return self.fits_after(self.read_before(before), after)
+
+    def read_before(self, before: str) -> Before:
+        """Return what the words before a value say of it, whatever the value is and whatever follows."""
         if self.not_after is not None and self.not_after.search(before):
-            return False
+            return Before.EXCLUDED
         if self.need is Need.NOTHING:
-            return True
-        if COUNTED.match(after) or (self.not_near is not None and self.not_near.search(before)):
+            return Before.ENOUGH
+        if self.not_near is not None and self.not_near.search(before):
+            return Before.EXCLUDED
+        return self._nearest_label(before)
+
+    def fits_after(self, said: Before, after: str) -> bool:
+        """Return whether a value counts of which `said` stands before it and `after` behind it."""
+        if said is Before.EXCLUDED or said is Before.ENOUGH:
+            return said is Before.ENOUGH
+        if COUNTED.match(after):
             return False
-        label = self._nearest_label(before)
-        if label is not _Label.NONE:
-            return label is _Label.OWN
+        if said is not Before.NO_LABEL:
+            return said is Before.OWN_LABEL
         return self.need is Need.NO_FOREIGN_LABEL or (self.trailing and self._follows(after))
 
     def names(self, key: str) -> bool:
         """Read the key as the words before its value."""
         if self.keys is not None and not self.keys.search(key):
             return False
-        return self._nearest_label(f"{key}: ") is _Label.OWN
+        return self._nearest_label(f"{key}: ") is Before.OWN_LABEL
 
-    def _nearest_label(self, before: str) -> _Label:
+    def _nearest_label(self, before: str) -> Before:
         foreign_start = foreign_label_start(before)
         own_end = -1 if self.context is None else self.context.end_in(before)
         if own_end > foreign_start and len(before) - own_end <= self.reach and is_joint(before[own_end:]):
-            return _Label.OWN
-        return _Label.NONE if foreign_start < 0 else _Label.FOREIGN
+            return Before.OWN_LABEL
+        return Before.NO_LABEL if foreign_start < 0 else Before.FOREIGN_LABEL
 
     def _follows(self, after: str) -> bool:
         window = TRAILING_WINDOW.match(after)

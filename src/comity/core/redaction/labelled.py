@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from comity.core.redaction.detector import Category
-from comity.core.redaction.shapes import COUNTED, HINT_AFTER_LETTER, HINT_BEFORE_LETTER, HINT_GAP
+from comity.core.redaction.shapes import COUNTED, HINT_AFTER_LETTER, HINT_BEFORE_LETTER, HINT_GAP, SHAPE_CHARS_MAX
 
 _JOINT_WORDS = frozenset(
     re.findall(
@@ -91,9 +91,12 @@ class LabelledDetector:
             end = word
         return None
 
-    def spans(self, text: str, start: int = 0) -> Iterator[tuple[int, int]]:
-        """Yield every place that looks like one of the numbers."""
-        while match := self.pattern.search(text, start):
+    def spans(self, text: str, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
+        """Yield every place before `stop` that looks like one of the numbers."""
+        end_max = len(text) if stop is None else stop + SHAPE_CHARS_MAX
+        while match := self.pattern.search(text, start, end_max):
+            if stop is not None and match.start() >= stop:
+                return
             yield match.span()
             start = match.start() + 1
 

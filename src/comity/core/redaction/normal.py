@@ -13,6 +13,8 @@ import unicodedata
 from bisect import bisect_right
 from functools import cache
 
+from comity.core.slices import Sliced
+
 # The zeros of the decimal digits of other scripts; the other nine follow each.
 _ZEROS = (
     0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66, 0xDE6, 0xE50, 0xED0, 0xF20, 0x1040,
@@ -40,6 +42,7 @@ _ESCAPE = (
     rf"\\u00[2-7][0-9A-Fa-f]|\\x[2-7][0-9A-Fa-f]|%[2-7][0-9A-Fa-f]|&#(?:[0-9]{{2,3}}|[xX][2-7][0-9A-Fa-f]);"
     rf"|&(?:{'|'.join(_NAMED)});"
 )
+_ODD_IN_SLICE = 512
 _ODD = re.compile(rf"[{_ODD_CLASS}]|{_ESCAPE}")
 _ESCAPED = re.compile(_ESCAPE)
 # In the syntax of Rust's engine.
@@ -51,11 +54,23 @@ class Copy:
 
     __slots__ = ("_at", "_from", "text")
 
-    def __init__(self, text: str) -> None:
-        pieces: list[str] = []
+    def __init__(self) -> None:
+        self.text = ""
         self._at, self._from = [0], [0]
+
+    @classmethod
+    def of(cls, text: str) -> Sliced[Copy]:
+        """Return the copy of a text."""
+        copy = cls()
+        yield from copy._read(text)
+        return copy
+
+    def _read(self, text: str) -> Sliced[None]:
+        pieces: list[str] = []
         end = size = 0
-        for match in _ODD.finditer(text):
+        for number, match in enumerate(_ODD.finditer(text)):
+            if number % _ODD_IN_SLICE == _ODD_IN_SLICE - 1:
+                yield
             start = match.start()
             plain = _plain(match.group())
             pieces += (text[end:start], plain)

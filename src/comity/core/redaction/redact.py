@@ -18,9 +18,10 @@ from comity.core.redaction.birth import birth_parts
 from comity.core.redaction.detector import Detector
 from comity.core.redaction.labelled import LabelledDetector
 from comity.core.redaction.policy import DEFAULT_POLICY, Action, Policy
-from comity.core.redaction.scan import DEFAULT_SCANNER, Scanner, Span, Wall
+from comity.core.redaction.scan import DEFAULT_SCANNER, Memory, Scanner, Span, Wall
 from comity.core.redaction.shapes import WALL, plain_words
 from comity.core.redaction.vault import TOKEN, Value, Vault
+from comity.core.slices import Sliced, whole
 
 # "****1234" and "****@example.com": what a mask leaves is not looked into again.
 _MASK = re.compile(r"\*{4}(?:[A-Za-z0-9]{4}(?![A-Za-z0-9])|@[A-Za-z0-9.\u00c0-\u024f-]{1,320})?")
@@ -28,12 +29,15 @@ _TOKEN_OR_MASK = re.compile(f"{TOKEN.pattern}|{_MASK.pattern}")
 _MASK_SHOWS_LAST_FROM = 8  # letters and digits; of a shorter value four would be too much
 _GROUPS_MAX = 6
 _FLOAT_MIN, _FLOAT_END = 10**9, 2**63
+_SLICE_ITEMS = 128  # values replaced, or parts of a document walked, in a slice of work
+_PARTS_IN_SLICE = 16
+_LONG_CHARS = 256  # a text of a document that is a part of its own
 _KEYS_KEPT = 3  # how many keys of the path name a value
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
 
-class Finding(msgspec.Struct, frozen=True):
+class Finding(msgspec.Struct, frozen=True, gc=False):
     """One value found and what was done with it; never the value itself, so that it can be audited."""
 
     type: str
@@ -74,10 +78,20 @@ def may_hold_personal_data(raw: bytes, scanner: Scanner = DEFAULT_SCANNER) -> bo
 
 def redact_text(text: str, vault: Vault, policy: Policy = DEFAULT_POLICY, scanner: Scanner = DEFAULT_SCANNER) -> Redaction:
     """Return `text` with every value found replaced as the policy says."""
-    spans = scanner.find(text, walls_in(text))
-    if not spans:
+    if not scanner.may_find(text):
         return Redaction(text)
-    redacted, found = replace(text, spans, vault, policy)
+    return whole(redact_text_sliced(text, vault, policy, scanner))
+
+
+def redact_text_sliced(
+    text: str, vault: Vault, policy: Policy = DEFAULT_POLICY, scanner: Scanner = DEFAULT_SCANNER
+) -> Sliced[Redaction]:
+    """Return what `redact_text` does, with pauses."""
+    if not scanner.may_find(text):
+        return Redaction(text)
+    walls = yield from _walls_sliced(text)
+    spans = yield from scanner.find_sliced(text, walls)
+    redacted, found = yield from _replaced(text, spans, vault, policy, "")
     return Redaction(redacted, tuple(found))
 
 
@@ -93,17 +107,33 @@ def redact_value(
     value: Any, vault: Vault, policy: Policy = DEFAULT_POLICY, scanner: Scanner = DEFAULT_SCANNER
 ) -> ValueRedaction:
     """Return a copy of a value made of dicts, lists, tuples and scalars, its strings, keys and named numbers redacted."""
+    return whole(_redact_value(value, vault, policy, scanner))
+
+
+def _redact_value(value: Any, vault: Vault, policy: Policy, scanner: Scanner) -> Sliced[ValueRedaction]:
     walk = _Walk(vault, policy, scanner)
-    return ValueRedaction(walk.value(value, (), ""), tuple(walk.found))
+    redacted = yield from walk.value(value, (), "")
+    return ValueRedaction(redacted, tuple(walk.found))
 
 
 def redact_json(raw: bytes, vault: Vault, policy: Policy = DEFAULT_POLICY, scanner: Scanner = DEFAULT_SCANNER) -> JsonRedaction:
     """Return a JSON document redacted; one that cannot hold personal data is not even decoded."""
+    return whole(redact_json_sliced(raw, vault, policy, scanner))
+
+
+def redact_json_sliced(
+    raw: bytes, vault: Vault, policy: Policy = DEFAULT_POLICY, scanner: Scanner = DEFAULT_SCANNER
+) -> Sliced[JsonRedaction]:
+    """Return what `redact_json` does, with pauses."""
     if not scanner.may_find_in_json(raw):
         return JsonRedaction(raw)
-    redaction = redact_value(_decode(raw), vault, policy, scanner)
+    yield
+    value = _decode(raw)
+    yield
+    redaction = yield from _redact_value(value, vault, policy, scanner)
     if not redaction.found:
         return JsonRedaction(raw)
+    yield
     return JsonRedaction(_encode(redaction.value), redaction.found)
 
 
@@ -114,27 +144,74 @@ def restore_text(text: str, vault: Vault, types: frozenset[str] | None = None) -
     return TOKEN.sub(lambda match: str(_restored(match, vault, types)), text)
 
 
+def _restored_text(text: str, vault: Vault, types: frozenset[str] | None) -> Sliced[str]:
+    pieces: list[str] = []
+    end = 0
+    for number, match in enumerate(TOKEN.finditer(text), 1):
+        pieces += (text[end : match.start()], str(_restored(match, vault, types)))
+        end = match.end()
+        if number % _SLICE_ITEMS == 0:
+            yield
+    pieces.append(text[end:])
+    return "".join(pieces)
+
+
 def restore_value(value: Any, vault: Vault, types: frozenset[str] | None = None) -> Any:
     """Return a copy of a JSON-like value with this vault's tokens turned back, in keys too."""
+    return whole(restore_value_sliced(value, vault, types))
+
+
+def restore_value_sliced(value: Any, vault: Vault, types: frozenset[str] | None = None) -> Sliced[Any]:
+    """Return what `restore_value` does, with pauses."""
     match value:
+        case str() if len(value) <= _LONG_CHARS:
+            return _restored_short(value, vault, types)
         case str():
-            whole = TOKEN.fullmatch(value)
-            return _restored(whole, vault, types) if whole else restore_text(value, vault, types)
+            return (yield from _restored_text(value, vault, types))
         case dict():
-            return {restore_text(key, vault, types): restore_value(item, vault, types) for key, item in value.items()}
-        case list():
-            return [restore_value(item, vault, types) for item in value]
-        case tuple():
-            return tuple(restore_value(item, vault, types) for item in value)
+            result: dict[Any, Any] = {}
+            for number, (key, item) in enumerate(value.items(), 1):
+                is_short = isinstance(item, str) and len(item) <= _LONG_CHARS
+                result[restore_text(key, vault, types)] = (
+                    _restored_short(item, vault, types) if is_short else (yield from restore_value_sliced(item, vault, types))
+                )
+                if number % _SLICE_ITEMS == 0:
+                    yield
+            return result
+        case list() | tuple():
+            items: list[Any] = []
+            for number, item in enumerate(value, 1):
+                is_short = isinstance(item, str) and len(item) <= _LONG_CHARS
+                items.append(
+                    _restored_short(item, vault, types) if is_short else (yield from restore_value_sliced(item, vault, types))
+                )
+                if number % _SLICE_ITEMS == 0:
+                    yield
+            return items if isinstance(value, list) else tuple(items)
         case _:
             return value
 
 
+def _restored_short(text: str, vault: Vault, types: frozenset[str] | None) -> Value:
+    whole_token = TOKEN.fullmatch(text)
+    return _restored(whole_token, vault, types) if whole_token else restore_text(text, vault, types)
+
+
 def restore_json(raw: bytes, vault: Vault, types: frozenset[str] | None = None) -> bytes:
     """Return a JSON document with this vault's tokens turned back."""
+    return whole(restore_json_sliced(raw, vault, types))
+
+
+def restore_json_sliced(raw: bytes, vault: Vault, types: frozenset[str] | None = None) -> Sliced[bytes]:
+    """Return what `restore_json` does, with pauses."""
     if not any(tag.encode() in raw for tag in vault.tags):
         return raw
-    return _encode(restore_value(_decode(raw), vault, types))
+    yield
+    value = _decode(raw)
+    yield
+    value = yield from restore_value_sliced(value, vault, types)
+    yield
+    return _encode(value)
 
 
 def walls_in(text: str) -> list[Wall]:
@@ -144,18 +221,38 @@ def walls_in(text: str) -> list[Wall]:
     return [Wall(*match.span()) for match in _TOKEN_OR_MASK.finditer(text)]
 
 
+def _walls_sliced(text: str) -> Sliced[list[Wall]]:
+    if "[[" not in text and "****" not in text:
+        return []
+    walls: list[Wall] = []
+    for number, match in enumerate(_TOKEN_OR_MASK.finditer(text), 1):
+        walls.append(Wall(*match.span()))
+        if number % _SLICE_ITEMS == 0:
+            yield
+    return walls
+
+
 def replace(text: str, spans: list[Span], vault: Vault, policy: Policy) -> tuple[str, list[Finding]]:
     """Return `text` with the values at `spans` replaced, and what was done."""
+    return whole(_replaced(text, spans, vault, policy, ""))
+
+
+def _replaced(text: str, spans: list[Span], vault: Vault, policy: Policy, path: str) -> Sliced[tuple[str, list[Finding]]]:
     pieces: list[str] = []
     found: list[Finding] = []
+    of_kind: dict[str, Finding] = {}  # a text of many values has few kinds
     end = 0
-    for span in spans:
+    for number, span in enumerate(spans, 1):
         kind = span.detector.type
-        action = policy.action(kind)
+        finding = of_kind.get(kind)
+        if finding is None:
+            finding = of_kind[kind] = Finding(kind, policy.action(kind), path)
         value = text[span.start : span.end]
-        pieces += (text[end : span.start], _replacement(kind, value, action, vault))
-        found.append(Finding(kind, action))
+        pieces += (text[end : span.start], _replacement(kind, value, finding.action, vault))
+        found.append(finding)
         end = span.end
+        if number % _SLICE_ITEMS == 0:
+            yield
     pieces.append(text[end:])
     return "".join(pieces), found
 
@@ -205,33 +302,43 @@ def _is_whole(detector: Detector, number: str, before: str) -> bool:
 class _Walk:
     """One pass over a nested value."""
 
-    __slots__ = ("_named", "_policy", "_scanner", "_vault", "found")
+    __slots__ = ("_memory", "_named", "_parts", "_policy", "_scanner", "_vault", "found")
 
     def __init__(self, vault: Vault, policy: Policy, scanner: Scanner) -> None:
         self._vault, self._policy, self._scanner = vault, policy, scanner
         self._named: dict[str, tuple[Detector, ...]] = {}  # by key, so that a long list asks once
+        self._memory = Memory()
+        self._parts = 0  # walked so far
         self.found: list[Finding] = []
 
-    def value(self, value: Any, keys: tuple[str, ...], path: str) -> Any:
+    def value(self, value: Any, keys: tuple[str, ...], path: str) -> Sliced[Any]:
+        """Redact a value and everything in it."""
+        match value:
+            case dict():
+                return (yield from self._object(value, keys, path))
+            case list():
+                return (yield from self._items(value, keys, path))
+            case tuple():
+                return tuple((yield from self._items(value, keys, path)))
+            case str() if len(value) > _LONG_CHARS:
+                return (yield from self._text_sliced(value, keys, path))
+            case _:
+                return self._scalar(value, keys, path)
+
+    def _scalar(self, value: Any, keys: tuple[str, ...], path: str) -> Any:
         match value:
             case str():
-                return self._text(value, keys, path)
+                return whole(self._text_sliced(value, keys, path))
             case bool():
                 return value
             case int():
                 return self._number(value, keys, path)
-            case dict():
-                return self._object(value, keys, path)
             case float():
                 return self._float(value, keys, path)
-            case list():
-                return self._items(value, keys, path)
-            case tuple():
-                return tuple(self._items(value, keys, path))
             case _:
                 return value
 
-    def _items(self, items: Sequence[Any], keys: tuple[str, ...], path: str) -> list[Any]:
+    def _items(self, items: Sequence[Any], keys: tuple[str, ...], path: str) -> Sliced[list[Any]]:
         """Redact the items of a list; groups of digits that are one value together are hidden each."""
         if keys and 2 <= len(items) <= _GROUPS_MAX and all(_is_group(item) for item in items):
             joined = " ".join(map(str, items))
@@ -239,17 +346,24 @@ class _Walk:
             if len(spans) == 1 and (spans[0].start, spans[0].end) == (0, len(joined)):
                 kind = spans[0].detector.type
                 return [self._hide(kind, item, f"{path}[{index}]") for index, item in enumerate(items)]
-        return [self.value(item, keys, f"{path}[{index}]") for index, item in enumerate(items)]
+        result: list[Any] = []
+        for index, item in enumerate(items):
+            if self._is_slice_done():
+                yield
+            result.append((yield from self.value(item, keys, f"{path}[{index}]")))
+        return result
 
-    def _object(self, value: dict[Any, Any], keys: tuple[str, ...], path: str) -> dict[Any, Any]:
+    def _object(self, value: dict[Any, Any], keys: tuple[str, ...], path: str) -> Sliced[dict[Any, Any]]:
         result: dict[Any, Any] = {}
         numbers: dict[str, int] = {}
-        parts = birth_parts(value, keys)
+        parts = yield from birth_parts(value, keys)
         for key, item in value.items():
+            if self._is_slice_done():
+                yield
             if not isinstance(key, str):
-                result[key] = self.value(item, keys, path)
+                result[key] = yield from self.value(item, keys, path)
                 continue
-            hidden = self._text(key, (), path)
+            hidden: str = yield from self.value(key, (), path)
             if hidden in result:  # two values may end in the same mask
                 numbers[hidden] = number = numbers.get(hidden, 1) + 1
                 hidden = f"{hidden} ({number})"
@@ -259,16 +373,24 @@ class _Walk:
             if key in parts:
                 result[hidden] = self._hide("DOB", item, place)
                 continue
-            result[hidden] = self.value(item, (*keys, words)[-_KEYS_KEPT:], place)
+            result[hidden] = yield from self.value(item, (*keys, words)[-_KEYS_KEPT:], place)
         return result
 
-    def _text(self, text: str, keys: tuple[str, ...], path: str) -> str:
+    def _is_slice_done(self) -> bool:
+        """Count one part more; return whether it is time for a pause."""
+        self._parts += 1
+        return self._parts % _PARTS_IN_SLICE == 0
+
+    def _text_sliced(self, text: str, keys: tuple[str, ...], path: str) -> Sliced[str]:
         left = f"{' '.join(keys)}: " if keys else ""
-        spans = self._scanner.find(text, walls_in(text), left=left)
+        if not self._scanner.may_find(left + text):
+            return text
+        walls = yield from _walls_sliced(text)
+        spans = yield from self._scanner.find_sliced(text, walls, left=left, memory=self._memory)
         if not spans:
             return text
-        redacted, found = replace(text, spans, self._vault, self._policy)
-        self.found.extend(Finding(finding.type, finding.action, path) for finding in found)
+        redacted, found = yield from _replaced(text, spans, self._vault, self._policy, path)
+        self.found += found
         return redacted
 
     def _number(self, number: int, keys: tuple[str, ...], path: str) -> Value:

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from operator import itemgetter
+from typing import Final, TypeAlias
 
-from comity.core.redaction.detector import Detector, PatternDetector
+from msgspec import Struct
+
+from comity.core.redaction.detector import Before, Detector, PatternDetector
 from comity.core.redaction.labelled import LabelledDetector
 from comity.core.redaction.normal import ODD_HINT, Copy, is_odd
 from comity.core.redaction.shapes import CONTEXT_CHARS, SKELETON_CHARS, WALL, compile_test
 from comity.core.redaction.table import DETECTORS
+from comity.core.slices import Sliced, whole
 
 _AFTER_CHARS = 24
 # Each round finds values that only another value's digits had kept from being seen. More than two were never seen; the bound
@@ -28,12 +31,15 @@ _JOINT = r"[,;/|\s]{0,3}(?:(?:and|or|&)\s)?"
 _LIST_OF_WALLS = re.compile(f"{WALL}(?:{_JOINT}{WALL})+")
 _OPEN_LIST = re.compile(rf"{WALL}{_JOINT}\Z")
 _JOINT_CHARS = 8
-_WINDOW_CHARS_KEPT, _WINDOWS_KEPT = 512, 1000
+_WINDOW_CHARS_KEPT, _WINDOWS_KEPT, _JUDGEMENTS_KEPT = 512, 1000, 4096
+_HINTS_IN_GROUP = 6  # tested together first: in a short text mostly none of them matches
+# A slice of work: the candidates that begin in so many characters, or so many candidates judged, or so many gaps searched.
+_SLICE_CHARS, _SLICE_ITEMS = 2_048, 64
+_ANYTHING = "(?s:.)?"  # the hint of a detector without one
 _MASK_HINT = r"\*{4}[A-Za-z0-9@]"  # a mask ends a run of digits that hints would take for one
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True, gc=False):
     """One value found: where it stands, and by which detector."""
 
     start: int
@@ -41,29 +47,38 @@ class Span:
     detector: Detector
 
 
-@dataclass(frozen=True, slots=True)
-class Wall:
+class Wall(Struct, frozen=True, gc=False):
     """A stretch that is already a token or a mask: it is not looked into, and ends what stands beside it."""
 
     start: int
     end: int
 
 
+_Candidate: TypeAlias = tuple[int, int, int, int, Span]  # what they are sorted by, and the candidate
+_SORTED_BY = itemgetter(0, 1, 2, 3)
+
+_Test: TypeAlias = Callable[[str], bool]
+
 _BACKSLASH = ord("\\")  # as a number: looking for it does not make Python build a search string
 
 
 class Scanner:
-    """A set of detectors and the one test that says whether any of them could find something."""
+    """A set of detectors and the one test that says whether any of them could find something.
 
-    __slots__ = ("_hint", "_test", "detectors", "is_local")
+    `slice_chars` is how much of a long text is searched between two pauses; it changes nothing in what is found.
+    """
 
-    def __init__(self, detectors: Iterable[Detector]) -> None:
+    __slots__ = ("_groups", "_hint", "_test", "detectors", "is_local", "slice_chars")
+
+    def __init__(self, detectors: Iterable[Detector], *, slice_chars: int = _SLICE_CHARS) -> None:
+        self.slice_chars = slice_chars
         self.detectors: tuple[Detector, ...] = tuple(sorted(detectors, key=lambda detector: detector.priority))
         # Built-in detectors never join words across a stretch of plain prose, so a stream may let that go at once.
         self.is_local = all(isinstance(detector, PatternDetector | LabelledDetector) for detector in self.detectors)
         hints = dict.fromkeys(detector.hint for detector in self.detectors)
         self._hint = "|".join(f"(?:{hint})" for hint in (*hints, _MASK_HINT, ODD_HINT)) if None not in hints else ""
-        self._test: Callable[[str], bool] | None = None  # made on first use
+        self._test: _Test | None = None  # made on first use
+        self._groups: list[tuple[_Test, list[tuple[_Test, Detector]]]] = []  # made on first use
 
     def may_find(self, text: str) -> bool:
         """Return False only if no detector can find anything in `text`."""
@@ -79,11 +94,31 @@ class Scanner:
             test = self._test = compile_test(self._hint)
         return test(raw.decode())
 
-    def relevant(self, text: str) -> list[Detector]:
+    def relevant(self, text: str) -> Sliced[list[Detector]]:
         """Return the detectors that could find something in `text`."""
         if not _is_readable(text):
             return list(self.detectors)
-        return [detector for detector in self.detectors if detector.hint is None or compile_test(detector.hint)(text)]
+        is_long = len(text) > self.slice_chars
+        found: list[Detector] = []
+        for test, members in self._groups or self._group():
+            if is_long:
+                yield
+            if not test(text):
+                continue
+            for test_one, detector in members:
+                if is_long:
+                    yield
+                if test_one(text):
+                    found.append(detector)
+        return found
+
+    def _group(self) -> list[tuple[_Test, list[tuple[_Test, Detector]]]]:
+        for first in range(0, len(self.detectors), _HINTS_IN_GROUP):
+            members = self.detectors[first : first + _HINTS_IN_GROUP]
+            hints = list(dict.fromkeys(detector.hint or _ANYTHING for detector in members))
+            test = compile_test("|".join(f"(?:{hint})" for hint in hints))
+            self._groups.append((test, [(compile_test(detector.hint or _ANYTHING), detector) for detector in members]))
+        return self._groups
 
     def find(self, text: str, walls: Sequence[Wall] = (), *, start: int = 0, left: str = "") -> list[Span]:
         """Return the values that stand in `text` at or after `start`, none overlapping, from left to right.
@@ -93,22 +128,53 @@ class Scanner:
         """
         if not self.may_find(left + text[start:]):
             return []
-        if is_odd(text):
-            copy = Copy(text)
-            walls = [Wall(copy.place(wall.start), copy.place(wall.end)) for wall in walls]
-            found = self._find(copy.text, walls, copy.place(start), left)
-            return [Span(copy.original(span.start), copy.original(span.end), span.detector) for span in found]
-        return self._find(text, walls, start, left)
+        return whole(self.find_sliced(text, walls, start=start, left=left))
 
-    def _find(self, text: str, walls: Sequence[Wall], start: int, left: str) -> list[Span]:
-        search = _Search(self, text, start, left)
+    def find_sliced(
+        self, text: str, walls: Sequence[Wall] = (), *, start: int = 0, left: str = "", memory: Memory | None = None
+    ) -> Sliced[list[Span]]:
+        """Return what `find` does, of a text in which there may be something, with pauses.
+
+        The texts of one document may share a memory.
+        """
+        memory = memory or Memory()
+        if not is_odd(text):
+            return (yield from self._find(text, walls, start, left, memory))
+        copy = yield from Copy.of(text)
+        placed: list[Wall] = []
+        for number, wall in enumerate(walls, 1):
+            placed.append(Wall(copy.place(wall.start), copy.place(wall.end)))
+            if number % _SLICE_ITEMS == 0:
+                yield
+        found = yield from self._find(copy.text, placed, copy.place(start), left, memory)
+        spans: list[Span] = []
+        for number, span in enumerate(found, 1):
+            spans.append(Span(copy.original(span.start), copy.original(span.end), span.detector))
+            if number % _SLICE_ITEMS == 0:
+                yield
+        return spans
+
+    def _find(self, text: str, walls: Sequence[Wall], start: int, left: str, memory: Memory) -> Sliced[list[Span]]:
+        search = _Search(self, text, start, left, memory)
         begin = start
-        for wall in walls:
-            search.between(begin, wall.start, _ROUNDS_MAX)
+        for number, wall in enumerate(walls, 1):
+            yield from search.between(begin, wall.start, _ROUNDS_MAX)
             search.hide(wall)
             begin = wall.end
-        search.between(begin, len(text), _ROUNDS_MAX)
+            if number % _SLICE_ITEMS == 0:
+                yield
+        yield from search.between(begin, len(text), _ROUNDS_MAX)
         return [item for item in search.hidden if isinstance(item, Span)]
+
+
+class Memory:
+    """What one scan of a text or a document has worked out and will need again: the values of a dense one stand alike."""
+
+    __slots__ = ("before", "relevant")
+
+    def __init__(self) -> None:
+        self.relevant: dict[str, list[Detector]] = {}
+        self.before: dict[tuple[str, str], Before] = {}
 
 
 class _Search:
@@ -119,12 +185,11 @@ class _Search:
     context is judged with values hidden, is what makes redaction idempotent. It also finds a value that runs into another.
     """
 
-    __slots__ = ("begin", "hidden", "known", "scanner", "skeleton", "start", "text")
+    __slots__ = ("begin", "hidden", "memory", "scanner", "skeleton", "start", "text")
 
-    def __init__(self, scanner: Scanner, text: str, start: int, left: str) -> None:
-        self.scanner, self.text, self.start = scanner, text, start
+    def __init__(self, scanner: Scanner, text: str, start: int, left: str, memory: Memory) -> None:
+        self.scanner, self.text, self.start, self.memory = scanner, text, start, memory
         self.hidden: list[Span | Wall] = []
-        self.known: dict[str, list[Detector]] = {}
         self.begin = start  # where the last hidden stretch ends
         self.skeleton = skeleton(left)  # the words before that, with hidden stretches in them as `WALL`
 
@@ -139,72 +204,135 @@ class _Search:
         self.skeleton = words[-SKELETON_CHARS:] + WALL if opened is None else words[: opened.start() + 1]
         self.begin = item.end
 
-    def between(self, begin: int, end: int, rounds: int) -> None:
+    def between(self, begin: int, end: int, rounds: int) -> Sliced[None]:
         """Hide the values in `text[begin:end]`, whose borders are hidden stretches or the ends of the text."""
         if end - begin < _VALUE_CHARS_MIN or rounds == 0:
             return
-        found = self._resolve(begin, end, self._relevant(self.skeleton + self.text[begin:end]))
+        is_gap = end - begin < len(self.text) - self.start
+        detectors = yield from self._relevant(self.skeleton + self.text[begin:end], is_gap=is_gap)
+        if not detectors:
+            return
+        found = yield from self._resolve(begin, end, detectors)
         if not found:
             return
-        for span in found:
-            self.between(begin, span.start, rounds - 1)
+        for number, span in enumerate(found, 1):
+            if span.start - begin >= _VALUE_CHARS_MIN:
+                yield from self.between(begin, span.start, rounds - 1)
             self.hide(span)
             begin = span.end
-        self.between(begin, end, rounds - 1)
+            if number % _SLICE_ITEMS == 0:
+                yield
+        yield from self.between(begin, end, rounds - 1)
 
-    def _relevant(self, window: str) -> list[Detector]:
+    def _relevant(self, window: str, *, is_gap: bool) -> Sliced[list[Detector]]:
         """Return the detectors that could find something; what stands between the values of a dense text is often the same."""
-        known = self.known.get(window)
+        if not is_gap:
+            return (yield from self.scanner.relevant(window))
+        kept = self.memory.relevant
+        known = kept.get(window)
         if known is None:
-            known = self.scanner.relevant(window) if self.scanner.may_find(window) else []
-            if len(window) <= _WINDOW_CHARS_KEPT and len(self.known) < _WINDOWS_KEPT:
-                self.known[window] = known
+            known = (yield from self.scanner.relevant(window)) if self.scanner.may_find(window) else []
+            if len(window) <= _WINDOW_CHARS_KEPT and len(kept) < _WINDOWS_KEPT:
+                kept[window] = known
         return known
 
-    def _resolve(self, begin: int, end: int, detectors: Sequence[Detector]) -> list[Span]:
+    def _fits(self, detector: Detector, before: str, after: str) -> bool:
+        if not isinstance(detector, PatternDetector):
+            return detector.fits(before, after)
+        kept, key = self.memory.before, (detector.name, before)
+        said = kept.get(key)
+        if said is None:
+            said = detector.read_before(before)
+            if len(kept) < _JUDGEMENTS_KEPT:
+                kept[key] = said
+        return detector.fits_after(said, after)
+
+    def _resolve(self, begin: int, end: int, detectors: Sequence[Detector]) -> Sliced[list[Span]]:
         """Return the candidates that fit and win; each is judged with those accepted before it hidden."""
-        if not detectors:
-            return []
         accepted: list[Span] = []
         current: Span | None = None
         known = self.begin, self.skeleton
         before, before_start = "", -1
-        for candidate in self._candidates(begin, end, detectors):
-            if current is not None and candidate.start >= current.end:
-                accepted.append(current)
-                self._pass(current)
-                current = None
-            if current is not None and not _beats(candidate, current):
-                continue
-            if candidate.start != before_start:
-                before, before_start = self.context(candidate.start), candidate.start
-            after = self.text[candidate.end : min(end, candidate.end + _AFTER_CHARS)]
-            detector = candidate.detector
-            if isinstance(detector, LabelledDetector):
-                if length := detector.judge(self.text[candidate.start : candidate.end], before, after):
-                    current = Span(candidate.start, candidate.start + length, detector)
-            elif detector.fits(before, after):
-                current = candidate
+        judged = 0
+        base = 0 if begin == self.start else begin
+        candidates = _Candidates(self.text[base:end], base, begin, detectors, self.scanner.slice_chars)
+        while (batch := candidates.next()) is not None:
+            for *_, candidate in batch:
+                judged += 1
+                if judged % _SLICE_ITEMS == 0:
+                    yield
+                if current is not None and candidate.start >= current.end:
+                    accepted.append(current)
+                    self._pass(current)
+                    current = None
+                if current is not None and not _beats(candidate, current):
+                    continue
+                if candidate.start != before_start:
+                    before, before_start = self.context(candidate.start), candidate.start
+                after = self.text[candidate.end : min(end, candidate.end + _AFTER_CHARS)]
+                detector = candidate.detector
+                if isinstance(detector, LabelledDetector):
+                    if length := detector.judge(self.text[candidate.start : candidate.end], before, after):
+                        current = Span(candidate.start, candidate.start + length, detector)
+                elif self._fits(detector, before, after):
+                    current = candidate
+            if not candidates.is_done:
+                yield
         if current is not None:
             accepted.append(current)
         self.begin, self.skeleton = known  # they are hidden for good only once the gaps before them have been searched again
         return accepted
 
-    def _candidates(self, begin: int, end: int, detectors: Sequence[Detector]) -> list[Span]:
-        base = 0 if begin == self.start else begin
-        alone = self.text[base:end]
-        found = [
-            Span(base + first, base + last, detector)
-            for detector in detectors
-            for first, last in detector.spans(alone, begin - base)
-        ]
-        found.sort(key=lambda span: (span.start, span.detector.priority, -span.end))
-        return found
-
     def context(self, end: int) -> str:
         """Return the words before `end` that may name a value there: a list of values counts as one."""
         words = self.text[max(self.begin, end - CONTEXT_CHARS) : end]
         return words if len(words) == CONTEXT_CHARS else (self.skeleton + words)[-CONTEXT_CHARS:]
+
+
+class _Candidates:
+    """The candidates of one stretch, sorted, in batches of those that begin in a few thousand characters.
+
+    A pattern is tried at every place of a batch and looks past its end as far as it ever looks, so batches join to exactly
+    what one search of the whole stretch gives.
+    """
+
+    __slots__ = ("_alone", "_base", "_detectors", "_end", "_later", "_place", "_slice_chars")
+
+    def __init__(self, alone: str, base: int, begin: int, detectors: Sequence[Detector], slice_chars: int) -> None:
+        self._alone, self._slice_chars = alone, slice_chars
+        self._base, self._place, self._end = base, begin - base, len(alone)
+        self._later: list[_Candidate] = []  # found already, and beginning behind the batch
+        self._detectors: list[tuple[int, PatternDetector | LabelledDetector]] = []
+        for number, detector in enumerate(detectors):
+            if isinstance(detector, PatternDetector | LabelledDetector):
+                self._detectors.append((number, detector))
+            else:  # one from outside says nothing of how far it looks
+                self._later += self._sorted(number, detector, detector.spans(self._alone, self._place))
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is no further batch."""
+        return self._place >= self._end
+
+    def next(self) -> list[_Candidate] | None:
+        """Return the next batch, or None after the last."""
+        if self.is_done:
+            return None
+        stop = min(self._place + self._slice_chars, self._end)
+        found = self._later
+        for number, detector in self._detectors:
+            found += self._sorted(number, detector, detector.spans(self._alone, self._place, stop))
+        self._place, self._later = stop, []
+        if stop < self._end:  # a shape may begin here and its value in the next batch
+            border = self._base + stop
+            self._later = [candidate for candidate in found if candidate[0] >= border]
+            found = [candidate for candidate in found if candidate[0] < border]
+        found.sort(key=_SORTED_BY)
+        return found
+
+    def _sorted(self, number: int, detector: Detector, spans: Iterable[tuple[int, int]]) -> list[_Candidate]:
+        base, priority = self._base, detector.priority
+        return [(base + first, priority, -last, number, Span(base + first, base + last, detector)) for first, last in spans]
 
 
 def skeleton(left: str) -> str:
