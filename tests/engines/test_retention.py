@@ -5,12 +5,16 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from datetime import timedelta
+from pathlib import Path
 
 import msgspec
 import pytest
+from handoff_contract import do, made, offer
 from journal_records import accepted, paused, refused, run, settled, written
 
 from comity.core.declaration import DeclarationError
+from comity.core.handoff import Cancel
+from comity.core.handoff_queue import Step
 from comity.core.journal import Document, Saved, Settled
 from comity.core.retention import CONTENT_REMOVED, KINDS, Keep, Pruned, Retention
 from comity.core.session import Session
@@ -264,6 +268,71 @@ def test_no_transaction_of_a_sweep_is_large(tmp_path, monkeypatch):
         assert max(sizes) <= 20
         assert sum(sizes) >= 61 + 25 + 80
         assert journal.calls(limit=10) == []
+
+    key_for(tmp_path / "store.db")
+    run(SqliteJournal(tmp_path / "store.db", "node"), scenario)
+
+
+def test_no_transaction_of_a_sweep_removes_many_bytes(tmp_path, monkeypatch):
+    """What is removed is overwritten: a slice of long replies would keep the writer waiting for its bytes, not its rows."""
+    monkeypatch.setattr(engine, "SLICE_BYTES", 10_000)
+
+    async def scenario(journal: Journal) -> None:
+        for number in range(4):
+            await written(journal, accepted(f"r{number}"), settled(f"r{number}", "x" * 9_000))
+        assert [one.calls for one in journal.prune(Retention(calls=Keep(count=0)), NOW)] == [2, 2]
+
+    run(SqliteJournal(tmp_path / "store.db", "node"), scenario)
+
+
+def steps_of_a_sweep(path: Path, trees: int, retention: Retention) -> int:
+    """Fill a store with ended trees, sweep it, and return how many statements were run and rows read for that."""
+    key_for(path)
+    steps: list[object] = []
+
+    async def scenario(journal: SqliteJournal) -> None:
+        journal.handoffs.open(lambda _: None)
+        names = [f"r{number}" for number in range(trees)]
+        for name in names:
+            own = {"session_id": name}
+            below = ended(f"{name}.1", 10, parent_id=name)
+            question = Saved(Document.APPROVAL, f"{name}#1", 1, b"{}")
+            await written(journal, accepted(name, **own), below, ended(name, 11, **own), question, *session(name, 10))
+        await offer(journal, *(made(f"handed-{name}") for name in names))
+        await do(journal, *(Step(handoff_id=f"handed-{name}", change=Cancel("no"), now_ms=20) for name in names))
+        named = (one for name in names for one in session(f"named-{name}", 10))
+        await written(journal, *named, *(accepted(f"open-{name}", session_id=f"used-{name}") for name in names))
+        with closing(connect(path)) as connection:
+            connection.set_trace_callback(steps.append)
+            connection.row_factory = lambda _, row: steps.append(row) or row
+            removed = sum(engine.Pruner(b"k").sweep(connection, retention, NOW), Pruned())
+        assert removed.total >= trees - 1
+
+    run(SqliteJournal(path, "node"), scenario)
+    return len(steps)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "spans"])
+@pytest.mark.parametrize("keep", [Keep(age=SECOND), Keep(count=1)])
+def test_a_sweep_takes_as_many_statements_for_many_calls_as_for_few(tmp_path, kind, keep):
+    """Each statement and each row gives a busy event loop the interpreter lock: with some for each call a sweep falls behind."""
+    retention = Retention(**dict.fromkeys((kind, "calls", "handoffs") if kind == "sessions" else (kind,), keep))
+    few, many = (steps_of_a_sweep(tmp_path / f"{trees}.db", trees, retention) for trees in (2, 15))
+    assert many == few
+
+
+def test_what_cannot_be_read_stays_and_keeps_nothing_else(tmp_path):
+    async def scenario(journal: Journal) -> None:
+        for name in ("bad", "worse", "good"):
+            await written(journal, accepted(name), ended(name, 10))
+        with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
+            connection.execute("UPDATE calls SET body = x'5bff5d' WHERE request_id = 'bad'")
+            connection.execute("UPDATE calls SET body = CAST('[1, null]' AS BLOB) WHERE request_id = 'worse'")
+            connection.commit()
+        assert swept(journal, replies=Keep(age=SECOND)).replies == 1
+        assert swept(journal, calls=Keep(age=SECOND)).calls == 1
+        with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
+            assert connection.execute("SELECT request_id FROM calls").fetchall() == [("bad",), ("worse",)]
 
     key_for(tmp_path / "store.db")
     run(SqliteJournal(tmp_path / "store.db", "node"), scenario)

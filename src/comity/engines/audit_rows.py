@@ -53,6 +53,10 @@ _TREES: Final = (
     "CREATE TABLE audit_trees (root_id TEXT NOT NULL, first_id INTEGER NOT NULL, last_id INTEGER NOT NULL, "
     "PRIMARY KEY (root_id, first_id)) WITHOUT ROWID"
 )
+_DELETE_TREES: Final = (
+    "DELETE FROM audit_trees WHERE last_id <= ?1 AND root_id IN "  # noqa: S608
+    f"(SELECT {_ROOT} FROM audit WHERE id <= ?1 AND json_valid(CAST(audit.body AS TEXT)))"
+)
 _INSERT_TREES: Final = "INSERT INTO audit_trees VALUES "
 _ROOT_AT: Final = ENTRY_FIELDS.index("root_id")
 _TIME_AT: Final = ENTRY_FIELDS.index("created_at")
@@ -64,7 +68,8 @@ _READ_TREE: Final = (
     f"WHERE t.root_id = ? AND audit.id > ? AND instr(audit.body, ?) AND {_ROOT} = ? ORDER BY audit.id LIMIT ?"
 )
 READ_LINKS: Final = (
-    "SELECT id, CASE typeof(body) WHEN 'blob' THEN body END, CAST(hash AS BLOB) FROM audit WHERE id > ? ORDER BY id"
+    "SELECT id, CASE typeof(body) WHEN 'blob' THEN body END AS body, CAST(hash AS BLOB) AS hash "
+    "FROM audit WHERE id > ? ORDER BY id"
 )
 _FILLED_ROWS: Final = 1_000
 _encode = msgspec.json.Encoder().encode
@@ -101,7 +106,7 @@ def insert_trees(connection: sqlite3.Connection, first: dict[str, int], last: di
     places: list[Any] = []
     for root_id, begin in first.items():
         places += (root_id, begin, last[root_id])
-    bulk.insert(connection, _INSERT_TREES, "(?,?,?)", "", places)
+    bulk.run(connection, _INSERT_TREES, "(?,?,?)", "", places)
 
 
 def read_rows(
@@ -230,22 +235,19 @@ def extent(connection: sqlite3.Connection) -> tuple[int, int]:
     return (last + 1 if first is None else first), last
 
 
-def first_rows(connection: sqlite3.Connection, roots: Iterable[str]) -> Iterator[int]:
-    """Yield where the rows of each of these trees begin."""
-    for root_id in roots:
-        (found,) = connection.execute("SELECT min(first_id) FROM audit_trees WHERE root_id = ?", (root_id,)).fetchone()
-        if found is not None:
-            yield found
+def first_row(connection: sqlite3.Connection, roots: Iterable[str]) -> int | None:
+    """Return where the rows of these trees begin; None if there are none."""
+    query = "SELECT min(first_id) FROM json_each(?) CROSS JOIN audit_trees ON root_id = value"
+    found: int | None = connection.execute(query, (bulk.array(list(roots)),)).fetchone()[0]
+    return found
 
 
 def times(connection: sqlite3.Connection, after_id: int, until_id: int) -> Iterator[tuple[int, int]]:
     """Yield the id and time of the rows of a part, in order; one that cannot be read is of all times, and stops a cut."""
-    query = "SELECT id, CAST(body AS BLOB) FROM audit WHERE id > ? AND id <= ? ORDER BY id"
-    for row_id, body in connection.execute(query, (after_id, until_id)).fetchall():
-        at_ms = -1
-        with contextlib.suppress(*_UNREADABLE):
-            at_ms = int(_decode(body)[_TIME_AT])
-        yield row_id, at_ms
+    query = "SELECT id, CAST(body AS TEXT) AS said FROM audit WHERE id > ? AND id <= ? ORDER BY id"
+    said = f"CASE WHEN json_valid(said) THEN json_extract(said, '$[{_TIME_AT}]') END"
+    for row_id, at_ms in bulk.read(connection, f"id, {said}", query, (after_id, until_id)):
+        yield row_id, at_ms if type(at_ms) is int else -1
 
 
 def cut(connection: sqlite3.Connection, last_id: int, key: bytes, at_ms: int) -> int:
@@ -253,8 +255,11 @@ def cut(connection: sqlite3.Connection, last_id: int, key: bytes, at_ms: int) ->
     begin, wrong, _ = _read_checkpoint(connection, key)
     head_id, head_hash = connection.execute("SELECT id, hash FROM head").fetchone()
     if wrong is None:
-        going = connection.execute(f"{READ_LINKS} LIMIT ?", (begin.row_id, last_id - begin.row_id)).fetchall()
-        next_id, sealed = walk(going, begin.row_id + 1, begin.hash.encode())
+        query = f"{READ_LINKS} LIMIT ?"
+        columns = "id, CAST(body AS TEXT), CAST(hash AS TEXT)"
+        going = bulk.read(connection, columns, query, (begin.row_id, last_id - begin.row_id))
+        links = ((one, None if said is None else bulk.as_bytes(said), bulk.as_bytes(hash_)) for one, said, hash_ in going)
+        next_id, sealed = walk(links, begin.row_id + 1, begin.hash.encode())
         if next_id != last_id + 1:
             wrong = Verdict(False, 0, next_id, f"row {next_id} does not fit")
     if wrong is not None:
@@ -267,11 +272,6 @@ def cut(connection: sqlite3.Connection, last_id: int, key: bytes, at_ms: int) ->
     connection.execute("UPDATE head SET id = ?, hash = ?", (noted_in, noted))
     body = _encode(Checkpoint(last_id, last_hash, noted_in, at_ms))
     connection.execute("INSERT OR REPLACE INTO checkpoint VALUES (1, ?, ?)", (body, checkpoint_seal(body, key)))
-    roots: set[str] = set()
-    for _, said, _ in going:
-        with contextlib.suppress(*_UNREADABLE):
-            roots.add(_decode(said)[_ROOT_AT])
-    gone = [(root_id, last_id) for root_id in roots]
-    connection.executemany("DELETE FROM audit_trees WHERE root_id = ? AND last_id <= ?", gone)
+    connection.execute(_DELETE_TREES, (last_id,))
     connection.execute("DELETE FROM audit WHERE id <= ?", (last_id,))
     return last_id - begin.row_id

@@ -1,24 +1,58 @@
-"""Many rows to a statement: each run of a statement hands the interpreter lock over and back."""
+"""Many rows to a statement: each run of a statement, and each row read from one, hands the interpreter lock over and back.
+
+A thread that hands it over while the event loop is busy gets it again after milliseconds (`sys.getswitchinterval`), so what
+runs beside calls must need it as seldom as it can.
+"""
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final
 
+import msgspec
+
 _CHUNKS: Final = (128, 64, 32, 16, 8, 4, 2, 1)
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(list[Any]).decode
 
 
-def insert(connection: sqlite3.Connection, head: str, marks: str, tail: str, values: list[Any]) -> None:
-    """Insert rows, each by the same marks; the values of all rows stand one after the other."""
+def run(connection: sqlite3.Connection, head: str, marks: str, tail: str, values: Sequence[Any], *, between: str = ",") -> None:
+    """Run a statement over rows, each by the same marks; the values of all rows stand one after the other."""
     begin, width = 0, marks.count("?")
     for size in _CHUNKS:
         while len(values) - begin >= size * width:
             end = begin + size * width
-            connection.execute(_insertion(head, marks, tail, size), values[begin:end])
+            connection.execute(_statement(head, marks, tail, size, between), values[begin:end])
             begin = end
 
 
 @cache
-def _insertion(head: str, marks: str, tail: str, size: int) -> str:
-    return f"{head}{','.join((marks,) * size)}{tail}"
+def _statement(head: str, marks: str, tail: str, size: int, between: str) -> str:
+    return f"{head}{between.join((marks,) * size)}{tail}"
+
+
+def read(connection: sqlite3.Connection, columns: str, source: str, values: Sequence[Any] = ()) -> list[Any]:
+    """Return the rows of a query as lists, read in one step.
+
+    A column of bytes, or one that damage may have made so, is read by `CAST(… AS TEXT)`; see `as_bytes`.
+    """
+    query = f"SELECT CAST(json_group_array(json_array({columns})) AS BLOB) FROM ({source})"  # noqa: S608
+    found: bytes = connection.execute(query, values).fetchone()[0]
+    try:
+        return _decode(found)
+    except (msgspec.DecodeError, ValueError):  # something in it is damaged
+        rows: list[Any] = json.loads(found.decode(errors="surrogateescape"))
+        return rows
+
+
+def as_bytes(text: str) -> bytes:
+    """Return the very bytes that were read as text."""
+    return text.encode(errors="surrogateescape")
+
+
+def array(values: Sequence[Any]) -> str:
+    """Return values as a statement takes them in one parameter, through `json_each(?)`."""
+    return _encode(values).decode()

@@ -43,6 +43,10 @@ CREATE TABLE IF NOT EXISTS handoff_bells (node_id TEXT PRIMARY KEY, lanes BLOB N
 _STATE: Final = "state, holder, fence, lease_until, result_trace_id, standing, reply"
 _READ: Final = f"SELECT id, lane, request, {_STATE} FROM handoffs"  # noqa: S608
 _READ_AGAIN: Final = f"SELECT id, {_STATE} FROM handoffs"  # noqa: S608
+_READ_TEXTS: Final = (
+    "seq, CAST(id AS TEXT), CAST(lane AS TEXT), CAST(request AS TEXT), CAST(state AS TEXT), CAST(holder AS TEXT), fence, "
+    "lease_until, CAST(result_trace_id AS TEXT), CAST(standing AS TEXT), CAST(reply AS TEXT)"
+)
 _READ_MAX: Final = 500
 # What is remembered from one transaction to the next: so many, none with a larger request or a longer history.
 _KNOWN_MAX: Final = 1_024
@@ -184,8 +188,8 @@ class SqliteShelf:
                 changed += _standing(after)
                 if before.result_trace_id != after.result_trace_id:
                     moved.append((after.result_trace_id, handoff_id))
-        bulk.insert(self._connection, _INSERT, _MARKS, "", made)
-        bulk.insert(self._connection, _INSERT, _CHANGE_MARKS, _CHANGED, changed)
+        bulk.run(self._connection, _INSERT, _MARKS, "", made)
+        bulk.run(self._connection, _INSERT, _CHANGE_MARKS, _CHANGED, changed)
         if moved:
             self._connection.executemany("UPDATE handoffs SET result_trace_id = ? WHERE id = ?", moved)
         self._unwritten.clear()
@@ -329,8 +333,8 @@ def read(connection: sqlite3.Connection, rest: str, values: tuple[Any, ...], bad
 
 def read_from(connection: sqlite3.Connection, after_seq: int, limit: int) -> list[tuple[int, Handoff | None]]:
     """Return the handoffs after one in the order they were made, each with its number; None for one that cannot be read."""
-    query = f"SELECT seq, id, lane, request, {_STATE} FROM handoffs WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608
-    found = connection.execute(query, (after_seq, limit)).fetchall()
+    query = "SELECT * FROM handoffs WHERE seq > ? ORDER BY seq LIMIT ?"
+    found = bulk.read(connection, _READ_TEXTS, query, (after_seq, limit))
     return [(seq, next(_readable([row], _revive, []), None)) for seq, *row in found]
 
 
@@ -379,7 +383,7 @@ def _rows(connection: sqlite3.Connection, query: str, handoff_ids: Sequence[str]
         yield from connection.execute(f"{query} WHERE id IN ({','.join('?' * len(some))})", some).fetchall()
 
 
-def _revive(handoff_id: str, lane: str, request: bytes, *standing: Any) -> Handoff:
+def _revive(handoff_id: str, lane: str, request: bytes | str, *standing: Any) -> Handoff:
     asked = _decode_request(request)
     if asked.request_id != handoff_id:
         raise ValueError(f"what was asked for has the id {asked.request_id!r}")
@@ -394,8 +398,8 @@ def _stand(
     fence: int,
     lease_until: int,
     result_trace_id: str,
-    standing: bytes,
-    reply: bytes | None,
+    standing: bytes | str,
+    reply: bytes | str | None,
 ) -> Handoff:
     rest = _decode_standing(standing)
     return Handoff(

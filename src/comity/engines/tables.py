@@ -280,8 +280,8 @@ def write_batch(
         body = bytearray(BODY_BYTES_MOST)
         _encode_into(stored(call, node_id), body)
         columns += (request.request_id, is_root, open_at, body)
-    bulk.insert(connection, _INSERT_ROWS, "(?,?,?)", "", rows)
-    bulk.insert(connection, _INSERT_CALLS, "(?,?,nullif(?,''),?)", _ON_KNOWN_CALL, columns)
+    bulk.run(connection, _INSERT_ROWS, "(?,?,?)", "", rows)
+    bulk.run(connection, _INSERT_CALLS, "(?,?,nullif(?,''),?)", _ON_KNOWN_CALL, columns)
     if documents:
         values = [(one.kind.value, one.key, one.version, one.data, one.used_at) for one in documents.values()]
         connection.executemany(_UPSERT_DOCUMENT, values)
