@@ -1,10 +1,13 @@
 """The thread between a node and its store."""
 
+import sqlite3
 import threading
+from contextlib import closing
 
 import pytest
 from msgspec.structs import replace
 
+from comity.core.retention import Keep
 from comity.core.span import Span
 from comity.core.telemetry import Settings
 from comity.engines import span_drain, span_inbox, span_losses
@@ -149,3 +152,16 @@ def test_a_later_life_writes_down_what_an_earlier_one_could_not(store):
         span_losses.add(store.path, lost)
     SpanDrain(Settings(), store, None).close()
     assert [(why, lost) for why, lost, _ in store.losses()] == [(span_losses.WHY, 7)]
+
+
+def test_spans_that_a_retention_removed_from_the_inbox_make_nothing_be_sorted_in(store, monkeypatch):
+    """A busy node with a retention would else sort in, with every entry of the index, what is removed seconds later."""
+    monkeypatch.setattr(span_drain, "INBOX_SPANS_MAX", 10)
+    drain = SpanDrain(Settings(), store, None)
+    for number in range(20):
+        drain.offer(spans(2, 2 * number))
+        wait_for(drain)
+        assert [one.spans for one in store.prune(Keep(count=2), 0)] in ([], [2])
+    drain.close()
+    with closing(sqlite3.connect(store.path)) as connection:
+        assert connection.execute("SELECT count(*) FROM span_spans").fetchone() == (0,)

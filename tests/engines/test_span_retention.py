@@ -13,7 +13,7 @@ from span_world import SECOND_NS, insight_span
 from comity.core.retention import Keep
 from comity.core.span import Span
 from comity.core.telemetry import Ended, Origin
-from comity.engines import span_retention
+from comity.engines import span_retention, span_rows
 from comity.engines.span_store import SpanStore
 
 NOW_MS = 100_000
@@ -87,3 +87,48 @@ def test_a_span_that_cannot_be_read_goes_too(store):
         connection.commit()
     assert gone(store, Keep(count=0)) == 2
     assert left(store.path, "span_keys") == 0
+
+
+def steps_of_a_sweep(path: Path, keep: Keep) -> int:
+    """Sweep and return how many statements were run and rows read for that."""
+    steps: list[object] = []
+    with closing(span_rows.connect(path)) as connection:
+        connection.set_trace_callback(steps.append)
+        connection.row_factory = lambda _, row: steps.append(row) or row
+        sweep = span_retention.SpanSweep(keep, NOW_MS)
+        while sweep.step(connection) is not None:
+            pass
+        connection.commit()
+    return len(steps)
+
+
+def test_a_sweep_takes_few_statements_for_many_spans(store):
+    """Each statement and each row gives a busy event loop the interpreter lock: with some for each span a sweep falls behind."""
+    store.ingest(map(insight_span, range(1, 301)))
+    assert steps_of_a_sweep(store.path, Keep(count=0)) < 60
+    assert left(store.path, "span_keys") == 0
+    for batch in range(30):
+        store.post(ORIGIN, [ended(batch) for _ in range(5)])
+    assert steps_of_a_sweep(store.path, Keep(count=0)) < 30
+    assert left(store.path, "span_inbox") == 0
+
+
+def test_the_log_of_a_store_that_is_swept_does_not_grow(store):
+    """What was removed is room for what comes, in the file and in its log."""
+    sizes = []
+    for _ in range(6):
+        for _ in range(20):
+            store.post(ORIGIN, [ended(second) for second in range(100)])
+        assert gone(store, Keep(count=100)) > 0
+        sizes.append(sum(path.stat().st_size for path in store.path.parent.glob("spans.db*")))
+    assert sizes[-1] == sizes[2]
+
+
+def test_a_batch_that_cannot_be_read_stays_in_the_inbox_by_age_and_goes_by_number(store):
+    store.post(ORIGIN, [ended(1)])
+    store.post(ORIGIN, [ended(2)])
+    with closing(sqlite3.connect(store.path)) as connection:
+        connection.execute("UPDATE span_inbox SET body = x'00' WHERE id = 2")
+        connection.commit()
+    assert gone(store, Keep(age=timedelta(seconds=10))) == 1
+    assert gone(store, Keep(count=0)) == 1

@@ -103,7 +103,7 @@ class SpanDrain:
                 self._lose(len(batch), error)
                 log.exception("%d spans are lost", len(batch))
             self._done += len(batch)
-            if self._posted > INBOX_SPANS_MAX:
+            if self._posted > INBOX_SPANS_MAX and self._is_inbox_full():
                 self._sort_in()
         if self._exporter is not None:
             self._exporter.close()
@@ -143,6 +143,12 @@ class SpanDrain:
         self._unstored += spans
         self.last_error = str(getattr(why, "message", why))
         log.warning("%d spans could not be stored: %s", spans, why)
+
+    def _is_inbox_full(self) -> bool:
+        """Return whether that many spans wait in fact: a retention may have removed some, which then need no sorting."""
+        with contextlib.suppress(UnavailableError):
+            self._posted = self._store.waiting()
+        return self._posted > INBOX_SPANS_MAX
 
     def _sort_in(self) -> None:
         try:

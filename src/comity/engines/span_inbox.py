@@ -11,6 +11,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -96,6 +97,13 @@ def decode(body: bytes) -> list[Span]:
     return [*(call_span(ended, batch.origin) for ended in batch.ended), *(_revive(row, resources) for row in batch.rows)]
 
 
+def newest_ns(body: bytes) -> int | None:
+    """Return when the last span of a batch ended; None if it has none."""
+    batch = _decode(body)
+    others = (_revive(row, [{}] * len(batch.resources)).end_ns for row in batch.rows)
+    return max(chain((one.end_ns for one in batch.ended), others), default=None)
+
+
 def _revive(row: _Row, resources: Sequence[dict[str, Any]]) -> Span:
     trace_id, span_id, kind, status, name, at, raw = row
     return span_rows.decode_span(trace_id, span_id, kind, status, name, resources[at], raw)
@@ -122,10 +130,16 @@ def overview(path: Path) -> tuple[int, int, list[tuple[str, int, int]]]:
     """Return how many spans a file holds, how many wait in its inbox, and its losses, without changing it."""
     with contextlib.closing(connect_anywhere(path, span_rows.connect)) as connection:
         kept = connection.execute("SELECT count(*) FROM span_spans").fetchone()[0]
-        waiting = connection.execute("SELECT coalesce(sum(spans), 0) FROM span_inbox").fetchone()[0]
+        waiting = count(connection)
         losses = connection.execute(LOSSES).fetchall()
     aside, last_at = span_losses.read(path)
     return kept, waiting, [*losses, (span_losses.WHY, aside, last_at)] if aside else losses
+
+
+def count(connection: sqlite3.Connection) -> int:
+    """Return how many spans wait."""
+    found: int = connection.execute("SELECT coalesce(sum(spans), 0) FROM span_inbox").fetchone()[0]
+    return found
 
 
 def take(connection: sqlite3.Connection, spans_max: int) -> list[Span]:

@@ -8,26 +8,35 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 from comity.core.retention import Keep, Pruned, Sweep
 from comity.core.span import Span
-from comity.engines import span_inbox, span_rows
+from comity.engines import bulk, span_inbox, span_rows
 from comity.engines.span_rows import KEY_OF_NAME, KEY_OF_SESSION, clamp
 from comity.engines.tables import connect_anywhere
 
 SLICE_SPANS: Final = 500
+# Of the inbox, whole batches and about so many spans: they need no look into the index.
+SLICE_WAITING: Final = 20_000
+_COLUMNS: Final = "id, trace, start_ns, CAST(span_id AS TEXT), kind, status, CAST(name AS TEXT), resource, hex(body), end_ns"
 _READ: Final = (
     "SELECT s.id, s.trace, s.start_ns, s.span_id, s.kind, s.status, s.name, s.resource, s.body, t.end_ns "
     "FROM span_spans AS s JOIN span_traces AS t ON t.no = s.trace WHERE s.id > ? ORDER BY s.id LIMIT ?"
 )
-_DELETE_KEY: Final = "DELETE FROM span_keys WHERE key = ? AND value = ? AND trace = ? AND span = ?"
-_FORGET_TRACE: Final = (
-    "DELETE FROM span_traces WHERE no = ? AND NOT EXISTS (SELECT 1 FROM span_spans WHERE span_spans.trace = span_traces.no)"
+# The batches after one whose spans, all in all, are not more than a number.
+_SURPLUS: Final = (
+    "SELECT max(id), max(so_far) FROM (SELECT id, sum(spans) OVER (ORDER BY id) AS so_far FROM span_inbox WHERE id > ?) "
+    "WHERE so_far <= ?"
 )
-_Row = tuple[Any, ...]
+_FORGET_TRACES: Final = (
+    "DELETE FROM span_traces WHERE no IN (SELECT value FROM json_each(?)) "
+    "AND NOT EXISTS (SELECT 1 FROM span_spans WHERE span_spans.trace = span_traces.no)"
+)
+_Row = Sequence[Any]
 
 
 class SpanSweep:
@@ -47,7 +56,7 @@ class SpanSweep:
         if self._surplus is None:
             kept, waiting = extent(connection)
             self._surplus = 0 if self._count is None else max(kept + waiting - self._count, 0)
-        rows = connection.execute(_READ, (self._seen, SLICE_SPANS)).fetchall()
+        rows = bulk.read(connection, _COLUMNS, _READ, (self._seen, SLICE_SPANS))
         if not rows:
             return self._step_inbox(connection)
         doomed: list[_Row] = []
@@ -68,22 +77,34 @@ class SpanSweep:
 
     def _step_inbox(self, connection: sqlite3.Connection) -> int | None:
         """Remove whole batches of what was not sorted in, if all of one goes."""
-        query = "SELECT id, spans, body FROM span_inbox WHERE id > ? ORDER BY id LIMIT 1"
-        found = connection.execute(query, (self._batch,)).fetchone()
-        if found is None:
-            return None
-        self._batch, spans, body = found
         assert self._surplus is not None
-        if self._is_dry and self._surplus > 0:
-            spans = min(self._surplus, spans)  # who removes them sorts them in first
-            self._surplus -= spans
-        elif self._surplus >= spans:
-            self._surplus -= spans
-        elif self._before_ns is None or not _is_older(body, self._before_ns):
-            return None
+        last, gone = connection.execute(_SURPLUS, (self._batch, min(self._surplus, SLICE_WAITING))).fetchone()
+        if last is None:
+            last, gone = self._next_batches(connection)
+            if last is None:
+                return None
+        self._batch = last
+        self._surplus = max(self._surplus - gone, 0)
         if not self._is_dry:
-            connection.execute("DELETE FROM span_inbox WHERE id = ?", (self._batch,))
-        return int(spans)
+            connection.execute("DELETE FROM span_inbox WHERE id <= ?", (last,))
+        return int(gone)
+
+    def _next_batches(self, connection: sqlite3.Connection) -> tuple[int | None, int]:
+        """Return the last of the next batches that go, and how many spans they have: by age, or one that is large."""
+        assert self._surplus is not None
+        last, gone = None, 0
+        query = "SELECT id, spans, body FROM span_inbox WHERE id > ? ORDER BY id"
+        with contextlib.closing(connection.execute(query, (self._batch,))) as batches:
+            for number, spans, body in batches:
+                if self._is_dry and self._surplus > gone:
+                    return number, gone + min(self._surplus - gone, spans)  # who removes them sorts them in first
+                is_older = self._before_ns is not None and (newest := _newest_ns(body)) is not None and newest < self._before_ns
+                if not is_older and self._surplus - gone < spans:
+                    break
+                last, gone = number, gone + spans
+                if gone >= SLICE_WAITING:
+                    break
+        return last, gone
 
 
 def oldest_ns(connection: sqlite3.Connection) -> int | None:
@@ -116,13 +137,15 @@ def extent(connection: sqlite3.Connection) -> tuple[int, int]:
     """Return about how many spans are sorted in, which is no less than there are, and how many wait in the inbox."""
     (first,) = connection.execute("SELECT min(id) FROM span_spans").fetchone()
     (last,) = connection.execute("SELECT max(id) FROM span_spans").fetchone()
-    (waiting,) = connection.execute("SELECT coalesce(sum(spans), 0) FROM span_inbox").fetchone()
-    return (0 if first is None else last - first + 1), waiting
+    return (0 if first is None else last - first + 1), span_inbox.count(connection)
 
 
-def _is_older(body: bytes, before_ns: int) -> bool:
-    spans = _spans_of(body)
-    return bool(spans) and all(span.end_ns < before_ns for span in spans)
+def _newest_ns(body: bytes) -> int | None:
+    """Return when the last span of a batch ended; None if it cannot be read."""
+    try:
+        return span_inbox.newest_ns(body)
+    except span_inbox.UNREADABLE:
+        return None
 
 
 def _remove(connection: sqlite3.Connection, rows: list[_Row]) -> None:
@@ -130,20 +153,22 @@ def _remove(connection: sqlite3.Connection, rows: list[_Row]) -> None:
         return
     resources: dict[int, dict[str, Any]] = {}
     keys: list[tuple[Any, ...]] = []
-    for span_no, trace, _, span_id, kind, status, name, resource, body, _ in rows:
+    for span_no, trace, _, span_id, kind, status, name, resource, hexed, _ in rows:
         try:
             if resource not in resources:
                 (raw,) = connection.execute("SELECT body FROM span_resources WHERE id = ?", (resource,)).fetchone()
                 resources[resource] = span_rows.decode_resource(raw)
-            span = span_rows.decode_span("", span_id, kind, status, name, resources[resource], body)
+            span = span_rows.decode_span("", span_id, kind, status, name, resources[resource], bytes.fromhex(hexed))
         except span_inbox.UNREADABLE:  # what the index holds of it can only be found by looking at all of the index
             connection.execute("DELETE FROM span_keys WHERE span = ?", (span_no,))
         else:
             keys += [(key, value, trace, span_no) for key, value in keys_of(span)]
     keys.sort(key=lambda row: (row[0], str(row[1])))  # in the index's own order, so that a page is touched once
-    connection.executemany(_DELETE_KEY, keys)
-    connection.executemany("DELETE FROM span_spans WHERE id = ?", [(row[0],) for row in rows])
-    connection.executemany(_FORGET_TRACE, [(trace,) for trace in {row[1] for row in rows}])
+    entry = "(key = ? AND value = ? AND trace = ? AND span = ?)"
+    bulk.run(connection, "DELETE FROM span_keys WHERE ", entry, "", list(chain.from_iterable(keys)), between=" OR ")
+    gone = bulk.array([row[0] for row in rows])
+    connection.execute("DELETE FROM span_spans WHERE id IN (SELECT value FROM json_each(?))", (gone,))
+    connection.execute(_FORGET_TRACES, (bulk.array(list({row[1] for row in rows})),))
 
 
 def keys_of(span: Span) -> Iterator[tuple[int, str | int | float | None]]:

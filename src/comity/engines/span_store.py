@@ -135,6 +135,11 @@ class SpanStore:
             self._store(connection, batch)
         return bool(batch)
 
+    def waiting(self) -> int:
+        """Return how many spans are in the inbox."""
+        with self._writing() as connection:
+            return span_inbox.count(connection)
+
     def note_loss(self, why: str, spans: int, *, at_ms: int) -> None:
         """Remember that spans were lost, so that it can be seen."""
         with self._writing() as connection:
@@ -147,10 +152,14 @@ class SpanStore:
         with self._writing() as connection:
             connection.execute("PRAGMA secure_delete = ON")
             erased = span_inbox.erase(connection, session_id, tenant_id)
+        self._checkpoint("TRUNCATE")
+        return erased
+
+    def _checkpoint(self, how: str) -> None:
+        """Copy the log into the file."""
         with self._lock, contextlib.suppress(sqlite3.Error):  # readers may hold the log open a little longer
             if self._writer is not None:
-                self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        return erased
+                self._writer.execute(f"PRAGMA wal_checkpoint({how})")
 
     def prune(self, keep: Keep, now_ms: int) -> Sweep:
         """Remove spans that are kept no longer, a slice with each step."""
@@ -161,8 +170,9 @@ class SpanStore:
             with self._writing() as connection:
                 gone = sweep.step(connection)
             if gone is None:
-                return
+                break
             yield Pruned(spans=gone)
+        self._checkpoint("PASSIVE")  # else the log grows until it has some 128 MB, of spans that are gone
 
     def _store(self, connection: sqlite3.Connection, batch: list[Span]) -> int:
         bodies = [span_rows.encode_body(span) for span in batch]

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from comity.core.audit import ENTRY_FIELDS
 from comity.core.journal import StoredCall
-from comity.engines import handoff_tables, presence, span_rows
+from comity.engines import handoff_tables, presence, span_inbox, span_rows
 from comity.engines.span_retention import oldest_ns
 from comity.engines.tables import connect, connect_anywhere
 
@@ -105,7 +105,7 @@ def _sessions(connection: sqlite3.Connection, now_ms: int) -> Kind:
 
 def _spans(connection: sqlite3.Connection, now_ms: int) -> Kind:
     (kept,) = connection.execute("SELECT count(*) FROM span_spans").fetchone()
-    (waiting,) = connection.execute("SELECT coalesce(sum(spans), 0) FROM span_inbox").fetchone()
+    waiting = span_inbox.count(connection)
     oldest = oldest_ns(connection)
     query = "SELECT count(*) FROM span_spans WHERE start_ns >= ?"
     (last_day,) = connection.execute(query, ((now_ms - DAY_MS) * 1_000_000,)).fetchone()
