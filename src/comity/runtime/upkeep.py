@@ -41,8 +41,10 @@ class Upkeep:
         self._sessions = sessions
         self._clock = clock
         self.removed = Pruned()  # since the node started
-        self._is_behind = False  # the last sweep took so long that the next is due already
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="comity-upkeep")
+        loop = asyncio.get_running_loop()
+        # When the next sweep is due: one that is still under way then is behind, and pauses no longer than it must.
+        self._due_s = loop.time() + SWEEP_EVERY_S
+        self._task = loop.create_task(self._run(), name="comity-upkeep")
 
     async def close(self) -> None:
         """Stop, at the latest after the slice under way."""
@@ -61,15 +63,14 @@ class Upkeep:
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(PAUSE_S_LEAST if self._is_behind else SWEEP_EVERY_S)
-            begun_s = loop.time()
+            await asyncio.sleep(max(self._due_s - loop.time(), PAUSE_S_LEAST))
+            self._due_s = loop.time() + SWEEP_EVERY_S
             try:
                 await self.sweep()
             except UnavailableError as error:  # a store that is locked or full now may not be so at the next sweep
                 log.warning("what is kept no longer could not be removed: %s", error)
             except Exception:  # the task boundary: a sweep that fails must not be the last
                 log.exception("what is kept no longer could not be removed")
-            self._is_behind = loop.time() - begun_s > SWEEP_EVERY_S
 
     async def _drain(self, sweep: Sweep, *, is_aside: bool) -> Pruned:
         removed = Pruned()
@@ -84,7 +85,8 @@ class Upkeep:
                     self._sessions.pruned(slice_.session_keys)
                 removed += slice_
                 self.removed += slice_
-                await asyncio.sleep(PAUSE_S_LEAST if self._is_behind else max(loop.time() - begun_s, PAUSE_S_LEAST))
+                now_s = loop.time()
+                await asyncio.sleep(PAUSE_S_LEAST if now_s > self._due_s else max(now_s - begun_s, PAUSE_S_LEAST))
         finally:
             sweep.close()
 
