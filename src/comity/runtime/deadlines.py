@@ -8,12 +8,13 @@ from typing import Final
 
 from comity.ports import Clock
 from comity.runtime.call import Call
+from comity.runtime.clock_watch import ClockWatch
 
 SLOT_MS: Final = 10
 
 
 class Deadlines:
-    """Tells which calls ran out of time, at most a slot late and never early."""
+    """Tells which calls ran out of time, at most a slot late and never early; after a suspend or a step, a second late."""
 
     def __init__(self, clock: Clock, loop: asyncio.AbstractEventLoop, expire: Callable[[Call], None]) -> None:
         self._clock = clock
@@ -21,6 +22,8 @@ class Deadlines:
         self._expire = expire
         self._slots: dict[int, dict[Call, None]] = {}
         self._timers: dict[int, asyncio.TimerHandle] = {}
+        self.watch = ClockWatch(clock, loop)  # also for others that wait for points in time
+        self.watch.join(self)
 
     def add(self, call: Call) -> None:
         """Watch a call's deadline."""
@@ -29,6 +32,8 @@ class Deadlines:
         if calls is None:
             calls = self._slots[slot] = {}
             self._arm(slot)
+            if self.watch.is_parked:
+                self.watch.wake()
         calls[call] = None
         call.slot = slot
 
@@ -38,8 +43,20 @@ class Deadlines:
         if calls is not None:
             calls.pop(call, None)
 
+    @property
+    def is_armed(self) -> bool:
+        """Whether a slot is still to come."""
+        return bool(self._timers)
+
+    def set_anew(self) -> None:
+        """Set the timer of every slot again: the clock went apart from the loop."""
+        for slot, timer in self._timers.items():
+            timer.cancel()
+            self._arm(slot)
+
     def close(self) -> None:
         """Drop all timers."""
+        self.watch.close()
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()

@@ -96,10 +96,13 @@ class Handoffs:
         self.hosted: set[str] = set()  # of them, those of which the node itself is one
         self._listening = 0  # how often that is being written down, and so not heard yet
         self._coming: dict[str, int] = {}  # into each lane: how many this node offers just now
-        self.leases = Leases(self, self._loop)
+        self._watch = path.settlement.deadlines.watch
+        self._watch.join(self)
+        self.leases = Leases(self, self._loop, self._watch)
         self._receivers = 0
         self._timer: asyncio.TimerHandle | None = None
         self._looks_by = 0  # ms; when the timer rings
+        self._is_due = False  # whether it was set for a point in time, and not for a while
         self._unread_since = 0  # ms; when the store could not be read for the first time since it was
         self._retry: asyncio.TimerHandle | None = None  # everybody looks again, after the store could not be read
         self._tasks: set[asyncio.Task[None]] = set()
@@ -112,6 +115,7 @@ class Handoffs:
     def close(self) -> None:
         """Hear no more, and tell who waits so. Nothing is given back: who holds a handoff has done that before."""
         self.leases.close()
+        self._watch.leave(self)
         for timer in (self._timer, self._again, self._retry):
             if timer is not None:
                 timer.cancel()
@@ -396,6 +400,20 @@ class Handoffs:
             self._timer.cancel()
         self._timer = self._loop.call_at(at, self._look)
         self._looks_by = self.now_ms + round(delay * 1000)
+        self._is_due = due_at is not None
+        if self._watch.is_parked:
+            self._watch.wake()
+
+    @property
+    def is_armed(self) -> bool:
+        """Whether this node looks at the queue at a point in time."""
+        return self._is_due and self._timer is not None
+
+    def set_anew(self) -> None:
+        """Look at the queue: the clock went apart from the loop."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._look()
 
     def _look(self) -> None:
         self._timer = None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from comity.core.handoff import Handoff, Renew
 from comity.core.handoff_holder import Holder
+from comity.runtime.clock_watch import ClockWatch
 
 if TYPE_CHECKING:
     from comity.core.handoff_queue import Step
@@ -20,14 +21,17 @@ Lost = Callable[[str], None]  # told the id of a handoff
 class Leases:
     """What receivers of one node hold."""
 
-    def __init__(self, desk: Handoffs, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, desk: Handoffs, loop: asyncio.AbstractEventLoop, watch: ClockWatch) -> None:
         self._desk = desk
         self._loop = loop
         self._held: dict[str, tuple[Holder, int, Lost]] = {}  # handoff to holder, lease in ms, whom to tell that it is lost
         self._heartbeat: asyncio.TimerHandle | None = None
+        self._watch = watch
+        watch.join(self)
 
     def close(self) -> None:
         """Renew none any more."""
+        self._watch.leave(self)
         if self._heartbeat is not None:
             self._heartbeat.cancel()
 
@@ -36,6 +40,19 @@ class Leases:
         self._held[handoff.id] = (Holder(handoff.holder, handoff.fence), lease_ms, lost)
         if self._heartbeat is None:
             self._heartbeat = self._loop.call_later(lease_ms / 3000, self._beat)
+        if self._watch.is_parked:
+            self._watch.wake()
+
+    @property
+    def is_armed(self) -> bool:
+        """Whether there is one to renew."""
+        return bool(self._held)
+
+    def set_anew(self) -> None:
+        """Renew all of them, and learn which are lost: the clock went apart from the loop."""
+        if self._heartbeat is not None:
+            self._heartbeat.cancel()
+        self._beat()
 
     def let_go(self, handoff_id: str) -> None:
         """Keep its lease alive no longer."""
