@@ -7,7 +7,6 @@ memory. No tenant sees another's. The state is saved with the settlement of a ca
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +20,11 @@ from comity.core.limits import STATE_BYTES_MAX
 from comity.core.mailbox import Mailbox
 from comity.core.payload import PayloadError, pack, unpack
 from comity.ports import Clock, Journal
+from comity.runtime.failure_log import HideText, log_raised
 from comity.runtime.tasks import PASSES, is_own
 
 if TYPE_CHECKING:
     from comity.runtime.call import Call, Way
-
-log = logging.getLogger("comity")
 
 
 class Activation:
@@ -179,11 +177,13 @@ class Activations:
         *,
         start: Callable[[Call], None],
         fail: Callable[[Call, str], None],
+        hide: HideText | None = None,
     ) -> None:
         self._journal = journal
         self._clock = clock
         self._start = start
         self._fail = fail
+        self._hide = hide  # what must not stand in the log
         self._seats: dict[str, Activation] = {}  # by `state_key`
         self._tasks: dict[asyncio.Task[None], None] = {}
         self.put_away: Callable[[str], None] | None = None  # told when an address has left memory
@@ -272,10 +272,11 @@ class Activations:
         except BaseException as raised:  # the task boundary
             if isinstance(raised, PASSES) and not is_own(raised, task):
                 raise
-            log.exception("%s could not be activated", seat.address)
+            log_raised(raised, self._hide, "%s could not be activated", seat.address)
             seat.advance(Event.FAIL)
+            why = told(raised) if self._hide is None else self._hide(told(raised))
             while (call := seat.mailbox.take()) is not None:
-                self._fail(call, f"{seat.address} could not be activated: {told(raised)}")
+                self._fail(call, f"{seat.address} could not be activated: {why}")
             return
         seat.advance(Event.READY)
         self._start_waiting(seat)
@@ -287,7 +288,7 @@ class Activations:
         except BaseException as raised:  # the task boundary
             if isinstance(raised, PASSES) and not is_own(raised, task):
                 raise
-            log.exception("%s failed while being put away", seat.address)
+            log_raised(raised, self._hide, "%s failed while being put away", seat.address)
         self._gone(seat)
 
     def _save(self, seat: Activation) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
@@ -28,6 +29,7 @@ from comity.runtime.unfinished import warnings_of
 
 if TYPE_CHECKING:
     from comity.runtime.call import Call
+from comity.runtime.failure_log import log_raised
 
 log = logging.getLogger("comity")
 
@@ -49,6 +51,10 @@ class Hide(Protocol):
 
     def error(self, call: Call, error: Error) -> Error:
         """Return why the agent failed, without it."""
+        ...
+
+    def trace(self, call: Call, text: str) -> str:
+        """Return a traceback without it, for the log."""
         ...
 
 
@@ -95,9 +101,9 @@ class Execution:
                 except (*PASSES, Paused) as raised:
                     if not is_own(raised, call.task):
                         raise
-                    error, failed, is_told = _classify(raised, call), None, issubclass(type(raised), ComityError)
+                    error, failed, is_told = _classify(raised, call, self._hide), None, issubclass(type(raised), ComityError)
                 except BaseException as raised:  # noqa: BLE001  the task boundary: an agent's failure is a value to its caller
-                    error, failed, is_told = _classify(raised, call), None, issubclass(type(raised), ComityError)
+                    error, failed, is_told = _classify(raised, call, self._hide), None, issubclass(type(raised), ComityError)
                 failures += 1
                 pause_ms = self._pause_ms(call, implementation, error, failures)
                 if pause_ms is None:
@@ -279,15 +285,15 @@ def _hidden(hide: Hide, call: Call, error: Error) -> Error:
         return Error.of(error.code, "why it failed cannot be told now", retryable=error.retryable)
 
 
-def _classify(raised: BaseException, call: Call) -> Error:
+def _classify(raised: BaseException, call: Call, hide: Hide | None) -> Error:
     """Return what an exception of an agent's code means to its caller."""
     try:
-        return _meaning(raised, call)
+        return _meaning(raised, call, hide)
     except Exception:  # noqa: BLE001  `str()` or `repr()` of a foreign exception may itself raise, also inside `logging`
         return Error.of("TARGET_CRASHED", f"{call.request.target} raised {type(raised).__name__}, which cannot be looked at")
 
 
-def _meaning(raised: BaseException, call: Call) -> Error:
+def _meaning(raised: BaseException, call: Call, hide: Hide | None) -> Error:
     where = f"{call.request.target} {call.request.capability}"
     call.gave_up = isinstance(raised, TimeoutError)
     if isinstance(raised, ComityError):
@@ -300,7 +306,8 @@ def _meaning(raised: BaseException, call: Call) -> Error:
         return Error.of(raised.code, f"{where} answered badly: {raised}", problems=raised.problems)
     if isinstance(raised, (TimeoutError, ConnectionError)):
         return Error.of("TARGET_TEMPORARY_FAILURE", f"{where}: {told(raised)}")
-    log.error("%s raised (request %s)", where, call.request.request_id, exc_info=raised)
+    hide_text = None if hide is None else partial(hide.trace, call)
+    log_raised(raised, hide_text, "%s raised (request %s)", where, call.request.request_id)
     return Error.of("TARGET_CRASHED", f"{where} raised {told(raised)}")
 
 

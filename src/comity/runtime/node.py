@@ -174,7 +174,7 @@ class Node(Tending):
                 self._guidance.close()
             await self._journal.close()
             raise
-        self._workers = Workers()
+        self._workers = Workers(None if self._privacy is None else self._privacy.hide_trace)
         loop = asyncio.get_running_loop()
         self._threads = FunctionThreads(getattr(loop, "threads", None) or SystemThreads(), self._threads_max)
         self._path = CallPath(

@@ -104,7 +104,9 @@ class CallPath:
         self.identity_key = identity_key
         self.limits = limits
         self.inheritance = inheritance
-        self.activations = Activations(journal, clock, start=self._start, fail=self._fail)
+        self.activations = Activations(
+            journal, clock, start=self._start, fail=self._fail, hide=None if privacy is None else privacy.hide_trace
+        )
         self.watchdog: Watchdog | None = None
         self.handoffs: Callable[[], Handoffs] | None = None  # the node's, made when first needed
         self.is_closed = False

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from comity.runtime.path import CallPath
 
 _NOTHING: Final[frozenset[str]] = frozenset()
+_LOG_TAG: Final = "inthelog"
 _VAULT_FULL: Final = "this session hides as many values as one can; begin a new one"
 _KEYED: Final = (Learn, Constrain, Produce)
 _NO_WORDS: Final = frozenset({"agent", "key", "value", "confidence"})  # of a change: an agent's id is no secret
@@ -167,6 +168,10 @@ class Privacy:
         """Hide what stands in a text."""
         return self._hide_text(text, vault, [])
 
+    def hide_trace(self, text: str) -> str:
+        """Hide what stands in a text for the log, where it is never put back."""
+        return self._hide_text(text, lambda: Vault(_LOG_TAG), [])
+
     def hide_change(self, change: _C, vault: GetVault) -> _C:
         """Hide what stands in an agent's change to its session; raises `RefusedError` if it cannot be made so."""
         words = {name: getattr(change, name) for name in change.__struct_fields__ if name not in _NO_WORDS}
@@ -228,6 +233,11 @@ class Answers:
             return self._privacy.hide_error(error, self._vault(call))
         except VaultFullError:
             return replace(error, message="its message cannot be shown: this session hides as many values as one can")
+
+    def trace(self, call: Call, text: str) -> str:
+        """Return a traceback without it, for the log: neither what a detector finds nor what the session hides."""
+        vault = self._path.sessions.vault_of(call)
+        return self._privacy.hide_trace(text if vault is None else vault.hide_known(text))
 
     def text(self, call: Call, text: str) -> str:
         """Return a text without it."""

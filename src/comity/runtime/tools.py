@@ -42,6 +42,7 @@ from comity.errors import CallerError, ComityError, RefusedError, TargetError, U
 from comity.ports import Clock, Journal
 from comity.runtime import standing
 from comity.runtime.arrival import recordable
+from comity.runtime.failure_log import log_raised
 from comity.runtime.steps import step_request
 from comity.runtime.tasks import PASSES, after_a_turn, is_own
 
@@ -380,7 +381,8 @@ def _done(path: CallPath, call: Call, request: Request, result: Any) -> Reply:
 
 def _failed(path: CallPath, call: Call, tool: Tool, request: Request, raised: BaseException) -> Reply:
     if not isinstance(raised, _EXPLAINED):
-        log.error("the tool %s raised (request %s)", tool.name, request.request_id, exc_info=raised)
+        hide = None if path.answers is None else partial(path.answers.trace, call)
+        log_raised(raised, hide, "the tool %s raised (request %s)", tool.name, request.request_id)
     code = raised.code if isinstance(raised, (CallerError, TargetError)) else "TARGET_FAILED"
     error = Error.of(code, f"{tool.name}: {_said(raised)}")
     error = error if path.answers is None else path.answers.error(call, error)

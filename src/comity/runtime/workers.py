@@ -24,6 +24,7 @@ from comity.core.failure import error_of, told
 from comity.core.limits import REPLY_BYTES_MAX
 from comity.core.payload import PayloadError, pack, unpack
 from comity.errors import ComityError, TargetError, UnavailableError
+from comity.runtime.failure_log import HideText, log_trace
 
 if TYPE_CHECKING:  # slow to import, and few nodes have work for another process
     from multiprocessing.context import SpawnProcess
@@ -58,8 +59,8 @@ class Worker:
         """Whether it can take another job."""
         return self._process.is_alive()
 
-    async def run(self, job: bytes) -> Any:
-        """Send a job and wait for its outcome."""
+    async def run(self, job: bytes, hide: HideText | None) -> Any:
+        """Send a job and wait for its outcome; `hide` removes from the log what must not stand there."""
         loop = asyncio.get_running_loop()
         try:
             await loop.sock_sendall(self._socket, _framed(job))
@@ -69,7 +70,7 @@ class Worker:
             raise await self._died() from None
         if kind == "result":
             return unpack(rest[0])
-        raise _rebuilt(kind, *rest)
+        raise _rebuilt(hide, kind, *rest)
 
     async def _received(self, loop: asyncio.AbstractEventLoop, length: int) -> bytearray:
         message, end = bytearray(length), 0
@@ -98,7 +99,8 @@ class Worker:
 class Workers:
     """The worker processes of one node, at most one per core busy at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, hide: HideText | None = None) -> None:
+        self._hide = hide
         self._places = asyncio.Semaphore(os.cpu_count() or 1)
         self._idle: list[Worker] = []
 
@@ -113,7 +115,7 @@ class Workers:
         async with self._places:
             worker = self._idle.pop() if self._idle else await asyncio.to_thread(Worker)
             try:
-                result = await worker.run(job)
+                result = await worker.run(job, self._hide)
             except ComityError:
                 if worker.is_alive:
                     self._idle.append(worker)
@@ -145,10 +147,10 @@ def _framed(message: bytes) -> bytes:
     return len(message).to_bytes(_LENGTH_BYTES) + message
 
 
-def _rebuilt(kind: str, raw: bytes, trace: str = "") -> ComityError:
+def _rebuilt(hide: HideText | None, kind: str, raw: bytes, trace: str = "") -> ComityError:
     error = decode_error(raw)
     if kind == "crash":
-        log.error("a function in a worker process raised\n%s", trace)
+        log_trace(trace, hide, "a function in a worker process raised")
     after, problems = error.retry_after_ms, error.problems
     return ComityError(error.message, code=error.code, retryable=error.retryable, retry_after_ms=after, problems=problems)
 

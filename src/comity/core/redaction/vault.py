@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 VALUES_MAX: Final = 100_000
+_SEARCHED_MAX: Final = 2_000
+_SEARCHED_CHARS_MIN: Final = 5
 _TAG = re.compile(r"[a-z]{8,32}")
 _TYPE = re.compile(r"[A-Z][A-Z_]{0,22}[A-Z]")
 TOKEN_CHARS_MAX: Final = 2 + 24 + 1 + 6 + 1 + 6 + 1 + 32 + 2
@@ -92,6 +94,18 @@ class Vault:
     def value(self, token: str) -> Value | None:
         """Return what a token stands for, or None if it is not of this vault."""
         return self._values.get(token)
+
+    def hide_known(self, text: str) -> str:
+        """Return a text with every value that this vault knows as its token, also where no detector would find the value.
+
+        Short values stay, since they may stand for anything, and so do those of a vault that is too large to be gone through.
+        """
+        if len(self._values) > _SEARCHED_MAX:
+            return text
+        for token, value in sorted(self._values.items(), key=lambda one: -len(str(one[1]))):
+            if len(plain := str(value)) >= _SEARCHED_CHARS_MIN:
+                text = text.replace(plain, token)
+        return text
 
     def to_data(self) -> dict[str, Any]:
         """Return plain data to store; it holds the values in clear, so whoever stores it encrypts it."""

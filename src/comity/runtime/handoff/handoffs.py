@@ -86,6 +86,7 @@ class Handoffs:
         self._path = path
         self._clock, self._ids = clock, ids
         self.content = Content(path.registry, path.sessions, privacy, guardrails)
+        self.hide_trace = None if privacy is None else privacy.hide_trace
         self._directory = Directory(path.registry)
         self.reader = Reader(self._directory, path.limits, ids, path.inheritance)
         self._loop = asyncio.get_running_loop()

@@ -37,6 +37,7 @@ from comity.core.mailbox import TURNS
 from comity.core.payload import readable, text_problem, unpack
 from comity.engines.ambient import standing_at
 from comity.errors import CallerError, ComityError, RefusedError
+from comity.runtime.failure_log import log_raised
 from comity.runtime.handoff.given import (
     check_id,
     confidence_problem,
@@ -391,7 +392,9 @@ class AsyncHandoffReceiver(HandoffHost):
                     code = error.code if is_id(error.code) else error.default_code
                 else:
                     code = "TARGET_CRASHED"
-                    log.exception("%s raised (handoff %s)", self.agent_id, handoff_id)
+                    desk = self._desk
+                    hide = None if desk is None else desk.hide_trace
+                    log_raised(error, hide, "%s raised (handoff %s)", self.agent_id, handoff_id)
                 await self.fail(handoff_id, readable(told(error), MESSAGE_BYTES_MAX), code=code)
         except ComityError as error:  # it ended, or was lost, while it was being done
             log.info("%s: %s", handoff_id, error)

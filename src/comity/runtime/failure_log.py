@@ -1,0 +1,48 @@
+"""The log of what foreign code raised: with its traceback, without personal data, of bounded length."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Callable
+from typing import Final
+
+log = logging.getLogger("comity")
+
+TRACE_CHARS_MAX: Final = 20_000  # of a traceback: hiding what is personal takes time, and the event loop waits
+_WORD_CHARS_MAX: Final = 500  # dropped at each side of a cut, so that no value is cut in two and passes unseen
+HideText = Callable[[str], str]
+
+
+def log_raised(raised: BaseException, hide: HideText | None, what: str, *names: object) -> None:
+    """Log an exception of an agent or a tool. Where its traceback holds personal data, the text is logged without it.
+
+    `hide` removes personal data from a text; without it the exception is logged as it is.
+    """
+    if hide is None:
+        log.error(what, *names, exc_info=raised)
+        return
+    try:
+        trace = "".join(traceback.format_exception(raised))
+        hidden = hide(_clipped(trace))
+    except Exception:  # noqa: BLE001  what an exception says of itself is foreign code
+        log.error(f"{what}; its traceback cannot be shown", *names)  # noqa: TRY400  a constant of the caller
+        return
+    if hidden == trace:
+        log.error(what, *names, exc_info=raised)
+    else:
+        log_trace(hidden, None, what, *names)
+
+
+def log_trace(trace: str, hide: HideText | None, what: str, *names: object) -> None:
+    """Log a traceback that came as text."""
+    log.error(f"{what}\n%s", *names, trace if hide is None else hide(_clipped(trace)))
+
+
+def _clipped(trace: str) -> str:
+    if len(trace) <= TRACE_CHARS_MAX:
+        return trace
+    head, tail = trace[: TRACE_CHARS_MAX // 2], trace[-TRACE_CHARS_MAX // 2 :]
+    before = max(head.rfind(" "), head.rfind("\n"), len(head) - _WORD_CHARS_MAX)
+    after = min(at for at in (tail.find(" "), tail.find("\n"), _WORD_CHARS_MAX) if at >= 0)
+    return f"{head[:before]} […] {tail[after:]}"
