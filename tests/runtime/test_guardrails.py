@@ -368,3 +368,43 @@ async def test_the_built_in_guardrail_withholds_the_texts_of_failures_with_sensi
     assert [reply.message for reply in replies] == ["fine", "account 7 is overdrawn", "The message was withheld."]
     assert (replies[2].data, replies[2].error.code) == ({"account": 42}, "DATA_OVERDRAWN")
     assert replies[2].error.message == "The message was withheld."
+
+
+EMAIL = "ann@example.com"
+SAYS = [
+    Guardrail(name="g", outbound=lambda request, reply: Rewrite(f"write to {EMAIL}")),
+    Guardrail(name="g", outbound=lambda request, reply: Fail(f"not to {EMAIL}")),
+    Guardrail(name="g", outbound=lambda request, reply: Stop(f"not to {EMAIL}")),
+    Guardrail(name="g", inbound=lambda request: Stop(f"not to {EMAIL}") if request.source else Allow()),
+    Guardrail(name="g", inbound=lambda request: Rewrite(f"write to {EMAIL}") if request.source else Allow()),
+]
+
+
+@pytest.mark.parametrize("says", SAYS)
+async def test_what_a_guardrail_itself_says_is_hidden_from_agents_and_from_the_store(make_node, says):
+    seen: list[object] = []
+    top, leaf = Agent("TOP"), Agent("LEAF")
+
+    @top.capability("GO")
+    async def go(ctx: Context) -> str:
+        reply = await ctx.call("LEAF", "GO")
+        seen.extend((reply.message, reply.error, reply.warnings, node.audit.reply(reply.request_id)))
+        return "done"
+
+    @leaf.capability("GO")
+    async def go_leaf(ctx: Context) -> str:
+        seen.append(ctx.request.message)
+        return "done"
+
+    async with make_node([top, leaf], guardrails=[says]) as node:
+        await node.call("TOP", "GO", user_id="ann")
+        rows = node.audit.rows()
+    assert EMAIL not in repr((seen, rows))
+    assert "[[EMAIL_1_" in repr(seen)
+
+
+async def test_a_session_that_can_hide_no_more_withholds_what_a_guardrail_says(make_node, monkeypatch):
+    monkeypatch.setattr("comity.core.redaction.vault.VALUES_MAX", 0)
+    async with make_node(team(), guardrails=[SAYS[0]]) as node:
+        reply = await node.call("LEAF", "GO", user_id="ann")
+    assert (reply.error.code, EMAIL in repr(reply)) == ("PRIVACY_BLOCKED", False)

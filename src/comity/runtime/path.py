@@ -98,7 +98,7 @@ class CallPath:
         self.sessions = sessions
         self.recorder = recorder
         self.memories = memories
-        self.settlement = Settlement(journal, clock, loop, sessions, memories, guardrails, recorder.ended, limits)
+        self.settlement = Settlement(journal, clock, loop, sessions, memories, guardrails, recorder.ended, limits, privacy)
         self.calls = sessions.calls = self.settlement.calls
         self.toolbox = toolbox
         self.identity_key = identity_key

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from comity.core.admission import Refused
 from comity.core.codec import decode_reply
 from comity.core.declaration import DeclarationError, shown
-from comity.core.envelope import Artifact, Background, Error, Reference, Reply, Request, encode
+from comity.core.envelope import Artifact, Background, Error, Reference, Reply, Request, Status, encode
 from comity.core.journal import fingerprint
 from comity.core.payload import unpack
 from comity.core.redaction import (
@@ -40,6 +40,7 @@ from comity.errors import RefusedError
 if TYPE_CHECKING:
     from comity.runtime.call import Call
     from comity.runtime.path import CallPath
+    from comity.runtime.sessions import Sessions
 
 _NOTHING: Final[frozenset[str]] = frozenset()
 _LOG_TAG: Final = "inthelog"
@@ -169,7 +170,7 @@ class Privacy:
         return self._hide_text(text, vault, [])
 
     def hide_trace(self, text: str) -> str:
-        """Hide what stands in a text for the log, where it is never put back."""
+        """Hide what stands in a text for the log or in the reason of a refusal, where it is never put back."""
         return self._hide_text(text, lambda: Vault(_LOG_TAG), [])
 
     def hide_change(self, change: _C, vault: GetVault) -> _C:
@@ -270,6 +271,15 @@ def conceal(path: CallPath, call: Call, body: bytes, privacy: Privacy) -> str | 
     call.request = hidden.request
     path.sessions.save_vault(live)
     return hidden.note
+
+
+def hide_verdict(privacy: Privacy, sessions: Sessions, call: Call, reply: Reply) -> Reply:
+    """Hide personal data in what a guardrail made of a reply; what cannot be hidden is withheld."""
+    try:
+        return privacy.hide_words(reply, lambda: sessions.vault(sessions.live_of(call)))
+    except VaultFullError:
+        error = Error.of("PRIVACY_BLOCKED", _VAULT_FULL)
+        return Reply(status=Status.ERROR, error=error, message=error.message)
 
 
 def reveal(reply: Reply, vault: Vault, types: frozenset[str] | None = None) -> Reply:

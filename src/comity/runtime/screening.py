@@ -30,9 +30,9 @@ def screen(
         passed = guardrail.admit(request, guardrails)
         if isinstance(passed, Error):
             call.request = guardrail.unsaid(request)
-            return Refused(passed.code, passed.message)
+            return Refused(passed.code, passed.message if privacy is None else privacy.hide_trace(passed.message))
         call.request = passed
-    if privacy is not None and privacy.concerns(request, body, call.capability.clear):
+    if privacy is not None and privacy.concerns(call.request, body, call.capability.clear):
         outcome = conceal(path, call, body, privacy)
         if isinstance(outcome, Refused):
             return outcome

@@ -33,7 +33,7 @@ from comity.runtime.call import Call
 from comity.runtime.deadlines import Deadlines
 from comity.runtime.execution import complete
 from comity.runtime.memory import Memories
-from comity.runtime.privacy import reveal
+from comity.runtime.privacy import Privacy, hide_verdict, reveal
 from comity.runtime.sessions import Live, Sessions
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class Settlement:
         guardrails: tuple[Guardrail, ...],
         ended: Callable[[CallEnd], None] | None,
         limits: Limits,
+        privacy: Privacy | None,
     ) -> None:
         self.calls: dict[str, Call] = {}  # by request id, until the reply has been delivered
         self.breakers = Breakers(clock, limits)
@@ -70,6 +71,7 @@ class Settlement:
         self._sessions = sessions
         self._memories = memories
         self._guardrails = guardrails
+        self._privacy = privacy
         self._ended = ended
         self._deliver = self.deliver  # bound once
 
@@ -192,7 +194,11 @@ class Settlement:
         call.unjudged = None
         if is_withheld and call.log is not None:
             call.log.drop_aside()
-        return reply if released is reply else complete(released, call, now_ns, data=released.data)
+        if released is reply:
+            return reply
+        if self._privacy is not None:
+            released = hide_verdict(self._privacy, self._sessions, call, released)
+        return complete(released, call, now_ns, data=released.data)
 
     def _session_records(self, call: Call, live: Live, reply: Reply, now_ms: int) -> tuple[Record, ...]:
         """Return what the end of a call adds to its session: who answered, what the user is told, and what was hidden."""
