@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comity import Agent, Background, Context, Node, Status
+from comity import Agent, Background, Context, Limits, Node, Status
 from comity.core.limits import INPUTS_BYTES_MAX, MESSAGE_BYTES_MAX, NESTING_MAX, OBJECTIVE_CHARS_MAX
 from comity.testing import VirtualClock, run_virtual
 
@@ -281,3 +281,147 @@ async def test_a_kind_of_text_that_cannot_be_written_is_refused_though_its_like_
         assert (await node.call("A", "ANY", **who)).status == "success"
         reply = await node.call("A", "ANY", **who | {name: type("Text", (str,), {})(who[name])})
         assert (reply.status, reply.error.code) == ("refused", "IDENTITY_INVALID")
+
+
+# --- objects that do something when they are looked at ---
+
+
+def boom(*_: Any, **__: Any) -> Any:
+    raise LookupError("boom")
+
+
+def leave(*_: Any, **__: Any) -> Any:
+    raise SystemExit
+
+
+def evil(*names: str, does: Any = boom) -> Any:
+    return type("Evil", (), dict.fromkeys(names, does))()
+
+
+class EvilText(str):
+    __slots__ = ()
+    __hash__ = str.__hash__
+    __eq__ = __str__ = __repr__ = __len__ = __bool__ = isprintable = encode = boom
+
+
+class EvilDict(dict):
+    items = keys = __iter__ = __bool__ = __len__ = boom
+
+
+class EvilList(list):
+    __iter__ = __len__ = __bool__ = __eq__ = boom
+    __hash__ = None
+
+
+class Array:
+    """As numpy's: its truth is ambiguous, and comparing it gives another."""
+
+    __hash__ = None
+    __bool__ = boom
+
+    def __eq__(self, other: object) -> Any:
+        return Array()
+
+
+DEEP = nested(100_000)
+ODD = [
+    *(
+        "",
+        "\ud800",
+        "a\x00b",
+        "a" * 10**6,
+        0,
+        -1,
+        10**5000,
+        1.5,
+        math.nan,
+        True,
+        b"x",
+        [],
+        {},
+        set(),
+        object(),
+        LOOP,
+        DEEP,
+        [DEEP],
+    ),
+    *(Array(), EvilText("x"), EvilDict(a=1), EvilList("a"), evil("__class__"), evil("__getattribute__"), evil("__eq__")),
+    *(evil("__bool__"), evil("__len__"), evil("__hash__", "__eq__"), evil("__str__", "__repr__"), (one for one in ())),
+    *(evil("__bool__", "__eq__", "__class__", "__getattribute__", does=leave), Ellipsis, 1j, range(3), memoryview(b"x")),
+    *(
+        {"value": odd}
+        for odd in (Array(), DEEP, 10**5000, "\ud800", EvilText("x"), evil("__class__"), evil("__getattribute__"))
+    ),
+    *({1: 2, "1": 3}, {("a",): 1}, {EvilText("value"): 1}, {"value": EvilDict(a=1)}, {"value": EvilList("a")}),
+]
+FIELDS = [
+    *(
+        "target",
+        "capability",
+        "inputs",
+        "user_id",
+        "session_id",
+        "request_id",
+        "timeout_ms",
+        "objective",
+        "message",
+        "priority",
+    ),
+    *("limits", "tenant_id", "parent_session_id", "context", "tools", "history", "traceparent", "tracestate", "correlation_id"),
+]
+
+
+def among(field: str, odd: Any) -> dict[str, Any]:
+    more = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"} if field == "tracestate" else {}
+    return {"target": "A", "capability": "ANY", "inputs": None, "user_id": "u"} | more | {field: odd}
+
+
+@pytest.mark.parametrize("field", FIELDS)
+async def test_a_door_answers_every_object_whatever_it_does_when_it_is_looked_at(make_node, field):
+    async with make_node([agent]) as node:
+        for odd in ODD:
+            for reply in (await node.call(**among(field, odd)), await node.start_call(**among(field, odd)).reply()):
+                assert reply.status in {Status.REFUSED, Status.SUCCESS}
+        assert node.audit.verify().ok
+        assert not node._path.calls
+
+
+@pytest.mark.parametrize("field", ["document", "dialect", "user_id", "tenant_id", "session_id", "capability", "token"])
+async def test_the_door_for_documents_answers_every_object(make_node, field):
+    document = {"target_agent": "A", "capability_code": "ANY", "request_id": "r", "inputs_json": {}}
+    async with make_node([agent]) as node:
+        for odd in ODD:
+            given = {"document": document, "dialect": "kdap", "user_id": "u"} | {field: odd}
+            assert isinstance(await node.receive(given.pop("document"), **given), dict)
+        assert node.audit.verify().ok
+
+
+async def test_a_result_that_cannot_be_looked_at_is_an_error_of_its_agent(make_node):
+    other, results = Agent("B"), [evil("__getattribute__"), evil("__class__"), {"value": [None, EvilList("a")]}]
+
+    @other.capability("GO")
+    async def go() -> Any:
+        return results.pop()
+
+    async with make_node([other]) as node:
+        while results:
+            reply = await node.call("B", "GO", user_id="u")
+            assert reply.status is Status.ERROR
+
+
+@pytest.mark.parametrize("field", ["target", "capability", "inputs", "objective", "message", "history", "priority", "tools"])
+async def test_an_agent_that_calls_with_odd_objects_is_answered_too(make_node, field):
+    caller = Agent("B")
+
+    @caller.capability("GO")
+    async def go(ctx: Context) -> list[str]:
+        found = []
+        for odd in ODD:
+            given = among(field, odd)
+            del given["user_id"]
+            found.append(str((await ctx.call(**given)).status))
+        return sorted(set(found))
+
+    async with make_node([caller, agent], limits=Limits(calls_max=1000, fan_out_max=1000)) as node:
+        reply = await node.call("B", "GO", user_id="u")
+    assert set(reply.data) <= {"refused", "success"}

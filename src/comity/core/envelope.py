@@ -444,7 +444,7 @@ def _document_problems(value: Any, path: str, typed: Callable[[bytes], Any] = un
 
 def is_id(value: Any, most: int = ID_CHARS_MAX) -> bool:
     """Return whether `value` can name something: printable text of bounded length."""
-    return (type(value) is str or isinstance(value, StrEnum)) and 0 < len(value) <= most and value.isprintable()
+    return (type(value) is str or issubclass(type(value), StrEnum)) and 0 < len(value) <= most and value.isprintable()
 
 
 def _texts(*fields: tuple[str, str, int]) -> list[Problem]:

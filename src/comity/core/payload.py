@@ -68,9 +68,8 @@ def pack(value: Any, path: str, bytes_max: int, is_named: bool = False) -> bytes
     """
     try:
         raw = _encode(value)
-    except (TypeError, RecursionError, ValueError) as error:
-        problems = tuple(islice(_unencodable(value, path), PROBLEMS_MAX)) or (Problem(path, f"has no JSON form: {error}"),)
-        raise PayloadError("INPUT_VALIDATION_FAILED", problems) from None
+    except (Exception, SystemExit) as error:  # noqa: BLE001  looking at a value runs its code
+        raise PayloadError("INPUT_VALIDATION_FAILED", _unpackable(value, path, error)) from None
     size = len(raw)
     # Counted by `replace`: on CPython 3.11 that beats `bytes.count` for short documents.
     objects = size - len(raw.replace(b"{", b""))
@@ -89,6 +88,20 @@ def pack(value: Any, path: str, bytes_max: int, is_named: bool = False) -> bytes
     return raw
 
 
+def unlooked(path: str, raised: BaseException) -> Problem:
+    """Return the problem of a value whose own code raised when it was looked at."""
+    return Problem(path, f"cannot be looked at: a value raised {type(raised).__name__}")
+
+
+def _unpackable(value: Any, path: str, error: BaseException) -> tuple[Problem, ...]:
+    """Return where a value has no JSON form."""
+    try:
+        problems = tuple(islice(_unencodable(value, path), PROBLEMS_MAX))
+        return problems or (Problem(path, f"has no JSON form: {error}"),)
+    except (Exception, SystemExit) as raised:  # noqa: BLE001
+        return (unlooked(path, raised),)
+
+
 def check_repeats(raw: bytes, path: str) -> None:
     """Raise `PayloadError` if two keys of an object have become one, such as a number and its digits as text."""
     if len(_encode(unpack(raw))) < len(raw) and (problems := tuple(islice(repeated_keys(raw.decode(), path), PROBLEMS_MAX))):
@@ -98,9 +111,12 @@ def check_repeats(raw: bytes, path: str) -> None:
 def _check_nulls(raw: bytes, value: Any, path: str) -> None:
     """Raise `PayloadError` if a null was a number: the encoder writes NaN and Infinity as null, which a schema may accept."""
     written = unpack(raw)
-    if written == value:
-        return
-    plain = msgspec.to_builtins(value, enc_hook=_foreign, str_keys=True)
+    try:
+        if written == value:
+            return
+        plain = msgspec.to_builtins(value, enc_hook=_foreign, str_keys=True)
+    except (Exception, SystemExit) as raised:  # noqa: BLE001
+        raise PayloadError("INPUT_VALIDATION_FAILED", (unlooked(path, raised),)) from None
     if written != plain:
         _refuse(plain, path, _is_not_finite, "is not a finite number")
 
@@ -172,7 +188,7 @@ def out_of_range(raw: bytes, path: str) -> tuple[Problem, ...]:
 
 def is_text(value: Any) -> TypeGuard[str]:
     """Return whether a value is text that can be written down; the encoder knows no other kinds of `str`."""
-    return type(value) is str or isinstance(value, StrEnum)
+    return type(value) is str or issubclass(type(value), StrEnum)
 
 
 def text_problem(text: Any, *, path: str, bytes_max: int) -> Problem | None:

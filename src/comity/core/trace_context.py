@@ -78,6 +78,6 @@ def read_headers(headers: Iterable[tuple[str, str]]) -> TraceContext | None:
 
 
 def _texts(given: Any) -> list[str]:
-    if isinstance(given, str):
+    if type(given) is str:
         return [given]
-    return [one for one in given if isinstance(one, str)] if isinstance(given, (list, tuple)) else []
+    return [one for one in given if type(one) is str] if type(given) in {list, tuple} else []

@@ -175,8 +175,8 @@ def _read(
 
 def dialect(name: str) -> Dialect:
     """Return a dialect by its name, or raise `CallerError`."""
-    if not isinstance(name, str) or name not in DIALECTS:
-        shown = ascii(name)[:64] if isinstance(name, str) else f"of type {type(name).__name__}"
+    if type(name) is not str or name not in DIALECTS:
+        shown = ascii(name)[:64] if type(name) is str else f"of type {type(name).__name__}"
         raise CallerError(f"no dialect {shown}; there are {', '.join(DIALECTS)}")
     return DIALECTS[name]
 

@@ -19,7 +19,7 @@ from comity.core.limits import (
     TIMEOUT_MS_CEILING,
     Limits,
 )
-from comity.core.payload import PayloadError, Problem, pack, text_problem
+from comity.core.payload import PayloadError, Problem, pack, text_problem, unlooked
 from comity.core.registry import Registry
 from comity.core.tool import EVERYTHING
 from comity.ports import Ids
@@ -121,7 +121,7 @@ class Reader:
             timeout_ms = limits.timeout_ms_max
         deadline_at = now_ms + timeout_ms
         raw, body = _EMPTY, _EMPTY_BODY
-        if draft.inputs and not problems:
+        if not problems and draft.inputs:
             try:
                 # Where the names of inputs are declared, no number can be one of them.
                 raw = pack(draft.inputs, "inputs", INPUTS_BYTES_MAX, capability is not None and capability.is_closed)
@@ -147,7 +147,7 @@ class Reader:
         history, context = draft.history, None
         if not is_plain:
             objective, message, history, context = _said(draft, is_sound=not problems)
-        if draft.priority is not None:
+        if draft.priority is not None and not problems:
             priority = _NORMAL if is_plain else _priority(draft.priority, priority)
         session_id = request_id if identity.session_id is None else identity.session_id
         # By position: naming two dozen fields costs as much as all the rules together.
@@ -218,6 +218,13 @@ def _priority(asked: Any, otherwise: Priority) -> Priority:
 
 def draft_problems(draft: Draft) -> tuple[tuple[Problem, ...], str]:
     """Return what is wrong with what a door was given, and the code that says so. Identity is checked where it is bound."""
+    try:
+        return _problems_of(draft)
+    except (Exception, SystemExit) as raised:  # noqa: BLE001  looking at a value runs its code
+        return (unlooked("request", raised),), "INPUT_VALIDATION_FAILED"
+
+
+def _problems_of(draft: Draft) -> tuple[tuple[Problem, ...], str]:
     problems = [
         Problem(name, f"must be text, not {type(value).__name__}")
         for name, value in (("target", draft.target), ("capability", draft.capability))
@@ -232,7 +239,9 @@ def draft_problems(draft: Draft) -> tuple[tuple[Problem, ...], str]:
     if draft.context is not None:
         is_background = type(draft.context) is Background
         problems += context_problems(draft.context) if is_background else [Problem("context", "must be a Background")]
-    if draft.history not in ("none", "summary", "full") and not (type(draft.history) is int and draft.history >= 0):
+    history = draft.history
+    is_policy = isinstance(history, str) and history in ("none", "summary", "full")
+    if not is_policy and not (type(history) is int and history >= 0):
         problems.append(Problem("history", "must be none, summary, full or a number of turns"))
     if draft.limits is not None and type(draft.limits) is not Limits:
         problems.append(Problem("limits", "must be a Limits"))
@@ -281,4 +290,9 @@ def recordable(value: Any) -> str:
     """Return a name as it may be recorded; one that cannot be recorded as it is has been noted as a problem or is unknown."""
     if type(value) is str and value.isprintable() and len(value) <= ID_CHARS_MAX:
         return value
-    return ascii(value)[1:-1][:ID_CHARS_MAX] if isinstance(value, str) else f"({type(value).__name__})"
+    return quoted(value)[1:-1][:ID_CHARS_MAX] if issubclass(type(value), str) else quoted(value)
+
+
+def quoted(value: Any) -> str:
+    """Return a value that is no sound name as a refusal may quote it: a text escaped, of anything else the type alone."""
+    return ascii(str.__str__(value)) if issubclass(type(value), str) else f"({type(value).__name__})"

@@ -107,7 +107,7 @@ def aim(
     implements no capability here or several, and where a name leaves open what is meant.
     """
     target, defaults = draft.target, defaults or {}
-    if isinstance(target, Bound):
+    if type(target) is Bound:
         if draft.capability is not UNSAID or named:
             raise TypeError(f"{target!r} has its inputs already")
         return _aimed(draft, _found(registry, target.function), target, {})

@@ -84,8 +84,9 @@ async def receive_document(
         unsaid = unsaid | {"user_id": sender.identity.user_id}
         asked = {key: value for key, value in unsaid.items() if key in spoken.asks}
         claimed = _decoder(spoken)(document, now_ms=now_ms, limits=path.limits, **asked)
-    except CallerError as error:
-        claimed = _outline(spoken, document, path, now_ms)
+    except (Exception, SystemExit) as raised:  # noqa: BLE001  looking at a document of Python objects runs their code
+        error, is_odd = _unreadable(raised), not isinstance(raised, CallerError)
+        claimed = _outline(None if is_odd else spoken, document, path, now_ms)
         problems = error.facts.get("problems", ())
         refusal = sender.refusal or Refused(
             error.code, error.message, problems=problems, note=f"unreadable: {recordable(name)}"
@@ -100,6 +101,12 @@ async def receive_document(
     if spoken is None:
         return dict(msgspec.to_builtins(reply))
     return spoken.encode_reply(spoken.finished(reply, _version(path.registry, claimed)))
+
+
+def _unreadable(raised: BaseException) -> CallerError:
+    if isinstance(raised, CallerError):
+        return raised
+    return CallerError(f"the document cannot be looked at: a value raised {type(raised).__name__}", code="ENVELOPE_MALFORMED")
 
 
 def _decoder(spoken: Dialect) -> Callable[..., Request]:

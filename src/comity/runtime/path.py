@@ -40,7 +40,7 @@ from comity.errors import UnavailableError
 from comity.ports import Clock, Ids, Journal
 from comity.runtime import events, standing
 from comity.runtime.activation import Activations, Lane
-from comity.runtime.arrival import Arrival, Draft, Identity, Reader
+from comity.runtime.arrival import Arrival, Draft, Identity, Reader, quoted
 from comity.runtime.call import Call, Way
 from comity.runtime.context import Context
 from comity.runtime.execution import Execution, RunInProcess
@@ -152,7 +152,7 @@ class CallPath:
             except UnavailableError as error:
                 return unread(self, arrival.request, error)
         if problem := chosen_id_problem(request_id):
-            told = ascii(request_id)[:64]  # not as it is: it may be another's
+            told = quoted(request_id)[:64]  # not as it is: it may be another's
             request = self._reader.read(draft, identity, None, told, now_ms).request
             return self.refuse(request, admission.Refused("IDENTITY_INVALID", f"request_id {told} {problem}"), log)
         arrival = self.arrive(draft, identity, request_id, now_ms, remote)
