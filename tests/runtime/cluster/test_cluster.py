@@ -12,6 +12,7 @@ from cluster_world import World, die, play
 
 from comity import Agent, Context, Limits, Node, Reply, Risk, Status, Tool
 from comity.core import wire
+from comity.runtime.cluster import cluster
 from comity.runtime.cluster.carrier import Sent
 
 
@@ -490,3 +491,39 @@ def test_what_is_said_and_reported_on_another_node_stands_once_in_the_session_an
             assert [(fact.text, fact.source) for fact in node.memory("u").facts] == [("said: c", "CLERK")]
 
     play(case, [relay], [clerk])
+
+
+def test_names_that_nobody_has_are_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "STRANGERS_MAX", 3)
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        for number in range(10):
+            reply = await one.call(f"ghost{number}", "DO", user_id="u")
+            assert reply.error is not None
+            assert reply.error.code == "ROUTING_UNKNOWN_AGENT"
+        assert (await one.call("BACK", "DO", user_id="u")).ok
+        assert len(one._path.cluster._strangers) == 3
+
+    play(case, [front()], [back([])])
+
+
+def test_an_address_is_held_while_any_tenants_calls_use_it_and_all_of_them_go_when_it_is_lost() -> None:
+    agent = back([], seconds=5, idle_ms=1_000)
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        assert (await two.call("BACK", "DO", user_id="u", tenant_id="acme", timeout_ms=60_000)).data["runs"] == 1
+        running = [
+            asyncio.create_task(one.call("BACK", "DO", user_id="u", tenant_id=tenant, timeout_ms=60_000))
+            for tenant in ("evil", "default")
+        ]
+        await asyncio.sleep(4)  # that of acme has been idle for long
+        token = two._path.cluster.holds.fence("BACK").token
+        assert [(await one).data["runs"] for one in running] == [1, 1]
+        assert two._path.cluster.holds.fence("BACK").token == token  # it was never given back
+        again = await two.call("BACK", "DO", user_id="u", tenant_id="acme", timeout_ms=60_000)
+        assert again.data["runs"] == 2
+        two._path.cluster.holds.spoil("BACK")
+        assert len(two._path.activations) == 0
+        assert (await two.call("BACK", "DO", user_id="u", tenant_id="acme", timeout_ms=60_000)).data["runs"] == 3
+
+    play(case, [front()], [agent])

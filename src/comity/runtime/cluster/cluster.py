@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 # How often open calls are looked for that nobody runs, and how long after its deadline anybody may end one.
 SWEEP_MS: Final = LEASE_MS
 OVERDUE_MS: Final = 1_000
+STRANGERS_MAX: Final = 1_000  # capabilities of other nodes' agents that stand-ins are kept for
 UNDER_WAY: Final = frozenset({State.QUEUED, State.RUNNING})
 
 
@@ -317,6 +318,8 @@ class Cluster:
                 agent.capability(key[1], input_schema={"type": "object"})(_elsewhere)
             except DeclarationError:
                 return arrival
+            if len(self._strangers) >= STRANGERS_MAX:  # anybody may ask for any name
+                del self._strangers[next(iter(self._strangers))]
             self._strangers[key] = agent
         return Arrival(request, arrival.body, agent, agent.capabilities[key[1]], (), "")
 
