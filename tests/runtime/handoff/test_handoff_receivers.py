@@ -159,6 +159,25 @@ async def test_what_a_silent_receiver_had_goes_to_the_next_and_its_own_result_go
         assert [kind for _, kind in kinds(node)] == ["admitted", "late", "settled"]
 
 
+@pytest.mark.parametrize("ends", ["complete", "fail"])
+async def test_a_receiver_that_has_heard_of_its_loss_is_refused_and_its_result_is_recorded_as_late(make_node, ends):
+    async with make_node() as node:
+        manager, receiver = pair(node)
+        other = AsyncHandoffReceiver("o11y", node=node)
+        made = await manager.create_handoff("o11y", "investigate")
+        (taken,) = await receiver.take()
+        node.handoffs.leases.let_go(taken.id)  # as a process that stands still
+        await other.take()
+        node.handoffs.leases.hold(taken, receiver.lease_ms, receiver._lost)  # and goes on
+        await asyncio.sleep(receiver.lease_ms / 1000)
+        assert made not in receiver._held
+        for _ in range(2):  # once it has been recorded, the receiver knows nothing of it any more
+            assert await code_of(getattr(receiver, ends)(made, "zombie")) == "HANDOFF_LEASE_LOST"
+        await other.complete(made, "second")
+        assert (await manager.await_result(made)).result == "second"
+        assert [kind for _, kind in kinds(node)] == ["admitted", "late", "settled"]
+
+
 async def test_after_so_many_silent_receivers_it_is_a_dead_letter(make_node):
     async with make_node() as node:
         manager, receiver = pair(node)

@@ -57,6 +57,7 @@ log = logging.getLogger("comity")
 
 CAPABILITIES_MAX: Final = 100
 PEEK_MAX: Final = 10_000
+GONE_MAX: Final = 1_000  # handoffs it has lost and may still end, in vain
 Doing = Callable[[], Awaitable[Any]]
 Work = Callable[[Handoff], Any]  # a function, async or not, that does what is asked and returns the result
 
@@ -113,6 +114,7 @@ class AsyncHandoffReceiver(HandoffHost):
         self._turns = dict(TURNS)
         self._holder = ""
         self._held: dict[str, Handoff] = {}  # as they were when it got them
+        self._gone: dict[str, Handoff] = {}  # lost of late: the store records a result that still comes for one
         self._running: dict[str, asyncio.Task[None]] = {}  # of `serve`
 
     async def desk(self) -> Handoffs:
@@ -221,7 +223,10 @@ class AsyncHandoffReceiver(HandoffHost):
 
     def _lost(self, handoff_id: str) -> None:
         """Its lease was lost, or somebody ended it: whatever is still being done for it is in vain."""
-        self._held.pop(handoff_id, None)
+        if (mine := self._held.pop(handoff_id, None)) is not None:
+            self._gone[handoff_id] = mine
+            if len(self._gone) > GONE_MAX:
+                del self._gone[next(iter(self._gone))]
         if (task := self._running.get(handoff_id)) is not None:
             task.cancel()
 
@@ -406,7 +411,7 @@ class AsyncHandoffReceiver(HandoffHost):
 
     def _mine(self, handoff_id: str) -> Handoff:
         check_id(handoff_id)
-        mine = self._held.get(handoff_id)
+        mine = self._held.get(handoff_id) or self._gone.get(handoff_id)
         if mine is None and self._keeps and self._desk is not None:
             found = self._desk.queue.get(handoff_id)
             mine = found if found is not None and found.holder == self._holder else None
@@ -418,6 +423,7 @@ class AsyncHandoffReceiver(HandoffHost):
         desk.leases.let_go(handoff_id)  # first: that it ends is not news to this receiver
         mine = self._mine(handoff_id)
         self._held.pop(handoff_id, None)
+        self._gone.pop(handoff_id, None)
         try:
             return await desk.change(handoff_id, change)
         except CallerError as error:
