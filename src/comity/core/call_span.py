@@ -28,7 +28,6 @@ from comity.core.telemetry import (
     Recorded,
     Settings,
     named,
-    workflow_of,
 )
 
 # The names of seed 003 for what OpenTelemetry says of tools; those of real tools have no older ones.
@@ -85,7 +84,7 @@ def summarize(end: CallEnd, captures_content: bool = False) -> Ended:
         end.reported,
         None if end.asked is None else chat_of(end.asked, reply.data),
         end.call_id,
-        workflow_of(request) or "",
+        request.correlation_id if request.correlation_id != request.root_id else "",
     )
 
 

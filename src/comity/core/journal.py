@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw, Struct
@@ -135,14 +135,13 @@ def entry(record: CallRecord, parties: bytes | None = None) -> bytes:
     if parties is None:
         parties = parties_of(record)
     kind, request = type(record), record.request
-    # Most calls are of no workflow but their own; a row that says nothing of one is as it always was.
-    workflow = () if request.correlation_id == request.root_id or not request.correlation_id else (_workflow(request),)
+    said: tuple[Any, ...]
     if kind is Accepted or kind is Noted:
-        return _encode((_KINDS[kind], record.at_ms, Raw(parties), None, None, None, None, None, record.note, *workflow))  # type: ignore[union-attr]
-    reply: Reply = record.reply  # type: ignore[union-attr]
-    error, usage = reply.error, reply.usage
-    return _encode(
-        (
+        said = (_KINDS[kind], record.at_ms, Raw(parties), None, None, None, None, None, record.note)  # type: ignore[union-attr]
+    else:
+        reply: Reply = record.reply  # type: ignore[union-attr]
+        error, usage = reply.error, reply.usage
+        said = (
             _KINDS[kind],
             record.at_ms,
             Raw(parties),
@@ -152,9 +151,11 @@ def entry(record: CallRecord, parties: bytes | None = None) -> bytes:
             reply.duration_ms,
             usage.prompt_tokens + usage.completion_tokens,
             record.note if kind is Refused else thought_note(reply.thought) if reply.thought else "",  # type: ignore[union-attr]
-            *workflow,
         )
-    )
+    # Most calls are of no workflow but their own; a row that says nothing of one is as it always was.
+    if request.correlation_id != request.root_id and request.correlation_id:
+        said = (*said, _workflow(request))
+    return _encode(said)
 
 
 def _workflow(request: Request) -> str:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+_NEVER_NS: Final = 1 << 63
 _POOLED: Final = 256  # tails of ids that are made at a time
 _TAIL_BYTES: Final = 10
 # What the first and third byte of a tail say of a UUID, its version and variant; their other halves are as random as the rest.
@@ -21,28 +22,31 @@ class SystemClock:
     When the system's time is set back, this clock goes on at half speed until the system's time has caught up with it.
     """
 
-    __slots__ = ("_last_ns", "_steady", "_step", "_wall")
+    __slots__ = ("_floor_ns", "_steady", "_step", "_wall")
 
     def __init__(self, wall: Callable[[], int] = time.time_ns, steady: Callable[[], int] = time.monotonic_ns) -> None:
         self._wall = wall
         self._steady = steady
-        self._last_ns = 0
+        self._floor_ns = 0  # below which the time was set back: the last one told, and any while this clock goes slower
         self._step: tuple[int, int] | None = None  # since the time was set back: steady time and own time of that moment
 
     def now_ns(self) -> int:
         """Return nanoseconds since the epoch."""
         now_ns = self._wall()
+        if now_ns >= self._floor_ns:  # one comparison: every call asks three times
+            self._floor_ns = now_ns
+            return now_ns
+        return self._slowed(now_ns)
+
+    def _slowed(self, now_ns: int) -> int:
         if self._step is None:
-            if now_ns >= self._last_ns:
-                self._last_ns = now_ns
-                return now_ns
-            self._step = (self._steady(), self._last_ns)
+            self._step, self._floor_ns = (self._steady(), self._floor_ns), _NEVER_NS
         since, from_ns = self._step
         own_ns = from_ns + (self._steady() - since) // 2
-        if now_ns >= own_ns:
-            self._step = None
-        self._last_ns = max(now_ns, own_ns)
-        return self._last_ns
+        if now_ns < own_ns:
+            return own_ns
+        self._step, self._floor_ns = None, now_ns
+        return now_ns
 
 
 class SystemIds:

@@ -106,8 +106,9 @@ class Reader:
         if above is None and (flaws := self._identity_problems(identity)):
             problems, code = flaws, "IDENTITY_INVALID"
         limits = self._limits if above is None else above.limits
+        depth_max: int | None = None
         if draft.limits is not None and not problems:
-            limits = limits.narrow(draft.limits)
+            limits, depth_max = limits.narrow(draft.limits), draft.limits.depth_max
         if agent is not None and agent.limits is not None:
             limits = limits.narrow(agent.limits)
         if capability is not None:
@@ -146,21 +147,25 @@ class Reader:
         objective = message = ""
         history, context = draft.history, None
         if not is_plain:
-            objective, message, history, context = _said(draft, is_sound=not problems)
+            objective, message, history, context, correlation_id = _said(draft, correlation_id, is_sound=not problems)
         if draft.priority is not None and not problems:
             priority = _NORMAL if is_plain else _priority(draft.priority, priority)
         session_id = request_id if identity.session_id is None else identity.session_id
         # By position: naming two dozen fields costs as much as all the rules together.
         request = Request(
             request_id, target, called, identity.user_id, limits, deadline_at, now_ms, VERSION, source, chain, body, objective,
-            message, priority, root_id, parent_id, correlation_id if problems else draft.correlation_id or correlation_id,
-            identity.tenant_id, session_id,
-            identity.parent_session_id, context, None, trace_id, span_id, parent_span_id, history,
+            message, priority, root_id, parent_id, correlation_id, identity.tenant_id, session_id, identity.parent_session_id,
+            context, None, trace_id, span_id, parent_span_id, history,
         )  # fmt: skip
+        if not is_plain or above is not None:
+            request = self._furnished(request, draft, above, is_sound=not problems)
+        return Arrival(request, raw, agent, capability, problems, code, depth_max)
+
+    def _furnished(self, request: Request, draft: Draft, above: Request | None, *, is_sound: bool) -> Request:
+        """Return the request with the tools it is granted, and what its document says beside all else."""
         if draft.tools is not None or (above is not None and (above.tools is not None or self._inheritance.is_chained)):
-            request = replace(request, tools=self._granted(above, None if problems else draft.tools))
-        depth_max = None if draft.limits is None or problems else draft.limits.depth_max
-        return Arrival(_with(request, draft.metadata), raw, agent, capability, problems, code, depth_max)
+            request = replace(request, tools=self._granted(above, draft.tools if is_sound else None))
+        return request if draft.metadata is None else replace(request, metadata=draft.metadata)
 
     def _granted(self, above: Request | None, named: Any) -> tuple[str, ...] | None:
         if above is None:
@@ -182,10 +187,6 @@ class Reader:
         return problems
 
 
-def _with(request: Request, metadata: dict[str, Any] | None) -> Request:
-    return request if metadata is None else replace(request, metadata=metadata)
-
-
 def _is_plain(draft: Draft) -> bool:
     """Return whether a call whose capability was found says nothing else that would have to be looked at, as most do."""
     return (
@@ -199,17 +200,18 @@ def _is_plain(draft: Draft) -> bool:
         and (draft.history is _ALL or draft.history is _NONE)
         and draft.tools is None
         and draft.correlation_id is _NO_TEXT
+        and draft.metadata is None
     )
 
 
-def _said(draft: Draft, *, is_sound: bool) -> tuple[str, str, str | int, Background | None]:
-    """Return objective, message, history and context as they can be recorded, whatever they are."""
+def _said(draft: Draft, workflow: str, *, is_sound: bool) -> tuple[str, str, str | int, Background | None, str]:
+    """Return objective, message, history, context and workflow as they can be recorded, whatever they are."""
     if not is_sound:  # a refusal does not repeat what was wrong
-        return "", "", "none", None
+        return "", "", "none", None, workflow
     context = draft.context
     if context is not None:
         context = _decode_background(encode(context))  # a copy: what the caller holds may change, what was sent may not
-    return draft.objective, draft.message, draft.history, context
+    return draft.objective, draft.message, draft.history, context, draft.correlation_id or workflow
 
 
 def _priority(asked: Any, otherwise: Priority) -> Priority:

@@ -121,11 +121,15 @@ class Execution:
         return Reply(status=Status.ERROR, error=error, message=_message(error, is_told=is_told))
 
     def _invoke(self, call: Call, ctx: Any, implementation: Implementation) -> Awaitable[Any]:
-        running = self._begin(call, ctx, implementation)
-        return running if implementation.timeout_ms is None else _within(running, implementation)
-
-    def _begin(self, call: Call, ctx: Any, implementation: Implementation) -> Awaitable[Any]:
         function = implementation.function
+        if implementation.run_in is not LOOP or implementation.timeout_ms is not None or not implementation.is_async:
+            running = self._begin(call, ctx, implementation, function)
+            return running if implementation.timeout_ms is None else _within(running, implementation)
+        if call.capability.wants_context[function]:
+            return function(ctx, **call.arguments)  # type: ignore[no-any-return]
+        return function(**call.arguments)  # type: ignore[no-any-return]
+
+    def _begin(self, call: Call, ctx: Any, implementation: Implementation, function: Callable[..., Any]) -> Awaitable[Any]:
         if implementation.run_in is not LOOP:
             if implementation.run_in is THREAD:
                 given = ctx if call.capability.wants_context[function] else None

@@ -315,15 +315,20 @@ class Sessions:
         """
         if not core.is_first(request):
             self.answered(live, request, reply)
-        elif request.message or reply.message:
-            if self.is_there(live):
-                return self.changed(live, core.answered(request, reply, (core.told(request, reply),)))
-        else:
-            if live.ended is None:
-                live.ended = deque(maxlen=TURNS_MAX)
-            live.ended.append((request, reply, now_ms))
-            self._changed_by_calls(live)
+        elif not request.message and not reply.message:
+            self.note(live, request, reply, now_ms)
+        elif self.is_there(live):
+            return self.changed(live, core.answered(request, reply, (core.told(request, reply),)))
         return ()
+
+    def note(self, live: Live, request: Request, reply: Reply, now_ms: int) -> None:
+        """Note the end of a user's call without words; written as `ended` says."""
+        if live.ended is None:
+            live.ended = deque(maxlen=TURNS_MAX)
+        live.ended.append((request, reply, now_ms))
+        live.noted = None
+        if live.is_stored:
+            self._unsaved[live] = None
 
     def answered(self, live: Live, request: Request, reply: Reply) -> None:
         """Note what an agent answered to another; written as `ended` says."""

@@ -164,23 +164,24 @@ class Settlement:
         self.deadlines.discard(call)
         if self.breakers.known or reply.error is not None or call.primary is not None:
             self.breakers.tell(call, reply, now_ms)
-        if call.live is not None:
-            records.extend(self._session_records(call, call.live, reply, now_ms))
+        live, request = call.live, call.request
+        if live is not None:
+            if request.message or reply.message or live.vault is not None or request.source is not None or call.way is not None:
+                records.extend(self._session_records(call, live, reply, now_ms))
+            else:  # as most end: a user's call without words
+                self._sessions.note(live, request, reply, now_ms)
         if reply.new_facts and reply.ok and (call.way is None or call.way.fence is not None):
-            vault = None if call.live is None else call.live.vault
-            records.extend(self._memories.reported(call.request, reply, vault, now_ms))
-        records.append(Settled(call.request, reply, now_ms))
+            records.extend(self._memories.reported(request, reply, None if live is None else live.vault, now_ms))
+        records.append(Settled(request, reply, now_ms))
         root = call if call.root is None else call.root
         if root.leftovers:
-            records.extend(end_leftovers(root, call.request.request_id, now_ms))
+            records.extend(end_leftovers(root, request.request_id, now_ms))
         if call.uses:
             records.extend(_end_uses(call, now_ms))
         if (ended := self._ended) is not None:
-            ended(
-                CallEnd(call.request, reply, call.started_ns, now_ns, call.remote, call.handed, call.agent.about, call.reported)
-            )
+            ended(CallEnd(request, reply, call.started_ns, now_ns, call.remote, call.handed, call.agent.about, call.reported))
         if call.log is not None and parent is not None:
-            call.log.add(events.Kind.SETTLED, now_ms, call.request, _outline(reply))
+            call.log.add(events.Kind.SETTLED, now_ms, request, _outline(reply))
 
     def _judged(self, call: Call, event: Event, reply: Reply, now_ns: int, records: list[Record]) -> Reply:
         """Return the reply as the guardrails let it pass, and record the model's steps that waited for their verdict."""

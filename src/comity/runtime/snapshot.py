@@ -72,7 +72,7 @@ def snapshot(
         breaker_wait_ms,
         in_progress,
         "" if live is None else live.session.user_id,
-        live is not None and is_first(request) and now_ms - live.used_at >= EXPIRED_MS,
+        live is not None and now_ms - live.used_at >= EXPIRED_MS and is_first(request),
         loop,
         place,
         calls_left,
