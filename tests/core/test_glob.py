@@ -1,13 +1,13 @@
 """Which paths a scope covers."""
 
 import re
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from comity.core.glob import ALTERNATIVES_MAX, GlobError, compile_scope, concerns, covers, normalize
+from steps import count_steps
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,9 @@ def test_a_scope_agrees_with_the_regular_expression_it_means(pattern, names):
 
 
 def test_a_hostile_scope_costs_little():
-    started = time.perf_counter()
-    assert not covers("/".join(["**", "*a*a*a*a*b"] * 40), "/".join(["a" * 60] * 40))
-    assert time.perf_counter() - started < 5
+    scope, path = "/".join(["**", "*a*a*a*a*b"] * 40), "/".join(["a" * 60] * 40)
+    assert count_steps(lambda: covers(scope, path)) < 100_000
+    assert not covers(scope, path)
 
 
 # --- what an action concerns ---
@@ -136,6 +136,5 @@ def test_what_a_scope_covers_concerns_it(scope, path):
 
 
 def test_a_hostile_pattern_costs_little():
-    started = time.perf_counter()
-    concerns("/".join(["**", "*a*a*a*a*b"] * 40), "/".join(["**", "*a*a*c*a*a"] * 40))
-    assert time.perf_counter() - started < 5
+    scope, touched = "/".join(["**", "*a*a*a*a*b"] * 10), "/".join(["**", "*a*a*c*a*a"] * 10)
+    assert count_steps(lambda: concerns(scope, touched)) < 300_000
