@@ -185,7 +185,7 @@ def test_the_problems_of_a_registry_file_are_a_list_in_json(comity, place):
 
 @pytest.mark.parametrize("form", [["--json"], []], ids=["JSON", "text"])
 def test_a_reader_that_has_seen_enough_is_no_failure(place, form):
-    source = "from comity import Agent\nagents = [Agent(f'A{n}', description='x' * 200) for n in range(2000)]"
+    source = "from comity import Agent\nagents = [Agent(f'A{n}', description='x' * 200) for n in range(700)]"
     (place / "many.py").write_text(source, encoding="utf-8")
     command = [sys.executable, "-m", "comity", "agents", "--app", "many:agents", *form]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -199,15 +199,14 @@ def test_a_reader_that_has_seen_enough_is_no_failure(place, form):
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (["agents", "--app", "r.yaml", "--json"], 1, "[Errno 28] No space left on device"),
-        (["agents", "--app", "r.yaml"], 1, "[Errno 28] No space left on device"),
-        (["calls", "--json"], 4, "the store comity.db does not exist"),
+        (["calls", "--json"], 1, "[Errno 28] No space left on device"),
+        (["calls"], 1, "[Errno 28] No space left on device"),
+        (["calls", "--store", "no.db", "--json"], 4, "the store no.db does not exist"),
         (["--help"], 1, "[Errno 28] No space left on device"),
     ],
     ids=["JSON", "text", "JSON error", "help"],
 )
-def test_output_that_cannot_be_written_is_one_sentence_and_no_success(place, arguments, code, told, unbuffered):
-    (place / "r.yaml").write_text("agents: [{id: A}]", encoding="utf-8")
+def test_output_that_cannot_be_written_is_one_sentence_and_no_success(used, arguments, code, told, unbuffered):
     environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
     with open("/dev/full", "w") as full:  # noqa: PTH123
         command = [sys.executable, "-m", "comity", *arguments]
