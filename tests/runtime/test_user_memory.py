@@ -25,6 +25,11 @@ async def message(ctx: Context) -> Reply:
     return Reply.success(message="Done.", new_facts=(ctx.request.message,), confidence=0.9)
 
 
+@byte.capability("LIST")
+async def report(first: int, end: int) -> Reply:
+    return Reply.success(message="Done.", new_facts=tuple(f"fact {number}" for number in range(first, end)))
+
+
 @byte.capability("FAIL")
 async def fail(ctx: Context) -> Reply:
     return Reply.failure("no", new_facts=("never so",))
@@ -143,8 +148,9 @@ async def test_people_correct_and_forget_what_is_known(make_node):
 
 async def test_memory_is_bounded_and_says_what_it_lost(make_node):
     async with make_node(TEAM) as node:
-        for number in range(FACTS_MAX + 3):
-            await tell(node, f"fact {number}")
+        for first in range(0, FACTS_MAX + 3, 20):
+            numbers = {"first": first, "end": min(first + 20, FACTS_MAX + 3)}
+            await node.call("byte", "LIST", numbers, user_id="ann", session_id="s")
         memory = node.memory("ann")
         assert (len(memory.facts), memory.dropped, memory.facts[0].text) == (FACTS_MAX, 3, "fact 3")
 
