@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import inspect
+import io
 import os
+import runpy
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -65,6 +69,19 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def make_node():
     """Make nodes on virtual time, without the watchdog's thread."""
     return functools.partial(Node, clock=VirtualClock(), lag_ms=None)
+
+
+@pytest.fixture
+def run_script(monkeypatch):
+    """Run a script as a program, but in this process, which has imported what takes half a second; return its output."""
+
+    def run(script: Path) -> str:
+        monkeypatch.syspath_prepend(script.parent)
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            runpy.run_path(str(script), run_name="__main__")
+        return out.getvalue()
+
+    return run
 
 
 @pytest.fixture

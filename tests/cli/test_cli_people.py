@@ -7,7 +7,6 @@ import contextlib
 import json
 import signal
 import sqlite3
-import subprocess
 import sys
 
 import pytest
@@ -102,11 +101,11 @@ def test_an_approval_three_levels_deep_is_granted_after_kill_9_and_the_tool_runs
 
 
 @pytest.fixture
-def noted(place, bank):
+def noted(place, bank, run_script):
     """Have the bank note something in session s, and hide an address in it."""
     quick = BANK.replace('risk="high"', 'risk="low"').replace("await asyncio.Event().wait()", "pass")
     (place / "bank.py").write_text(quick.replace('user_id="ann"', 'user_id="ann", message="ask bob@example.com"'))
-    subprocess.run([sys.executable, "bank.py"], cwd=place, check=True, capture_output=True)
+    run_script(place / "bank.py")
     return bank
 
 

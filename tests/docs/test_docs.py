@@ -22,11 +22,13 @@ def blocks_of(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.name)
-def test_every_python_example_runs(page, tmp_path):
+def test_every_python_example_runs(page, tmp_path, monkeypatch, run_script):
     blocks = blocks_of(page)
     assert blocks
-    ran = subprocess.run([sys.executable, "-c", "\n".join(blocks)], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
+    monkeypatch.chdir(tmp_path)
+    script = tmp_path / "page.py"
+    script.write_text("\n".join(blocks))
+    run_script(script)
 
 
 # Examples are written as users write them: types where they help, and one `main` after the other on a page.

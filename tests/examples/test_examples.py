@@ -1,9 +1,6 @@
 """The examples run as they are, and say what they say they do."""
 
 import asyncio
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,27 +11,20 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 MODELS = ("COMITY_MODEL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
 
 
-def run(name, **more):
-    environment = {key: value for key, value in os.environ.items() if key not in MODELS} | more
-    return subprocess.run([sys.executable, EXAMPLES / name], capture_output=True, text=True, env=environment, check=False)
+def test_the_receipt_is_read_by_one_agent_and_filed_by_another_and_no_deeper(run_script):
+    said = run_script(EXAMPLES / "receipts.py")
+    assert "success: 12.40 CAD at Corner Shop" in said
+    assert "\n    byte → tag: refused LIMIT_DEPTH_EXCEEDED\n" in said
+    assert "\n  prime → tag: success" in said
 
 
-def test_the_receipt_is_read_by_one_agent_and_filed_by_another_and_no_deeper():
-    done = run("receipts.py")
-    assert done.returncode == 0, done.stderr
-    assert "success: 12.40 CAD at Corner Shop" in done.stdout
-    assert "\n    byte → tag: refused LIMIT_DEPTH_EXCEEDED\n" in done.stdout
-    assert "\n  prime → tag: success" in done.stdout
+def test_the_researchers_guesses_reach_the_validator_as_data(run_script):
+    said = run_script(EXAMPLES / "research.py")
+    assert "{'valid_email': 'jdoe@acme.example'}" in said
+    assert said.count("validator → tool:ping_mailbox: success") == 2
 
 
-def test_the_researchers_guesses_reach_the_validator_as_data():
-    done = run("research.py")
-    assert done.returncode == 0, done.stderr
-    assert "{'valid_email': 'jdoe@acme.example'}" in done.stdout
-    assert done.stdout.count("validator → tool:ping_mailbox: success") == 2
-
-
-def test_with_a_key_the_example_asks_the_provider(monkeypatch):
+def test_with_a_key_the_example_asks_the_provider(monkeypatch, run_script):
     monkeypatch.syspath_prepend(EXAMPLES)
     from receipts import SCRIPTS
 
@@ -48,12 +38,12 @@ def test_with_a_key_the_example_asks_the_provider(monkeypatch):
 
     async def main():
         async with ModelServer(rule) as server:
-            real = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.base_url}
-            return await asyncio.to_thread(run, "receipts.py", **real), server.requests
+            monkeypatch.setenv("OPENAI_API_KEY", "k")
+            monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+            return await asyncio.to_thread(run_script, EXAMPLES / "receipts.py"), server.requests
 
-    done, requests = asyncio.run(main())
-    assert done.returncode == 0, done.stderr
-    assert "success: 12.40 CAD at Corner Shop" in done.stdout
+    said, requests = asyncio.run(main())
+    assert "success: 12.40 CAD at Corner Shop" in said
     assert len(requests) == 7
     assert requests[0].headers["authorization"] == "Bearer k"
 
