@@ -59,9 +59,9 @@ def digests(name, seeds, hash_seed):
 @pytest.mark.parametrize("name", ["mesh", "nodes"])
 def test_the_same_seeds_give_the_same_traces_in_two_processes_with_two_hash_seeds_and_in_another_order(name):
     seeds = list(SEEDS)[:2]
-    first, second = digests(name, seeds, "0"), digests(name, seeds[::-1], "12345")
-    assert sorted(first.splitlines()) == sorted(second.splitlines())
-    assert first.splitlines() == [f"{seed} {SCENARIOS[name].run(seed).trace.digest()}" for seed in seeds]
+    here = [f"{seed} {SCENARIOS[name].run(seed).trace.digest()}" for seed in seeds]
+    there = digests(name, seeds[::-1], hash_seed="12345")  # this process has a seed that Python chose, or none
+    assert there.splitlines() == here[::-1]
 
 
 @pytest.mark.parametrize("name", ["mesh", "nodes"])
