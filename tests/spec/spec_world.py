@@ -4,29 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.util
-import sys
-from pathlib import Path
 
+from checkers import load_checker
 from comity import Agent, Context, Limits, Node
 from comity.core.tool import Tool
 from comity.engines.memory import MemoryJournal
 from comity.engines.sqlite import SqliteJournal
 from comity.testing import VirtualClock, run_virtual
 
-SPEC = Path(__file__).parents[2] / "spec"
-
-
-def load(name: str):
-    """Import a file of the specification's folder, which is no package."""
-    found = importlib.util.spec_from_file_location(name, SPEC / f"{name}.py")
-    module = importlib.util.module_from_spec(found)
-    sys.modules[name] = module
-    found.loader.exec_module(module)
-    return module
-
-
-trace_check = load("trace_check")
+trace_check = load_checker("trace_check")
 Seat = trace_check.Seat
 
 

@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from checkers import load_checker
 from comity.core import handoff, handoff_queue
 from comity.testing.scenarios import SCENARIOS
 
 SPEC = Path(__file__).parents[2] / "spec"
-FOUND = importlib.util.spec_from_file_location("handoff_check", SPEC / "handoff_check.py")
-handoff_check = importlib.util.module_from_spec(FOUND)
-sys.modules["handoff_check"] = handoff_check
-FOUND.loader.exec_module(handoff_check)
+handoff_check = load_checker("handoff_check")
 follow, Step, Work = handoff_check.follow, handoff_check.Step, handoff_check.Work
-
-
-@pytest.fixture(scope="module")
-def traces():
-    return [handoff_check.of_run(SCENARIOS["handoffs"].run(seed).handed) for seed in range(10)]
-
-
-def test_what_simulated_nodes_wrote_is_a_behaviour_of_the_specification_and_takes_every_action(traces):
-    taken = set()
-    for seed, trace in enumerate(traces):
-        actions, breach = follow(trace, is_complete=True)
-        assert breach is None, (seed, breach, trace[breach.position])
-        taken |= set(actions)
-    assert taken == {*handoff_check.ACTIONS, "Acknowledge"}
 
 
 def test_the_checker_knows_the_actions_of_the_specification_and_the_changes_of_the_code():
@@ -93,8 +75,10 @@ def test_a_step_that_no_action_allows_is_named(position, put, rule):
     assert breach.rule == rule
 
 
-def test_a_step_more_or_less_in_a_real_trace_never_goes_unnoticed(traces):
-    for trace in traces[:2]:
+def test_a_step_more_or_less_in_a_real_trace_never_goes_unnoticed():
+    for seed in range(2):
+        trace = handoff_check.of_run(SCENARIOS["handoffs"].run(seed).handed)
+        assert follow(trace, is_complete=True)[1] is None
         ends = {"Offer", "Complete", "Fail", "Reject", "Cancel"}
         moving = [n for n, step in enumerate(trace) if step.change in ends and not step.takes_over]
         for position in moving:

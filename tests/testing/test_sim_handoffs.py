@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from checkers import load_checker
 from comity import Agent, AsyncHandoffManager, AsyncHandoffReceiver, Context
 from comity.core.handoff import State
 from comity.errors import ComityError
@@ -44,6 +45,17 @@ def test_nearly_every_way_a_handoff_can_go_is_gone(storm):
     """A longer run, which `--complete` asks for, goes all of them."""
     every = {("handoff", str(state), str(event)) for state, events in MACHINES["handoff"].items() for event in events}
     assert len(every & {step for one in storm for step in one.transitions}) >= len(every) - 3
+
+
+def test_what_the_nodes_wrote_is_a_behaviour_of_the_specification_and_takes_every_action(storm):
+    checker = load_checker("handoff_check")
+    taken = set()
+    for one in storm:
+        trace = checker.of_run(one.handed)
+        actions, breach = checker.follow(trace, is_complete=True)
+        assert breach is None, (one.seed, breach, trace[breach.position])
+        taken |= set(actions)
+    assert taken == {*checker.ACTIONS, "Acknowledge"}
 
 
 def test_the_same_seeds_give_the_same_traces_with_another_hash_seed(storm):

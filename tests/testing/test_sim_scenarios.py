@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
+from checkers import load_checker
 from comity.core.journal import Accepted
 from comity.testing import World
 from comity.testing.faults import Kind
@@ -17,14 +16,6 @@ from comity.testing.refusals import PROVOKED
 from comity.testing.scenarios import IN_TURN, LONG_RUN, REFUSALS, SCENARIOS
 
 ROOT = Path(__file__).parents[2]
-
-
-def load_checker():
-    found = importlib.util.spec_from_file_location("trace_check", ROOT / "spec" / "trace_check.py")
-    module = importlib.util.module_from_spec(found)
-    sys.modules["trace_check"] = module
-    found.loader.exec_module(module)
-    return module
 
 
 PLAYED_ELSEWHERE = {"mesh", "nodes", "handoffs"}  # by more seeds: in test_sim_world.py, test_sim_handoffs.py
@@ -75,7 +66,7 @@ def test_a_long_run_has_every_fault_there_is_and_the_marks_of_one_node_and_of_se
 
 
 def test_what_the_nodes_wrote_is_a_behaviour_of_the_specification():
-    checker = load_checker()
+    checker = load_checker("trace_check")
     for seed in range(12):
         world = World(
             seed, faults=[fault for fault in STORM if fault.kind not in {Kind.CLOCK_JUMP, Kind.NODE_PAUSE}], is_swarm=True
@@ -88,7 +79,7 @@ def test_what_the_nodes_wrote_is_a_behaviour_of_the_specification():
 
 
 def test_a_damaged_record_of_a_run_is_not():
-    checker = load_checker()
+    checker = load_checker("trace_check")
     outcome = World(3).run(mesh)
     doubled = [one for append in outcome.appends for one in (append, *([append] if type(append[0]) is Accepted else []))]
     assert checker.check(checker.of_appends(outcome.appends)) is None
