@@ -145,6 +145,39 @@ def test_what_was_read_before_the_files_were_exchanged_is_not_read_from_others(t
     asyncio.run(main())
 
 
+def test_closing_writes_what_is_left_though_the_spans_are_closed_first(tmp_path, agent, caplog):
+    store = tmp_path / "work.db"
+
+    @agent.capability("CLEANS")
+    async def cleans(ctx: Context) -> None:
+        await asyncio.sleep(60)
+
+    async def main() -> None:
+        node = Node([agent], store=store, lag_ms=None)
+        await node.start()
+        node.start_call("A", "CLEANS", user_id="u", request_id="r")
+        await asyncio.sleep(0.05)
+        close = node._path.recorder.close
+
+        async def close_spans() -> None:
+            await close()
+            assert not file_of(store, ".spans-wal").exists()
+            assert (await written(node._journal)) is None
+
+        node._path.recorder.close = close_spans
+        await node.close()
+
+    asyncio.run(main())
+    assert "nothing more is accepted" not in caplog.text
+
+
+async def written(journal):
+    """Wait for a commit and return why there was none."""
+    told = asyncio.get_running_loop().create_future()
+    journal.append((), told.set_result)
+    return await told
+
+
 def test_a_store_behind_a_link_is_opened_and_watched_where_it_is(tmp_path, agent):
     (tmp_path / "real").mkdir()
     (tmp_path / "work.db").symlink_to(tmp_path / "real" / "work.db")

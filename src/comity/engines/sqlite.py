@@ -138,6 +138,10 @@ class SqliteJournal:
         except OSError as error:
             raise _unavailable(f"cannot open the store {self.path}: {error}") from error
 
+    def unwatch(self) -> None:
+        """Watch these files no more: whoever opened them closes them."""
+        self._beside = StoreFiles()
+
     async def close(self) -> None:
         """Write what is left, stop the writer, release the file."""
         if self._thread is None or self._reader is None or self._writer is None:
@@ -283,7 +287,12 @@ class SqliteJournal:
     def _check_files(self) -> None:
         """Refuse to commit to a file nobody will find again, or after the lock that keeps other nodes off was removed."""
         self._files.check()
-        self._beside.check()
+        beside = self._beside
+        try:
+            beside.check()
+        except OSError:
+            if beside is self._beside:  # else they are being closed
+                raise
 
     def _post(self, callback: Callable[..., None], *arguments: Any) -> None:
         with contextlib.suppress(RuntimeError):  # the loop was closed: nobody is left to be told

@@ -230,6 +230,7 @@ class Node(Tending):
         for agent in self.registry:
             if agent.on_close is not None:
                 await agent.on_close()
+        self._unwatch_files()
         await self._path.recorder.close()
         if self._guidance is not None:
             self._guidance.close()

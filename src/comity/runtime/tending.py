@@ -32,6 +32,11 @@ class Tending(Hosting):
             key = key_file(store)
             self._journal.watch(*database_files(spans_path(store)), *(() if key is None else (key,)))
 
+    def _unwatch_files(self) -> None:
+        """Let the journal watch its own files alone: the spans are closed before it, and their log goes."""
+        if isinstance(self._journal, SqliteJournal):
+            self._journal.unwatch()
+
     def _resume(self) -> None:
         """Take up what an earlier life of the store left open."""
         self._take_over()
