@@ -12,6 +12,7 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from comity.core.redaction.checksums import IBAN_CHARS, is_luhn, is_nhs_number, 
 
 SEED = 13
 PER_TYPE = 80
-ORDINARY = 1800
+ORDINARY = 2400
 
 
 class Personal(NamedTuple):
@@ -314,6 +315,22 @@ def password(rng: random.Random) -> str:
     return rng.choice(FIRST).title() + rng.choice("!#_-*") + digits(rng, 3)
 
 
+def bitcoin(rng: random.Random) -> str:
+    payload = b"\0" + rng.randbytes(20)
+    number = int.from_bytes(payload + sha256(sha256(payload).digest()).digest()[:4])
+    text = ""
+    while number:
+        number, at = divmod(number, 58)
+        text = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"[at] + text
+    return f"1{text}"
+
+
+def private_key(rng: random.Random) -> str:
+    kind = rng.choice(["", "RSA ", "EC ", "OPENSSH "])
+    body = "\n".join(secret(rng) for _ in range(4))
+    return f"-----BEGIN {kind}PRIVATE KEY-----\n{body}\n-----END {kind}PRIVATE KEY-----"
+
+
 KINDS: dict[str, Callable[[random.Random], tuple[str, str]]] = {
     "EMAIL": labelled("e-mail:|mail|write to|contact|from|E-Mail|correo:|адрес|メール", email),
     "PHONE": phone,
@@ -361,6 +378,29 @@ KINDS: dict[str, Callable[[random.Random], tuple[str, str]]] = {
         lambda rng: rng.choice(["sk-proj-", "ghp_", "sk_live_", "glpat-", "xoxb-", "hf_"]) + secret(rng),
     ),
     "ACCESS_TOKEN": labelled("Authorization: Bearer|Bearer|authorization: bearer", secret),
+    "SWIFT": labelled(
+        "SWIFT|SWIFT code:|BIC|BIC:|SWIFT/BIC",
+        lambda rng: (
+            _filled(rng, "@@@@" + rng.choice(["DE", "FR", "GB", "US", "ES", "NL", "CH"]) + "@@")
+            + rng.choice(["", "XXX", "500"])
+        ),
+    ),
+    "EIN": labelled("EIN|EIN:|employer identification number|federal tax ID", lambda rng: _filled(rng, "12-#######")),
+    "ITIN": labelled("ITIN|ITIN:|individual taxpayer identification number", lambda rng: _filled(rng, "9##-7#-####")),
+    "LICENCE": labelled(
+        "driver's license|driving licence no.|DL number|Führerschein|permis de conduire", lambda rng: _filled(rng, "@#######")
+    ),
+    "POSTAL_CODE": labelled(
+        "postcode|post code:|postal code", lambda rng: _filled(rng, rng.choice(["SW#A #AA", "M# #BB", "K#A 0B#", "EC#V #AA"]))
+    ),
+    "USERNAME": labelled(
+        "username:|user name:|username =|login name:", lambda rng: rng.choice(FIRST) + rng.choice(LAST) + digits(rng, 2)
+    ),
+    "BTC": labelled("wallet|pay to|BTC address:|send it to", bitcoin),
+    "ETH": labelled(
+        "wallet|pay to|ETH address:|send it to", lambda rng: "0x" + "".join(rng.choice("0123456789abcdef") for _ in range(40))
+    ),
+    "PRIVATE_KEY": labelled("key:|here it is:|the deploy key", private_key),
     "CREDENTIAL": labelled(
         "connect to|DATABASE_URL=|dsn", lambda rng: f"postgres://{rng.choice(FIRST)}:{password(rng)}@db.example.com/app"
     ),

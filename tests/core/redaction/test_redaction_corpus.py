@@ -8,6 +8,7 @@ from pii_corpus import PER_TYPE, Score, ordinary, personal, score
 from redaction_corpus import new_vault
 
 from comity.core.redaction import may_hold_personal_data, redact_text, redact_value, restore_value
+from comity.core.redaction.table import DETECTORS
 
 RECALL_MIN = 0.97
 PRECISION_MIN = 0.995
@@ -21,6 +22,10 @@ def result() -> Score:
 def test_the_corpus_has_at_least_three_thousand_texts_half_of_them_ordinary():
     assert len(list(personal())) + len(list(ordinary())) >= 3000
     assert len(list(ordinary())) >= len(list(personal(PER_TYPE)))
+
+
+def test_the_corpus_has_texts_of_every_declared_type():
+    assert {row.type for row in personal(1)} == {detector.type for detector in DETECTORS}
 
 
 def test_nearly_every_value_of_every_type_is_found(result):
@@ -54,9 +59,18 @@ LEFT_ALONE = [
     "mobile 4000000000 active users",
     "VAT 123456789 EUR",
     "5 Star Court ruling",
+    "project born on 2019-05-04 has shipped",
+    "born 2020-01-01 project kickoff",
+    "server 2.4.57.1 release notes",
+    "id card 12345678 printed",
+    "PIN 4711 connector",
+    "card deck 52 cards 5500000000000004 shuffles",
 ]
 HIDDEN = [
     ("EMAIL", "YW5uQGV4YW1wbGUuY29t"),
+    ("POSTAL_CODE", "postcode EC1V 9AA"),
+    ("USERNAME", "| username: | annlee85 |"),
+    ("PASSWORD", "PIN 4711"),
     ("EMAIL", "john dot smith at example dot com"),
     ("EMAIL", "ann @ example.com"),
     ("PHONE", "هاتف ٠٥٠١٢٣٤٥٦٧"),

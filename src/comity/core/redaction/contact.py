@@ -286,7 +286,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=80,
         pattern=re.compile(
-            r"(?<![a-z])(?:user|login|screen)[ _-]?name[\"']?[ ]{0,2}[:=][ ]{0,2}[\"'@]{0,2}"
+            r"(?<![a-z])(?:user|login|screen)[ _-]?name[\"']?[ ]{0,2}[:=][ ]{0,2}(?:[|][ ])?[\"'@]{0,2}"
             rf"(?P<value>[A-Za-z0-9][A-Za-z0-9._-]{{1,30}}[A-Za-z0-9]){AFTER}",
             re.IGNORECASE,
         ),

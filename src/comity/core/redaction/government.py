@@ -285,7 +285,8 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         reach=40,
         not_near=re.compile(
             r"birth\s(?:rate|control|cohort|weight|statistics|data|numbers|count|registrations?)[^;]{0,40}$"
-            r"|born\s(?:rate|count|digital)[^;]{0,40}$",
+            r"|born\s(?:rate|count|digital)[^;]{0,40}$"
+            r"|(?:project|company|start-?up|product|brand|firm|team|programme|program|initiative|idea)\s(?:was\s)?born[^;]{0,20}$",
             re.IGNORECASE,
         ),
         keys=re.compile(

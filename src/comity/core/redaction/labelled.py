@@ -29,6 +29,7 @@ _JOINTS_MAX = 8
 _STARTS_MAX = 7
 _FIRST_IDEOGRAPH = "\u2e80"  # from here on words are written without spaces
 _VALUE_CHARS_MIN = 5
+_WORD_AT_END = re.compile(r"[ \u00a0][A-Za-z]{3,}\Z")  # which follows a number: "12345678 printed"
 _CUT = re.compile(r"(?<=[A-Za-z0-9)])(?![A-Za-z0-9(])")
 
 
@@ -123,7 +124,7 @@ class LabelledDetector:
         number, end = found
         is_said = ":" in tail[end:]
         for cut in reversed([match.start() for match in _CUT.finditer(value)]):
-            if cut >= _VALUE_CHARS_MIN and self.rules[number].is_valid(value[:cut]):
+            if cut >= _VALUE_CHARS_MIN and not _WORD_AT_END.search(value, 0, cut) and self.rules[number].is_valid(value[:cut]):
                 rest = value[cut:] + after
                 is_counted = COUNTED.match(rest) or (
                     not is_said and self.not_followed is not None and self.not_followed.match(rest)

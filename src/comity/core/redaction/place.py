@@ -75,7 +75,7 @@ _UK_AREAS = frozenset(
         "UB W WA WC WD WF WN WR WS WV YO ZE ",
     )
 )
-_UK_OUTWARD = "[A-Z]{1,2}[0-9][0-9A-HJKPSTUW-Y]?"
+_UK_OUTWARD = "[A-Z]{1,2}[0-9][0-9A-HJKMNPR-Y]?"
 _UK_INWARD = "[0-9][ABD-HJLNP-UW-Z]{2}"
 _UK_UNITS = frozenset({"GB", "TB", "XL"})  # "M1 8GB" is a computer
 _CA_FIRST, _CA_OTHER = "[ABCEGHJ-NPRSTVXY]", "[ABCEGHJ-NPRSTV-Z]"

@@ -191,11 +191,12 @@ SECRETS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=15,
         pattern=re.compile(
-            r"(?<![A-Za-z])(?:(?:PIN|pin)(?: code)?(?: is |[:=] ?)(?=[0-9]{4,8}(?![0-9A-Za-z.,]))|(?:pw|pass|PW"
+            r"(?<![A-Za-z])(?:(?:PIN|pin)(?: code)?(?: is |[:=] ?)(?=[0-9]{4,8}(?![0-9A-Za-z.,]))"
+            r"|PIN (?=[0-9]{4,6}(?:[.,;)]? {0,3}$|[.,;)]\s))|(?:pw|pass|PW"
             r"|Pass)[:=][ ]?(?=[^\s]{0,32}[A-Za-z])(?=[^\s]{0,32}[0-9]))"
             r"(?P<value>[^\s\"'<>()\[\]{}]{4,32})(?![^\s\"'<>)])"
         ),
-        hint=r"(?:PIN|pin)(?: code)?(?: is |[:=])|(?:pw|pass|PW|Pass)[:=]",
+        hint=r"(?:PIN|pin)(?: code)?(?: is |[:=])|PIN [0-9]{4}|(?:pw|pass|PW|Pass)[:=]",
         accept=_accept_password,
     ),
     PatternDetector(

@@ -98,7 +98,7 @@ _COUNTED_NOUNS = (
     "|watts|kwh|mwh|volts|tons|tonnes|liters|litres|households|homes"
     "|packets|hops|px|pixels?|ways|leads|applications|followers|residents|births|births|deaths|cases|jobs|tickets|tests|errors|devices"
     "|phones|mobiles|handsets|sims|numbers"
-    "|addresses|codes|zips|stores|vehicles|cars"
+    "|addresses|codes|zips|stores|vehicles|cars|projects?|releases?|builds?|versions?|shuffles|draws"
 )
 COUNTED: Final = re.compile(
     rf"(?:[ \u00a0]?(?:[KMGT]B(?![A-Za-z])|Hz(?![A-Za-z])|[Uu]sers(?![A-Za-z])|%|°|€|£|¥|‰)|["
