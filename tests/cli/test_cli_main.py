@@ -331,3 +331,16 @@ def test_no_command_runs_code_that_lies_in_the_working_directory(place, start, w
     assert "Traceback" not in ran.stderr
     if "--app" in words:
         assert "\nA " in ran.stdout
+
+
+def test_commands_that_look_at_a_store_load_nothing_that_is_slow_to_load(used, place):
+    """They are to answer in a third of a second, most of which is loading."""
+    slow = {"asyncio", "comity.core.redaction", "comity.runtime.node", "importlib.metadata", "pydantic_core", "statistics"}
+    code = (
+        "import sys; from comity.cli.main import main\n"
+        "for words in ('calls', 'show last', 'sessions list', 'doctor', 'audit verify'):\n"
+        "    assert main(words.split()) == 0, words\n"
+        f"assert not sys.modules.keys() & {slow}, sys.modules.keys() & {slow}\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "COMITY_APP"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment, cwd=place, stdout=subprocess.DEVNULL)

@@ -7,12 +7,11 @@ import contextlib
 import os
 import shutil
 import sqlite3
-import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from importlib import metadata
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -29,12 +28,12 @@ from comity.errors import CallerError, ComityError, UnavailableError
 SQLITE_LEAST: Final = (3, 35, 0)
 DISK_BYTES_LEAST: Final = 500 * 1024 * 1024
 FSYNC_MS_MOST: Final = 50.0
-_FSYNC_TRIES: Final = 9
+_FSYNC_TRIES: Final = 5
 _PACKAGES: Final = ("msgspec", "pydantic", "pydantic-core", "jsonschema-rs", "PyYAML", "rich")
 _NAMED_MAX: Final = 5
 GUIDANCE_FOLDER: Final = ".comity"  # as `engines.guidance` has it, which takes long to load
 # So many of the newest audit rows are checked; `comity audit verify` checks them all.
-CHECKED_ROWS: Final = 20_000
+CHECKED_ROWS: Final = 10_000
 _FULL: Final = 2  # what `PRAGMA synchronous` says for FULL
 
 
@@ -102,10 +101,26 @@ def _machine() -> Iterator[Check]:
 
 
 def _version(package: str) -> str:
+    folder = package.lower().replace("-", "_")
+    if (version := _installed().get(folder)) is not None:
+        return version
+    from importlib import metadata  # slow to load, and only needed where something is installed in an uncommon way
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return "missing"
+
+
+@cache
+def _installed() -> dict[str, str]:
+    """Return the versions of what is installed in the common way, by the names of folders."""
+    found: dict[str, str] = {}
+    for place in filter(None, sys.path):
+        for folder in Path(place).glob("*.dist-info"):
+            package, _, version = folder.name.removesuffix(".dist-info").partition("-")
+            found.setdefault(package.lower().replace(".", "_"), version)
+    return found
 
 
 def _code(is_ok: bool, code: Exit) -> Exit:
@@ -156,7 +171,7 @@ def _fsync(scratch: Path) -> Check:
             begin = time.perf_counter()
             os.fsync(file.fileno())
             times.append((time.perf_counter() - begin) * 1000)
-    median = statistics.median(times)
+    median = sorted(times)[_FSYNC_TRIES // 2]
     slow = "" if median <= FSYNC_MS_MOST else "; every durable reply waits this long"
     return Check("fsync", "warning" if slow else "ok", f"{median:,.2f} ms{slow}")
 

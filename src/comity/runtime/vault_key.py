@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from comity.core.payload import unpack
-from comity.core.redaction import Vault
 from comity.engines.cipher import TRIED_MAX as TRIED_MAX  # noqa: PLC0414  where its readers look for it
 from comity.engines.cipher import Cipher, derived, key_for, key_place
 from comity.errors import UnavailableError
 from comity.runtime.remembered import opened as open_memory
+
+if TYPE_CHECKING:
+    from comity.core.redaction import Vault
 
 
 def store_key(store: Path | None, sealed: Sequence[tuple[str, bytes]], remembered: Sequence[tuple[str, bytes]] = ()) -> bytes:
@@ -23,7 +26,7 @@ def store_key(store: Path | None, sealed: Sequence[tuple[str, bytes]], remembere
     if not sealed and not remembered:
         return key
     vaults, memories = vault_cipher(key), memory_cipher(key)
-    is_right = any(_opens(open_vault, vaults, *one) for one in sealed)
+    is_right = any(_opens(_decrypt, vaults, *one) for one in sealed)
     if not is_right and not any(_opens(open_memory, memories, *one) for one in remembered):
         message = f"{key_place(store)} cannot decrypt this store; restore the key file that was used to create it"
         raise UnavailableError(message, code="STORE_UNAVAILABLE", retryable=False)
@@ -47,9 +50,14 @@ def seal(cipher: Cipher, key: str, data: bytes) -> bytes:
 
 def open_vault(cipher: Cipher, key: str, sealed: bytes, issuer: str = "") -> Vault:
     """Decrypt the vault that is stored under a key, for an issuer of further tokens or to be read only."""
+    from comity.core.redaction import Vault  # noqa: PLC0415  slow to import, and trying a key needs none of it
+
+    return Vault.from_data(unpack(_decrypt(cipher, key, sealed)), issuer)
+
+
+def _decrypt(cipher: Cipher, key: str, sealed: bytes) -> bytes:
     tenant_id, _, session_id = key.partition("\x1f")
-    what = f"what is hidden in session {session_id} of tenant {tenant_id}"
-    return Vault.from_data(unpack(cipher.decrypt(sealed, f"vault {key}", what)), issuer)
+    return cipher.decrypt(sealed, f"vault {key}", f"what is hidden in session {session_id} of tenant {tenant_id}")
 
 
 def _opens(how: Callable[[Cipher, str, bytes], object], cipher: Cipher, key: str, sealed: bytes) -> bool:
