@@ -27,6 +27,10 @@ COMMANDS = (["calls"], ["show", "last"], ["sessions", "list"], ["doctor"], ["aud
 LANES = 64
 SAMPLES = 60
 PLOT_ROWS = 10
+CURVES = (("rss_mib", "memory", "#d62728"), ("disk_mib", "disk", "#1f77b4"))
+# Of the drawing: where the curves are, and how far apart its lines may be.
+LEFT, TOP, WIDTH, HEIGHT = 70, 56, 640, 240
+STEPS = [digit * 10**power for power in range(7) for digit in (1, 2, 5)]
 
 analyst = Agent("ANL", description="Financial analysis")
 
@@ -111,19 +115,46 @@ def plot(title: str, values: list[float]) -> str:
     return "\n".join([f"{title}, top {top:,.0f} MiB", *rows, "+" + "-" * len(values)])
 
 
-def svg(samples: list[Sample]) -> str:
-    """Draw both curves over the number of calls."""
-    width, height, last = 640, 240, samples[-1].calls
-    drawn = []
-    for name, color in (("disk_mib", "#1f77b4"), ("rss_mib", "#d62728")):
-        values = [getattr(one, name) for one in samples]
-        top = max(getattr(one, which) for one in samples for which in ("disk_mib", "rss_mib")) * 1.1
-        places = zip((one.calls for one in samples), values, strict=True)
-        points = " ".join(f"{calls / last * width:.0f},{height - value / top * height:.0f}" for calls, value in places)
+def halves(samples: list[Sample]) -> str:
+    """Say how much there was at most in the first half and in the second: what levels off has no more in the second."""
+    middle = len(samples) // 2
+    told = []
+    for name, title, _ in CURVES:
+        first, second = (max(getattr(one, name) for one in half) for half in (samples[:middle], samples[middle:]))
+        told.append(f"{title} at most {first:,.0f} MiB in the first half, {second:,.0f} MiB in the second")
+    return "\n".join(told)
+
+
+def svg(samples: list[Sample], keep: int) -> str:
+    """Draw memory and disk over the number of calls."""
+    last = samples[-1].calls
+    highest = max(getattr(one, name) for one in samples for name, *_ in CURVES)
+    step = next(one for one in STEPS if one * 5 >= highest)
+    top = step * (int(highest / step) + 1)
+
+    def at(calls: float, mib: float) -> tuple[float, float]:
+        return LEFT + calls / last * WIDTH, TOP + (1 - mib / top) * HEIGHT
+
+    drawn = [f'<rect width="{LEFT + WIDTH + 30}" height="{TOP + HEIGHT + 40}" fill="#ffffff"/>']
+    rate = last / samples[-1].seconds
+    title = f"A node that keeps {keep:,} of each kind, called as fast as it answers ({rate:,.0f} calls a second)"
+    drawn.append(f'<text x="{LEFT}" y="20" font-weight="bold">{title}</text>')
+    for mib in range(0, top + 1, step):
+        x, y = at(0, mib)
+        drawn.append(f'<line x1="{x:.0f}" y1="{y:.0f}" x2="{x + WIDTH:.0f}" y2="{y:.0f}" stroke="#dddddd"/>')
+        drawn.append(f'<text x="{x - 6:.0f}" y="{y + 4:.0f}" text-anchor="end">{mib:,} MiB</text>')
+    for part in range(6):
+        x, y = at(last * part / 5, 0)
+        drawn.append(f'<text x="{x:.0f}" y="{y + 18:.0f}" text-anchor="middle">{last * part / 5:,.0f}</text>')
+    drawn.append(f'<text x="{LEFT + WIDTH / 2:.0f}" y="{TOP + HEIGHT + 34}" text-anchor="middle">calls</text>')
+    for number, (name, what, color) in enumerate(CURVES):
+        places = (at(one.calls, getattr(one, name)) for one in samples)
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
         drawn.append(f'<polyline fill="none" stroke="{color}" stroke-width="2" points="{points}"/>')
-        label = f"{'disk' if name == 'disk_mib' else 'memory'}: {values[-1]:,.0f} MiB at {last:,} calls"
-        drawn.append(f'<text x="8" y="{16 * (len(drawn) // 2 + 1)}" fill="{color}" font-size="12">{label}</text>')
-    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">\n' + "\n".join(drawn) + "\n</svg>\n"
+        label = f"{what}, {getattr(samples[-1], name):,.0f} MiB at the end"
+        drawn.append(f'<text x="{LEFT + 200 * number}" y="40" fill="{color}">{label}</text>')
+    size = f'viewBox="0 0 {LEFT + WIDTH + 30} {TOP + HEIGHT + 40}" font-family="sans-serif" font-size="12"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n' + "\n".join(drawn) + "\n</svg>\n"
 
 
 def main() -> None:
@@ -142,12 +173,13 @@ def main() -> None:
             samples = asyncio.run(load(Path(folder) / "load.db", options.load, options.keep))
             print(plot("memory", [one.rss_mib for one in samples]))
             print(plot("disk", [one.disk_mib for one in samples]))
+            print(halves(samples))
             print(f"{samples[-1].calls / samples[-1].seconds:,.0f} calls a second")
             if options.csv:
                 with options.csv.open("w", newline="") as file:
                     csv.writer(file).writerows([Sample._fields, *samples])
             if options.svg:
-                options.svg.write_text(svg(samples))
+                options.svg.write_text(svg(samples, options.keep))
 
 
 if __name__ == "__main__":
