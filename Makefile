@@ -12,7 +12,7 @@ INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick fuzz check docs format bench bench-age bench-spans tempo cel bench-peers kill handoffs sim sim-defects pii spec lock clean
+.PHONY: help demo test quick fuzz check docs format bench bench-age bench-spans tempo cel bench-peers kill handoffs sim sim-defects pii mutate spec lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -109,6 +109,10 @@ spec: $(READY) ## check the TLA+ specification with TLC; SPEC_ARGS=--large for t
 	$(INSTALL) --require-hashes -r requirements/spec.lock
 	$(RUN) scripts/check_spec.py $(SPEC_ARGS)
 
+mutate: $(READY) ## plant a sample of small defects in the files that carry promises: which does no test notice? MUTATE_ARGS=--help
+	$(INSTALL) --no-deps --require-hashes -r requirements/mutate.lock
+	$(RUN) scripts/mutate.py $(MUTATE_ARGS)
+
 PIN = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
 	--python-version 3.11
 lock: $(READY) ## pin every dependency again
@@ -116,6 +120,7 @@ lock: $(READY) ## pin every dependency again
 	$(PIN) --group build pyproject.toml --output-file requirements/run.lock
 	$(PIN) --group dev --extra llm --constraint requirements/run.lock pyproject.toml --output-file requirements/dev.lock
 	$(PIN) --group spec --output-file requirements/spec.lock
+	$(PIN) --group mutate --constraint requirements/dev.lock --output-file requirements/mutate.lock
 
 clean: ## remove everything that make made
 	rm -rf .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage business-case.md comity.db comity.db.* comity.db-*
