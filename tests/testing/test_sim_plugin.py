@@ -40,8 +40,7 @@ def test_a_short_users_test_finds_a_planted_race_and_the_printed_command_repeats
     assert "--comity-faults 'AgentCallNetworkDelay:" in command
 
 
-@pytest.mark.parametrize("processes", [(), ("-n", "1")])
-def test_the_printed_command_runs_where_pytest_was_started_whatever_the_test_is_called(tmp_path, processes):
+def test_the_printed_command_runs_where_pytest_was_started_whatever_the_test_is_called(tmp_path):
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     folder = tmp_path / "below"
     folder.mkdir()
@@ -50,37 +49,73 @@ def test_the_printed_command_runs_where_pytest_was_started_whatever_the_test_is_
         "@pytest.mark.parametrize('name', ['it\\'s :: $HOME', 'b'])\n"
         "@simulate(seeds=2)\nasync def test_it(world, name): assert name == 'b'\n"
     )
-    found = run_pytest(*processes, cwd=folder)
-    (command,) = re.findall(r"python -m pytest (.*--comity-seed.*)$", found.stdout, re.MULTILINE)
+    found = "".join(run_pytest(*processes, cwd=folder).stdout for processes in ((), ("-n", "1")))
+    command, of_a_worker = re.findall(r"python -m pytest (.*--comity-seed.*)$", found, re.MULTILINE)
+    assert command == of_a_worker
     again = run_pytest(*shlex.split(command), cwd=folder)
     assert (again.returncode, "1 failed in" in again.stdout) == (1, True), again.stdout
 
 
-FAILS_IN_THE_TEST = "async def test_it(world):\n    assert world.seed == 9, 'seed\\nis wrong'\n"
-FAILS_IN_THE_SIMULATOR = "async def test_it(world):\n    while True: await __import__('asyncio').sleep(0)\n"
+USERS = {
+    "test_wrong.py": """
+from comity.testing import simulate
+@simulate(seeds=1, steps_max=99)
+async def test_wrong(world):
+    assert world.seed == 9, 'seed\\nis wrong'
+""",
+    "test_endless.py": """
+from comity.testing import simulate
+@simulate(seeds=1, steps_max=99)
+async def test_endless(world):
+    while True: await __import__('asyncio').sleep(0)
+""",
+    "test_often.py": """
+import pytest
+from comity.testing import Fault, Kind, simulate
+@pytest.fixture
+def kind():
+    return Kind.AGENT_BUSY
+@simulate(seeds=3, faults=Fault.each(Kind.AGENT_BUSY, probability=1.0))
+async def test_often(world, kind):
+    for _ in range(world.seed): world.strikes(kind, 'x')
+""",
+}
+
+
+@pytest.fixture(scope="module", params=[(), ("-n", "1")], ids=["here", "in a worker"])
+def told(request, tmp_path_factory) -> str:
+    """Run the tests of a user, and return what pytest told."""
+    folder = tmp_path_factory.mktemp("users")
+    for name, text in USERS.items():
+        (folder / name).write_text(text)
+    # On a build server pytest does not shorten the lines of its summary.
+    return run_pytest("--tb=short", *request.param, cwd=folder, CI="true").stdout
 
 
 @pytest.mark.parametrize(
-    ("test", "first", "summary"),
+    ("name", "first", "summary"),
     [
-        (FAILS_IN_THE_TEST, "test_it.py:4: in test_it", "AssertionError: seed (seed 0, 0 faults)"),
+        ("test_wrong", "test_wrong.py:5: in test_wrong", "AssertionError: seed (seed 0, 0 faults)"),
         (
-            FAILS_IN_THE_SIMULATOR,
+            "test_endless",
             "comity.testing.invariants.ViolationError: EveryCallEnds: 99 steps and no end",
             "EveryCallEnds: ",
         ),
     ],
 )
-def test_a_failure_is_told_once_from_the_users_line_on_and_in_one_line_of_the_summary(tmp_path, test, first, summary):
-    (tmp_path / "test_it.py").write_text(f"from comity.testing import simulate\n@simulate(seeds=1, steps_max=99)\n{test}")
-    # On a build server pytest does not shorten the lines of its summary.
-    told = run_pytest("--tb=short", cwd=tmp_path, CI="true").stdout
+def test_a_failure_is_told_once_from_the_users_line_on_and_in_one_line_of_the_summary(told, name, first, summary):
     body, _, below = told.partition("short test summary info")
-    assert body[body.index("_ test_it _") :].splitlines()[1].startswith(first)
-    assert told.count("see it again with") == 1
+    lines = [line for line in body[body.index(f"_ {name} _") :].splitlines()[1:] if not line.startswith("[gw")]
+    assert lines[0].startswith(first)
+    assert told.count("see it again with") == 2  # once for each failure
     assert "All traceback entries are hidden" not in told
-    assert below.splitlines()[1].startswith(f"FAILED test_it.py::test_it - SimulationError: {summary}")
-    assert "1 failed in" in below.splitlines()[2]
+    assert f"\nFAILED {name}.py::{name} - SimulationError: {summary}" in below
+    assert len(re.findall("^FAILED", below, re.MULTILINE)) == 2
+    assert "2 failed, 1 passed in" in below.splitlines()[3]
+
+
+def test_how_often_faults_struck_is_told_at_the_end_and_pytest_sees_the_other_parameters_as_fixtures(told):
+    assert told.count("test_often.py::test_often: 3 seeds, 0 calls; AgentBusy 3× in 2 seeds") == 1
 
 
 def crashes(count: int):
@@ -170,26 +205,6 @@ def test_a_world_without_a_node_says_what_it_lacks():
 
     with pytest.raises(SimulationError, match="start a node first"):
         test()
-
-
-def test_pytest_sees_the_other_parameters_as_fixtures(tmp_path):
-    (tmp_path / "test_it.py").write_text(
-        "import pytest\nfrom comity.testing import simulate\n"
-        "@pytest.fixture\ndef name(): return 'ada'\n"
-        "@simulate(seeds=2)\nasync def test_it(world, name): assert name == 'ada'\n"
-    )
-    assert run_pytest(str(tmp_path / "test_it.py"), "-q").returncode == 0
-
-
-@pytest.mark.parametrize("processes", [(), ("-n", "1")])
-def test_how_often_faults_struck_is_told_at_the_end(tmp_path, processes):
-    (tmp_path / "test_it.py").write_text(
-        "from comity.testing import Fault, Kind, simulate\n"
-        "@simulate(seeds=3, faults=Fault.each(Kind.AGENT_BUSY, probability=1.0))\n"
-        "async def test_it(world):\n    for _ in range(world.seed): world.strikes(Kind.AGENT_BUSY, 'x')\n"
-    )
-    told = run_pytest(*processes, cwd=tmp_path)
-    assert (told.returncode, told.stdout.count("test_it.py::test_it: 3 seeds, 0 calls; AgentBusy 3× in 2 seeds")) == (0, 1)
 
 
 def test_the_plugin_loads_no_simulator():
