@@ -51,16 +51,10 @@ def pytest_configure() -> None:
     gc.disable()  # until the tests are collected: they stay
 
 
-# Allocations between two garbage collections; Python's own 700 make collecting a tenth of what the suite costs. Tests of what
-# stays in memory collect by themselves.
-ALLOCATIONS = 50_000
-
-
 def pytest_collection_finish() -> None:
     """Keep what is there before the first test out of every garbage collection to come."""
     gc.freeze()
     gc.enable()
-    gc.set_threshold(ALLOCATIONS)
 
 
 @pytest.hookimpl(tryfirst=True)
