@@ -352,7 +352,8 @@ def _pause(state: State, record: Record) -> tuple[str, str] | None:
 
 def _note(state: State, record: Record) -> tuple[str, str] | None:
     call = state.calls.get(record["request_id"])
-    if call is None or not call.is_open:
+    # Of a call that was ended from outside it may be noted that its code runs on.
+    if call is None or not (call.is_open or call.status in ENDED_FROM_OUTSIDE):
         return "SettledOnce", f"{record['request_id']} is not open, and something was found in it"
     return None
 

@@ -1,11 +1,13 @@
 """`comity doctor` says whether machine, store and agents are fit to work."""
 
+import asyncio
 import contextlib
 import sqlite3
 import sys
 
 import pytest
 
+from comity import Agent, Node
 from comity.cli import doctor
 
 
@@ -164,3 +166,34 @@ def test_a_key_that_others_can_read_fails_also_where_the_store_hides_nothing_yet
     ((level, told),) = checks(ran)["key"]
     assert level == "failed"
     assert "chmod 600 comity.db.key" in told
+
+
+def test_an_agent_whose_code_ran_on_after_its_call_ended_is_named(comity, place, monkeypatch):
+    monkeypatch.setattr("comity.runtime.stopping.SEAT_GRACE_S", 0.02)
+    agent = Agent("MULE", concurrency=1)
+    enough = False
+
+    @agent.capability("STAY")
+    async def stay():
+        while not enough:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.01)
+
+    @agent.capability("NEXT")
+    async def following():
+        return 1
+
+    async def main():
+        nonlocal enough
+        async with Node([agent], store=place / "comity.db", lag_ms=None) as node:
+            for _ in range(2):
+                await node.call("MULE", "STAY", user_id="u", timeout_ms=20)
+                assert (await node.call("MULE", "NEXT", user_id="u")).ok
+            enough = True
+
+    asyncio.run(main())
+    ran = comity("doctor", "--json")
+    assert ran.code == 0
+    ((level, told),) = checks(ran)["calls"]
+    assert level == "warning"
+    assert told.startswith("MULE STAY ran on after the end of its call, 2 times, last at ")

@@ -237,7 +237,7 @@ async def test_closing_a_node_waits_a_while_for_code_that_heeds_no_cancel_and_sa
         handle = node.start_call("STUBBORN", "HOLD", user_id="u", request_id="r1")
         await asyncio.sleep(1)
     assert (await handle.reply()).status is Status.CANCELLED
-    assert "left running, 5 s after they were cancelled: r1" in caplog.text
+    assert "left running, 5 s after they were cancelled: STUBBORN HOLD (request r1)" in caplog.text
     free.set()
 
 

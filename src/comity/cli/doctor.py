@@ -187,6 +187,7 @@ def _store(path: Path) -> Iterator[Check]:
             vaults, remembered = store.vaults(), store.remembered()
             abandoned = len(store.abandoned())
             unreadable = store.unreadable_handoffs()
+            ran_on = store.ran_on(CHECKED_ROWS)
     except CliError as error:
         if error.code is Exit.NOT_FOUND:
             yield Check("store", "ok", f"{path} does not exist yet; the first call makes it")
@@ -209,6 +210,13 @@ def _store(path: Path) -> Iterator[Check]:
     if unreadable:
         detail = f"{counted(len(unreadable), 'handoff')} that cannot be read: {', '.join(unreadable[:_NAMED_MAX])}"
         yield Check("handoffs", "warning", detail)
+    if ran_on:
+        names = dict.fromkeys(f"{row.target} {row.capability}" for row in reversed(ran_on))
+        named = ", ".join([*names][:_NAMED_MAX])
+        detail = (
+            f"{named} ran on after the end of its call, {counted(len(ran_on), 'time')}, last at {when(ran_on[-1].created_at)}"
+        )
+        yield Check("calls", "warning", f"{detail}. Let it heed CancelledError, or look at ctx.left_ms")
     yield from _key(path, vaults, remembered)
 
 

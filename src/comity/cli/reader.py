@@ -15,7 +15,7 @@ import msgspec
 from comity.cli.exits import CliError, Exit
 from comity.core.audit import Row, Verdict
 from comity.core.handoff import Handoff, State
-from comity.core.journal import PAUSED_AT, Document, StoredCall
+from comity.core.journal import PAUSED_AT, RUNS_ON, Document, StoredCall
 from comity.core.session import Session
 from comity.engines import audit_rows, handoff_tables, presence, store_file
 from comity.engines.audit_rows import read_rows
@@ -103,6 +103,15 @@ class Store:
         """Return the newest audit rows, oldest of them first."""
         with self._reading():
             return read_rows(self._connection, after_id=max(self.head_id() - limit, 0), limit=limit)
+
+    def ran_on(self, newest: int) -> list[Row]:
+        """Return those of the newest audit rows that tell of code which ran on after its call had ended."""
+        note = RUNS_ON.encode()
+        with self._reading():
+            query = "SELECT id FROM audit WHERE id > ? AND instr(body, ?)"
+            found = self._connection.execute(query, (self.head_id() - newest, note)).fetchall()
+            rows = [read_rows(self._connection, after_id=number - 1, limit=1) for (number,) in found]
+        return [row for one in rows for row in one if row.note == RUNS_ON]
 
     def verify(self, newest: int | None = None, key: bytes | None = None) -> Verdict:
         """Check the whole chain, or its newest rows, with another key than the one beside the store if there is one."""

@@ -60,7 +60,7 @@ class Paused(Struct, frozen=True, gc=False):
 
 
 class Noted(Struct, frozen=True, gc=False):
-    """Something was found in a call under way; nothing else changed."""
+    """Something was found in a call under way, or its code ran on after its end; nothing else changed."""
 
     request: Request
     note: str
@@ -116,6 +116,7 @@ class Resumed(Struct, frozen=True, gc=False):
 
 CallRecord = Accepted | Refused | Settled | Late | Paused | Noted
 Record = CallRecord | Saved | Resumed
+RUNS_ON: Final = "its code ran on after it had ended"  # what the audit notes of such a call
 PAUSED_AT: Final = "(paused)"  # where a call is open that waits for a person
 HANDED_AT: Final = "(handed off)"  # and one that lies in the queue or is being done by a receiver, wherever that is
 

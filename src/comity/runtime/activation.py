@@ -186,6 +186,7 @@ class Activations:
         self._hide = hide  # what must not stand in the log
         self._seats: dict[str, Activation] = {}  # by `state_key`
         self._tasks: dict[asyncio.Task[None], None] = {}
+        self.strays: dict[Call, int] = {}  # calls whose code runs without a place, and since when, in milliseconds
         self.put_away: Callable[[str], None] | None = None  # told when an address has left memory
 
     def __len__(self) -> int:
@@ -221,6 +222,9 @@ class Activations:
 
     def leave(self, call: Call) -> None:
         """Give up a call's place; the next one waiting gets it."""
+        if self.strays and self.strays.pop(call, None) is not None:
+            call.seat.holders.pop(call, None)
+            return
         seat = call.seat
         del seat.holders[call]
         if seat.mailbox.waiting:
@@ -228,12 +232,24 @@ class Activations:
         elif not seat.holders:
             seat.used_at = self._clock.now_ns() // 1_000_000
 
+    def take_back(self, call: Call) -> None:
+        """Give the place of a call that has ended to the next one, though its code still runs."""
+        if call not in self.strays:  # else it lost its place with its address
+            self.leave(call)
+            self.strays[call] = self._clock.now_ns() // 1_000_000
+
+    @property
+    def running(self) -> list[Call]:
+        """The calls whose code runs here, whether they have ended or not."""
+        return [*(call for seat in self._seats.values() for call in seat.holders), *self.strays]
+
     def drop(self, address: str) -> list[Call]:
         """Forget an address that another node has taken over and return the calls that ran or waited here. Nothing is saved."""
         calls: list[Call] = []
         for seat in [one for one in self._seats.values() if one.address == address]:
             del self._seats[seat.key]
             calls += seat.holders
+            self.strays |= dict.fromkeys(seat.holders, self._clock.now_ns() // 1_000_000)
             while (call := seat.mailbox.take()) is not None:
                 calls.append(call)
         return calls
@@ -249,10 +265,14 @@ class Activations:
                 else:
                     self._spawn(self._deactivate(seat), f"deactivate {seat.address}")
 
-    def close(self) -> None:
-        """Save what has changed; what activates is stopped."""
+    def stop(self) -> list[asyncio.Task[None]]:
+        """Cancel what brings agents to memory or puts them away, and return the tasks."""
         for task in self._tasks:
             task.cancel()
+        return list(self._tasks)
+
+    def close(self) -> None:
+        """Save what has changed."""
         for seat in self._seats.values():
             self._save(seat)
 

@@ -24,6 +24,7 @@ from comity.runtime.path import CallPath
 from comity.runtime.privacy import Privacy
 from comity.runtime.repetition import take_up
 from comity.runtime.sessions import Live, in_clear
+from comity.runtime.stopping import Stray
 from comity.runtime.tools import Approval
 from comity.runtime.watchdog import Lag
 
@@ -214,6 +215,7 @@ class Hosting:
         if self._hosted is not None:
             await self._hosted.close()
         if self._handoffs is not None:
+            await self._handoffs.stop()
             self._handoffs.close()
         self._hosted = self._handoffs = None
 
@@ -246,6 +248,12 @@ class Hosting:
         """The latest times a call blocked the event loop."""
         watchdog = self._running().watchdog
         return [] if watchdog is None else list(watchdog.lags)
+
+    @property
+    def strays(self) -> list[Stray]:
+        """The calls that have ended and whose code still runs: it does not heed its cancellation, and lost its place."""
+        found = self._running().activations.strays.items()
+        return [Stray(one.request.request_id, one.request.target, one.request.capability, since) for one, since in found]
 
     def _live_session(self, tenant_id: str, session_id: str) -> Live | None:
         check_names(tenant_id=tenant_id, session_id=session_id)

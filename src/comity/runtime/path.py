@@ -55,6 +55,7 @@ from comity.runtime.sessions import Sessions, is_new
 from comity.runtime.settlement import Settlement, end_leftovers
 from comity.runtime.snapshot import snapshot
 from comity.runtime.steps import Steps
+from comity.runtime.stopping import Stopping, described
 from comity.runtime.tasks import after_a_turn, all_ended, release
 from comity.runtime.threads import FunctionThreads
 from comity.runtime.tools import Paused, Toolbox
@@ -98,15 +99,18 @@ class CallPath:
         self.sessions = sessions
         self.recorder = recorder
         self.memories = memories
-        self.settlement = Settlement(journal, clock, loop, sessions, memories, guardrails, recorder.ended, limits, privacy)
+        self.activations = Activations(
+            journal, clock, start=self._start, fail=self._fail, hide=None if privacy is None else privacy.hide_trace
+        )
+        self._stopping = Stopping(journal, clock, loop, self.activations, threads.runs)
+        self.settlement = Settlement(
+            journal, clock, loop, sessions, memories, guardrails, recorder.ended, limits, privacy, self._stopping.stop
+        )
         self.calls = sessions.calls = self.settlement.calls
         self.toolbox = toolbox
         self.identity_key = identity_key
         self.limits = limits
         self.inheritance = inheritance
-        self.activations = Activations(
-            journal, clock, start=self._start, fail=self._fail, hide=None if privacy is None else privacy.hide_trace
-        )
         self.watchdog: Watchdog | None = None
         self.handoffs: Callable[[], Handoffs] | None = None  # the node's, made when first needed
         self.is_closed = False
@@ -475,12 +479,15 @@ class CallPath:
         return await newest(self, self._journal, reply) if reply.status is Status.NEEDS_INPUT else reply
 
     async def close(self) -> None:
-        """Cancel what runs, wait for its tasks, and drop the timers."""
+        """Cancel what runs, wait for all code, also of calls that have ended before, and drop the timers."""
         self.is_closed = True
-        tasks = [call.task for call in self.calls.values() if call.task is not None]
+        calls = [*self.activations.running, *self.calls.values()]
         for call in [call for call in self.calls.values() if call.parent is None]:
             self.settlement.cancel(call, "the node is closing")
-        await all_ended([*tasks, *self.settlement.breakers.close()])
+        running = {call.task: described(call) for call in calls if call.task is not None}
+        others = [*self.settlement.breakers.close(), *self.activations.stop()]
+        await all_ended(running | {task: task.get_name() for task in others})
+        self._stopping.close()
         self.activations.close()
         self.settlement.deadlines.close()
         with contextlib.suppress(UnavailableError):  # the store is gone, which every call was told

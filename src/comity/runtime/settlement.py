@@ -60,6 +60,7 @@ class Settlement:
         ended: Callable[[CallEnd], None] | None,
         limits: Limits,
         privacy: Privacy | None,
+        stop: Callable[[Call], None],
     ) -> None:
         self.calls: dict[str, Call] = {}  # by request id, until the reply has been delivered
         self.breakers = Breakers(clock, limits)
@@ -73,6 +74,7 @@ class Settlement:
         self._guardrails = guardrails
         self._privacy = privacy
         self._ended = ended
+        self._stop = stop
         self._deliver = self.deliver  # bound once
 
     def cancel(self, call: Call, why: str) -> bool:
@@ -141,7 +143,7 @@ class Settlement:
         if call.state is not RUNNING:
             call.seat.mailbox.remove(call, call.request.priority)
         elif event is not FINISH and call.task is not None:
-            call.task.cancel()
+            self._stop(call)
         if call.uses_state:
             reply = self._save_state(call, reply, records)
         call.state = SETTLED
@@ -255,7 +257,7 @@ class Settlement:
             if call.state is QUEUED:
                 call.seat.mailbox.remove(call, call.request.priority)
             elif call.task is not None and call.task is not asyncio.current_task():
-                call.task.cancel()
+                self._stop(call)
             self.breakers.release(call)
             call.state = PAUSED
             call.children = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Mapping
 from typing import Any, Final
 
 from comity.core.envelope import Reply, Status
@@ -25,12 +26,16 @@ def is_own(raised: BaseException, task: asyncio.Task[Any] | None) -> bool:
         return False
 
 
-async def all_ended(tasks: list[asyncio.Task[None]]) -> None:
-    """Wait until all have ended, but not for ever: one may not heed being cancelled. `asyncio.wait` would go by hash order."""
+async def all_ended(named: Mapping[asyncio.Task[Any], str]) -> None:
+    """Wait until all have ended, but not for ever: one may not heed being cancelled, and is named in the log.
+
+    The task that waits here is not waited for. `asyncio.wait` would go by hash order.
+    """
+    tasks = [task for task in named if task is not asyncio.current_task()]
     left = sum(not task.done() for task in tasks)
     every: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def one(_: asyncio.Task[None]) -> None:
+    def one(_: asyncio.Task[Any]) -> None:
         nonlocal left
         left -= 1
         if not left and not every.done():
@@ -43,7 +48,7 @@ async def all_ended(tasks: list[asyncio.Task[None]]) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
                 await every
-    if names := ", ".join(task.get_name() for task in tasks if not task.done()):
+    if names := ", ".join(named[task] for task in tasks if not task.done()):
         log.warning("left running, %.0f s after they were cancelled: %s", CLOSE_S, names)
 
 

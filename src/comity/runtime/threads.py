@@ -144,6 +144,10 @@ class FunctionThreads:
             return job.result  # of a call that has ended it is recorded, and goes nowhere
         return await _unless(job.result, is_cancelled)
 
+    def runs(self, call: Call) -> bool:
+        """Return whether a function of a call is in a thread."""
+        return any(job.call is call for job in self._jobs)
+
     async def close(self, wait_s: float) -> None:
         """Wait for what still runs, but not for ever; what is left behind is named in the log."""
         if self._jobs and wait_s > 0:

@@ -209,7 +209,7 @@ def test_a_callee_that_does_not_answer_in_time_ends_on_both_nodes_and_its_late_r
         reply = await one.call("FRONT", "ASK", user_id="u", request_id="r")
         assert reply.data["statuses"] == ["timeout"]
         await asyncio.sleep(20)
-        assert world.kinds("r.1") == ["admitted", "settled", "late"]
+        assert world.kinds("r.1") == ["admitted", "settled", "noted", "late"]  # noted: its code ran on
         stored = world.store.call("r.1")
         assert stored is not None
         assert stored.reply is not None

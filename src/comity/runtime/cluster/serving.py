@@ -90,7 +90,7 @@ class Server:
                 self._cluster.let_go(served.call)
             elif served.task is not None:
                 served.task.cancel()
-        await all_ended(tasks)
+        await all_ended({task: task.get_name() for task in tasks})
         for task in tasks:
             task.cancel()
 

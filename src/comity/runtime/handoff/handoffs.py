@@ -46,7 +46,7 @@ from comity.runtime.handoff.content import Content
 from comity.runtime.handoff.directory import ANYBODY, Directory
 from comity.runtime.handoff.ear import Ear, closed
 from comity.runtime.handoff.given import check_id
-from comity.runtime.handoff.leases import Leases
+from comity.runtime.handoff.leases import Leases, Receiver
 from comity.runtime.handoff.spans import record
 from comity.runtime.path import CallPath
 from comity.runtime.privacy import Privacy
@@ -101,6 +101,7 @@ class Handoffs:
         self._watch.join(self)
         self.leases = Leases(self, self._loop, self._watch)
         self._receivers = 0
+        self.receivers: dict[Receiver, None] = {}  # that end with this node
         self._timer: asyncio.TimerHandle | None = None
         self._looks_by = 0  # ms; when the timer rings
         self._is_due = False  # whether it was set for a point in time, and not for a while
@@ -112,6 +113,11 @@ class Handoffs:
         self.post(self.step(Listen(self.node_id, ("-",))))
         # Whoever this node takes the place of may be dying just now.
         self._again = self._loop.call_later(_SOON_S, self._look_for_the_dead)
+
+    async def stop(self) -> None:
+        """Tell those who wait here that the node closes, and let receivers end what they do and give it back."""
+        self._fail(closed)
+        await asyncio.gather(*(receiver.stop() for receiver in self.receivers))
 
     def close(self) -> None:
         """Hear no more, and tell who waits so. Nothing is given back: who holds a handoff has done that before."""

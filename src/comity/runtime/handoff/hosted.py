@@ -132,7 +132,7 @@ class HostedReceiver(AsyncHandoffReceiver):
         """Nothing more: the node hears of these lanes already."""
 
     def _may_take(self, desk: Handoffs) -> bool:
-        return not any(desk.is_received(lane) for lane in (self._want.own_lane, *self._want.lanes))
+        return super()._may_take(desk) and not any(desk.is_received(lane) for lane in (self._want.own_lane, *self._want.lanes))
 
     async def _do_for_agent(self, handoff: Handoff) -> Reply:
         """Return what the agent answers; a question of its own is passed on, and its answer is told to it."""

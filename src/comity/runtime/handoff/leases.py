@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from comity.core.handoff import Handoff, Renew
 from comity.core.handoff_holder import Holder
@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from comity.runtime.handoff.handoffs import Handoffs
 
 Lost = Callable[[str], None]  # told the id of a handoff
+
+
+class Receiver(Protocol):
+    """Takes work on a node."""
+
+    async def stop(self) -> None:
+        """End what it does and give back what it has: the node closes."""
+        ...
 
 
 class Leases:

@@ -51,7 +51,7 @@ from comity.runtime.handoff.given import (
 from comity.runtime.handoff.handoffs import Handoffs, lane_of
 from comity.runtime.handoff.host import HandoffHost
 from comity.runtime.node import Node
-from comity.runtime.tasks import PASSES, is_own
+from comity.runtime.tasks import PASSES, all_ended, is_own
 
 log = logging.getLogger("comity")
 
@@ -116,12 +116,14 @@ class AsyncHandoffReceiver(HandoffHost):
         self._held: dict[str, Handoff] = {}  # as they were when it got them
         self._gone: dict[str, Handoff] = {}  # lost of late: the store records a result that still comes for one
         self._running: dict[str, asyncio.Task[None]] = {}  # of `serve`
+        self._is_stopping = False  # it takes nothing more
 
     async def desk(self) -> Handoffs:
         """Return the handoffs of the node; the first time, begin to hear of what is for this receiver."""
         desk = await super().desk()
         if not self._holder:
             self._holder = desk_name(self.agent_id) if self._keeps else desk.new_holder()
+            desk.receivers[self] = None
             await self._listen(desk, 1)
         return desk
 
@@ -129,19 +131,28 @@ class AsyncHandoffReceiver(HandoffHost):
         await desk.listen((self._want.own_lane, *self._want.lanes), step)
 
     def _may_take(self, desk: Handoffs) -> bool:  # noqa: ARG002  for those that stand back for others
-        return True
+        return not self._is_stopping
+
+    async def stop(self) -> None:
+        """Cancel what it does, wait for that, and give back what it has: the next receiver need not wait for the lease."""
+        desk = self._desk
+        if desk is None or self._is_stopping:
+            return
+        self._is_stopping = True
+        desk.receivers.pop(self, None)
+        tasks = {task: f"{self.agent_id} (handoff {handoff_id})" for handoff_id, task in self._running.items()}
+        for task in tasks:
+            task.cancel()
+        await all_ended(tasks)
+        for handoff_id in () if self._keeps else tuple(self._held):
+            with contextlib.suppress(ComityError):  # it has ended, or somebody else has it
+                await self.release(handoff_id, "its receiver was closed")
+        with contextlib.suppress(ComityError):  # of a store that has failed nobody hears anything
+            await self._listen(desk, -1)
 
     async def close(self) -> None:
-        """Give back what it has, so that the next receiver need not wait for the lease to end."""
-        desk = self._desk
-        if desk is not None and not self._is_closed:
-            for task in tuple(self._running.values()):
-                task.cancel()
-            for handoff_id in () if self._keeps else tuple(self._held):
-                with contextlib.suppress(ComityError):  # it has ended, or somebody else has it
-                    await self.release(handoff_id, "its receiver was closed")
-            with contextlib.suppress(ComityError):  # of a store that has failed nobody hears anything
-                await self._listen(desk, -1)
+        """End, as `stop` does; a node of its own ends with it."""
+        await self.stop()
         await super().close()
 
     # --- getting work ---
