@@ -10,7 +10,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from comity.core.audit import Row, Verdict
+from comity.core.audit import Pseudonyms, Row, Verdict
 from comity.core.envelope import Request
 from comity.core.fencing import Terms
 from comity.core.handoff import Handoff, State
@@ -187,6 +187,8 @@ class Journal(Protocol):
     def node_id(self) -> str:
         """Name of this holder of the journal, new each time it is opened."""
         ...
+
+    names: Pseudonyms  # how names stand in the audit; set by the node, which has the key, before it appends anything
 
     @property
     def failure(self) -> UnavailableError | None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from comity.core.audit import ENTRY_FIELDS, GENESIS, digest, row, seal
+from comity.core.audit import ENTRY_FIELDS, GENESIS, Pseudonyms, row, seal
 from comity.core.envelope import Background, Error, ExpectedOutput, Reply, Request, Status, Usage
 from comity.core.journal import (
     PAUSED_AT,
@@ -23,6 +23,8 @@ from comity.core.journal import (
     stored,
 )
 from comity.core.limits import Limits
+
+NAMES = Pseudonyms(b"key")
 
 
 def request(**fields) -> Request:
@@ -46,7 +48,7 @@ def request(**fields) -> Request:
 
 
 def told(record) -> dict[str, object]:
-    return dict(zip(ENTRY_FIELDS, msgspec.json.decode(entry(record)), strict=True))
+    return dict(zip(ENTRY_FIELDS, msgspec.json.decode(entry(record, NAMES)), strict=True))
 
 
 DONE = Reply.success({"npv": 1}, usage=Usage(prompt_tokens=3, completion_tokens=4), request_id="r1", duration_ms=2.5)
@@ -69,7 +71,7 @@ def test_an_admission_says_who_asked_whom_for_what_and_nothing_of_an_outcome():
         "tenant_id": "default",
         "user_id": "u1",
         "session_id": "s1",
-        "objective": digest("profit"),
+        "objective": NAMES.digest("profit"),
         "chain": "ORC",
         "success": None,
         "status": None,
@@ -112,7 +114,7 @@ def test_partial_results_and_questions_are_no_failures():
 
 @pytest.mark.parametrize("record", [Accepted(request(), 5, "n"), Settled(request(), DONE, 7), Refused(request(), FAILED, 7)])
 def test_an_entry_fills_every_field_of_a_row(record):
-    read = row(seal(1, entry(record), GENESIS))
+    read = row(seal(1, entry(record, NAMES), GENESIS))
     assert dict(zip(ENTRY_FIELDS, read[1:-2], strict=True)) == told(record)
 
 
@@ -140,10 +142,10 @@ def test_no_place_where_a_call_can_carry_personal_data_reaches_the_audit(secret,
         metadata={"who": secret},
     )
     reply = Reply(status=Status.ERROR, error=Error.of("TARGET_FAILED", secret), message=secret, data={"who": secret})
-    row_told = repr(entry(record(call, 5, "n") if record is Accepted else record(call, reply, 5)))
+    row_told = repr(entry(record(call, 5, "n") if record is Accepted else record(call, reply, 5), NAMES))
     assert secret not in row_told
     assert key not in row_told
-    assert row_told.count("CART/sha256:") == 4
+    assert row_told.count("CART/hmac:") == 4
     assert "ORC" in row_told
 
 
@@ -151,7 +153,7 @@ def test_no_place_where_a_call_can_carry_personal_data_reaches_the_audit(secret,
 def test_what_a_caller_took_for_a_name_is_not_repeated_if_it_is_personal(secret):
     refused = told(Refused(request(target=secret, capability=f"mail {secret}"), FAILED, 7))
     assert secret not in repr(refused)
-    assert refused["target"] == digest(secret)
+    assert refused["target"] == NAMES.digest(secret)
 
 
 def test_names_and_opaque_keys_stay_readable():

@@ -70,7 +70,7 @@ async def test_it_does_not_make_a_repeated_request_another_one(make_node):
 async def test_what_could_be_a_persons_stands_in_the_audit_as_a_digest(make_node):
     async with make_node(team()) as node:
         await node.call("ANL", "X", user_id="u", correlation_id="ann@example.org")
-        assert all(row.correlation_id.startswith("sha256:") for row in node.audit.rows())
+        assert all(row.correlation_id.startswith("hmac:") for row in node.audit.rows())
 
 
 def test_the_sync_twin_and_the_view_of_a_store_know_it(tmp_path):

@@ -1,8 +1,8 @@
 """The audit trail: append-only rows, each bound to the one before by a hash.
 
-A row says who asked whom for what and how it was decided or ended, and nothing personal: an objective enters as a digest, and
-so does a user id that is itself personal, such as an e-mail address. Changing, removing or reordering a row breaks the chain at
-that row.
+A row says who asked whom for what and how it was decided or ended, and nothing personal: an objective enters as a keyed digest,
+and so does a user id that is itself personal, such as an e-mail address. Changing, removing or reordering a row breaks the
+chain at that row.
 """
 
 from __future__ import annotations
@@ -173,11 +173,7 @@ def link(row_id: int, body: bytes, previous_hash: str) -> str:
     return sha.hexdigest()
 
 
-def digest(text: str) -> str:
-    """Return a short digest under which equal texts can be found without storing them."""
-    return f"sha256:{hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()[:16]}" if text else ""
-
-
+PSEUDONYM: Final = "hmac:"
 _THOUGHT: Final = "thought sha256:"
 
 
@@ -191,11 +187,27 @@ def names_thought(note: str) -> bool:
     return note.startswith(_THOUGHT)
 
 
-@lru_cache(maxsize=4096)
-def pseudonym(user_id: str) -> str:
-    """Return a user id as it may stand in the audit: as it is, or as a digest if it is itself personal."""
-    is_opaque = user_id.isascii() and not ("@" in user_id or " " in user_id or _looks_like_a_phone_number(user_id))
-    return user_id if is_opaque else digest(user_id)
+class Pseudonyms:
+    """Names as they may stand in the audit: as they are, or as a digest if they are themselves personal.
+
+    The digest is keyed: equal names can be found, and without the key nobody finds a name by trying. What older versions wrote
+    (`sha256:…`, without a key) is not changed.
+    """
+
+    __slots__ = ("_key", "of")
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        # Returns a name as it may stand in the audit.
+        self.of = lru_cache(maxsize=4096)(self._pseudonym)
+
+    def digest(self, text: str) -> str:
+        """Return a short digest under which equal texts can be found without storing them."""
+        return f"{PSEUDONYM}{hmac.digest(self._key, text.encode(errors='surrogatepass'), 'sha256')[:8].hex()}"
+
+    def _pseudonym(self, name: str) -> str:
+        is_opaque = name.isascii() and not ("@" in name or " " in name or _looks_like_a_phone_number(name))
+        return name if is_opaque else self.digest(name)
 
 
 def _looks_like_a_phone_number(text: str) -> bool:

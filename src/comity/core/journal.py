@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from comity.core.audit import Kind, digest, pseudonym, thought_note
+from comity.core.audit import Kind, Pseudonyms, thought_note
 from comity.core.envelope import Reply, Request
 
 
@@ -131,10 +131,10 @@ _KINDS: Final = {
 }
 
 
-def entry(record: CallRecord, parties: bytes | None = None) -> bytes:
+def entry(record: CallRecord, names: Pseudonyms, parties: bytes | None = None) -> bytes:
     """Return what the audit says about a record, as JSON; `parties` is what it says of the request, if known already."""
     if parties is None:
-        parties = parties_of(record)
+        parties = parties_of(record, names)
     kind, request = type(record), record.request
     said: tuple[Any, ...]
     if kind is Accepted or kind is Noted:
@@ -155,27 +155,23 @@ def entry(record: CallRecord, parties: bytes | None = None) -> bytes:
         )
     # Most calls are of no workflow but their own; a row that says nothing of one is as it always was.
     if request.correlation_id != request.root_id and request.correlation_id:
-        said = (*said, _workflow(request))
+        said = (*said, names.of(request.correlation_id))  # its name may be a person's
     return _encode(said)
 
 
-def _workflow(request: Request) -> str:
-    return pseudonym(request.correlation_id)  # whoever chose it may have taken a person's
-
-
-def parties_of(record: CallRecord) -> bytes:
+def parties_of(record: CallRecord, names: Pseudonyms) -> bytes:
     """Return what the audit says of a record's request, as the inside of a JSON array: the same from first to last."""
     request = record.request
     source, target, capability, session_id = request.source, request.target, request.capability, request.session_id
     chain = " ".join(request.chain) if request.chain else ""
     if type(record) is Refused:  # whatever the caller took for a name
-        target, capability = _told(target), pseudonym(capability)
+        target, capability = _told(target, names), names.of(capability)
     elif "/" in target:  # names are the registry's, keys are anybody's
-        target = _told(target)
+        target = _told(target, names)
     if source is not None and "/" in source:
-        source = _told(source)
+        source = _told(source, names)
     if "/" in chain:
-        chain = " ".join(map(_told, request.chain))
+        chain = " ".join(_told(one, names) for one in request.chain)
     named = (
         request.request_id,
         request.root_id,
@@ -183,19 +179,19 @@ def parties_of(record: CallRecord) -> bytes:
         source,
         target,
         capability,
-        request.tenant_id,
-        pseudonym(request.user_id),
-        session_id if session_id == request.root_id else pseudonym(session_id),
-        digest(request.objective) if request.objective else "",
+        names.of(request.tenant_id),
+        names.of(request.user_id),
+        session_id if session_id == request.root_id else names.of(session_id),
+        names.digest(request.objective) if request.objective else "",
         chain,
     )
     return _encode(named)[1:-1]
 
 
-def _told(address: str) -> str:
+def _told(address: str, names: Pseudonyms) -> str:
     """Return an address as it may stand in the audit: its key is often a user's."""
     name, slash, key = address.partition("/")
-    return f"{pseudonym(name)}/{pseudonym(key)}" if slash else pseudonym(name)
+    return f"{names.of(name)}/{names.of(key)}" if slash else names.of(name)
 
 
 class StoredCall(Struct, frozen=True, gc=False, array_like=True):

@@ -12,12 +12,15 @@ import stat
 from pathlib import Path
 from typing import Any, Final
 
+from comity.core.audit import Pseudonyms
 from comity.errors import UnavailableError
 
 KEY_BYTES: Final = 32
 # A damaged vault must not close the whole store, so a key is refused only if it opens none of the first few.
 TRIED_MAX: Final = 8
 _OF_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+# For a journal that nobody gave the key of its store: no name is found by its digest, not even in two processes.
+FRESH_NAMES: Final = Pseudonyms(os.urandom(KEY_BYTES))
 _NONCE_BYTES: Final = 12
 _TAG_BYTES: Final = 16
 

@@ -33,6 +33,7 @@ from comity.core.journal import (
 )
 from comity.core.limits import MEMORY_AUDIT_ROWS_MAX, MEMORY_SESSIONS_MAX, SETTLED_KEPT_MAX
 from comity.core.retention import Keep, Pruned, Retention, Sweep, is_doomed, without_content
+from comity.engines.cipher import FRESH_NAMES
 from comity.engines.handoffs import MemoryHandoffs
 from comity.errors import UnavailableError
 from comity.ports import Then
@@ -47,6 +48,7 @@ class MemoryJournal:
         self.node_id = node_id
         self.failure: UnavailableError | None = None  # memory does not fail
         self.has_company = False
+        self.names = FRESH_NAMES
         self.handoffs = MemoryHandoffs()
         self._unsealed: deque[CallRecord] = deque(maxlen=MEMORY_AUDIT_ROWS_MAX)  # rows are sealed when somebody reads them
         self._appended = 0
@@ -336,7 +338,7 @@ class MemoryJournal:
             self._rows.clear()
             self._floor = (next_id, self._head)
         for row_id, record in enumerate(self._unsealed, next_id):
-            sealed = seal(row_id, entry(record), self._head)
+            sealed = seal(row_id, entry(record, self.names), self._head)
             self._rows.append(sealed)
             self._head = sealed[3]
         self._unsealed.clear()

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from comity.core import lease as core
-from comity.core.audit import Row, Verdict
+from comity.core.audit import Pseudonyms, Row, Verdict
 from comity.core.envelope import Request
 from comity.core.fencing import Terms
 from comity.core.journal import Document, Record, StoredCall
@@ -25,6 +25,15 @@ class SharedJournal:
         self.failure: UnavailableError | None = None  # memory does not fail
         self.has_company = True
         self._shared = shared
+
+    @property
+    def names(self) -> Pseudonyms:
+        """How names stand in the audit."""
+        return self._shared.names
+
+    @names.setter
+    def names(self, names: Pseudonyms) -> None:
+        self._shared.names = names
 
     def open(self) -> None:
         """Nothing to make ready."""

@@ -31,7 +31,7 @@ from comity.core.retention import Retention, Sweep
 from comity.engines import handoff_tables, person, presence, store_file, tables
 from comity.engines.audit_rows import read_rows, verify_chain
 from comity.engines.call_rows import readable
-from comity.engines.cipher import audit_key
+from comity.engines.cipher import FRESH_NAMES, audit_key
 from comity.engines.handoffs import SqliteHandoffs
 from comity.engines.store_files import StoreFiles, database_files
 from comity.engines.tables import BUSY_TIMEOUT_MS, SCHEMA_VERSION, connect, read_call
@@ -62,6 +62,7 @@ class SqliteJournal:
         self.path = Path(path)
         self.node_id = node_id
         self.failure: UnavailableError | None = None  # why nothing is accepted any more
+        self.names = FRESH_NAMES  # as they stand in the audit; a node sets them by its key
         self._busy_timeout_ms = busy_timeout_ms
         self._lock_path = presence.lock_path(self.path, node_id)
         self._lock_file: int | None = None
@@ -272,7 +273,9 @@ class SqliteJournal:
     def _commit(self, connection: sqlite3.Connection, records: list[tables.Written], own: set[str]) -> UnavailableError | None:
         try:
             with self.handoffs.sync_as_needed(connection, records):
-                rings = tables.write_batch(connection, records, self.node_id, self._check_files, self.handoffs.perform)
+                rings = tables.write_batch(
+                    connection, records, self.node_id, self._check_files, self.handoffs.perform, self.names
+                )
         except Exception as error:  # noqa: BLE001  the task boundary: a writer that died silently would leave all waiting
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from comity.core.audit import GENESIS, link
+from comity.core.audit import GENESIS, Pseudonyms, link
 from comity.core.envelope import Request
 from comity.core.fencing import Bound, Terms, breach, counts_below, is_below, taken
 from comity.core.handoff_holder import result_session
@@ -40,6 +40,7 @@ from comity.core.journal import (
 from comity.engines import audit_rows, bulk, handoff_tables
 from comity.engines.bells import Rings
 from comity.engines.call_rows import UNREADABLE, is_of_session, readable, revive
+from comity.engines.cipher import FRESH_NAMES
 from comity.engines.schema import Schema
 from comity.ports import Then
 
@@ -227,6 +228,7 @@ def write_batch(
     node_id: str,
     check: Callable[[], None] | None = None,
     perform: Perform | None = None,
+    names: Pseudonyms = FRESH_NAMES,
 ) -> Rings:
     """Write records in one transaction, sealing audit entries onto the chain. `check` may still call it off.
 
@@ -263,8 +265,8 @@ def write_batch(
             if kind is not Refused:
                 parties = spoken_of.get(request_id)
                 if parties is None:
-                    parties = spoken_of[request_id] = parties_of(record)  # type: ignore[arg-type]
-            line = entry(record, parties)  # type: ignore[arg-type]
+                    parties = spoken_of[request_id] = parties_of(record, names)  # type: ignore[arg-type]
+            line = entry(record, names, parties)  # type: ignore[arg-type]
             head_hash = link(row_id, line, head_hash)
             rows += (row_id, bytearray(line), head_hash)  # an adapter for bytes would be looked for, as slow as the insert
         if (kind is Accepted or kind is Settled) and record.node_id == HANDED_AT:  # type: ignore[union-attr]

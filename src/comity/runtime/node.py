@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
 from comity.core import schema
 from comity.core.agent import Agent, Capability
+from comity.core.audit import Pseudonyms
 from comity.core.envelope import Background, Priority, Reply
 from comity.core.guardrail import Guardrail, Verdict, checked_guardrails
 from comity.core.inheritance import Inheritance
@@ -167,6 +168,7 @@ class Node(Tending):
             sealed = self._journal.list_documents(Document.VAULT, TRIED_MAX)
             remembered = self._journal.list_documents(Document.MEMORY, TRIED_MAX)
             key = store_key(None if self._store is None else Path(self._store), sealed, remembered)
+            self._journal.names = Pseudonyms(derived(key, "names"))
             recorder = self._recorder()
             self._watch_files()
         except BaseException:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from comity.core.audit import Row, Verdict
+from comity.core.audit import Pseudonyms, Row, Verdict
 from comity.core.envelope import Request
 from comity.core.fencing import Terms, breach, taken
 from comity.core.handoff_queue import Step
@@ -116,6 +116,15 @@ class SimJournal:
         self._is_armed = False
         self._is_clustered = is_clustered
         self.handoffs = SimHandoffs(self, world, life, self._chance)
+
+    @property
+    def names(self) -> Pseudonyms:
+        """How names stand in the audit."""
+        return self._disk.names
+
+    @names.setter
+    def names(self, names: Pseudonyms) -> None:
+        self._disk.names = names
 
     @property
     def has_company(self) -> bool:
