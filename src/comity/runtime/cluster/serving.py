@@ -22,23 +22,35 @@ if TYPE_CHECKING:
 class Served:
     """A call another node waits for."""
 
-    __slots__ = ("askers", "call", "task")
+    __slots__ = ("askers", "call", "caller", "task")
 
-    def __init__(self, asker: str) -> None:
-        self.askers = {asker: None}
+    def __init__(self) -> None:
+        self.askers: dict[str, int] = {}  # with the token under which each holds the caller; 0 for a user's call
+        self.caller: Fence | None = None  # the newest under which the call was asked for
         self.call: Call | None = None
         self.task: asyncio.Task[None] | None = None
 
-    def follow(self, caller: Fence | None) -> None:
-        """Note under which token the call is asked for again: a former holder of its caller can cancel it no more."""
-        way = None if self.call is None else self.call.way
-        if way is not None and caller is not None and (way.caller is None or caller.token > way.caller.token):
-            way.caller = caller
-
-    def note(self, asker: str) -> None:
-        """Note who asks; the last one is who is most likely to wait."""
+    def note(self, asker: str, caller: Fence | None) -> None:
+        """Note who asks and under which token; the last one is who is most likely to wait."""
         self.askers.pop(asker, None)
-        self.askers[asker] = None
+        self.askers[asker] = _token(caller)
+        if _token(caller) > _token(self.caller):
+            self.caller = caller
+            if self.call is not None and self.call.way is not None:
+                self.call.way.caller = caller
+
+    def note_inquiry(self, asker: str) -> None:
+        """Note who asks what became of a call that it asked for before, perhaps in an earlier life of this node."""
+        known = self.askers.pop(asker, None)
+        self.askers[asker] = known if known is not None else 0 if self.caller is None else -1
+
+    def may_cancel(self, asker: str) -> bool:
+        """Return whether a node asked for the call, and is not a former holder of its caller."""
+        return self.askers.get(asker, -1) >= _token(self.caller)
+
+
+def _token(fence: Fence | None) -> int:
+    return 0 if fence is None else fence.token
 
 
 class Server:
@@ -55,20 +67,19 @@ class Server:
                 self._cluster.send(sender, Taken(request.request_id, request.parent_id is None))
                 served = self._served.get(request.request_id)
                 if served is None:
-                    self._begin(Served(sender), message)
-                else:
-                    served.note(sender)
-                    served.follow(message.caller)
+                    served = Served()
+                    self._begin(served, message)
+                served.note(sender, message.caller)
             case Inquire(request_id=request_id):
                 if (served := self._served.get(request_id)) is not None:
-                    served.note(sender)
+                    served.note_inquiry(sender)
                     self._cluster.send(sender, Taken(request_id))
                 else:
                     reply = self._settled(request_id)
                     self._cluster.send(sender, Unknown(request_id) if reply is None else Answer(request_id, reply))
             case Cancel(request_id=request_id, why=why):
                 served = self._served.get(request_id)
-                if served is not None and sender in served.askers:
+                if served is not None and served.may_cancel(sender):
                     self._cancel(served, why)
             case _:
                 pass
@@ -125,7 +136,7 @@ class Server:
         if not isinstance(fence, Fence):
             return Moved(request.request_id)
         cluster.path.sessions.refresh(request.tenant_id, request.session_id)
-        way = Way(fence=fence, caller=ask.caller, is_served=True, bounds=ask.bounds, loan=ask.loan)
+        way = Way(fence=fence, caller=served.caller, is_served=True, bounds=ask.bounds, loan=ask.loan)
         opened = await cluster.enter(Errand(arrival, None), arrival, way, may_be_known=True)
         if opened is None:
             return Moved(request.request_id)

@@ -1,0 +1,231 @@
+"""What nodes may ask of each other: only who asked may cancel, former holders begin nothing, and the callee's limits hold."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from cluster_world import World, play
+from msgspec.structs import replace
+
+from comity import Agent, Context, Limits, Node
+from comity.core import wire
+from comity.core.envelope import Request
+from comity.core.fencing import Fence, claim
+from comity.core.journal import Accepted
+from comity.core.lease import LEASE_MS, RENEW_MS, Lease
+from comity.core.ledger import Loan
+from comity.engines.memory import MemoryJournal
+from comity.engines.memory_cluster import MemoryLeases
+from comity.runtime.cluster.cluster import OVERDUE_MS
+from comity.runtime.cluster.holds import Holds
+from comity.testing import VirtualClock
+
+
+def asker() -> Agent:
+    agent = Agent("FRONT")
+
+    @agent.capability("ASK")
+    async def ask(ctx: Context, times: int = 1) -> Any:
+        before = ctx.limits.calls_max
+        replies = [await ctx.call("BACK", "DO") for _ in range(times)]
+        told = [reply.data if reply.ok else reply.error.code for reply in replies]
+        return {"told": told, "calls": before - ctx.limits.calls_max}
+
+    return agent
+
+
+def worker(seconds: float = 3.0, limits: Limits | None = None, of_agent: Limits | None = None) -> Agent:
+    agent = Agent("BACK", limits=of_agent)
+
+    @agent.capability("DO", limits=limits, timeout_ms=20_000)
+    async def do(ctx: Context) -> int:
+        await asyncio.sleep(seconds)
+        return ctx.limits.calls_max
+
+    return agent
+
+
+async def begun(world: World, node: Node) -> tuple[asyncio.Task[Any], wire.Ask]:
+    """Begin a call of FRONT on n1 to BACK on n2, and return what n2 was asked once it runs there."""
+    task = asyncio.create_task(node.call("FRONT", "ASK", user_id="u", request_id="r", timeout_ms=20_000))
+    await asyncio.sleep(1)
+    return task, world.messages(wire.Ask)[0]
+
+
+def deliver(world: World, sender: str, message: wire.Message) -> None:
+    world.network.deliver(sender, "n2", wire.encode(message))
+
+
+# --- who may cancel ---
+
+
+def test_a_node_that_did_not_ask_for_a_call_cannot_cancel_it() -> None:
+    async def case(world: World, one: Node, two: Node) -> None:
+        task, _ = await begun(world, one)
+        deliver(world, "n9", wire.Cancel("r.1", "I say so"))
+        assert (await task).data["told"] != ["CALL_CANCELLED"]
+        assert world.kinds("r.1") == ["admitted", "settled"]
+
+    play(case, [asker()], [worker()])
+
+
+@pytest.mark.parametrize(("sender", "is_cancelled"), [("n1", False), ("n3", True)])
+@pytest.mark.parametrize("asks_late", [False, True])
+def test_a_former_holder_of_the_caller_cancels_nothing_and_the_present_one_does(sender, is_cancelled, asks_late) -> None:
+    async def case(world: World, one: Node, two: Node) -> None:
+        task, ask = await begun(world, one)
+        assert ask.caller is not None
+        newer = Fence("FRONT", ask.caller.token + 1)
+        world.store.append((claim(newer, "n3"),))
+        deliver(world, "n3", replace(ask, caller=newer))  # the next holder asks again
+        if asks_late:
+            deliver(world, "n1", ask)  # a message of the former one that was long on its way
+        deliver(world, sender, wire.Cancel("r.1", "I say so"))
+        await asyncio.sleep(1)
+        assert ("r.1" in two._path.calls) is not is_cancelled
+        stored = world.store.call("r.1")
+        assert stored is not None
+        assert (stored.settled_at is not None) is is_cancelled
+        task.cancel()
+
+    play(case, [asker()], [worker()])
+
+
+def test_a_node_that_only_inquires_after_a_call_of_another_cannot_cancel_it() -> None:
+    async def case(world: World, one: Node, two: Node) -> None:
+        task, _ = await begun(world, one)
+        deliver(world, "n9", wire.Inquire("r.1"))
+        deliver(world, "n9", wire.Cancel("r.1", "I say so"))
+        await asyncio.sleep(0.5)
+        assert "r.1" in two._path.calls
+        deliver(world, "n1", wire.Inquire("r.1"))  # which costs the node that asked nothing
+        deliver(world, "n1", wire.Cancel("r.1", "I say so"))
+        assert "r.1" not in two._path.calls or two._path.calls["r.1"].reply is not None
+        task.cancel()
+
+    play(case, [asker()], [worker()])
+
+
+# --- former holders ---
+
+
+def test_what_a_former_holder_of_the_caller_asks_for_is_not_begun() -> None:
+    async def case(world: World, one: Node, two: Node) -> None:
+        task, ask = await begun(world, one)
+        assert ask.caller is not None
+        world.store.append((claim(Fence("FRONT", ask.caller.token + 1), "n3"),))
+        deliver(world, "n1", replace(ask, request=replace(ask.request, request_id="r.2")))
+        await asyncio.sleep(1)
+        assert world.kinds("r.2") == []
+        task.cancel()
+
+    play(case, [asker()], [worker()])
+
+
+@pytest.mark.parametrize("what", ["acquire", "renew"])
+def test_a_lease_is_measured_from_when_it_was_asked_for(what: str) -> None:
+    """An answer that took long is about a time long past: who measures from the answer holds the address too long."""
+
+    class Slow(MemoryLeases):
+        async def acquire(self, address: str, holder: str) -> Lease:
+            lease = await super().acquire(address, holder)
+            await asyncio.sleep(1 if what == "acquire" else 0)
+            return lease
+
+        async def renew(self, lease: Lease) -> Lease | None:
+            renewed = await super().renew(lease)
+            await asyncio.sleep(1 if what == "renew" else 600)  # and the next answer never comes
+            return renewed
+
+    async def case(world: World) -> None:
+        del world
+        clock, journal = VirtualClock(), MemoryJournal("n1")
+        leases = Slow(clock)
+        holds = Holds(leases, journal, clock, lambda address: None)
+        loop = asyncio.get_running_loop()
+        begin = loop.time()
+        assert isinstance(await holds.locate("A", is_hosted=True), Fence)
+        if what == "renew":
+            keeping = asyncio.create_task(holds.keep())
+            begin += RENEW_MS / 1000
+            await asyncio.sleep(begin + 1.1 - loop.time())
+            keeping.cancel()
+        assert holds.fence("A") is not None
+        await asyncio.sleep(begin + LEASE_MS / 1000 - loop.time() - 0.1)
+        assert holds.fence("A") is not None
+        await asyncio.sleep(0.2)
+        assert holds.fence("A") is None
+
+    play(case)
+
+
+@pytest.mark.parametrize(("late_ms", "status"), [(OVERDUE_MS // 2, None), (OVERDUE_MS, "timeout")])
+def test_other_nodes_leave_a_call_a_second_after_its_deadline_before_they_end_it(late_ms: int, status: str | None) -> None:
+    async def case(world: World, one: Node) -> None:
+        now_ms = VirtualClock().now_ns() // 1_000_000
+        request = Request("r", "ELSEWHERE", "DO", "u", Limits(), now_ms + 5_000, now_ms, root_id="r", session_id="r")
+        world.store.append((Accepted(request, now_ms, "n9"),))
+        await asyncio.sleep(5 + late_ms / 1000)
+        assert one._path is not None
+        assert one._path.cluster is not None
+        await one._path.cluster._take_over(request)
+        stored = world.store.call("r")
+        assert stored is not None
+        assert (stored.reply and stored.reply.status) == status
+
+    play(case, [])
+
+
+# --- limits ---
+
+
+def test_the_longest_time_that_a_callee_allows_holds_on_its_node() -> None:
+    async def case(world: World, one: Node, two: Node) -> None:
+        begin = asyncio.get_running_loop().time()
+        reply = await one.call("FRONT", "ASK", user_id="u", timeout_ms=20_000)
+        assert reply.data["told"] == ["CALL_TIMEOUT"]
+        assert asyncio.get_running_loop().time() - begin < 1
+
+    play(case, [asker()], [worker(seconds=5, of_agent=Limits(timeout_ms=100, timeout_ms_max=100))])
+
+
+@pytest.mark.parametrize("whose", ["limits", "of_agent"])
+def test_the_calls_that_a_callee_allows_itself_are_all_it_has_on_its_node(whose: str) -> None:
+    async def case(world: World, one: Node, two: Node) -> None:
+        reply = await one.call("FRONT", "ASK", user_id="u", limits=Limits(calls_max=90))
+        (left,) = reply.data["told"]
+        assert left <= 2  # of three, one is its own
+
+    play(case, [asker()], [worker(seconds=0, **{whose: Limits(calls_max=3)})])
+
+
+def test_an_old_message_does_not_shrink_what_was_lent() -> None:
+    async def case(world: World, one: Node, two: Node) -> None:
+        task, ask = await begun(world, one)
+        assert ask.loan is not None
+        call = two._path.calls["r.1"]
+        had, allowed = call.way.loan, call.account.limits
+        assert had.calls > 1
+        deliver(world, "n1", wire.Lend("r.1", Loan(had.calls - 1)))
+        assert (call.way.loan, call.account.limits) == (had, allowed)
+        deliver(world, "n1", wire.Lend("r.1", Loan(had.calls + 1)))
+        assert call.way.loan == Loan(had.calls + 1)
+        await task
+
+    play(case, [asker()], [worker()])
+
+
+def test_a_call_that_another_node_refuses_costs_nothing() -> None:
+    back = Agent("BACK")
+
+    @back.capability("DO")
+    async def do(needed: int) -> int:
+        return needed
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        reply = await one.call("FRONT", "ASK", {"times": 3}, user_id="u")
+        assert reply.data == {"told": ["INPUT_VALIDATION_FAILED"] * 3, "calls": 0}
+
+    play(case, [asker()], [back])
