@@ -324,3 +324,15 @@ def test_no_sequence_of_changes_ends_a_call_twice_or_leaves_the_table(steps):
         assert after.fence >= handoff.fence
         handoff = after
         assert ends == handoff.has_ended
+
+
+def test_a_lease_is_the_name_and_the_fence_together():
+    taken = done(offered(), accept(ME))
+    assert tried(taken, Complete(Holder(OTHER, taken.fence), RESULT)).refusal.code == "HANDOFF_LEASE_LOST"
+    assert tried(taken, Complete(Holder(ME, taken.fence + 1), RESULT)).refusal.code == "HANDOFF_LEASE_LOST"
+    assert done(taken, Complete(Holder(ME, taken.fence), RESULT)).state is State.COMPLETED
+
+
+def test_a_reservation_that_is_given_back_leaves_no_lease():
+    free = done(offered(), accept(ME, reserves=True), Release(None, "silent"))
+    assert (free.holder, free.lease_until, free.due_at) == ("", 0, DEADLINE)

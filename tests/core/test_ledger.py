@@ -156,3 +156,17 @@ def test_a_borrower_that_asks_again_and_again_gets_all_there_is():
     assert (loan.calls, lender.calls_left()) == (100, 0)
     assert loan.of(Limits(calls_max=100, tokens_max=5)) == Limits(calls_max=100, tokens_max=5)
     assert loan.of(Limits(calls_max=500)).calls_max == 101
+
+
+def test_what_is_charged_and_given_back_reaches_every_account_above():
+    root = Account(Limits(calls_max=12, tokens_max=100))
+    middle = root.narrowed(Limits(calls_max=9, tokens_max=50))
+    lowest = middle.narrowed(Limits(calls_max=6, tokens_max=20))
+    accounts = lineage(lowest)
+    assert accounts == [lowest, middle, root]
+    for _ in range(2):
+        lowest.spend_call()
+        lowest.spend_tokens(7)
+    assert [(one.calls_used, one.tokens_used) for one in accounts] == [(2, 14)] * 3
+    lowest.give_back(1, 5)
+    assert [(one.calls_used, one.tokens_used) for one in accounts] == [(1, 9)] * 3

@@ -7,11 +7,13 @@ import base64
 import re
 from typing import Annotated
 
+import msgspec
 import pytest
 from pydantic import Field
 
 from comity import Agent, Background, Context, Node, Reply, Status, Tool
-from comity.core.envelope import Artifact, Reference
+from comity.core.envelope import Artifact, Error, Reference
+from comity.core.journal import Document
 from comity.core.redaction import Action, Policy
 from comity.core.tool import Risk
 from comity.errors import UnavailableError
@@ -442,3 +444,117 @@ async def test_personal_data_in_artifacts_sources_and_metadata_is_hidden_from_th
         assert (await node.call("TOP", "GO", user_id="u")).data == {"clear": False, "kept": "[["}
         shown = await node.call("LEAF", "GO", user_id="u")
     assert (shown.artifacts[0].value, shown.metadata) == ({"to": mail}, {"x": [mail]})
+
+
+WORDS = {
+    "message": f"write to {EMAIL}",
+    "summary": f"write to {EMAIL}",
+    "next_step_hint": f"write to {EMAIL}",
+    "warnings": ("nothing", f"no answer from {EMAIL}"),
+    "new_facts": (f"her mail is {EMAIL}",),
+    "error": Error.of("TARGET_FAILED", f"no mailbox {EMAIL}"),
+}
+
+
+@pytest.mark.parametrize("field", WORDS)
+async def test_every_text_of_a_reply_is_hidden_from_the_calling_agent_and_from_the_record(make_node, field):
+    top, leaf, seen = Agent("TOP"), Agent("LEAF"), []
+    status, sure = (Status.ERROR, None) if field == "error" else (Status.SUCCESS, 1.0)
+
+    @leaf.capability("GO")
+    async def go() -> Reply:
+        return Reply(status=status, confidence=sure, **{field: WORDS[field]})
+
+    @top.capability("GO")
+    async def ask(ctx: Context) -> str:
+        reply = await ctx.call("LEAF", "GO")
+        seen.extend((getattr(reply, field), node.audit.reply(reply.request_id)))
+        return "done"
+
+    async with make_node([top, leaf]) as node:
+        await node.call("TOP", "GO", user_id="u")
+    assert "[[EMAIL_1_" in repr(seen[0])
+    assert EMAIL not in repr(seen)
+    assert EMAIL not in msgspec.json.encode(seen[1]).decode()
+
+
+@pytest.mark.parametrize("field", ["objective", "message"])
+async def test_what_a_request_says_in_words_is_hidden_from_its_callee(make_node, field):
+    agent, seen = Agent("A"), []
+
+    @agent.capability("GO")
+    async def go(ctx: Context) -> None:
+        seen.append(getattr(ctx.request, field))
+
+    async with make_node([agent]) as node:
+        await node.call("A", "GO", user_id="u", **{field: f"write to {EMAIL}"})
+    assert seen[0].startswith("write to [[EMAIL_1_")
+
+
+@pytest.mark.parametrize(
+    ("grants", "shown"),
+    [
+        ({"SEND": {"EMAIL"}}, ["a", "b"]),
+        ({"SEND": {"EMAIL"}, "b/SEND": set()}, ["a"]),  # what is said of one agent counts, not what is said of all
+        ({"SEND": set(), "b/SEND": {"EMAIL"}}, ["b"]),
+    ],
+)
+async def test_a_grant_to_one_agent_beats_the_grant_to_all(make_node, grants, shown):
+    seen: dict[str, str] = {}
+
+    def mailer(name: str) -> Agent:
+        agent = Agent(name)
+
+        @agent.capability("SEND", clear=["EMAIL"])
+        async def send(to: str) -> None:
+            seen[name] = to
+
+        return agent
+
+    async with make_node([mailer("a"), mailer("b")], privacy=Privacy(grants=grants)) as node:
+        for name in "ab":
+            await node.call(f"{name}/7", "SEND", {"to": EMAIL}, user_id="u")
+    assert [name for name, to in seen.items() if to == EMAIL] == shown
+
+
+async def test_the_audit_says_of_each_type_whether_it_was_shown_or_hidden(make_node):
+    agent = Agent("A")
+
+    @agent.capability("SEND", clear=["EMAIL"])
+    async def send(to: str, card: str) -> None:
+        assert (to, card[:2]) == (EMAIL, "[[")
+
+    async with make_node([agent], privacy=Privacy(grants={"SEND": {"EMAIL"}})) as node:
+        await node.call("A", "SEND", {"to": EMAIL, "card": CARD}, user_id="u")
+        assert node.audit.rows()[0].note == "hidden: CARD; in clear: EMAIL"
+
+
+async def test_what_a_request_hides_is_stored_before_its_callee_runs(make_node):
+    agent, found = Agent("A"), []
+
+    @agent.capability("GO")
+    async def go(to: str) -> None:
+        found.append(node._journal.load(Document.VAULT, "default\x1fs"))
+
+    async with make_node([agent]) as node:
+        await node.call("A", "GO", {"to": EMAIL}, user_id="u", session_id="s")
+    assert found[0] is not None
+
+
+async def test_a_reply_is_opened_with_the_vault_of_its_own_user_alone(make_node):
+    """A session may be another's by now: its name is free again once it was erased or has gone with age."""
+    agent, seen = Agent("A"), []
+
+    @agent.capability("GO")
+    async def go(ctx: Context, to: str) -> str:
+        seen.append((ctx.request, to))
+        return to
+
+    async with make_node([agent]) as node:
+        await node.call("A", "GO", {"to": EMAIL}, user_id="bob", session_id="s")
+        request, token = seen[0]
+        reply = Reply.success(token, session_id="s")
+        shown = node._path.settlement.shown
+        assert shown(reply, request).data == EMAIL
+        assert shown(reply, msgspec.structs.replace(request, user_id="ann")).data == token
+        assert shown(reply, msgspec.structs.replace(request, tenant_id="evil")).data == token

@@ -210,3 +210,15 @@ def test_keys_that_mask_alike_stay_apart():
     document = {f"user{number}@example.com": number for number in range(500)}
     redacted = redact_value(document, new_vault(), Policy(default=Action.MASK)).value
     assert sorted(redacted.values()) == list(range(500))
+
+
+@pytest.mark.parametrize(
+    ("document", "kind"),
+    [
+        ({"social": {"security": {"number": "123456789"}}}, "SSN"),
+        ({"date": {"of": {"birth": 19800229}}}, "DOB"),
+        ({"tax": {"id": {"number": "86095742719"}}}, "TAX_ID"),
+    ],
+)
+def test_three_keys_of_the_path_name_a_value(document, kind):
+    assert f"[[{kind}_1_" in repr(redact_value(document, new_vault()))
