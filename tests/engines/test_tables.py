@@ -103,3 +103,15 @@ def test_a_batch_of_any_size_is_written_whole(store, records):
         write_batch(connection, [accepted(f"r{n}") for n in range(records)], "node")
         assert verify_chain(connection) == (True, records, None, "")
         assert connection.execute("SELECT count(*), count(DISTINCT request_id) FROM calls").fetchone() == (records, records)
+
+
+def test_erased_bytes_are_overwritten_also_where_sqlite_is_not_built_so(tmp_path, monkeypatch):
+    def not_by_default(*given, **more):
+        connection = sqlite3_connect(*given, **more)
+        connection.execute("PRAGMA secure_delete = OFF")
+        return connection
+
+    sqlite3_connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", not_by_default)
+    with contextlib.closing(connect(tmp_path / "s.db")) as connection:
+        assert connection.execute("PRAGMA secure_delete").fetchone() == (1,)

@@ -6,8 +6,10 @@ import asyncio
 import base64
 
 import pytest
+from msgspec.structs import replace
 
 from comity import Agent, Context
+from comity.dialects.convert import DIALECTS
 from comity.errors import RefusedError
 
 
@@ -292,3 +294,18 @@ async def test_a_token_is_for_the_one_call_it_was_made_in_also_if_its_id_is_chos
         assert await refused_code(node, KDAP, dialect="kdap", user_id="bob", token=tokens[0]) == "IDENTITY_MISMATCH"
         taken = await node.receive(KDAP | {"context": {}}, dialect="kdap", user_id="bob", token=tokens[1])
     assert taken["result_json"]["user"] == "bob"
+
+
+@pytest.mark.parametrize(("claims", "code"), [("other", "IDENTITY_MISMATCH"), ("job", None)])
+async def test_a_document_with_a_token_belongs_to_the_call_of_the_token(make_node, monkeypatch, claims, code):
+    """No dialect of today names the call above; one that does is not believed either."""
+    kdap = DIALECTS["kdap"]
+    naming = replace(kdap, decode_request=lambda *given, **more: replace(kdap.decode_request(*given, **more), parent_id=claims))
+    monkeypatch.setitem(DIALECTS, "kdap", naming)
+
+    async def hold(ctx: Context):
+        return await node.receive(KDAP, dialect="kdap", user_id="ann", token=ctx.token)
+
+    async with make_node(team(hold)) as node:
+        reply = await node.call("ORC", "WORK", user_id="ann", session_id="sess-789", request_id="job")
+    assert reply.data.get("error_code") == code

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from comity import Agent, Context, Limits, Tool
+from comity import Agent, Context, Limits, Node, Reply, Tool
 from comity.core.breaker import Policy
+from comity.core.envelope import Request
+from comity.errors import UnavailableError
+from comity.runtime.repetition import count_begun
 from comity.testing import World
+from death import die
 
 
 def run(scenario, seed=1):
@@ -256,3 +260,151 @@ def test_a_breaker_whose_probe_waits_for_a_person_lets_others_try():
         assert (await world.call("A", "GO", user_id="u")).data == "done"
 
     run(scenario)
+
+
+def two_lives(tmp_path, first: list[Agent], second: list[Agent], until, tools: list[Tool] = (), **more) -> Reply:
+    """Call GO of BOSS, kill the node `until` something has happened, and return the reply that the next node gives."""
+
+    async def life(agents: list[Agent], *, dies: bool) -> Reply | None:
+        node = Node(agents, tools=tools, store=tmp_path / "s.db", lag_ms=None)
+        await node.start()
+        asked = {"user_id": "u", "request_id": "r", "timeout_ms": 60_000, **more}
+        if not dies:
+            reply = await node.call("BOSS", "GO", **asked)
+            await node.close()
+            return reply
+        node.start_call("BOSS", "GO", **asked)
+        while not until():
+            await asyncio.sleep(0)
+        await die(node)
+        return None
+
+    async def lives() -> Reply:
+        await life(first, dies=True)
+        return await life(second, dies=False)
+
+    return asyncio.run(lives())
+
+
+def hanging(runs: list[str], name: str = "HELP") -> Agent:
+    agent = Agent(name)
+
+    @agent.capability("HANG")
+    async def hang() -> None:
+        runs.append("hang")
+        await asyncio.Event().wait()
+
+    return agent
+
+
+def test_a_begun_call_that_is_refused_in_the_next_life_has_ended_with_all_below_it_and_stays_counted(tmp_path):
+    runs: list[str] = []
+    boss, helper, stricter = Agent("BOSS"), Agent("HELP"), Agent("HELP")
+
+    @boss.capability("GO")
+    async def go(ctx: Context) -> list:
+        reply = await ctx.call("HELP", "GO")
+        left = ctx.limits.calls_max
+        await ctx._path.durable()
+        ended = [ctx._path._journal.call(one).settled_at is not None for one in ("r.1", "r.1.1")]
+        return [reply.error.code, left, ended]
+
+    @helper.capability("GO")
+    async def help_out(ctx: Context) -> None:
+        await ctx.call("LEAF", "HANG")
+
+    @stricter.capability("GO")
+    async def never(needed: int) -> None:
+        runs.append("never")
+
+    leaf = hanging(runs, "LEAF")
+    reply = two_lives(tmp_path, [boss, helper, leaf], [boss, stricter, leaf], lambda: runs, limits=Limits(calls_max=5))
+    assert reply.data == ["INPUT_VALIDATION_FAILED", 2, [True, True]]  # its own call and the two that were begun are gone
+    assert runs == ["hang"]
+
+
+def test_what_a_failed_call_of_an_earlier_life_used_is_used(tmp_path):
+    runs: list[str] = []
+    boss, failing = Agent("BOSS"), Agent("FAIL")
+
+    @failing.capability("WORK")
+    async def work(ctx: Context) -> None:
+        runs.append("work")
+        ctx.report_usage(prompt_tokens=10)
+        raise RuntimeError("no")
+
+    @boss.capability("GO")
+    async def go(ctx: Context) -> list:
+        failed = await ctx.call("FAIL", "WORK")
+        left = ctx.tokens_left
+        if runs.count("hang") < 1:
+            await ctx.call("HELP", "HANG")
+        return [failed.error.code, left]
+
+    agents = [boss, failing, hanging(runs)]
+    reply = two_lives(tmp_path, agents, agents, lambda: "hang" in runs, limits=Limits(tokens_max=100))
+    assert reply.data == ["TARGET_CRASHED", 90]
+    assert (reply.usage.prompt_tokens, runs.count("work")) == (10, 1)
+
+
+def test_a_call_with_a_budget_of_its_own_has_in_the_next_life_what_it_has_left(tmp_path):
+    runs: list[str] = []
+    boss, middle, leaf = Agent("BOSS"), Agent("MID"), Agent("LEAF")
+
+    @boss.capability("GO")
+    async def go(ctx: Context) -> list:
+        return (await ctx.call("MID", "GO")).data
+
+    @middle.capability("GO", limits=Limits(calls_max=3))
+    async def mid(ctx: Context) -> list:
+        replies = [await ctx.call("LEAF", "GO", {"n": n}) for n in range(4)]
+        return [reply.error.code if reply.error else "" for reply in replies]
+
+    @leaf.capability("GO")
+    async def do(n: int) -> None:
+        runs.append(str(n))
+        if n == 1 and runs.count("1") < 2:
+            await asyncio.Event().wait()
+
+    agents = [boss, middle, leaf]
+    reply = two_lives(tmp_path, agents, agents, lambda: "1" in runs)
+    assert reply.data == ["", "", "BUDGET_CALLS_EXHAUSTED", "BUDGET_CALLS_EXHAUSTED"]
+    assert runs == ["0", "1", "1"]
+
+
+def test_what_was_not_made_again_yet_waits_with_its_tree_for_a_person(tmp_path):
+    runs: list[str] = []
+    boss, helper = Agent("BOSS", tools_allowed=["pay"]), Agent("HELP")
+
+    @boss.capability("GO")
+    async def go(ctx: Context) -> list:
+        if runs:  # of the first life
+            await ctx.use_tool("pay")
+        return [(await ctx.call("HELP", "WORK")).data]
+
+    @helper.capability("WORK")
+    async def work() -> str:
+        runs.append("work")
+        if len(runs) == 1:
+            await asyncio.Event().wait()
+        return "done"
+
+    agents, tool = [boss, helper], Tool(name="pay", function=lambda: "paid", risk="high")
+    asked = two_lives(tmp_path, agents, agents, lambda: runs, tools=[tool])
+    assert asked.status == "needs_input"
+
+    async def third_life() -> Reply:
+        async with Node(agents, tools=[tool], store=tmp_path / "s.db", lag_ms=None) as node:
+            return await node.decide("r#1", granted=True, by="boss")
+
+    assert asyncio.run(third_life()).data == ["done"]
+    assert runs == ["work", "work"]
+
+
+def test_where_the_store_cannot_say_what_was_begun_nothing_is_left():
+    class Unreadable:
+        def begun(self, request):
+            raise UnavailableError("no", code="STORE_UNAVAILABLE")
+
+    request = Request("r", "A", "GO", "u", Limits(calls_max=7), 1, 0)
+    assert count_begun(Unreadable(), request) == 7

@@ -9,6 +9,7 @@ from path_agents import chain_to
 from pydantic import Base64Bytes
 
 from comity import Agent, Background, Context, Limits, Reply, Status
+from comity.errors import UnavailableError
 
 
 async def test_a_thousand_calls_with_one_request_id_run_once(make_node):
@@ -45,6 +46,7 @@ async def test_a_request_id_of_another_request_or_user_is_refused_and_shows_noth
             for other in (
                 {"inputs": {"n": 2}},
                 {"user_id": "someone else"},
+                {"tenant_id": "another"},
                 {"message": "instead of it"},
                 {"objective": "another"},
                 {"context": Background(facts=("it is late",))},
@@ -294,3 +296,82 @@ async def test_bytes_travel_as_base64_text(make_node, hint, seen):
     async with make_node([agent]) as node:
         await node.call("X", "GO", {"value": b"hello"}, user_id="u")
     assert got == [seen]
+
+
+async def test_a_call_of_the_same_user_id_in_another_tenant_neither_joins_nor_is_given_the_reply(make_node):
+    agent, runs = Agent("A"), []
+
+    @agent.capability("GO")
+    async def go(ctx: Context) -> str:
+        runs.append(ctx.request.tenant_id)
+        await asyncio.sleep(1)
+        return "the secret of acme"
+
+    asked = {"target": "A", "capability": "GO", "user_id": "admin", "request_id": "x"}
+    async with make_node([agent]) as node:
+        first = node.start_call(**asked, tenant_id="acme", session_id="s")
+        await asyncio.sleep(0.5)
+        for _ in range(2):  # while it runs, and from the store
+            other = await node.call(**asked, tenant_id="evil", session_id="s")
+            assert (other.error.code, other.data) == ("IDENTITY_REQUEST_ID_REUSED", None)
+            assert (await first.reply()).data == "the secret of acme"
+        assert (await node.call(**asked, tenant_id="acme", session_id="t")).data == "the secret of acme"
+    assert runs == ["acme"]
+
+
+@pytest.mark.parametrize("ends", ["error", "timeout", "refused below", "success"])
+async def test_what_has_ended_may_be_asked_for_again_under_the_same_objective_however_it_ended(make_node, ends):
+    boss, helper, runs = Agent("BOSS"), Agent("HELP"), []
+
+    @helper.capability("WORK")
+    async def work(ctx: Context) -> str:
+        runs.append(1)
+        if len(runs) > 1:
+            return "done"
+        match ends:
+            case "error":
+                raise RuntimeError("not now")
+            case "timeout":
+                await asyncio.sleep(60)
+            case "refused below":
+                (await ctx.call("NOBODY", "X")).unwrap()
+        return "first"
+
+    @boss.capability("GO")
+    async def go(ctx: Context) -> list[str]:
+        asked = [await ctx.call("HELP", "WORK", objective="find it", timeout_ms=1_000) for _ in range(2)]
+        return [reply.data if reply.ok else reply.error.code for reply in asked]
+
+    async with make_node([boss, helper]) as node:
+        reply = await node.call("BOSS", "GO", user_id="u")
+    assert (reply.data[1], len(runs)) == ("done", 2)
+
+
+async def test_usage_counts_the_calls_of_every_level_below(make_node):
+    agents = [Agent(f"A{level}") for level in range(4)]
+    for level, agent in enumerate(agents):
+
+        @agent.capability("GO")
+        async def go(ctx: Context, _below: int = level + 1) -> int:
+            return 0 if _below == len(agents) else (await ctx.call(f"A{_below}", "GO")).usage.calls
+
+    async with make_node(agents) as node:
+        reply = await node.call("A0", "GO", user_id="u")
+    assert (reply.usage.calls, reply.data) == (3, 2)
+
+
+async def test_nothing_is_begun_below_a_call_once_the_store_has_failed(make_node):
+    boss, helper, runs = Agent("BOSS"), Agent("HELP"), []
+
+    @helper.capability("WORK")
+    async def work() -> None:
+        runs.append(1)
+
+    @boss.capability("GO")
+    async def go(ctx: Context) -> str:
+        node._journal.failure = UnavailableError("the disk is full", code="STORE_UNAVAILABLE")
+        return (await ctx.call("HELP", "WORK")).error.code
+
+    async with make_node([boss, helper]) as node:
+        reply = await node.call("BOSS", "GO", user_id="u")
+    assert (reply.data, runs) == ("STORE_UNAVAILABLE", [])

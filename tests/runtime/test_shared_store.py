@@ -197,3 +197,31 @@ def test_of_two_users_who_name_a_new_session_in_two_processes_at_once_one_gets_i
                     assert reply.data == [f"{owner}'s"]
 
     asyncio.run(main())
+
+
+def test_of_two_users_who_name_a_new_session_at_once_the_one_who_loses_keeps_nothing_of_it(tmp_path: Path) -> None:
+    agent = Agent("WORK")
+
+    @agent.capability("DO")
+    async def do(ctx: Context) -> str:
+        ctx.session.learn("mine", ctx.request.user_id)
+        return ctx.request.user_id
+
+    async def main() -> None:
+        async with Node([agent], store=tmp_path / "s.db") as one, Node([agent], store=tmp_path / "s.db") as two:
+            nodes = {"ann": one, "bob": two}
+            replies = await asyncio.gather(
+                *(node.call("WORK", "DO", user_id=user, session_id="s") for user, node in nodes.items())
+            )
+            (winner,) = [reply.data for reply in replies if reply.ok]
+            (refused,) = [reply.error.code for reply in replies if reply.error]
+            assert refused == "IDENTITY_MISMATCH"
+            loser = next(user for user in nodes if user != winner)
+            live = nodes[loser]._path.sessions._live.get(("default", "s"))
+            assert live is None or live.session.user_id == winner
+            assert (await nodes[loser].call("WORK", "DO", user_id=winner, session_id="s")).data == winner
+            again = await nodes[loser].call("WORK", "DO", user_id=loser, session_id="s")
+            assert again.error is not None
+            assert again.error.code == "IDENTITY_MISMATCH"
+
+    asyncio.run(main())

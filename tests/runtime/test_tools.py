@@ -13,8 +13,9 @@ from comity.core.agent import DeclarationError
 from comity.core.breaker import Policy
 from comity.core.session import EXPIRED_MS
 from comity.core.tool import Risk, Tool
+from comity.engines.memory import MemoryJournal
 from comity.errors import CallerError, RefusedError
-from comity.testing import VirtualClock, run_virtual
+from comity.testing import ScriptedModel, VirtualClock, run_virtual, tool_call
 from death import die
 
 
@@ -421,3 +422,50 @@ async def test_bad_input_to_a_tool_is_the_agents_error(make_node, inputs):
 def test_what_is_no_tool_is_refused_when_the_node_is_made(tools):
     with pytest.raises(DeclarationError, match=r"tools must be a list of tools; .* is none: make it with Tool"):
         Node(tools=tools)
+
+
+async def test_an_agent_holds_no_right_that_its_callers_do_not_hold_themselves(make_node):
+    """A1 has the tool in its profile and does not hold it, since A0 has not: A2 gets from A1 what A1 holds, not its profile."""
+    paid: list[int] = []
+    tool = Tool(name="pay", function=lambda amount: paid.append(amount) or "done")
+    async with make_node(chain([set(), {"pay"}, {"pay"}]), tools=[tool], tool_rights="chain") as node:
+        reply = await node.call("A0", "GO", user_id="ann")
+    async with make_node(chain([{"pay"}] * 3, grants=[{"read"}, {"pay"}, None]), tools=[tool]) as node:
+        granted = await node.call("A0", "GO", user_id="ann")
+    assert ([reply.error.code, granted.error.code], paid) == (["TOOL_NOT_PERMITTED"] * 2, [])
+
+
+async def test_an_effect_does_not_happen_once_its_call_has_ended_while_the_intent_was_being_written(make_node):
+    class Slow(MemoryJournal):
+        """Takes a second to say that something is written."""
+
+        def append(self, records, then=None, terms=None):
+            later = None if then is None else lambda error: asyncio.get_running_loop().call_later(1, then, error)
+            super().append(records, later, terms)
+
+    agent, paid, left = Agent("A", tools_allowed=["pay"]), [], []
+
+    @agent.capability("GO")
+    async def go(ctx: Context) -> str:
+        left.append(asyncio.ensure_future(ctx.use_tool("pay", amount=5)))  # and does not wait for it
+        await asyncio.sleep(0.1)
+        return "gone on"
+
+    async with make_node(
+        [agent], tools=[Tool(name="pay", function=lambda amount: paid.append(amount) or "done")], journal=Slow("n")
+    ) as node:
+        assert (await node.call("A", "GO", user_id="ann", request_id="r")).ok
+        await asyncio.sleep(5)
+        kinds = [(row.kind, row.status) for row in node.audit.rows() if row.request_id == "r#1"]
+    assert (paid, left[0].exception().code) == ([], "CALL_CANCELLED")
+    assert kinds == [("admitted", None), ("settled", "cancelled")]
+
+
+async def test_a_model_that_was_offered_nothing_uses_nothing(make_node):
+    paid: list[int] = []
+    model = ScriptedModel([tool_call("pay", amount=5), "done"])
+    agent = Agent("A", model=model, tools_allowed=["pay"], can_call=[])
+    async with make_node([agent], tools=[Tool(name="pay", function=lambda amount: paid.append(amount) or "done")]) as node:
+        await node.call("A", "message", user_id="ann", message="pay, please")
+        refused = [row.error_code for row in node.audit.rows() if row.kind == "refused"]
+    assert (model.prompts[0].tools, refused, paid) == ((), ["TOOL_NOT_PERMITTED"], [])
