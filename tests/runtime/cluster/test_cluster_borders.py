@@ -108,6 +108,20 @@ def test_a_node_that_only_inquires_after_a_call_of_another_cannot_cancel_it() ->
     play(case, [asker()], [worker()])
 
 
+@pytest.mark.parametrize("stranger", [{"user_id": "eve"}, {"user_id": "u", "tenant_id": "evil"}], ids=str)
+def test_a_stranger_who_asks_under_the_same_id_takes_nothing_from_the_user_who_asked_first(stranger) -> None:
+    async def case(world: World, one: Node, two: Node) -> None:
+        task = asyncio.create_task(one.call("BACK", "DO", user_id="u", request_id="r", timeout_ms=20_000))
+        await asyncio.sleep(1)
+        refused = await one.call("BACK", "DO", request_id="r", **stranger)
+        assert refused.error is not None
+        assert refused.error.code == "IDENTITY_REQUEST_ID_REUSED"
+        world.network.deliver("n2", "n1", wire.encode(wire.Taken("r", is_root=True)))  # as when it was asked for twice
+        assert (await task).ok
+
+    play(case, [asker()], [worker()])
+
+
 # --- former holders ---
 
 

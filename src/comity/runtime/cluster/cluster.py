@@ -64,7 +64,7 @@ class Cluster:
         self._server = Server(self)
         self._clock = path.clock
         self._transport = transport
-        self._errands: dict[str, Errand] = {}
+        self._errands: dict[str, list[Errand]] = {}  # by request id, which several may ask under, strangers too
         self._strangers: dict[tuple[str, str], Agent] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -155,14 +155,17 @@ class Cluster:
     async def run(self, errand: Errand) -> Reply:
         """Ask wherever the agent is, and again where it went if it moves, until there is a reply."""
         request = errand.arrival.request
-        self._errands[request.request_id] = errand
+        errands = self._errands.setdefault(request.request_id, [])
+        errands.append(errand)
         try:
             while True:
                 reply = await self._try(errand)
                 if reply is not None:
                     return reply
         finally:
-            self._errands.pop(request.request_id, None)
+            errands.remove(errand)
+            if not errands:
+                del self._errands[request.request_id]
             if errand.log is not None:
                 errand.log.close()
 
@@ -179,8 +182,7 @@ class Cluster:
 
     def without(self, request: Request, node_id: str) -> None:
         """Note that a node has no agent of the name a request asks for."""
-        errand = self._errands.get(request.request_id)
-        if errand is not None:
+        for errand in self._errands.get(request.request_id, ()):
             errand.without.append(node_id)
 
     async def _try(self, errand: Errand) -> Reply | None:
