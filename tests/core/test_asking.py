@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from comity.core.asking import asked_for, reminder
+from comity.core.asking import answers, asked_for, reminder
 from comity.core.envelope import Reply
 
 KNOWN = ("year", "tax_country", "budget")
@@ -24,4 +24,4 @@ def test_a_question_asks_for_what_it_lists_as_missing_or_else_names(reply, named
 
 
 def test_a_reminder_tells_what_is_known():
-    assert "- year: 2024" in reminder({"year": 2024})
+    assert "- year: 2024" in reminder(answers({"year": 2024}))

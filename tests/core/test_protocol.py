@@ -9,7 +9,7 @@ import jsonschema_rs
 import pytest
 
 from comity.core.payload import Problem
-from comity.core.protocol import correction, protocol_prompt, reply_schema, sample
+from comity.core.protocol import correction, listed, protocol_prompt, reply_schema, sample
 from comity.core.reply import Rung, Status, read
 from comity.core.reply.fields import decode_said
 from comity.core.tokens import estimate
@@ -72,7 +72,7 @@ def test_the_schema_of_a_reply_keeps_references_whole_and_lets_a_failure_have_no
 
 
 def test_a_correction_names_every_problem():
-    text = correction((Problem("data.total", "is required"), Problem("", "holds no JSON object")))
+    text = correction(listed((Problem("data.total", "is required"), Problem("", "holds no JSON object"))))
     assert "- `data.total` is required\n- The reply holds no JSON object" in text
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 
+from msgspec.structs import replace
+
 from comity import Agent, Node
 from comity.core.model import ToolResult
+from comity.core.quoting import without_codes
 from comity.testing import ScriptedModel, VirtualClock, run_virtual, tool_call
 
 
@@ -40,7 +43,19 @@ def prompts(agent):
 
 def results(agent):
     """What its tools told an agent, as it stood in its last prompt."""
-    return [one for one in prompts(agent)[-1].messages if isinstance(one, ToolResult)]
+    return [plain(one) for one in prompts(agent)[-1].messages if isinstance(one, ToolResult)]
+
+
+def plain(message):
+    """A message with the codes taken out of its marks, which are another node's in every run."""
+    return replace(message, text=without_codes(message.text))
+
+
+def inside(message):
+    """What stands between the marks of a message that is one quotation."""
+    first, *lines, last = plain(message).text.split("\n")
+    assert last == f"[end of {first[1:]}"
+    return "\n".join(lines)
 
 
 def offered(agent):

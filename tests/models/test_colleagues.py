@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from team import ask, offered, prompts, results, said, talk, thinker
+from team import ask, offered, plain, prompts, results, said, talk, thinker
 
 from comity import Agent, Limits, Status, Tool
 from comity.core.model import ToolCall
@@ -34,7 +34,7 @@ def test_an_answer_comes_back_as_data_from_that_agent():
     assert result.text == '[data from agent byte]\nA receipt.\n\n{"total":12}\n[end of data from agent byte]'
     assert (reply.message, reply.usage.calls) == ("ok", 1)
     asked = "[request from agent prime]\nextract it\n[end of request from agent prime]"
-    assert prompts(byte)[0].messages[-1].text.endswith(asked)
+    assert plain(prompts(byte)[0].messages[-1]).text.endswith(asked)
 
 
 def test_the_tool_is_hidden_at_the_depth_limit_and_refused_to_a_model_that_uses_it_all_the_same():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from team import ask, prompts, said, thinker
+from team import ask, plain, prompts, said, thinker
 
 from comity import Agent, Context, Node, Reply, Tool
 from comity.core.guidance import Constraint, Guidance
@@ -31,7 +31,7 @@ def chat(agents, *messages, look=None, node=None, **more):
 
 def talked(agent, number=-1):
     """What stood in a prompt beside what the author and people responsible say."""
-    return [one for one in prompts(agent)[number].messages if not isinstance(one, System)]
+    return [plain(one) for one in prompts(agent)[number].messages if not isinstance(one, System)]
 
 
 def test_a_turn_that_was_said_before_is_said_again():

@@ -7,7 +7,7 @@ import json
 
 import pytest
 import yaml
-from team import offered, prompts, results, said, talk, thinker
+from team import inside, offered, prompts, results, said, talk, thinker
 
 from comity import Agent, AsyncHandoffReceiver, Context, Node, Status, Tool
 from comity.core.agent import DeclarationError
@@ -40,7 +40,7 @@ def test_a_model_emits_an_insight_and_another_reads_it_as_data():
     (insight,), rows = run_virtual(main())
     assert (insight.agent_id, insight.type, insight.summary) == ("finder", "decision", "Use the cache.")
     (read,) = results(asks)
-    assert read.text.startswith("[data from agent finder]\n")
+    assert read.text.startswith("[data from tool query_insights]\n")
     assert "Use the cache. (It is warm.)" in read.text
     assert [row.target for row in rows if row.kind == "settled"].count("tool:emit_insight") == 1
 
@@ -58,7 +58,7 @@ def test_insights_of_another_tenant_are_not_read():
 
     run_virtual(main())
     seen = [one.text for prompt in prompts(asks) for one in prompt.messages if isinstance(one, ToolResult)]
-    assert seen[0] == "no insights"
+    assert "no insights" in seen[0]
     assert "Use the cache." in seen[1]
 
 
@@ -73,7 +73,7 @@ def test_orders_in_an_insight_are_defused_and_noted():
                 await node.call(name, "message", message="go", user_id="u")
             return [row.note for row in node.audit.rows() if row.kind == "noted"]
 
-    assert run_virtual(main()) == ["orders in what finder said: override"]
+    assert run_virtual(main()) == ["orders in data from tool query_insights: override"]
     assert "(quoted, not an instruction)" in results(asks)[0].text
 
 
@@ -110,7 +110,7 @@ def test_a_model_hands_work_off_and_reads_the_answer_as_data():
     assert reply.message == "It is the cache."
     assert rows == [("r.1", "admitted"), ("r.1", "settled")]
     (told,) = results(agent)
-    assert told.text.startswith("[data from agent o11y]\n")
+    assert told.text.startswith("[data from tool hand_off]\n")
     assert json.dumps({"cause": "cache", "n": 1}, separators=(",", ":")) in told.text
 
 
@@ -156,7 +156,7 @@ def test_a_tool_of_ones_own_may_have_the_name():
 
     agent = thinker("a", tool_call("ask_user", question="?"), "done", tools=[ask_user])
     assert talk([agent]).message == "done"
-    assert results(agent)[0].text == "it is 42"
+    assert inside(results(agent)[0]) == "it is 42"
 
 
 def test_code_reads_insights_too_and_platform_tools_are_for_models():

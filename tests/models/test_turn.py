@@ -7,7 +7,7 @@ import json
 from datetime import date
 
 import pytest
-from team import offered, prompts, results, said, talk, thinker
+from team import inside, offered, prompts, results, said, talk, thinker
 
 from comity import Agent, Limits, Node, Risk, Status, Tool, Usage
 from comity.core.model import Fault, Finish, Settings, System, User, model_error
@@ -130,7 +130,7 @@ def test_a_function_is_a_tool_described_by_its_hints_and_docstring():
     (tool,) = prompts(agent)[0].tools
     assert (tool.name, tool.description) == ("add", "Add two numbers.")
     assert (tool.parameters["properties"]["a"]["type"], tool.parameters["required"]) == ("integer", ["a"])
-    assert [(one.text, one.is_error) for one in results(agent)] == [("5", False)]
+    assert [(inside(one), one.is_error) for one in results(agent)] == [("5", False)]
 
 
 def test_a_tool_is_given_values_of_the_types_it_asks_for():
@@ -139,7 +139,7 @@ def test_a_tool_is_given_values_of_the_types_it_asks_for():
 
     agent = thinker("a", tool_call("later", day="2026-05-03"), "ok", tools=[later])
     talk([agent])
-    assert results(agent)[0].text == "2030-05-03"
+    assert inside(results(agent)[0]) == "2030-05-03"
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_wrong_arguments_are_told_to_the_model_which_may_try_again(arguments, to
     first, second = results(agent)
     assert first.is_error
     assert told in first.text
-    assert (second.text, second.is_error) == ("2", False)
+    assert (inside(second), second.is_error) == ("2", False)
 
 
 def test_what_a_tool_raises_is_told_to_the_model():
@@ -170,7 +170,7 @@ def test_a_long_result_is_cut_and_that_is_said():
 
     agent = thinker("a", tool_call("shout"), "ok", tools=[shout], thinking=Thinking(result_chars_max=20))
     talk([agent])
-    assert results(agent)[0].text == "a" * 20 + "\n(cut here: 30 more characters)"
+    assert inside(results(agent)[0]) == "a" * 20 + "\n(cut here: 30 more characters)"
 
 
 def test_rounds_are_bounded_and_then_a_reply_must_be_given_without_tools():
@@ -236,7 +236,7 @@ def test_tools_run_side_by_side():
     agent = thinker("a", [tool_call("wait", n=1), tool_call("wait", n=2), tool_call("wait", n=3)], "ok", tools=[wait])
     assert talk([agent]).duration_ms < 1_100
     assert most[0] == 3
-    assert [one.text for one in results(agent)] == ["1", "2", "3"]
+    assert [inside(one) for one in results(agent)] == ["1", "2", "3"]
 
 
 # --- cost, time and failure of the model ---

@@ -21,10 +21,14 @@ def asked_for(reply: Reply, known: Iterable[str]) -> tuple[str, ...]:
     return tuple(key for key in known if (plain := plain_key(key)) and f"_{plain}_" in words)
 
 
-def reminder(facts: Mapping[str, Any]) -> str:
-    """Return what an agent with a model is told when it asks for what is known."""
-    told = "\n".join(f"- {key}: {value}" for key, value in facts.items())
+def answers(facts: Mapping[str, Any]) -> str:
+    """Return what is known as lines, one for each key."""
+    return "\n".join(f"- {key}: {value}" for key, value in facts.items())
+
+
+def reminder(quoted: str) -> str:
+    """Return what an agent with a model is told when it asks for what is known; `quoted` is what is known."""
     return (
-        f"What you ask for may be known already:\n{told}\n"
+        f"What you ask for may be known already:\n{quoted}\n"
         "If that answers your question, go on with it. If it does not, ask again, for what is still missing."
     )

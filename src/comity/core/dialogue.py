@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from comity.core.conversation import UNANSWERED, USER, Turn
 from comity.core.model import Assistant, User
-from comity.core.quoting import defuse, quote
+from comity.core.quoting import Seal, quote
 from comity.core.tokens import TokenCounter, count_messages, estimate
 
 
@@ -30,6 +30,7 @@ class Dialogue(Struct, frozen=True):
 def dialogue(
     turns: Sequence[Turn],
     agent_id: str,
+    seal: Seal,
     *,
     left_out: int = 0,
     tokens_max: int,
@@ -44,7 +45,7 @@ def dialogue(
     said: list[User | Assistant] = []
     found: list[str] = []
     for turn in turns:
-        message, orders = _message(turn, agent_id)
+        message, orders = _message(turn, agent_id, seal)
         said.append(message)
         found += orders
     first = _first_kept([count_messages((one,), count) for one in said], tokens_max, step_tokens)
@@ -55,22 +56,22 @@ def dialogue(
     return Dialogue(tuple(said[first:]), left_out, tuple(dict.fromkeys(found)))
 
 
-def _message(turn: Turn, agent_id: str) -> tuple[User | Assistant, tuple[str, ...]]:
+def _message(turn: Turn, agent_id: str, seal: Seal) -> tuple[User | Assistant, tuple[str, ...]]:
     is_own = turn.role.partition("/")[0] == agent_id and turn.by in ("", agent_id) and not turn.claimed_role
     if turn.role == USER and not turn.by:
         return User(turn.task or turn.text), ()
     if is_own:
         if turn.status in UNANSWERED:  # these are no words of the model
-            text, found = defuse(turn.text)
-            return Assistant(f"({turn.status}: {text})"), found
+            text, found = quote(turn.text, f"agent {agent_id}", seal)
+            return Assistant(f"({turn.status})\n{text}"), found
         return Assistant(turn.text), ()
     if turn.task:  # an agent that asked for something, in a session made for that
-        text, found = quote(turn.task, turn.role, what="request")
+        text, found = quote(turn.task, f"agent {turn.by or turn.role}", seal, what="request")
         return User(text), found
     source = turn.by or turn.role
     claimed = turn.claimed_role or (turn.role if turn.by and turn.role.partition("/")[0] != turn.by else "")
     text = f"(said as {claimed}) {turn.text}" if claimed else turn.text
-    text, found = quote(f"({turn.status}) {text}" if turn.status in UNANSWERED else text, source)
+    text, found = quote(f"({turn.status}) {text}" if turn.status in UNANSWERED else text, f"agent {source}", seal)
     return User(text), found
 
 

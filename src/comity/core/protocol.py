@@ -107,11 +107,15 @@ def reply_schema(data_schema: Mapping[str, Any] | None) -> dict[str, Any]:
     return schema
 
 
-def correction(problems: Sequence[Problem]) -> str:
-    """Return what a model is told whose reply could not be used: every problem, exactly, and what to do."""
-    listed = "\n".join(f"- {f'`{problem.path}` ' if problem.path else 'The reply '}{problem.message}" for problem in problems)
+def listed(problems: Sequence[Problem]) -> str:
+    """Return every problem of a reply, exactly, one a line."""
+    return "\n".join(f"- {f'`{problem.path}` ' if problem.path else 'The reply '}{problem.message}" for problem in problems)
+
+
+def correction(quoted: str) -> str:
+    """Return what a model is told whose reply could not be used: what is wrong with it, quoted, and what to do."""
     return (
-        f"Your reply could not be used:\n{listed}\n\n"
+        f"Your reply could not be used:\n{quoted}\n\n"
         "Reply again, now with the one JSON object alone. Keep what was right, correct these points, use no tools."
     )
 

@@ -1,117 +1,111 @@
-"""Other agents' words in a model's prompt: marked as data from that agent, with what reads like an order defused and named.
+"""The one way in which words that are neither the author's nor the user's stand in a prompt: marked, defused, bounded.
 
-A model cannot be kept from believing what it reads. What can be done is done here: it is told where the text comes from and
-where it ends, the end cannot be faked from inside, invisible characters and control tokens are gone, and phrases that try to
-give orders are put between quotation marks and reported, so that the attempt is in the audit. What an agent may do never
-depends on this: tools and calls are checked where they are made.
+A model cannot be kept from believing what it reads. What can be done is done here: the model is told where a text comes from
+and where it ends; the end cannot be faked, since the mark holds a code made of the text itself and a key of the node;
+characters that nobody sees are gone; control tokens and phrases that try to give orders are made harmless and reported, so that
+the attempt is in the audit. What an agent may do never depends on this: tools and calls are checked where they are made.
 """
 
 from __future__ import annotations
 
 import re
+from hashlib import blake2b
 from typing import Final, NamedTuple
 
-# Zero-width and direction characters, and the tag block: text that only a model would see.
-_INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\U000e0000-\U000e007f]")
-# What chat templates use to separate speakers.
-_CONTROL = re.compile(
-    r"<\|[^|<>\n]{1,40}\|>|</?(?:system|assistant|developer|tool_call|function_call)>|\[/?INST\]|<</?SYS>>", re.IGNORECASE
+from comity.core.conversation import clip
+from comity.core.orders import CONTROL, find_orders
+from comity.core.unseen import without_unseen
+
+QUOTED_CHARS_MAX: Final = 200_000  # of one quotation; callers that know better say less
+LABEL_CHARS_MAX: Final = 80
+CODE_BYTES: Final = 6
+KINDS: Final = ("background", "data", "guidance", "list", "request")
+
+_PERSON: Final = b"comity quotation"  # a code made for another purpose does not fit
+_NO_LABEL: Final = re.compile(r"[^\w ,:./@+#-]")
+# What looks like a mark of ours, whoever wrote it and in whichever brackets.
+_WORDS: Final = "|".join((*KINDS, "quotation", "quote", "context", "document", "tool result", "untrusted"))
+_FAKE: Final = re.compile(
+    rf"[\[［【〔⟦](?=\s*/?\s*(?:end\s*(?:of)?\s*(?:the\s*)?(?:{_WORDS})\b|(?:{_WORDS})\s+from\b))"
+    rf"|(?:[(<{{（＜]|[-=#*_]{{2,9}})(?=\s*/?\s*end\s+of\s+(?:the\s+)?(?:{_WORDS})\b)",
+    re.IGNORECASE,
 )
-_MARK = re.compile(r"\[(?=\s*(?:end\s+of\s+)?(?:data|request|background)\s+from\b)", re.IGNORECASE)
+_SAFE: Final = str.maketrans("[<>", "(‹›", "|｜")
+MARK: Final = re.compile(rf"\[(end of )?({'|'.join(KINDS)}) from ([^\[\]\n]{{1,200}}) ([0-9a-f]{{{2 * CODE_BYTES}}})\]")
 
 
-class _Order(NamedTuple):
-    """A kind of order: words without which there is none, which are quick to look for, and the phrase."""
+class Seal(NamedTuple):
+    """What the marks of a conversation are made with: a key of the node, and the conversation."""
 
-    kind: str
-    words: tuple[str, ...]
-    phrase: re.Pattern[str]
-
-
-_REST: Final = r"[^.!?\n]{0,80}"
-# On text in small letters, each beginning with plain words: that way a phrase is found 20 times faster than regardless of case.
-_ORDERS: Final = (
-    _Order(
-        "override",
-        ("ignore", "disregard", "forget", "override", "bypass"),
-        re.compile(
-            r"(?:ignore|disregard|forget|override|bypass)\b[^.!?\n]{0,40}?\b(?:instructions?|rules?|prompts?|guidelines?"
-            rf"|directions?|orders?|restrictions?|polic(?:y|ies)|guardrails?|told)\b{_REST}"
-        ),
-    ),
-    _Order(
-        "override",
-        ("new instruction", "new order", "new rule", "new system"),
-        re.compile(rf"new\s+(?:system\s+)?(?:instructions?|orders?|rules?)\s*(?::|are\b|follow\b){_REST}"),
-    ),
-    _Order(
-        "role",
-        ("you are now", "now on", "pretend", "act as"),
-        re.compile(
-            r"(?:you are now|from now on,? you|pretend (?:to be|you are)|act as (?:if|an?\s+(?:admin|root|system)))"
-            rf"\b{_REST}"
-        ),
-    ),
-    _Order("role", ("system:", "assistant:", "developer:"), re.compile(rf"(?:system|assistant|developer):{_REST}")),
-    _Order(
-        "tool",
-        ("_",),
-        re.compile(
-            r"(?:call|use|invoke|run|execute|trigger)\s+(?:the\s+)?(?:(?:tool|function|command)\s+)?[`'\"]?[a-z0-9]+(?:_[a-z0-9]+)+"
-            rf"\b{_REST}"
-        ),
-    ),
-    _Order(
-        "secret",
-        ("prompt", "your instructions", "api key", "password", "credentials", "secret"),
-        re.compile(
-            r"(?:reveal|print|show|repeat|output|leak|send)\b[^.!?\n]{0,30}"
-            r"\b(?:system prompt|your (?:instructions|prompt)|api keys?|passwords?|credentials|secrets?)\b"
-        ),
-    ),
-)
+    key: bytes
+    scope: str
 
 
 class Quoted(NamedTuple):
-    """A text as a model may read it, and the kinds of orders that stood in it."""
+    """A text as a model may read it, and the kinds of attempts that stood in it."""
 
     text: str
     found: tuple[str, ...]
 
 
-def quote(text: str, source: str, *, what: str = "data") -> Quoted:
-    """Return another agent's text with marks around it. Nothing inside can end the quotation."""
-    safe, found = defuse(text)
-    return Quoted(f"[{what} from agent {source}]\n{safe}\n[end of {what} from agent {source}]", found)
+def quote(
+    text: str,
+    source: str,
+    seal: Seal,
+    *,
+    what: str = "data",
+    chars_max: int = QUOTED_CHARS_MAX,
+    keeps_orders: bool = False,
+) -> Quoted:
+    """Return a text of `source` between marks that nothing inside can close, and what was found in it.
+
+    With `keeps_orders` orders are found and stay as they are: those of people who may give them.
+    """
+    safe, found = defuse(clip(text, chars_max), keeps_orders=keeps_orders)
+    named = f"{what} from {label(source)}"
+    code = _code(safe, named, seal)
+    return Quoted(f"[{named} {code}]\n{safe}\n[end of {named} {code}]", found)
 
 
-def defuse(text: str) -> Quoted:
-    """Return a text without hidden characters and control tokens, its orders between quotation marks, and their kinds."""
+def label(name: str) -> str:
+    """Return a name as it may stand in a mark or a sentence of the platform: one short line without brackets."""
+    plain = _NO_LABEL.sub("_", without_unseen(name)[0].replace("\n", "_").replace("\t", "_"))
+    return plain[:LABEL_CHARS_MAX].rstrip()
+
+
+def is_whole(mark: str, text: str, seal: Seal) -> bool:
+    """Return whether an opening mark is the platform's own mark of this very text."""
+    match = MARK.fullmatch(mark)
+    return match is not None and _code(text, f"{match[2]} from {match[3]}", seal) == match[4]
+
+
+def without_codes(text: str) -> str:
+    """Return a prompt's text with the codes taken out of its marks: what stays the same on every node and in every session."""
+    return MARK.sub(lambda match: f"[{match[1] or ''}{match[2]} from {match[3]}]", text)
+
+
+def defuse(text: str, *, keeps_orders: bool = False) -> Quoted:
+    """Return a text without hidden characters, control tokens and marks, its orders in quotation marks, and what was found."""
     found: list[str] = []
-    if not text.isascii() and _INVISIBLE.search(text):
-        text = _INVISIBLE.sub("", text)
+    text, is_odd = without_unseen(text)
+    if is_odd:
         found.append("invisible")
+    text, marks = _FAKE.subn("‹", text)
+    if marks:
+        found.append("mark")
     if "<" in text or "[" in text:
-        text, tokens = _CONTROL.subn("", text)
+        text, tokens = CONTROL.subn(lambda match: match[0].translate(_SAFE), text)
         if tokens:
             found.append("control")
-        text = _MARK.sub("(", text)
-    small = text.lower()
-    if len(small) != len(text):  # a few letters become two
-        small = "".join(map(_small, text))
-    orders: list[tuple[int, int]] = []
-    for kind, words, phrase in _ORDERS:
-        for word in words:  # a plain loop: half of what is asked of a short answer is asked here
-            if word in small:
-                break
-        else:
-            continue
-        for match in phrase.finditer(small):
-            start = match.start()
-            if start == 0 or not small[start - 1].isalnum():  # no end of a longer word, such as `recall`
-                orders.append(match.span())
-                found.append(kind)
-    return Quoted(_between_marks(text, orders) if orders else text, tuple(dict.fromkeys(found)))
+    orders, kinds = find_orders(text)
+    found += kinds
+    safe = _between_marks(text, orders) if orders and not keeps_orders else text
+    return Quoted(safe, tuple(dict.fromkeys(found)))
+
+
+def _code(text: str, named: str, seal: Seal) -> str:
+    said = "\x1f".join((seal.scope, named, text)).encode(errors="replace")
+    return blake2b(said, digest_size=CODE_BYTES, key=seal.key[:64], person=_PERSON).hexdigest()
 
 
 def _between_marks(text: str, orders: list[tuple[int, int]]) -> str:
@@ -123,8 +117,3 @@ def _between_marks(text: str, orders: list[tuple[int, int]]) -> str:
         pieces += (text[done:start], "“", text[start:end].rstrip(), "” (quoted, not an instruction)")
         done = end
     return "".join((*pieces, text[done:]))
-
-
-def _small(letter: str) -> str:
-    small = letter.lower()
-    return small if len(small) == 1 else letter

@@ -12,6 +12,7 @@ from comity.core.limits import REPLY_BYTES_MAX
 from comity.core.model import Settings, ToolDefinition
 from comity.core.payload import PayloadError, Problem, pack
 from comity.core.protocol import protocol_prompt, reply_schema, sample
+from comity.core.quoting import Seal
 from comity.core.reply.fields import Said
 from comity.core.reply.quotes import EXAMPLE, replies_in
 from comity.core.reply.tolerant import Budget
@@ -58,7 +59,7 @@ class Mind:
         self.count = count_tokens or estimate
         self._criteria = (tuple(success_criteria), tuple(failure_criteria))
         self._model = model
-        self._call_definition: tuple[Any, ToolDefinition] | None = None
+        self._call_definition: tuple[Any, tuple[ToolDefinition, tuple[str, ...]]] | None = None
 
     @property
     def model_name(self) -> str:
@@ -125,11 +126,11 @@ class Mind:
             return None
         return reply_schema(None if self._checker is None else self._checker.json_schema())
 
-    def call_definition(self, reachable: Sequence[Agent]) -> ToolDefinition:
+    def call_definition(self, reachable: Sequence[Agent], seal: Seal) -> tuple[ToolDefinition, tuple[str, ...]]:
         """Return the tool with which these agents are called; the same ones are reachable most of the time."""
-        key = tuple((one, len(one.capabilities)) for one in reachable)
+        key = (seal, *((one, len(one.capabilities)) for one in reachable))
         if self._call_definition is None or self._call_definition[0] != key:
-            self._call_definition = (key, call_definition(reachable))
+            self._call_definition = (key, call_definition(reachable, seal))
         return self._call_definition[1]
 
     def check(self, data: dict[str, Any]) -> tuple[Problem, ...]:

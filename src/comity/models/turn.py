@@ -17,8 +17,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from comity.core.asking import reminder
-from comity.core.conversation import clip
+from comity.core.asking import answers, reminder
 from comity.core.envelope import Reply, Status
 from comity.core.gen_ai import Asked
 from comity.core.given import take_whole
@@ -39,7 +38,8 @@ from comity.core.model import (
     model_error,
 )
 from comity.core.payload import Problem
-from comity.core.protocol import SYNTHESIS, WRAP_UP, correction
+from comity.core.protocol import SYNTHESIS, WRAP_UP, correction, listed
+from comity.core.quoting import QUOTED_CHARS_MAX, label, quote
 from comity.core.reply import SENT_BACK, Reading, Repair, Rung, canonical, read
 from comity.core.reply import Status as Word
 from comity.core.reply.canonical import bounded
@@ -58,6 +58,10 @@ from comity.runtime.insider import Insider
 CALLS_PER_ROUND_MAX: Final = 32
 # Below this share of the tokens it began with, the model is told to come to an end.
 WRAP_UP_SHARE: Final = 0.25
+NOTES_MAX: Final = 16  # of one turn in the audit about attempts to give orders; the last one says that there are more
+
+_PEOPLE: Final = "the people responsible for this project"
+_MARK_TOKENS: Final = 40  # of the two marks around a quotation
 
 _encode = msgspec.json.Encoder().encode
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
@@ -81,8 +85,10 @@ class Turn:
         "_inputs",
         "_messages",
         "_mind",
+        "_noted",
         "_offered",
         "_overdrawn",
+        "_seal",
         "_sent_back",
         "_tokens_at_start",
         "_warnings",
@@ -92,6 +98,8 @@ class Turn:
         self._mind = mind
         self._ctx = Insider.of(ctx)
         self._inputs = inputs
+        self._seal = self._ctx.seal
+        self._noted: dict[str, None] = {}
         self._messages: list[Message] = []
         self._offered: dict[str, ToolDefinition] = {}
         self._sent_back: dict[str, int] = {}
@@ -122,23 +130,25 @@ class Turn:
         tokens_max = mind.thinking.context_tokens_max
         if self._tokens_at_start is not None:  # what is left of the budget is for the answer as well
             tokens_max = min(tokens_max, self._tokens_at_start // 2)
-        briefing = brief(ctx.request, ctx.known(), inputs=self._inputs, tokens_max=tokens_max, count=mind.count)
-        if briefing.found:
-            ctx.note(f"orders in what was passed on to {mind.agent_id}: {', '.join(briefing.found)}")
+        briefing = brief(
+            ctx.request, ctx.known(), seal=self._seal, inputs=self._inputs, tokens_max=tokens_max, count=mind.count
+        )
+        self._note(briefing.found, f"what was passed on to {mind.agent_id}")
         # What may change from call to call stands last: what was said before is the same then, and need not be read again.
         if mind.system:
             self._messages.append(System(mind.system))
         self._messages += briefing.history
-        if guidance := ctx.guidance_text():
-            self._messages.append(System(guidance))
+        if guidance := ctx.guidance_text(spare_tokens=_MARK_TOKENS):
+            self._messages.append(System(self._quoted(guidance, _PEOPLE, what="guidance", keeps_orders=True)))
         self._messages.append(User(briefing.text))
         if mind.tools:
             self._offer_tools(mind.tools)
         reachable = ctx.colleagues(limit=others.AGENTS_LISTED_MAX + 1)
         if reachable:
-            self._offered[others.CALL] = mind.call_definition(reachable)
+            self._offered[others.CALL], found = mind.call_definition(reachable, self._seal)
+            self._note(found, "the list of agents")
             if targets := others.transferable(reachable, mind.can_transfer_to):
-                self._offered[others.TRANSFER] = others.transfer_definition(targets)
+                self._offered[others.TRANSFER] = others.transfer_definition(targets, self._seal)
 
     def _offer_tools(self, names: Collection[str]) -> None:
         usable = self._ctx.tools(names)
@@ -206,13 +216,13 @@ class Turn:
             with acting(self._ctx):
                 result = await self._ctx.use_offered(self._offered.keys(), call.name, inputs, call.id)
         except msgspec.MsgspecError as error:
-            return ToolResult(call.id, call.name, f"the arguments are not a JSON object: {error}", is_error=True)
+            return self._failed(call, "the arguments are not a JSON object", error)
         except ComityError as error:
-            return ToolResult(call.id, call.name, str(error), is_error=True)
+            return self._failed(call, "it failed", error)
         if call.name == ASK_USER and self._mind.asks_user:
             raise _EndsError(Reply.needs_input(result))
         text = result if isinstance(result, str) else _encode(result).decode()
-        return ToolResult(call.id, call.name, clip(text, self._mind.thinking.result_chars_max))
+        return ToolResult(call.id, call.name, self._quoted(text, f"tool {call.name}", self._mind.thinking.result_chars_max))
 
     # --- other agents ---
 
@@ -220,9 +230,9 @@ class Turn:
         try:
             said = others.read_arguments(call.arguments)
         except msgspec.MsgspecError as error:
-            return ToolResult(call.id, call.name, f"the arguments do not fit: {error}", is_error=True)
+            return self._failed(call, "the arguments do not fit", error)
         if self._sent_back.get(said.agent_id, 0) > 1:
-            what = f"not done: {said.agent_id} has sent the work back twice; go on without it"
+            what = f"not done: {label(said.agent_id)} has sent the work back twice; go on without it"
             return ToolResult(call.id, call.name, what, is_error=True)
         reply = await self._ctx.call(
             said.agent_id, said.capability, said.inputs, message=said.message, timeout_ms=said.clamped_ms
@@ -234,7 +244,7 @@ class Turn:
         try:
             said = others.read_arguments(call.arguments)
         except msgspec.MsgspecError as error:
-            return ToolResult(call.id, call.name, f"the arguments do not fit: {error}", is_error=True)
+            return self._failed(call, "the arguments do not fit", error)
         if said.agent_id not in self._mind.can_transfer_to:
             allowed = ", ".join(sorted(self._mind.can_transfer_to))
             return ToolResult(call.id, call.name, f"not done: the task may be passed to {allowed}", is_error=True)
@@ -250,10 +260,30 @@ class Turn:
         if reply.error is not None and reply.error.code == SENT_BACK:
             self._sent_back[agent_id] = self._sent_back.get(agent_id, 0) + 1
         chars_max, times = self._mind.thinking.result_chars_max, self._sent_back.get(agent_id, 0)
-        text, found = others.read_reply(reply, agent_id, times_sent_back=times, chars_max=chars_max)
-        if found:
-            self._ctx.note(f"orders in the reply of {reply.source or agent_id}: {', '.join(found)}")
+        text, found = others.read_reply(reply, agent_id, self._seal, times_sent_back=times, chars_max=chars_max)
+        self._note(found, f"the reply of {reply.source or agent_id}")
         return ToolResult(call.id, call.name, text, is_error=not reply.ok)
+
+    # --- quoting ---
+
+    def _quoted(
+        self, text: str, source: str, chars_max: int = QUOTED_CHARS_MAX, *, what: str = "data", keeps_orders: bool = False
+    ) -> str:
+        """Return words that are neither the author's nor the user's as they may stand in the prompt."""
+        said, found = quote(text, source, self._seal, what=what, chars_max=chars_max, keeps_orders=keeps_orders)
+        self._note(found, f"{what} from {source}")
+        return said
+
+    def _failed(self, call: ToolCall, what: str, error: Exception) -> ToolResult:
+        return ToolResult(call.id, call.name, f"{what}\n{self._quoted(str(error), f'tool {call.name}')}", is_error=True)
+
+    def _note(self, found: Sequence[str], where: str) -> None:
+        """Write an attempt to give orders into the audit, each once and not too many."""
+        note = f"orders in {label(where)}: {', '.join(found)}"
+        if not found or note in self._noted or len(self._noted) >= NOTES_MAX:
+            return
+        self._noted[note] = None
+        self._ctx.note(note if len(self._noted) < NOTES_MAX else f"{note}; further ones of this turn are not noted")
 
     # --- the second phase ---
 
@@ -266,7 +296,8 @@ class Turn:
         if (reading.degraded or reading.rung is Rung.FALLBACK) and self._may_ask_again():
             if answer.text:
                 self._messages.append(Assistant(answer.text))
-            self._messages.append(User(correction(reading.problems or _doubts(reading))))
+            wrong = self._quoted(listed(reading.problems or _doubts(reading)), "the check of your reply")
+            self._messages.append(User(correction(wrong)))
             reading = await self._corrected(reading)
         return canonical(reading)
 
@@ -275,7 +306,8 @@ class Turn:
         known = self._ctx.session.answers_to(question)
         if not known or not self._may_ask_again():
             return question
-        self._messages += (Assistant(question.message), User(reminder(known)))
+        told = self._quoted(answers(known), "the session")
+        self._messages += (Assistant(question.message), User(reminder(told)))
         try:
             return await self._finish(await self._use_tools())
         except ComityError as error:  # the user can still be asked

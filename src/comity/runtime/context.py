@@ -92,13 +92,17 @@ class Context(Struct, eq=False, gc=False):
 
         return Guidance() if self._path.guidance is None else self._path.guidance.current
 
-    def guidance_text(self) -> str:
-        """Return what people want of this node's agents now, as a model can be told; empty if there is nothing."""
+    def guidance_text(self, *, spare_tokens: int = 0) -> str:
+        """Return what people want of this node's agents now, as a model can be told; empty if there is nothing.
+
+        `spare_tokens` of the room that guidance may take are left for what is written around it.
+        """
         if self._path.guidance is None:
             return ""
-        from comity.core.briefing import guidance_prompt  # noqa: PLC0415  most nodes have no guidance
+        from comity.core.briefing import GUIDANCE_TOKENS_MAX, guidance_prompt  # noqa: PLC0415  most nodes have no guidance
 
-        return guidance_prompt(self._path.guidance.current, now_ms=self._call.request.created_at)
+        current, now_ms = self._path.guidance.current, self._call.request.created_at
+        return guidance_prompt(current, now_ms=now_ms, tokens_max=GUIDANCE_TOKENS_MAX - spare_tokens)
 
     @overload
     def call(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
 
+from comity.core.quoting import Seal
 from comity.core.tool import may_use
 from comity.runtime.binding import Result
 from comity.runtime.context import Context
@@ -27,6 +28,12 @@ class Insider(Context, eq=False, gc=False):
     def of(cls, ctx: Context) -> Self:
         """Return the inner side of a context."""
         return cls(ctx._path, ctx._call)  # noqa: SLF001  the same call, by the same hand
+
+    @property
+    def seal(self) -> Seal:
+        """What the marks of quotations in this conversation are made with. They stay the same from prompt to prompt."""
+        request = self._call.request
+        return Seal(self._path.identity_key, f"{request.tenant_id} {request.session_id}")
 
     @property
     def captures_content(self) -> bool:

@@ -7,7 +7,8 @@ A prompt that was not recorded raises, and raises again when the cassette is clo
 
 Personal data in a prompt is written down as its kind and a number in order (`[[EMAIL_1]]`), whether it stands there in clear or
 as a token, which is another one in every session. So the same input finds its take again, and gets it with the data of the
-present prompt in the places where the model repeated it.
+present prompt in the places where the model repeated it. The codes in the marks of quotations, which
+are others on every node, are left out.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from comity.core.model import Assistant, Completion, Message, Prompt, ToolCall
+from comity.core.quoting import without_codes
 from comity.core.redaction.redact import walls_in
 from comity.core.redaction.scan import DEFAULT_SCANNER
 from comity.core.redaction.vault import TOKEN
@@ -72,7 +74,8 @@ class _Names:
     def __init__(self, prompt: Prompt) -> None:
         self._names: dict[str, str] = {}
         self._counts: dict[str, int] = {}
-        self.prompt = replace(prompt, messages=tuple(map(self._message, prompt.messages)))
+        tools = tuple(replace(tool, description=without_codes(tool.description)) for tool in prompt.tools)
+        self.prompt = replace(prompt, messages=tuple(map(self._message, prompt.messages)), tools=tools)
         longest_first = sorted(self._names, key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, longest_first))) if longest_first else _NOTHING
         self._values = {name: value for value, name in self._names.items()}
@@ -93,6 +96,7 @@ class _Names:
 
     def _named(self, text: str) -> str:
         """Return a text of the prompt with a name in the place of each token, and of each value that stands in clear."""
+        text = without_codes(text)
         places = [(match.start(), match.end(), match[1]) for match in TOKEN.finditer(text)]
         places += [(span.start, span.end, span.detector.type) for span in DEFAULT_SCANNER.find(text, walls_in(text))]
         parts, end = [], 0
