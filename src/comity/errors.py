@@ -188,6 +188,9 @@ CODES: dict[str, Meaning] = {
     "TARGET_SENT_BACK": Meaning(CallerError, False, _IGNORES, "Do what the message asks, then call again, once."),
     "TARGET_MISCONFIGURED": Meaning(TargetError, False, _TRIPS, "Fix the agent's configuration."),
     "OUTPUT_VALIDATION_FAILED": Meaning(TargetError, False, _COUNTS, "The agent's answer does not fit its own schema."),
+    "OUTPUT_RESERVED": Meaning(
+        TargetError, False, _IGNORES, "The agent must use words and codes of its own; these are the platform's."
+    ),
     "OUTPUT_TOO_LARGE": Meaning(TargetError, False, _COUNTS, "The agent must answer with less, or with a reference."),
     # what can happen between an agent and its model
     "MODEL_RATE_LIMITED": Meaning(UnavailableError, True, _COUNTS, "Try after retry_after_ms; the provider limits how often."),
@@ -199,6 +202,14 @@ CODES: dict[str, Meaning] = {
     "MODEL_CONTEXT_TOO_LONG": Meaning(CallerError, False, _IGNORES, "Send less; the model cannot read so much at once."),
     "MODEL_MISCONFIGURED": Meaning(TargetError, False, _TRIPS, "Fix the model's name, key or address."),
 }
+
+
+# What agents may say themselves, beside codes of their own. All others are the platform's: see `core.reserved`.
+AGENT_CODES = frozenset({
+    "INPUT_VALIDATION_FAILED", "DATA_MISSING_REQUIRED_INPUT", "CALL_NEEDS_INPUT", "TARGET_FAILED", "TARGET_TEMPORARY_FAILURE",
+    "TARGET_SENT_BACK", "TARGET_MISCONFIGURED", "OUTPUT_VALIDATION_FAILED", "OUTPUT_TOO_LARGE",
+    *(code for code in CODES if code.startswith("MODEL_")),
+})  # fmt: skip
 
 
 def breaker_effect(code: str, *, retryable: bool = False) -> Breaker:

@@ -161,7 +161,7 @@ async def test_a_failure_rate_opens_it_though_a_success_comes_in_between(make_no
         (Reply.failure("upstream is down", retryable=True), True),
         (Reply.failure("no such share"), False),
         (Reply.failure("no such share", code="SHARE_UNKNOWN"), False),
-        (Reply.failure("later", code="AGENT_BUSY"), False),
+        (Reply.failure("later", code="FEED_BUSY"), False),
     ],
 )
 async def test_a_failure_that_is_given_back_counts_if_it_may_pass(make_node, failure, opens):

@@ -105,7 +105,7 @@ async def test_who_may_not_use_a_tool_is_told_what_to_add_where(make_node, right
     tool = Tool(name="pay", function=lambda amount: "done")
     async with make_node(chain(profiles), tools=[tool], tool_rights=rights) as node:
         reply = await node.call("A0", "GO", user_id="ann", tools=user)
-    assert (reply.error.code, reply.error.message) == ("TOOL_NOT_PERMITTED", told)
+    assert (reply.error.code, reply.error.message.removeprefix("A0 passed on: ")) == ("TOOL_NOT_PERMITTED", told)
 
 
 async def test_what_a_call_was_granted_still_holds_after_it_waited_for_a_person(make_node):

@@ -22,6 +22,7 @@ from comity.core.declaration import DeclarationError, shown
 from comity.core.envelope import Background, Error, Reply, Request, Status
 from comity.core.failure import ENDINGS
 from comity.core.journal import fingerprint
+from comity.core.reserved import CYCLE_TARGET, TRANSFER_FROM
 
 WITHHELD: Final = "The message was withheld."
 
@@ -211,7 +212,7 @@ FATE: Final = {
     "sources": EMPTIED,
     "metadata": EMPTIED,  # but for the names of the platform itself
 }
-_OWN_METADATA: Final = frozenset({"sacp.status", "cycle.target"})
+_OWN_METADATA: Final = frozenset({"sacp.status", CYCLE_TARGET, TRANSFER_FROM})
 
 
 def _withheld(reply: Reply, message: str, keep: Sequence[str]) -> Reply:

@@ -28,6 +28,7 @@ from comity.core.conversation import (
 )
 from comity.core.envelope import SUCCESS, Background, Reply, Request
 from comity.core.given import take
+from comity.core.reserved import TRANSFER_FROM
 
 IDLE_MS: Final = 20 * 60 * 1000
 PAUSED_MS: Final = 30 * 60 * 1000
@@ -303,7 +304,7 @@ def told(request: Request, reply: Reply, at_ms: int = 0) -> Say | None:
     status = "" if reply.status is SUCCESS else str(reply.status)
     if not text:
         return None
-    by = writer_of(request.target)
+    by = str(reply.metadata.get(TRANSFER_FROM, "")) or writer_of(request.target)
     return Say(request.target, text, by=by, request_id=request.request_id, status=status, at_ms=at_ms)
 
 

@@ -10,13 +10,13 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from comity.core.agent import Agent
 from comity.core.envelope import Reply, Status
 from comity.core.model import ToolDefinition
 from comity.core.quoting import Quoted, Seal, label, quote
 from comity.core.reply import SENT_BACK
+from comity.core.reserved import CYCLE_TARGET
 from comity.core.schema import SchemaError
 from comity.dialects import call_agent
 from comity.errors import CODES
@@ -27,7 +27,6 @@ TRANSFER: Final = "transfer_to_agent"
 AGENTS_LISTED_MAX: Final = 50
 _REGISTRY: Final = "the registry of agents"
 CYCLE: Final = "ROUTING_CYCLE_DETECTED"
-CYCLE_TARGET: Final = "cycle.target"  # in a reply's metadata: the agent whose repeat ended the turn
 
 _CAPABILITY: Final = {"type": "string", "description": "Which capability to use, for an agent that lists several."}
 _INPUTS: Final = {"type": "object", "description": "What the capability takes, as the list says."}
@@ -111,21 +110,16 @@ def text_of(reply: Reply) -> str:
     return text if reply.data is None or reply.ok else f"{text}\n\n{msgspec.json.encode(reply.data).decode()}"
 
 
-def cycle_reply(reply: Reply, agent_id: str, own_address: str) -> Reply | None:
-    """Return what a turn ends with that is part of a cycle, or None if the reply tells of none.
+def cycle_target(reply: Reply, agent_id: str) -> str:
+    """Return the agent whose repeat ends a turn that is part of a cycle; empty if the reply tells of none.
 
     Agents that wait for each other get no further by asking again: whoever asked, and everyone up to the agent that was asked a
     second time, ends its turn at once. Whoever called that one from outside sees an ordinary failure.
     """
     error = reply.error
     if error is None or error.code != CYCLE:
-        return None
-    if reply.status is Status.REFUSED:
-        return Reply(status=Status.ERROR, error=error, message=error.message, metadata={CYCLE_TARGET: agent_id})
-    target = reply.metadata.get(CYCLE_TARGET)
-    if target is None:
-        return None
-    return replace(reply, metadata={} if target == own_address else {CYCLE_TARGET: target})
+        return ""
+    return agent_id if reply.status is Status.REFUSED else str(reply.metadata.get(CYCLE_TARGET, ""))
 
 
 def _listed(agent: Agent) -> str:

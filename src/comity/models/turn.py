@@ -45,9 +45,11 @@ from comity.core.reply import Status as Word
 from comity.core.reply.canonical import bounded
 from comity.core.reply.marks import AnswerStream, split
 from comity.core.reply.message import MessageStream
+from comity.core.reserved import CYCLE_TARGET, TRANSFER_FROM
 from comity.core.task import brief
 from comity.core.telemetry import MODEL_PREFIX
 from comity.core.tokens import count_messages, count_prompt
+from comity.core.transparency import spoken
 from comity.errors import CallerError, ComityError, RefusedError
 from comity.models import colleagues as others
 from comity.models.mind import Mind
@@ -249,20 +251,28 @@ class Turn:
             allowed = ", ".join(sorted(self._mind.can_transfer_to))
             return ToolResult(call.id, call.name, f"not done: the task may be passed to {allowed}", is_error=True)
         reply = await self._ctx.call(said.agent_id, said.capability, message=said.message, history=self._ctx.request.history)
-        if reply.status is Status.REFUSED and others.cycle_reply(reply, said.agent_id, self._ctx.request.target) is None:
+        self._end_in_cycle(reply, said.agent_id)
+        if reply.status is Status.REFUSED:
             return self._told(call, said.agent_id, reply)
-        raise _EndsError(others.cycle_reply(reply, said.agent_id, self._ctx.request.target) or reply)
+        self._ctx.mark(TRANSFER_FROM, said.agent_id)  # these are not the words of this agent
+        raise _EndsError(reply)
 
     def _told(self, call: ToolCall, agent_id: str, reply: Reply) -> ToolResult:
-        ends = others.cycle_reply(reply, agent_id, self._ctx.request.target)
-        if ends is not None:
-            raise _EndsError(ends)
+        self._end_in_cycle(reply, agent_id)
         if reply.error is not None and reply.error.code == SENT_BACK:
             self._sent_back[agent_id] = self._sent_back.get(agent_id, 0) + 1
         chars_max, times = self._mind.thinking.result_chars_max, self._sent_back.get(agent_id, 0)
         text, found = others.read_reply(reply, agent_id, self._seal, times_sent_back=times, chars_max=chars_max)
         self._note(found, f"the reply of {reply.source or agent_id}")
         return ToolResult(call.id, call.name, text, is_error=not reply.ok)
+
+    def _end_in_cycle(self, reply: Reply, agent_id: str) -> None:
+        """End the turn if it is part of a cycle, without a word of the agent that was asked."""
+        target, error = others.cycle_target(reply, agent_id), reply.error
+        if target and error is not None:
+            if target != self._ctx.request.target:
+                self._ctx.mark(CYCLE_TARGET, target)
+            raise _EndsError(Reply(status=Status.ERROR, error=error, message=spoken(error, error.message)))
 
     # --- quoting ---
 

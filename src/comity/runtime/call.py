@@ -118,6 +118,8 @@ class Call(Struct, eq=False, gc=False):
     asked: int = 0  # calls that an agent outside made for it under ids of its own, repeated ones too
     named: dict[str, tuple[Request, Call | Reply] | None] | None = None  # by id: what was asked, and what came of it here
     remote: TraceContext | None = None  # the trace its root came with from outside
+    told: set[str] | None = None  # what the node told it in words that are the platform's: codes, and names of metadata
+    marks: dict[str, str] | None = None  # the platform's own metadata for its reply
 
     @property
     def top(self) -> Call:
@@ -199,6 +201,12 @@ class Call(Struct, eq=False, gc=False):
             return True
         self.named[request_id] = None
         return False
+
+    def hear(self, *words: str) -> None:
+        """Note codes, and names of metadata, that the node gave to this call, which may pass them on."""
+        if self.told is None:
+            self.told = set()
+        self.told.update(words)
 
     def check_running(self) -> None:
         """Raise if it has ended: a task that outlived its call does nothing in the world any more."""

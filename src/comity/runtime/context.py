@@ -408,6 +408,7 @@ class Context(Struct, eq=False, gc=False):
     def _charge(self, prompt: int, completion: int) -> None:
         """Charge tokens. Raises as `report_usage` does."""
         if not self._path.charge(self._call, prompt, completion):
+            self._call.hear("BUDGET_TOKENS_EXHAUSTED")
             raise RefusedError(
                 f"{prompt + completion} tokens were more than the budget had left", code="BUDGET_TOKENS_EXHAUSTED"
             )

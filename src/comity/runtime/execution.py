@@ -13,10 +13,12 @@ import msgspec
 
 from comity.core.agent import Implementation
 from comity.core.confidence import Band, at_most
+from comity.core.conversation import clip
 from comity.core.envelope import NEEDS_INPUT, PARTIAL, SUCCESS, Error, Reply, Status, Usage, artifact_problems, copied
 from comity.core.failure import error_of, told
 from comity.core.limits import REPLY_BYTES_MAX, WARNINGS_MAX
-from comity.core.payload import PayloadError, check_repeats, pack, unpack
+from comity.core.payload import PayloadError, Problem, check_repeats, pack, unpack
+from comity.core.reserved import VERDICTS, is_raised_by_platform, is_reserved, passed_on, problem_of, without_marks
 from comity.core.running import LOOP, THREAD
 from comity.core.transparency import spoken, spoken_of_code
 from comity.errors import Breaker as Effect
@@ -34,8 +36,8 @@ from comity.runtime.failure_log import log_raised
 log = logging.getLogger("comity")
 
 NO_USAGE = Usage()
+_SAID_CHARS_MAX: Final = 500  # of what an agent said in the platform's words
 STANDS_IN: Final = "The usual source was not available. This answer comes from a substitute and may be less exact or older."
-_VERDICTS: Final = frozenset({Status.REFUSED, Status.CANCELLED, Status.TIMEOUT})  # of a node on a call
 
 
 class Hide(Protocol):
@@ -208,19 +210,35 @@ def read_result(call: Call, value: Any, now_ns: int, hide: Hide | None) -> Reply
         if problems := artifact_problems(reply.artifacts):
             raise PayloadError("OUTPUT_VALIDATION_FAILED", problems)
         data = _read_data(call, value.data, hide, reply.ok)
-        if reply.status in _VERDICTS and call.has_answer is None:  # what a handoff's receiver says is the handoff's end
-            reply = _relayed(reply)
+        if call.has_answer is None and (reply.error is not None or reply.metadata or reply.status is NEEDS_INPUT):
+            reply = _own(reply, data, call)  # else it is what the node's own queue says of a handoff
+        if call.marks is not None:
+            reply = msgspec.structs.replace(reply, metadata={**reply.metadata, **call.marks})
         return complete(reply if hide is None else hide.words(call, reply), call, now_ns, data)
     data = _read_data(call, value, hide, True)
     return complete(None, call, now_ns, data)
 
 
-def _relayed(reply: Reply) -> Reply:
-    """Return a refusal, timeout or withdrawal of a call below as the error of the call that passes it on: that one ran."""
+def _own(reply: Reply, data: Any, call: Call) -> Reply:
+    """Return what an agent says for itself, or passes on of what it was told; raise if it speaks for the platform.
+
+    A refusal, timeout or withdrawal of a call below is an error of the call that passes it on: that one ran.
+    """
+    if what := problem_of(reply, data, call.told or ()):
+        said = clip(reply.message if reply.error is None else reply.error.message, _SAID_CHARS_MAX)
+        problem = Problem("reply", f"holds {what}, which is the platform's to say; the agent says: {said}")
+        raise PayloadError("OUTPUT_RESERVED", (problem,))
+    changes: dict[str, Any] = {}
+    if reply.metadata:
+        changes["metadata"] = without_marks(reply.metadata)
     error, message = reply.error, reply.message
-    if error is not None and message == f"{error.message}. {error.advice}":  # the node's words to an agent, not to a user
-        message = spoken(error, message)
-    return msgspec.structs.replace(reply, status=Status.ERROR, message=message)
+    if error is not None:
+        if reply.status in VERDICTS:
+            changes["status"] = Status.ERROR
+            if message == f"{error.message}. {error.advice}":  # the node's words to an agent, not to a user
+                changes["message"] = spoken(error, message)
+        changes["error"] = passed_on(error, call.request.target)
+    return msgspec.structs.replace(reply, **changes)
 
 
 def _message(error: Error, *, is_told: bool) -> str:
@@ -302,7 +320,7 @@ def _meaning(raised: BaseException, call: Call, hide: Hide | None) -> Error:
     call.gave_up = isinstance(raised, TimeoutError)
     if isinstance(raised, ComityError):
         try:
-            return error_of(raised)
+            return _raised_error(raised, call)
         except PayloadError as error:
             what = f"{where} raised {type(raised).__name__} with what cannot be recorded: {error}"
             return Error.of("OUTPUT_VALIDATION_FAILED", what, problems=error.problems)
@@ -313,6 +331,17 @@ def _meaning(raised: BaseException, call: Call, hide: Hide | None) -> Error:
     hide_text = None if hide is None else partial(hide.trace, call)
     log_raised(raised, hide_text, "%s raised (request %s)", where, call.request.request_id)
     return Error.of("TARGET_CRASHED", f"{where} raised {told(raised)}")
+
+
+def _raised_error(raised: ComityError, call: Call) -> Error:
+    error = error_of(raised)
+    if not is_reserved(error.code) or is_raised_by_platform(raised):
+        return error
+    if call.told is not None and error.code in call.told:
+        return passed_on(error, call.request.target)
+    said = clip(error.message, _SAID_CHARS_MAX)
+    what = f"{call.request.target} raised the code {error.code}, which is the platform's to say; the agent says: {said}"
+    return Error.of("OUTPUT_RESERVED", what)
 
 
 def _is_fault(error: Error) -> bool:

@@ -29,6 +29,10 @@ class Insider(Context, eq=False, gc=False):
         """Return the inner side of a context."""
         return cls(ctx._path, ctx._call)  # noqa: SLF001  the same call, by the same hand
 
+    def mark(self, name: str, value: str) -> None:
+        """Write metadata of the platform's own into the reply of this call."""
+        self._call.marks = {**(self._call.marks or {}), name: value}
+
     @property
     def seal(self) -> Seal:
         """What the marks of quotations in this conversation are made with. They stay the same from prompt to prompt."""

@@ -29,6 +29,7 @@ from comity.core.payload import unpack
 from comity.core.redaction import restore_value
 from comity.core.registry import Registry
 from comity.core.request_id import chosen_id_problem
+from comity.core.reserved import words_of
 from comity.core.schema import Checked, SchemaError
 from comity.core.session import is_first
 from comity.core.telemetry import CallEnd
@@ -215,7 +216,8 @@ class CallPath:
         if OTEL in MODULES or use.has_begun:
             arrival = standing.hung(arrival, above)
         if self.cluster is not None:
-            return await after_a_turn(await self.cluster.ask(arrival, parent, is_repeated=bool(is_repeated)), pause_ms)
+            reply = await self.cluster.ask(arrival, parent, is_repeated=bool(is_repeated))
+            return await after_a_turn(_told(parent, reply), pause_ms)
         # Only a call that an earlier life began can have made this one before, unless an agent chose its id.
         is_again = parent.top.leftovers is not None
         try:
@@ -227,7 +229,10 @@ class CallPath:
                 opened = self.enter(arrival, parent, now_ns, None)
         except UnavailableError as error:
             opened = unread(self, arrival.request, error, is_again=is_again)
-        return await (after_a_turn(opened, pause_ms) if isinstance(opened, Reply) else self.reply_of(opened))
+        if isinstance(opened, Reply):
+            return await after_a_turn(_told(parent, opened), pause_ms)
+        reply = await self.reply_of(opened)
+        return reply if reply.error is None and not reply.metadata else _told(parent, reply)
 
     def count(self, parent: Call, usage: Usage) -> None:
         """Charge what a call used that an earlier life made: a tree has one budget for all its lives."""
@@ -492,3 +497,10 @@ class CallPath:
         self.settlement.deadlines.close()
         with contextlib.suppress(UnavailableError):  # the store is gone, which every call was told
             self.sessions.save_ended()
+
+
+def _told(parent: Call, reply: Reply) -> Reply:
+    """Note what a call is told by a reply in the platform's words, which it may pass on; return the reply."""
+    if words := words_of(reply):
+        parent.hear(*words)
+    return reply

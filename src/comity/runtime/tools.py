@@ -34,6 +34,7 @@ from comity.core.limits import INPUTS_BYTES_MAX, REPLY_BYTES_MAX
 from comity.core.payload import PayloadError, Problem, pack, unpack
 from comity.core.redaction import restore_value
 from comity.core.registry import Registry, nearest
+from comity.core.reserved import is_raised_by_platform, is_reserved
 from comity.core.running import LOOP, THREAD, RunIn, place_of
 from comity.core.schema import Checker
 from comity.core.telemetry import TOOL_PREFIX, CallEnd
@@ -146,7 +147,15 @@ class Toolbox:
         With `offered`, no other tool may be used, whatever the call's rights: so much a model was told of.
         """
         call.tools_used += 1  # before it runs, for the same reason as with calls
-        return self._use(path, call, name, inputs, call.tools_used, offered, call_id)
+        return self._told(call, self._use(path, call, name, inputs, call.tools_used, offered, call_id))
+
+    async def _told(self, call: Call, use: Coroutine[Any, Any, Any]) -> Any:
+        """Note with which code a use was refused or failed: the agent may pass that on."""
+        try:
+            return await use
+        except ComityError as error:
+            call.hear(error.code)
+            raise
 
     async def _use(
         self,
@@ -384,6 +393,8 @@ def _failed(path: CallPath, call: Call, tool: Tool, request: Request, raised: Ba
         hide = None if path.answers is None else partial(path.answers.trace, call)
         log_raised(raised, hide, "the tool %s raised (request %s)", tool.name, request.request_id)
     code = raised.code if isinstance(raised, (CallerError, TargetError)) else "TARGET_FAILED"
+    if is_reserved(code) and not is_raised_by_platform(raised):  # type: ignore[arg-type]
+        code = "OUTPUT_RESERVED"
     error = Error.of(code, f"{tool.name}: {_said(raised)}")
     error = error if path.answers is None else path.answers.error(call, error)
     return Reply(status=Status.ERROR, error=error, request_id=request.request_id, source=request.target)

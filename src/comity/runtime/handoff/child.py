@@ -20,6 +20,7 @@ from comity.core.expected_output import read_expected
 from comity.core.handoff import Cancel, Handoff, Offer
 from comity.core.handoff_holder import result_session
 from comity.core.handoff_trace import metadata_of
+from comity.core.reserved import words_of
 from comity.core.retry import Retry
 from comity.core.running import LOOP
 from comity.core.telemetry import Handed
@@ -71,7 +72,12 @@ async def _hand_off(path: CallPath, parent: Call, draft: Draft, given: ExpectedO
         if isinstance(opened, Call):
             opened.has_answer = partial(desk.has_answer, request.request_id)
             opened.handed = _UNDER_WAY
-    return await (after_a_turn(opened, above.limits.pause_ms(number)) if isinstance(opened, Reply) else path.reply_of(opened))
+    if isinstance(opened, Reply):
+        reply = await after_a_turn(opened, above.limits.pause_ms(number))
+    else:
+        reply = await path.reply_of(opened)
+    parent.hear(*words_of(reply))
+    return reply
 
 
 def _awaited(declared: Capability, desk: Handoffs, path: CallPath) -> Capability:
@@ -119,6 +125,8 @@ def _as_answer(desk: Handoffs, request: Request, reply: Reply) -> Reply:
     live = desk.sessions.find(request.tenant_id, result_session(request.request_id))
     if live is not None and live.vault is not None:
         reply = reveal(reply, live.vault)
+    if reply.status is Status.REFUSED:  # by its receiver; the node admitted this call
+        return replace(reply, status=Status.ERROR)
     if reply.status is Status.CANCELLED:  # somebody else withdrew it; this call was not
         error = Error.of("TARGET_FAILED", f"the handoff was withdrawn: {reply.message}")
         return Reply(status=Status.ERROR, error=error, message=error.message)

@@ -206,7 +206,7 @@ class HostedReceiver(AsyncHandoffReceiver):
         if not reply.ok:
             error = reply.error
             code, reason = ("TARGET_FAILED", reply.message) if error is None else (error.code, error.message)
-            await self.fail(handoff_id, reason, code=code)
+            await self._fail(handoff_id, reason, code)
             return
         desk, mine = self._desk_now, self._mine(handoff_id)
         confidence = 1.0 if reply.confidence is None else reply.confidence

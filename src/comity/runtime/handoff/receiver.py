@@ -35,6 +35,7 @@ from comity.core.handoff_trace import place_of
 from comity.core.limits import INPUTS_BYTES_MAX, MESSAGE_BYTES_MAX, PROGRESS_BYTES_MAX, TIMEOUT_MS_CEILING
 from comity.core.mailbox import TURNS
 from comity.core.payload import readable, text_problem, unpack
+from comity.core.reserved import is_reserved
 from comity.engines.ambient import standing_at
 from comity.errors import CallerError, ComityError, RefusedError
 from comity.runtime.failure_log import log_raised
@@ -328,8 +329,16 @@ class AsyncHandoffReceiver(HandoffHost):
         return await self._end(desk, handoff_id, Complete(by(mine), reply, result_trace_id or "", saved))
 
     async def fail(self, handoff_id: str, reason: str, *, code: str = "TARGET_FAILED") -> Handoff:
-        """End the handoff `handoff_id` without a result; `reason` says why, in words, and `code` as one of the error codes."""
+        """End the handoff `handoff_id` without a result; `reason` says why, in words, and `code` as one of the error codes.
+
+        A code that is the platform's to say becomes OUTPUT_RESERVED.
+        """
         refuse(reason_problem(reason), name_problem(code, "code"))
+        if is_reserved(code):
+            reason, code = f"{self.agent_id} failed with {code}, which is the platform's to say: {reason}", "OUTPUT_RESERVED"
+        return await self._fail(handoff_id, reason, code)
+
+    async def _fail(self, handoff_id: str, reason: str, code: str) -> Handoff:
         desk = await self.desk()
         mine = self._mine(handoff_id)
         raw, saved = desk.content.hidden(mine.request, packed(reason, "reason", INPUTS_BYTES_MAX))
