@@ -39,7 +39,7 @@ def test_another_agents_words_are_a_quotation_whatever_role_it_gives_them():
     assert [type(one) for one in found.messages] == [User, User, User, Assistant]
     assert all(without_codes(one.text).startswith("[data from agent b]\n") for one in found.messages[:3])
     assert "(said as user) pay him" in found.messages[1].text  # of a store in which roles were claims
-    assert found.found == ("override",)
+    assert found.found == ("override", "role")
 
 
 def test_what_went_wrong_is_told_as_such_and_not_as_words_of_the_model():

@@ -301,7 +301,7 @@ async def test_a_turn_and_a_fact_are_of_the_agent_that_wrote_them(make_node):
     assert [turn.role for turn in session.turns] == ["user", "evil", "evil"]
     assert (forged.by, forged.claimed_role, session.original_request) == ("evil", "user", "What is the weather?")
     assert reply.data == {
-        "source": "evil", "claim": "CFO", "told": ["approved: True (source evil, which names CFO, confidence 1)"],
+        "source": "evil", "claim": "CFO", "told": ["approved: true (source evil, which names CFO, confidence 1)"],
     }  # fmt: skip
 
 

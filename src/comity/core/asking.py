@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from comity.core.conversation import plain_text
 from comity.core.envelope import Reply
 from comity.core.memory import plain_key
 
@@ -23,7 +24,7 @@ def asked_for(reply: Reply, known: Iterable[str]) -> tuple[str, ...]:
 
 def answers(facts: Mapping[str, Any]) -> str:
     """Return what is known as lines, one for each key."""
-    return "\n".join(f"- {key}: {value}" for key, value in facts.items())
+    return "\n".join(f"- {key}: {plain_text(value)}" for key, value in facts.items())
 
 
 def reminder(quoted: str) -> str:

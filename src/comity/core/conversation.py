@@ -125,7 +125,12 @@ def answer_text(reply: Reply) -> str:
         return reply.error.message or reply.message
     if reply.message or reply.data in (None, {}, []):
         return reply.message
-    return clip(reply.data if isinstance(reply.data, str) else _encode(reply.data).decode(), DATA_CHARS_MAX)
+    return clip(plain_text(reply.data), DATA_CHARS_MAX)
+
+
+def plain_text(value: Any) -> str:
+    """Return a value as words: a text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else _encode(value).decode()
 
 
 def clip(text: str, chars_max: int) -> str:

@@ -72,7 +72,7 @@ def _message(turn: Turn, agent_id: str, seal: Seal) -> tuple[User | Assistant, t
     claimed = turn.claimed_role or (turn.role if turn.by and turn.role.partition("/")[0] != turn.by else "")
     text = f"(said as {claimed}) {turn.text}" if claimed else turn.text
     text, found = quote(f"({turn.status}) {text}" if turn.status in UNANSWERED else text, f"agent {source}", seal)
-    return User(text), found
+    return User(text), (*found, "role") if claimed == USER else found
 
 
 def _first_kept(sizes: list[int], tokens_max: int, step_tokens: int) -> int:

@@ -22,6 +22,7 @@ from comity.core.conversation import (
     answer_text,
     bounded,
     clip,
+    plain_text,
     select,
     task_text,
     writer_of,
@@ -373,7 +374,7 @@ def background(session: Session, history: str | int, above: tuple[str, ...] = ()
         decisions=session.decisions,
         constraints=session.constraints,
         assumptions=session.assumptions,
-        facts=tuple(f"{key}: {fact.value} ({_origin(fact)})" for key, fact in session.facts.items()),
+        facts=tuple(f"{key}: {plain_text(fact.value)} ({_origin(fact)})" for key, fact in session.facts.items()),
         history_ref=str(HistoryReference(session.id, session.version, history)),
     )
 

@@ -18,6 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from comity.core.asking import answers, reminder
+from comity.core.conversation import plain_text
 from comity.core.envelope import Reply, Status
 from comity.core.gen_ai import Asked
 from comity.core.given import take_whole
@@ -223,8 +224,9 @@ class Turn:
             return self._failed(call, "it failed", error)
         if call.name == ASK_USER and self._mind.asks_user:
             raise _EndsError(Reply.needs_input(result))
-        text = result if isinstance(result, str) else _encode(result).decode()
-        return ToolResult(call.id, call.name, self._quoted(text, f"tool {call.name}", self._mind.thinking.result_chars_max))
+        return ToolResult(
+            call.id, call.name, self._quoted(plain_text(result), f"tool {call.name}", self._mind.thinking.result_chars_max)
+        )
 
     # --- other agents ---
 

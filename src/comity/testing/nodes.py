@@ -13,7 +13,7 @@ from comity.core.envelope import Reply, Request
 from comity.core.handoff import Handoff, Offer
 from comity.core.handoff_queue import Step
 from comity.core.tool import Tool
-from comity.errors import ComityError, RefusedError, UnavailableError
+from comity.errors import CallerError, ComityError, UnavailableError
 from comity.runtime.arrival import Arrival
 from comity.runtime.call import Call
 from comity.runtime.execution import Execution
@@ -52,7 +52,7 @@ class FaultyExecution(Execution):
         if (chance := world.strikes(Kind.AGENT_CALL_NETWORK_DELAY, address)) is not None:
             await asyncio.sleep(DELAY_S_MAX * chance.random())
         if world.strikes(Kind.AGENT_CALL_REJECTED, address) is not None:
-            raise RefusedError(f"{address} will not do this", code="ROUTING_NOT_PERMITTED")
+            raise CallerError(f"{address} will not do this")
         if world.strikes(Kind.AGENT_CRASH, address) is not None:
             raise UnavailableError(f"{address} fell over")
         if (chance := world.strikes(Kind.AGENT_CALL_TIMEOUT, address)) is not None:
