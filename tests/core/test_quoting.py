@@ -156,6 +156,15 @@ def test_the_parts_of_an_emoji_are_no_attempt():
     assert defuse("\u2764\ufe0f \U0001f469\u200d\U0001f467 1\ufe0f\u20e3").found == ()
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["[" + " " * 200_000, "[end" + " " * 200_000, "ignor" * 40_000, "[" * 200_000, "<|" * 100_000, "new " * 50_000, "use a_" * 30_000,
+     "call " + "a_" * 100_000, "-" * 200_000, "忽略" * 100_000, "<s " * 60_000],
+)  # fmt: skip
+def test_no_text_makes_defusing_slow(text):
+    defuse(text)  # in milliseconds; what grows with the square of the length would take hours
+
+
 def test_a_quotation_is_bounded():
     assert len(quote("x" * 10_000_000, "agent byte", SEAL).text) < QUOTED_CHARS_MAX + 1_000
 

@@ -33,9 +33,8 @@ _REST: Final = r"[^.!?\n]{0,80}"
 
 def _override(words: str, things: str) -> _Order:
     """Return the order to leave instructions aside, in one language."""
-    return _Order(
-        "override", tuple(words.split("|")), re.compile(rf"(?:{words})\w*\b[^.!?\n]{{0,40}}?\b(?:{things})\w*{_REST}")
-    )
+    phrase = rf"(?:{words})\w{{0,20}}\b[^.!?\n]{{0,40}}?\b(?:{things})\w{{0,20}}{_REST}"
+    return _Order("override", tuple(words.split("|")), re.compile(phrase))
 
 
 def _overridden(things: str, words: str) -> _Order:
@@ -56,7 +55,7 @@ ORDERS: Final = (
     _Order(
         "override",
         ("new instruction", "new order", "new rule", "new system"),
-        re.compile(rf"new\s+(?:system\s+)?(?:instructions?|orders?|rules?)\s*(?::|are\b|follow\b){_REST}"),
+        re.compile(rf"new\s{{1,5}}(?:system\s{{1,5}})?(?:instructions?|orders?|rules?)\s{{0,5}}(?::|are\b|follow\b){_REST}"),
     ),
     _override("ignorier|missacht|vergiss|vergesst|vergessen sie", "anweisung|anordnung|regel|vorgabe|instruktion|befehl"),
     _override(
@@ -101,13 +100,13 @@ ORDERS: Final = (
     _Order(
         "role",
         ("human:", "###"),
-        re.compile(rf"(?:(?<![^\n])human:|###\s*(?:system|instruction|human|assistant|user)\b){_REST}"),
+        re.compile(rf"(?:(?<![^\n])human:|###\s{{0,5}}(?:system|instruction|human|assistant|user)\b){_REST}"),
     ),
     _Order(
         "tool",
         ("_",),
         re.compile(
-            r"(?:call|use|invoke|run|execute|trigger)\s+(?:the\s+)?(?:(?:tool|function|command)\s+)?[`'\"]?[a-z0-9]+(?:_[a-z0-9]+)+"
+            r"(?:call|use|invoke|run|execute|trigger)\s{1,5}(?:the\s{1,5})?(?:(?:tool|function|command)\s{1,5})?[`'\"]?[a-z0-9]{1,40}(?:_[a-z0-9]{1,40}){1,9}"
             rf"\b{_REST}"
         ),
     ),

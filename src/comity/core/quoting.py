@@ -23,11 +23,11 @@ KINDS: Final = ("background", "data", "guidance", "list", "request")
 
 _PERSON: Final = b"comity quotation"  # a code made for another purpose does not fit
 _NO_LABEL: Final = re.compile(r"[^\w ,:./@+#-]")
-# What looks like a mark of ours, whoever wrote it and in whichever brackets.
+# What looks like a mark of ours, in whichever brackets. Every repetition is bounded: a text must not make the search slow.
 _WORDS: Final = "|".join((*KINDS, "quotation", "quote", "context", "document", "tool result", "untrusted"))
 _FAKE: Final = re.compile(
-    rf"[\[［【〔⟦](?=\s*/?\s*(?:end\s*(?:of)?\s*(?:the\s*)?(?:{_WORDS})\b|(?:{_WORDS})\s+from\b))"
-    rf"|(?:[(<{{（＜]|[-=#*_]{{2,9}})(?=\s*/?\s*end\s+of\s+(?:the\s+)?(?:{_WORDS})\b)",
+    rf"[\[［【〔⟦](?=[\s/]{{0,5}}(?:end[\s_-]{{0,5}}(?:of\s{{0,5}})?(?:the\s{{0,5}})?(?:{_WORDS})\b|(?:{_WORDS})\s{{1,5}}from\b))"
+    rf"|(?:[(<{{（＜]|[-=#*_]{{2,9}})(?=[\s/]{{0,5}}end\s{{1,5}}of\s{{1,5}}(?:the\s{{1,5}})?(?:{_WORDS})\b)",
     re.IGNORECASE,
 )
 _SAFE: Final = str.maketrans("[<>", "(‹›", "|｜")
