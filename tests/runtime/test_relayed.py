@@ -154,6 +154,22 @@ async def test_what_the_node_raises_in_an_agent_stays_the_nodes_word(make_node):
     assert (reply.error.code, reply.error.facts) == ("BUDGET_TOKENS_EXHAUSTED", {})
 
 
+async def test_a_step_cannot_be_recorded_in_the_nodes_words(make_node):
+    agent = Agent("B")
+
+    @agent.capability("GO")
+    async def go(ctx: Context) -> None:
+        async def make() -> Reply:
+            return Reply(status=Status.REFUSED, error=Error.of("GUIDANCE_BLOCKED", "no"))
+
+        await ctx.once("rates.example", "fetch", make)
+
+    async with make_node([agent]) as node:
+        reply = await node.call("B", "GO", user_id="u")
+        statuses = [row.status for row in node.audit.rows()]
+    assert (reply.error.code, statuses) == ("INPUT_VALIDATION_FAILED", [None, "error"])
+
+
 async def test_a_tool_cannot_speak_for_the_node_either(make_node):
     agent, told = Agent("B", tools_allowed=["t"]), []
 

@@ -14,7 +14,7 @@ import pytest
 
 from comity import Agent, Context, Node, Status, Tool
 from comity.core.limits import INPUTS_BYTES_MAX
-from comity.errors import CallerError, UnavailableError
+from comity.errors import CallerError, RefusedError, UnavailableError
 
 GIVE_UP_S = 5
 
@@ -49,6 +49,8 @@ def fail_oddly(kind: str) -> int:
         raise GeneratorExit
     if kind == "busy":
         raise UnavailableError("later", code="MY_LIMIT", retryable=True, retry_after_ms=7)
+    if kind == "refused":
+        raise RefusedError("no", code="GUIDANCE_BLOCKED")
     if kind == "after":
         raise UnavailableError("later", retry_after_ms=1.5)
     if kind == "problems":
@@ -81,7 +83,7 @@ def test_a_process_function_answers_from_another_process_which_is_kept_for_the_n
 
 def test_failures_in_a_process_are_typed_and_a_dead_process_is_replaced(caplog):
     async def go():
-        async with Node([agent_with(fail)]) as node:
+        async with Node([agent_with(fail)], lag_ms=None) as node:
             kinds = ("caller", "die", "crash", "leave")
             return [(await node.call("A", "GO", {"kind": kind}, user_id="u")).error for kind in kinds]
 
@@ -95,14 +97,15 @@ def test_failures_in_a_process_are_typed_and_a_dead_process_is_replaced(caplog):
 def test_an_odd_failure_in_a_process_is_told_whole_and_does_not_kill_it():
     async def go():
         async with Node([agent_with(fail_oddly)]) as node:
-            kinds = ("none", "mute", "gone", "busy", "none", "after", "problems", "none")
+            kinds = ("none", "mute", "gone", "busy", "refused", "none", "after", "problems", "none")
             return [await node.call("A", "GO", {"kind": kind}, user_id="u") for kind in kinds]
 
-    first, mute, gone, busy, _, after, problems, last = asyncio.run(go())
+    first, mute, gone, busy, refused, _, after, problems, last = asyncio.run(go())
     assert first.data == last.data  # one process for all of them
     assert [one.error.code for one in (mute, gone)] == ["TARGET_CRASHED", "TARGET_CRASHED"]
     assert "Mute, which cannot be shown as text" in mute.error.message
     assert (busy.error.code, busy.error.retryable, busy.error.retry_after_ms) == ("MY_LIMIT", True, 7)
+    assert refused.error.code == "OUTPUT_RESERVED"
     assert [one.error.code for one in (after, problems)] == ["OUTPUT_VALIDATION_FAILED"] * 2
     assert after.error.problems[0].path == "error.retry_after_ms"
 

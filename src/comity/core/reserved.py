@@ -12,9 +12,12 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from comity.core.conversation import clip
 from comity.core.envelope import Error, Reply, Status
 from comity.errors import AGENT_CODES, CODES, ComityError
 
+CODE: Final = "OUTPUT_RESERVED"
+SAID_CHARS_MAX: Final = 500  # of what was said in the platform's words
 VERDICTS: Final = frozenset({Status.REFUSED, Status.CANCELLED, Status.TIMEOUT})
 CYCLE_TARGET: Final = "cycle.target"  # the agent whose repeat ended the turn of a model agent
 TRANSFER_FROM: Final = "transfer.from"  # the agent whose words the reply is, after a transfer
@@ -63,9 +66,14 @@ def problem_of(reply: Reply, data: Any, told: Collection[str]) -> str:
 
 def passed_on(error: Error, agent: str) -> Error:
     """Return an error that an agent was told of as the error of the agent's own call."""
-    if not is_reserved(error.code) or PASSED_ON_BY in error.facts:
+    if not is_reserved(error.code):
         return error
     return replace(error, message=f"{agent} passed on: {error.message}", facts={PASSED_ON_BY: agent})
+
+
+def reserved_error(what: str, said: str) -> Error:
+    """Return the error of `what`, which is the platform's to say, and what was said with it."""
+    return Error.of(CODE, f"{what}, which is the platform's to say; it was said: {clip(said, SAID_CHARS_MAX)}")
 
 
 def without_marks(metadata: dict[str, Any]) -> dict[str, Any]:

@@ -13,12 +13,19 @@ import msgspec
 
 from comity.core.agent import Implementation
 from comity.core.confidence import Band, at_most
-from comity.core.conversation import clip
 from comity.core.envelope import NEEDS_INPUT, PARTIAL, SUCCESS, Error, Reply, Status, Usage, artifact_problems, copied
 from comity.core.failure import error_of, told
 from comity.core.limits import REPLY_BYTES_MAX, WARNINGS_MAX
 from comity.core.payload import PayloadError, Problem, check_repeats, pack, unpack
-from comity.core.reserved import VERDICTS, is_raised_by_platform, is_reserved, passed_on, problem_of, without_marks
+from comity.core.reserved import (
+    VERDICTS,
+    is_raised_by_platform,
+    is_reserved,
+    passed_on,
+    problem_of,
+    reserved_error,
+    without_marks,
+)
 from comity.core.running import LOOP, THREAD
 from comity.core.transparency import spoken, spoken_of_code
 from comity.errors import Breaker as Effect
@@ -36,7 +43,6 @@ from comity.runtime.failure_log import log_raised
 log = logging.getLogger("comity")
 
 NO_USAGE = Usage()
-_SAID_CHARS_MAX: Final = 500  # of what an agent said in the platform's words
 STANDS_IN: Final = "The usual source was not available. This answer comes from a substitute and may be less exact or older."
 
 
@@ -225,9 +231,9 @@ def _own(reply: Reply, data: Any, call: Call) -> Reply:
     A refusal, timeout or withdrawal of a call below is an error of the call that passes it on: that one ran.
     """
     if what := problem_of(reply, data, call.told or ()):
-        said = clip(reply.message if reply.error is None else reply.error.message, _SAID_CHARS_MAX)
-        problem = Problem("reply", f"holds {what}, which is the platform's to say; the agent says: {said}")
-        raise PayloadError("OUTPUT_RESERVED", (problem,))
+        said = reply.message if reply.error is None else reply.error.message
+        wrong = reserved_error(f"holds {what}", said)
+        raise PayloadError(wrong.code, (Problem("reply", wrong.message),))
     changes: dict[str, Any] = {}
     if reply.metadata:
         changes["metadata"] = without_marks(reply.metadata)
@@ -339,9 +345,7 @@ def _raised_error(raised: ComityError, call: Call) -> Error:
         return error
     if call.told is not None and error.code in call.told:
         return passed_on(error, call.request.target)
-    said = clip(error.message, _SAID_CHARS_MAX)
-    what = f"{call.request.target} raised the code {error.code}, which is the platform's to say; the agent says: {said}"
-    return Error.of("OUTPUT_RESERVED", what)
+    return reserved_error(f"{call.request.target} raised the code {error.code}", error.message)
 
 
 def _is_fault(error: Error) -> bool:

@@ -7,7 +7,7 @@ is, and a tree that is taken up after a crash or an approval goes on from the ve
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
@@ -19,6 +19,7 @@ from comity.core.given import rejected, take_whole
 from comity.core.journal import Accepted, Noted, Settled
 from comity.core.limits import CALLS_CEILING, TOKENS_CEILING
 from comity.core.payload import PayloadError, Problem
+from comity.core.reserved import problem_of
 from comity.core.telemetry import CallEnd
 from comity.errors import ComityError
 from comity.ports import Clock, Ids, Journal
@@ -67,7 +68,7 @@ class Steps:
         started_ms = started_ns // 1_000_000
         request = step_request(call.request, number, target, capability, NOTHING, started_ms, self._recorder.new_span_id())
         try:
-            reply = _checked(await standing.inside(self._recorder, call, request, make()))
+            reply = _checked(await standing.inside(self._recorder, call, request, make()), call.told or ())
         except BaseException as raised:
             self._record_failure(call, request, raised, started_ns, asked)
             raise
@@ -111,10 +112,13 @@ class Steps:
         self._journal.append((Noted(call.request, text, self._clock.now_ns() // 1_000_000),), None, call.terms)
 
 
-def _checked(reply: Any) -> Reply:
+def _checked(reply: Any, told: Collection[str]) -> Reply:
     """Return a reply that can be recorded, or raise `CallerError`: one that cannot would end the store, not its maker."""
     if not isinstance(reply, Reply):
         problem = Problem("reply", f"must be a Reply, not {type(reply).__name__}")
+        raise rejected(PayloadError("INPUT_VALIDATION_FAILED", (problem,)))
+    if what := problem_of(reply, reply.data, told):
+        problem = Problem("reply", f"holds {what}, which is the platform's to say")
         raise rejected(PayloadError("INPUT_VALIDATION_FAILED", (problem,)))
     try:
         usage = copied(reply).usage

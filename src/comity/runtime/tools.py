@@ -34,6 +34,7 @@ from comity.core.limits import INPUTS_BYTES_MAX, REPLY_BYTES_MAX
 from comity.core.payload import PayloadError, Problem, pack, unpack
 from comity.core.redaction import restore_value
 from comity.core.registry import Registry, nearest
+from comity.core.reserved import CODE as RESERVED
 from comity.core.reserved import is_raised_by_platform, is_reserved
 from comity.core.running import LOOP, THREAD, RunIn, place_of
 from comity.core.schema import Checker
@@ -394,7 +395,7 @@ def _failed(path: CallPath, call: Call, tool: Tool, request: Request, raised: Ba
         log_raised(raised, hide, "the tool %s raised (request %s)", tool.name, request.request_id)
     code = raised.code if isinstance(raised, (CallerError, TargetError)) else "TARGET_FAILED"
     if is_reserved(code) and not is_raised_by_platform(raised):  # type: ignore[arg-type]
-        code = "OUTPUT_RESERVED"
+        code = RESERVED
     error = Error.of(code, f"{tool.name}: {_said(raised)}")
     error = error if path.answers is None else path.answers.error(call, error)
     return Reply(status=Status.ERROR, error=error, request_id=request.request_id, source=request.target)

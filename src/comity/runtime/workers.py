@@ -23,6 +23,7 @@ from comity.core.envelope import Error, decode_error, encode
 from comity.core.failure import error_of, told
 from comity.core.limits import REPLY_BYTES_MAX
 from comity.core.payload import PayloadError, pack, unpack
+from comity.core.reserved import is_reserved, reserved_error
 from comity.errors import ComityError, TargetError, UnavailableError
 from comity.runtime.failure_log import HideText, log_trace
 
@@ -183,7 +184,10 @@ def _outcome(job: bytes) -> tuple[str, bytes] | tuple[str, bytes, str]:
 def _told(raised: BaseException) -> tuple[str, bytes] | tuple[str, bytes, str]:
     try:
         if isinstance(raised, ComityError):
-            return "error", encode(error_of(raised))
+            error = error_of(raised)
+            if is_reserved(error.code):  # there is no node in this process that could have said it
+                error = reserved_error(f"the function raised the code {error.code}", error.message)
+            return "error", encode(error)
         if isinstance(raised, PayloadError):
             return "error", encode(Error.of("OUTPUT_VALIDATION_FAILED", str(raised), problems=raised.problems))
     except PayloadError as unsound:

@@ -35,7 +35,8 @@ from comity.core.handoff_trace import place_of
 from comity.core.limits import INPUTS_BYTES_MAX, MESSAGE_BYTES_MAX, PROGRESS_BYTES_MAX, TIMEOUT_MS_CEILING
 from comity.core.mailbox import TURNS
 from comity.core.payload import readable, text_problem, unpack
-from comity.core.reserved import is_reserved
+from comity.core.reserved import CODE as RESERVED
+from comity.core.reserved import is_raised_by_platform, is_reserved, reserved_error
 from comity.engines.ambient import standing_at
 from comity.errors import CallerError, ComityError, RefusedError
 from comity.runtime.failure_log import log_raised
@@ -335,7 +336,8 @@ class AsyncHandoffReceiver(HandoffHost):
         """
         refuse(reason_problem(reason), name_problem(code, "code"))
         if is_reserved(code):
-            reason, code = f"{self.agent_id} failed with {code}, which is the platform's to say: {reason}", "OUTPUT_RESERVED"
+            error = reserved_error(f"{self.agent_id} failed with {code}", reason)
+            reason, code = error.message, error.code
         return await self._fail(handoff_id, reason, code)
 
     async def _fail(self, handoff_id: str, reason: str, code: str) -> Handoff:
@@ -415,12 +417,14 @@ class AsyncHandoffReceiver(HandoffHost):
                     raise
                 if isinstance(error, ComityError):
                     code = error.code if is_id(error.code) else error.default_code
+                    if is_reserved(code) and not is_raised_by_platform(error):
+                        code = RESERVED
                 else:
                     code = "TARGET_CRASHED"
                     desk = self._desk
                     hide = None if desk is None else desk.hide_trace
                     log_raised(error, hide, "%s raised (handoff %s)", self.agent_id, handoff_id)
-                await self.fail(handoff_id, readable(told(error), MESSAGE_BYTES_MAX), code=code)
+                await self._fail(handoff_id, readable(told(error), MESSAGE_BYTES_MAX), code)
         except ComityError as error:  # it ended, or was lost, while it was being done
             log.info("%s: %s", handoff_id, error)
 
