@@ -31,6 +31,7 @@ from comity.core.transparency import spoken, spoken_of_code
 from comity.errors import Breaker as Effect
 from comity.errors import CallerError, ComityError, RefusedError, UnavailableError, breaker_effect, family
 from comity.ports import Clock, Ids
+from comity.runtime import forked
 from comity.runtime.tasks import PASSES, is_own
 from comity.runtime.threads import FunctionThreads
 from comity.runtime.tools import Paused
@@ -111,6 +112,8 @@ class Execution:
                         raise
                     error, failed, is_told = _classify(raised, call, self._hide), None, issubclass(type(raised), ComityError)
                 except BaseException as raised:  # noqa: BLE001  the task boundary: an agent's failure is a value to its caller
+                    if forked.is_child():
+                        forked.leave(raised)
                     error, failed, is_told = _classify(raised, call, self._hide), None, issubclass(type(raised), ComityError)
                 failures += 1
                 pause_ms = self._pause_ms(call, implementation, error, failures)

@@ -30,7 +30,7 @@ from comity.engines.sqlite import SqliteJournal
 from comity.engines.system import SystemClock, SystemIds
 from comity.engines.threads import SystemThreads
 from comity.ports import Clock, GuidanceSource, Ids, Journal, Leases, Transport
-from comity.runtime import tasks
+from comity.runtime import forked, tasks
 from comity.runtime.arrival import Draft, Identity
 from comity.runtime.binding import UNSAID, Aimed, Bound, Result, aim
 from comity.runtime.call import Call
@@ -145,6 +145,8 @@ class Node(Tending):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if forked.is_child():
+            forked.leave(error)
         await self.close()
 
     async def start(self) -> None:
@@ -210,6 +212,7 @@ class Node(Tending):
         if self._path.cluster is not None:
             await self._path.cluster.open()
         self._sweep_idle()
+        forked.begin(self)
         self._begin_handoffs()
         self._upkeep = begin_upkeep(self._retention, self._journal, recorder, self._path.sessions, self._clock)
 
@@ -241,6 +244,7 @@ class Node(Tending):
             self._path.watchdog.close()
         assert self._journal is not None
         await self._journal.close()
+        forked.end(self)
         self._path = None
 
     def elsewhere(self, store: str | Path | None, journal: Journal | None = None) -> Node:

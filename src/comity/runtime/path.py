@@ -127,7 +127,7 @@ class CallPath:
         self.steps = Steps(journal, clock, ids, recorder, holds_words=self.holds_words)
         self.threads, self.run_in_process = threads, run_in_process
         self._execution = Execution(clock, ids, threads, run_in_process, self.answers)
-        self._loop = loop
+        self.loop = loop
 
     def join(self, cluster: Cluster) -> None:
         """Share the work with other nodes from now on."""
@@ -401,7 +401,7 @@ class CallPath:
         call.seat.holders[call] = None
         if call.log is not None:
             call.log.add(events.Kind.STARTED, self.clock.now_ns() // 1_000_000, call.request, text=call.capability.doing)
-        call.task = self._loop.create_task(self._run(call), name=call.request.request_id)
+        call.task = self.loop.create_task(self._run(call), name=call.request.request_id)
 
     async def _run(self, call: Call) -> None:
         if OTEL in MODULES or use.has_begun:
@@ -452,7 +452,7 @@ class CallPath:
     async def reply_of(self, call: Call) -> Reply:
         """Wait for a call's reply. Whoever waits last and is cancelled takes the call with it, unless a handle holds it."""
         if not call.is_delivered:
-            waiter: asyncio.Future[None] = self._loop.create_future()
+            waiter: asyncio.Future[None] = self.loop.create_future()
             if call.waiters is None:
                 call.waiters = [waiter]
             else:
@@ -469,7 +469,7 @@ class CallPath:
 
     async def durable(self, records: Sequence[Record] = (), terms: Terms | None = None) -> None:
         """Wait until everything recorded so far is durable, and these records after it; raises what stopped them."""
-        waiter: asyncio.Future[None] = self._loop.create_future()
+        waiter: asyncio.Future[None] = self.loop.create_future()
         self._journal.append(records, partial(release, waiter), terms)
         await waiter
 

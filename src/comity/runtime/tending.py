@@ -37,6 +37,15 @@ class Tending(Hosting):
         if isinstance(self._journal, SqliteJournal):
             self._journal.unwatch()
 
+    def disown(self) -> asyncio.AbstractEventLoop:
+        """Accept and record nothing in this process, which is a forked child; return the loop that the parent runs in."""
+        path = self._running()
+        path.is_closed = True
+        if isinstance(self._journal, SqliteJournal):
+            message = "this process was forked from the one that opened the store, and is no node"
+            self._journal.failure = UnavailableError(message, code="NODE_CLOSED")
+        return path.loop
+
     def _resume(self) -> None:
         """Take up what an earlier life of the store left open."""
         self._take_over()

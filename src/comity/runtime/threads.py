@@ -26,6 +26,7 @@ from comity.core.declaration import DeclarationError, shown
 from comity.core.running import name_of
 from comity.errors import RefusedError
 from comity.ports import Threads
+from comity.runtime import forked
 from comity.runtime.sync_context import SyncContext
 
 if TYPE_CHECKING:
@@ -173,6 +174,8 @@ class FunctionThreads:
             error.__cause__ = raised
         except BaseException as raised:  # noqa: BLE001  the thread boundary
             error = raised
+        if forked.is_child():
+            forked.leave(error)
         with suppress(RuntimeError):  # the loop has been closed: there is nobody to tell
             self._loop.call_soon_threadsafe(self._returned, job, result, error, context=variables)
 
@@ -180,7 +183,7 @@ class FunctionThreads:
         """Do something in the loop for a function and return what it gives; what gives a coroutine is waited for."""
         if threading.get_ident() == self._loop_thread:  # a coroutine that the function returned: it can wait by itself
             return make()
-        if job.is_over:
+        if job.is_over or forked.is_child():
             raise _ended(job)
         answer = Answer()
         job.answers[answer] = None

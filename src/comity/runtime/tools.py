@@ -42,7 +42,7 @@ from comity.core.telemetry import TOOL_PREFIX, CallEnd
 from comity.core.tool import Risk, Tool
 from comity.errors import CallerError, ComityError, RefusedError, TargetError, UnavailableError
 from comity.ports import Clock, Journal
-from comity.runtime import standing
+from comity.runtime import forked, standing
 from comity.runtime.arrival import recordable
 from comity.runtime.failure_log import log_raised
 from comity.runtime.steps import step_request
@@ -333,6 +333,8 @@ class Toolbox:
                 inputs["idempotency_key"] = request.request_id
             return _done(path, call, request, await self._result(path, call, tool, request, inputs))
         except BaseException as raised:  # a tool's failure is a value to the agent that used it
+            if forked.is_child():
+                forked.leave(raised)
             if isinstance(raised, PASSES) and not is_own(raised, task):
                 raise
             return _failed(path, call, tool, request, raised)
