@@ -12,7 +12,7 @@ INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick fuzz check docs format bench bench-age bench-spans tempo cel bench-peers kill handoffs sim sim-defects pii mutate spec lock clean
+.PHONY: help demo test quick fuzz check docs format bench bench-delay bench-age bench-spans tempo cel bench-peers kill handoffs sim sim-defects pii mutate spec lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -69,6 +69,9 @@ bench: $(READY) ## what a governed call costs, against a bare queue hop in the s
 	$(RUN) bench/footprint.py
 	$(RUN) bench/handoffs.py
 	$(RUN) bench/tracing.py
+
+bench-delay: $(READY) ## how late others are while one request of a megabyte is hostile
+	$(RUN) bench/loop_delay.py
 
 bench-age: $(READY) ## a store of a million calls, and a million calls under a retention: time, memory, disk
 	$(RUN) bench/age.py

@@ -2,8 +2,8 @@
 
 import pytest
 
-from comity.core.payload import pack
 from comity.core.redaction import Vault
+from comity.core.slices import whole
 from comity.errors import UnavailableError
 from comity.runtime.vault_key import open_vault, seal, store_key, vault_cipher
 
@@ -17,8 +17,8 @@ def store(tmp_path, monkeypatch):
 
 
 def sealed_under(key):
-    data = pack(Vault.from_entropy(bytes(16)).to_data(), path="vault", bytes_max=10_000)
-    return [(name, seal(vault_cipher(key), name, data)) for name in NAMES]
+    vault = Vault.from_entropy(bytes(16))
+    return [(name, whole(seal(vault_cipher(key), name, vault))) for name in NAMES]
 
 
 def test_one_damaged_vault_does_not_close_the_store(store):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from comity.core.audit import Pseudonyms
+from comity.core.slices import Sliced, whole
 from comity.errors import UnavailableError
 
 KEY_BYTES: Final = 32
@@ -25,6 +26,9 @@ _NONCE_BYTES: Final = 12
 _TAG_BYTES: Final = 16
 
 
+_SLICE_BYTES: Final = 128 * 1024
+
+
 class Cipher:
     """Encrypts small documents; each is bound to the name it is stored under."""
 
@@ -35,10 +39,17 @@ class Cipher:
 
     def encrypt(self, data: bytes, name: str) -> bytes:
         """Return nonce, tag and ciphertext."""
+        return whole(self.encrypt_sliced(data, name))
+
+    def encrypt_sliced(self, data: bytes, name: str) -> Sliced[bytes]:
+        """Return what `encrypt` does, with pauses."""
         nonce = os.urandom(_NONCE_BYTES)
         cipher = self._gcm(nonce, name)
-        sealed, tag = cipher.encrypt_and_digest(data)
-        return bytes(nonce + tag + sealed)
+        sealed = [cipher.encrypt(data[:_SLICE_BYTES])]
+        for start in range(_SLICE_BYTES, len(data), _SLICE_BYTES):
+            yield
+            sealed.append(cipher.encrypt(data[start : start + _SLICE_BYTES]))
+        return b"".join((nonce, cipher.digest(), *sealed))
 
     def decrypt(self, sealed: bytes, name: str, what: str) -> bytes:
         """Return the data. Raises `UnavailableError`, which says `what`, if it was changed, moved, or had another key."""

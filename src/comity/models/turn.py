@@ -409,7 +409,7 @@ class Turn:
             asked = estimated or count_prompt(prompt, self._mind.count)
             answer = replace(answer, usage=replace(answer.usage, prompt_tokens=asked, completion_tokens=said))
         raw = _encode(answer)
-        hidden = self._ctx.hide(raw)
+        hidden = await self._ctx.hide(raw)
         if hidden is not raw:
             answer = _decode_completion(hidden)
         return Reply(status=Status.SUCCESS, data=answer, confidence=1.0, usage=answer.usage)

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from comity.core.activation import ACTIVE, INACTIVE, Event, State, advance
+from comity.core.admission import Refused
 from comity.core.agent import Agent, Hook
 from comity.core.call import RUNNING
 from comity.core.envelope import Request
@@ -19,6 +20,7 @@ from comity.core.journal import Document, Saved, state_key
 from comity.core.limits import STATE_BYTES_MAX
 from comity.core.mailbox import Mailbox
 from comity.core.payload import PayloadError, pack, unpack
+from comity.core.slices import Sliced
 from comity.ports import Clock, Journal
 from comity.runtime.failure_log import HideText, log_raised
 from comity.runtime.tasks import PASSES, is_own
@@ -39,6 +41,7 @@ class Activation:
         "_visits",
         "address",
         "agent",
+        "coming",
         "holders",
         "key",
         "mailbox",
@@ -56,6 +59,7 @@ class Activation:
         self.state: State = INACTIVE
         self.mailbox: Mailbox[Call] = Mailbox() if mailbox is None else mailbox
         self.holders: dict[Call, None] = {}
+        self.coming = 0  # calls that were admitted and are still looked through
         self.token = 0  # under which the address is held, where several nodes may
         self.used_at = 0  # milliseconds; when it fell idle
         self._journal = journal
@@ -71,7 +75,7 @@ class Activation:
 
     def place(self) -> int:
         """Return the place in the queue of a call that comes now; 0 if it can run, or could if the agent were awake already."""
-        place = len(self.holders) + self.mailbox.waiting + 1 - self.agent.concurrency
+        place = len(self.holders) + self.mailbox.waiting + self.coming + 1 - self.agent.concurrency
         return place if place > 0 else 0  # noqa: FURB136  `max` costs as much as three rules
 
     def can_start(self) -> bool:
@@ -81,7 +85,7 @@ class Activation:
     @property
     def is_idle(self) -> bool:
         """Whether nothing runs or waits here."""
-        return not self.holders and not self.mailbox.waiting
+        return not self.holders and not self.mailbox.waiting and not self.coming
 
     def advance(self, event: Event) -> None:
         """Move the life cycle on."""
@@ -140,13 +144,14 @@ _NOBODY: Mailbox[Call] = Mailbox()  # nobody waits in a lane
 class Lane(Activation):
     """Where work waits that is done elsewhere: not in memory, and never started here."""
 
-    __slots__ = ("_takes", "_waiting", "note")
+    __slots__ = ("_takes", "_waiting", "note", "screening")
 
     def __init__(self, agent: Agent, address: str, journal: Journal, waiting: int, *, takes: bool) -> None:
         super().__init__(agent, address, journal, _NOBODY)
         self._waiting = waiting
         self._takes = takes
         self.note = ""  # what the audit is to say of the call it took
+        self.screening: Sliced[str | Refused] | None = None  # what is left to do before the call may lie in it
 
     @property
     def is_full(self) -> bool:
@@ -161,10 +166,17 @@ class Lane(Activation):
         """Return the place of the next one."""
         return self._waiting + 1
 
-    def accept(self, note: str) -> bool:
-        """Return whether a call that was admitted is taken, with a note for the audit, or goes on here."""
-        self.note = note
+    @property
+    def takes(self) -> bool:
+        """Whether a call that was admitted lies here until it is taken, and does not go on."""
         return self._takes
+
+    def take(self, screened: str | Sliced[str | Refused]) -> None:
+        """Take a call that was admitted: with a note for the audit, or with what is left to do until there is one."""
+        if isinstance(screened, str):
+            self.note = screened
+        else:
+            self.screening = screened
 
 
 class Activations:

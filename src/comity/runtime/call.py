@@ -90,6 +90,7 @@ class Call(Struct, eq=False, gc=False):
     leftovers: dict[str, Request] | None = None  # if it was taken up: calls below it that were open when its node stopped
     uses: dict[str, Request] | None = None  # of tools, begun and not done
     task: asyncio.Task[None] | None = None
+    arriving: asyncio.Task[None] | None = None  # while its long request is looked through
     waiters: list[asyncio.Future[None]] | None = None
     slot: int = 0  # of its deadline, while that is watched
     reply: Reply | None = None
@@ -117,6 +118,7 @@ class Call(Struct, eq=False, gc=False):
     tools_used: int = 0  # and of the tools it uses
     asked: int = 0  # calls that an agent outside made for it under ids of its own, repeated ones too
     named: dict[str, tuple[Request, Call | Reply] | None] | None = None  # by id: what was asked, and what came of it here
+    said: Request | None = None  # the request as its session keeps it, where its callee sees more of it
     remote: TraceContext | None = None  # the trace its root came with from outside
     told: set[str] | None = None  # what the node told it in words that are the platform's: codes, and names of metadata
     marks: dict[str, str] | None = None  # the platform's own metadata for its reply

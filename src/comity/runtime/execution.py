@@ -27,11 +27,13 @@ from comity.core.reserved import (
     without_marks,
 )
 from comity.core.running import LOOP, THREAD
+from comity.core.slices import Sliced, whole
 from comity.core.transparency import spoken, spoken_of_code
 from comity.errors import Breaker as Effect
 from comity.errors import CallerError, ComityError, RefusedError, UnavailableError, breaker_effect, family
 from comity.ports import Clock, Ids
 from comity.runtime import forked
+from comity.runtime.slices import LONG_BYTES, Slices
 from comity.runtime.tasks import PASSES, is_own
 from comity.runtime.threads import FunctionThreads
 from comity.runtime.tools import Paused
@@ -54,7 +56,11 @@ class Hide(Protocol):
         """Return the data without what it must not show."""
         ...
 
-    def words(self, call: Call, reply: Reply) -> Reply:
+    def data_sliced(self, call: Call, raw: bytes) -> Sliced[bytes]:
+        """Return what `data` does, with pauses."""
+        ...
+
+    def words(self, call: Call, reply: Reply) -> Sliced[Reply]:
         """Return the reply with its texts without it."""
         ...
 
@@ -73,12 +79,19 @@ RunInProcess = Callable[[Callable[..., Any], dict[str, Any]], Awaitable[Any]]
 class Execution:
     """How calls are run; one per node."""
 
-    __slots__ = ("_clock", "_hide", "_ids", "_run_in_process", "_threads")
+    __slots__ = ("_clock", "_hide", "_ids", "_run_in_process", "_slices", "_threads")
 
     def __init__(
-        self, clock: Clock, ids: Ids, threads: FunctionThreads, run_in_process: RunInProcess, hide: Hide | None
+        self,
+        clock: Clock,
+        ids: Ids,
+        threads: FunctionThreads,
+        run_in_process: RunInProcess,
+        hide: Hide | None,
+        slices: Slices,
     ) -> None:
         self._threads = threads
+        self._slices = slices
         self._hide = hide
         self._clock = clock
         self._ids = ids
@@ -98,7 +111,9 @@ class Execution:
             while True:
                 try:
                     result = await self._invoke(call, ctx, implementation)
-                    reply = failed = read_result(call, result, self._clock.now_ns(), self._hide)
+                    read = read_result(call, result, self._clock.now_ns(), self._hide)
+                    reply: Reply = read if isinstance(read, Reply) else await self._slices.run(read)
+                    failed = reply
                     if reply.status is NEEDS_INPUT and (known := ctx.session.answers_to(reply)):
                         if not was_told and _fill_in(call, known):
                             was_told = True
@@ -209,8 +224,11 @@ async def _within(running: Awaitable[Any], implementation: Implementation) -> An
         raise UnavailableError(f"{implementation.name} did not answer within {implementation.timeout_ms} ms") from None
 
 
-def read_result(call: Call, value: Any, now_ns: int, hide: Hide | None) -> Reply:
-    """Return what a capability gave back as a reply, its data checked and copied. Raises what is wrong as `PayloadError`."""
+def read_result(call: Call, value: Any, now_ns: int, hide: Hide | None) -> Reply | Sliced[Reply]:
+    """Return what a capability gave back as a reply, its data checked and copied; as sliced work if it is long.
+
+    Raises what is wrong as `PayloadError`.
+    """
     if type(value) is not dict and isinstance(value, Reply):  # most give back a dict, and of one the answer takes long
         try:
             reply = copied(value)
@@ -218,14 +236,38 @@ def read_result(call: Call, value: Any, now_ns: int, hide: Hide | None) -> Reply
             raise PayloadError("OUTPUT_VALIDATION_FAILED", error.problems) from None
         if problems := artifact_problems(reply.artifacts):
             raise PayloadError("OUTPUT_VALIDATION_FAILED", problems)
-        data = _read_data(call, value.data, hide, reply.ok)
-        if call.has_answer is None and (reply.error is not None or reply.metadata or reply.status is NEEDS_INPUT):
-            reply = _own(reply, data, call)  # else it is what the node's own queue says of a handoff
-        if call.marks is not None:
-            reply = msgspec.structs.replace(reply, metadata={**reply.metadata, **call.marks})
-        return complete(reply if hide is None else hide.words(call, reply), call, now_ns, data)
-    data = _read_data(call, value, hide, True)
-    return complete(None, call, now_ns, data)
+        raw = _packed(call, value.data, reply.ok)
+        if hide is None:
+            data = None if raw is None else _unpacked(raw, value.data)
+            return complete(_said(call, reply, data), call, now_ns, data)
+        work = _read_long(call, reply, raw, value.data, now_ns, hide)
+        is_long = len(raw or b"") > LONG_BYTES or len(reply.message) > LONG_BYTES or bool(reply.artifacts)
+        return work if is_long else whole(work)
+    raw = _packed(call, value, True)
+    if raw is None:
+        return complete(None, call, now_ns, None)
+    if hide is None:
+        return complete(None, call, now_ns, _unpacked(raw, value))
+    if len(raw) > LONG_BYTES:
+        return _read_long(call, None, raw, value, now_ns, hide)
+    data = hide.data(call, raw)
+    return complete(None, call, now_ns, _unpacked(data, value))
+
+
+def _read_long(call: Call, reply: Reply | None, raw: bytes | None, value: Any, now_ns: int, hide: Hide) -> Sliced[Reply]:
+    data = None if raw is None else _unpacked((yield from hide.data_sliced(call, raw)), value)
+    if reply is not None:
+        reply = yield from hide.words(call, _said(call, reply, data))
+    return complete(reply, call, now_ns, data)
+
+
+def _said(call: Call, reply: Reply, data: Any) -> Reply:
+    """Return what an agent said with the node's marks on it; raise if it speaks for the platform."""
+    if call.has_answer is None and (reply.error is not None or reply.metadata or reply.status is NEEDS_INPUT):
+        reply = _own(reply, data, call)  # else it is what the node's own queue says of a handoff
+    if call.marks is not None:
+        reply = msgspec.structs.replace(reply, metadata={**reply.metadata, **call.marks})
+    return reply
 
 
 def _own(reply: Reply, data: Any, call: Call) -> Reply:
@@ -283,20 +325,23 @@ def complete(reply: Reply | None, call: Call, now_ns: int, data: Any) -> Reply:
     )
 
 
-def _read_data(call: Call, value: Any, hide: Hide | None, is_result: bool) -> Any:
+def _packed(call: Call, value: Any, is_result: bool) -> bytes | None:
     outputs = call.capability.output_checker if is_result else None  # prepared when the inputs were checked
     if value is None and outputs is None:
         return None
-    is_dict = type(value) is dict
     try:
-        raw = pack(value, "data", REPLY_BYTES_MAX, is_dict)
+        raw = pack(value, "data", REPLY_BYTES_MAX, type(value) is dict)
     except PayloadError as error:
         code = "OUTPUT_TOO_LARGE" if error.code == "ENVELOPE_TOO_LARGE" else "OUTPUT_VALIDATION_FAILED"
         raise PayloadError(code, error.problems) from None
     if outputs is not None and (problems := outputs.check(raw).problems):
         raise PayloadError("OUTPUT_VALIDATION_FAILED", problems)
-    data = unpack(raw if hide is None else hide.data(call, raw))
-    if is_dict and len(data) != len(value):  # two keys may have become one
+    return raw
+
+
+def _unpacked(raw: bytes, value: Any) -> Any:
+    data = unpack(raw)
+    if type(value) is dict and len(data) != len(value):  # two keys may have become one
         _check_outermost(raw)
     return data
 

@@ -93,9 +93,10 @@ class Insider(Context, eq=False, gc=False):
         """Return a number from 0 to below 1, from the node's own source of chance."""
         return self._path.steps.chance()
 
-    def hide(self, raw: bytes) -> bytes:
+    async def hide(self, raw: bytes) -> bytes:
         """Return JSON without personal data, as it would be in a reply."""
-        return self._hide(raw)
+        answers = self._path.answers
+        return raw if answers is None else await answers.long_data(self._call, raw)
 
     def charge(self, prompt: int, completion: int) -> None:
         """Charge tokens that the span of a request to a model says already. Raises as `report_usage` does."""

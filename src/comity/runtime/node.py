@@ -190,7 +190,7 @@ class Node(Tending):
             loop,
             threads=self._threads,
             run_in_process=self._workers.run,
-            sessions=Sessions(self._journal, self._clock, self._ids, vault_cipher(key), self._privacy),
+            sessions=Sessions(self._journal, self._clock, self._ids, vault_cipher(key)),
             memories=Memories(self._journal, self._clock, memory_cipher(key)),
             identity_key=derived(key, "identity"),
             inheritance=self._inheritance,
@@ -244,6 +244,7 @@ class Node(Tending):
             self._path.watchdog.close()
         assert self._journal is not None
         await self._journal.close()
+        await self._path.settlement.delivered()
         forked.end(self)
         self._path = None
 

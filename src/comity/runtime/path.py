@@ -45,6 +45,7 @@ from comity.runtime.arrival import Arrival, Draft, Identity, Reader, quoted
 from comity.runtime.call import Call, Way
 from comity.runtime.context import Context
 from comity.runtime.execution import Execution, RunInProcess
+from comity.runtime.long_request import look_through
 from comity.runtime.memory import Memories
 from comity.runtime.named import as_asked, open_named
 from comity.runtime.privacy import Answers, Privacy
@@ -54,6 +55,7 @@ from comity.runtime.screening import screen
 from comity.runtime.session_view import SessionView
 from comity.runtime.sessions import Sessions, is_new
 from comity.runtime.settlement import Settlement, end_leftovers
+from comity.runtime.slices import Slices
 from comity.runtime.snapshot import snapshot
 from comity.runtime.steps import Steps
 from comity.runtime.stopping import Stopping, described
@@ -121,12 +123,13 @@ class CallPath:
         self.clock, self.ids = clock, ids  # for what works on behalf of a call
         self._privacy = privacy
         self._guardrails = guardrails
+        self.slices = self.settlement.slices = Slices()
         self.answers = None if privacy is None else Answers(self, privacy)
         # What is still to be judged is neither shown nor recorded; see `settlement`.
         self.holds_words = any(one.outbound is not None and not one.streams for one in guardrails)
         self.steps = Steps(journal, clock, ids, recorder, holds_words=self.holds_words)
         self.threads, self.run_in_process = threads, run_in_process
-        self._execution = Execution(clock, ids, threads, run_in_process, self.answers)
+        self._execution = Execution(clock, ids, threads, run_in_process, self.answers, self.slices)
         self.loop = loop
 
     def join(self, cluster: Cluster) -> None:
@@ -276,8 +279,8 @@ class CallPath:
         watcher = log if parent is None else parent.log
         if self.is_closed:
             return self.refuse(request, admission.Refused("NODE_CLOSED", "this node is closing"), watcher)
-        if self._journal.failure is not None:  # what cannot be recorded must not be begun
-            return self.refuse(request, self.settlement.unavailable(self._journal.failure), watcher)
+        if (failed := self.settlement.stopped()) is not None:  # what cannot be recorded must not be begun
+            return self.refuse(request, failed, watcher)
         checked = _NOTHING
         if capability is not None and not arrival.problems:
             try:
@@ -303,6 +306,8 @@ class CallPath:
             return self.refuse(request, refusal, watcher)
         assert agent is not None and capability is not None and seat is not None  # noqa: PT018  what `known` proved
         call = Call(request, parent, agent, capability, checked.value, seat, account, now_ns, live, watcher)
+        if leftovers is not None:
+            call.leftovers = leftovers
         if parent is not None:
             call.remote = parent.remote
         elif remote is not None:
@@ -310,15 +315,20 @@ class CallPath:
         if way is not None:
             call.way = way
         note = screen(self, call, arrival.body, world.findings, self._guardrails, self._privacy)
-        if not isinstance(note, str):
+        if isinstance(note, admission.Refused):
             return self.refuse(call.request, note, watcher)
-        if lane is not None and lane.accept(note):
+        if lane is not None and lane.takes:
+            lane.take(note)
             return call
         if has_fallback or (way is not None and way.fence is None):  # the breaker of one that is sent is another node's
             call.skips_primary = True
         elif breaker is not None:
             call.probe = breaker.enter(now_ms)
-        self._accept(call, now_ms, leftovers, note, is_named)
+        if isinstance(note, str):
+            self.reserve(call)
+            self._accept(call, now_ms, leftovers, note, is_named)
+        else:
+            look_through(self, call, note, lambda said: self._accept(call, self.now_ms(), leftovers, said, is_named))
         return call
 
     def session_of(self, call: Call) -> SessionView:
@@ -351,17 +361,18 @@ class CallPath:
 
     # --- queue ---
 
+    def reserve(self, call: Call) -> None:
+        """Charge a call and let it be known: under its caller, and by its id."""
+        call.account.spend_call()
+        if call.parent is not None:
+            call.attach(call.parent)
+        self.calls[call.request.request_id] = call
+
     def _accept(self, call: Call, now_ms: int, leftovers: dict[str, Request] | None, note: str, is_named: bool) -> None:
         request, parent = call.request, call.parent
-        call.account.spend_call()
         was_accepted = leftovers is not None
-        if was_accepted:
-            call.leftovers = leftovers
-        if parent is not None:
-            call.attach(parent)
-            if parent.top.leftovers is not None:
-                was_accepted = parent.top.leftovers.pop(request.request_id, None) is not None
-        self.calls[request.request_id] = call
+        if parent is not None and parent.top.leftovers is not None:
+            was_accepted = parent.top.leftovers.pop(request.request_id, None) is not None
         if call.way is not None and self.cluster is not None:
             self.cluster.accept(call, now_ms, note)
         elif not was_accepted:
@@ -383,7 +394,7 @@ class CallPath:
         if call.live is not None and (call.parent is None or (is_here and is_first(request))):
             self.sessions.use(call.live, request, now_ms)
             if request.message and is_first(request) and is_here:
-                self.sessions.hear(call.live, request, is_again=call.is_again)
+                self.sessions.hear(call.live, call.said or request, is_again=call.is_again)
         if call.log is not None:
             call.log.add(events.Kind.QUEUED, now_ms, request)
         if call.way is not None and call.way.fence is None:

@@ -22,6 +22,7 @@ from comity.core.payload import unpack
 from comity.core.redaction import (
     DEFAULT_POLICY,
     DEFAULT_SCANNER,
+    Action,
     Finding,
     Policy,
     Scanner,
@@ -31,11 +32,13 @@ from comity.core.redaction import (
     blocked_types,
     redact_json,
     redact_text,
-    restore_json,
     restore_text,
 )
+from comity.core.redaction.redact import redact_json_sliced, redact_text_sliced, restore_json_sliced
 from comity.core.session import Change, Constrain, Learn, Produce
+from comity.core.slices import Sliced, whole
 from comity.errors import RefusedError
+from comity.runtime.slices import LONG_BYTES
 
 if TYPE_CHECKING:
     from comity.runtime.call import Call
@@ -61,6 +64,8 @@ class _Products(msgspec.Struct, frozen=True):
 
 
 _decode_products = msgspec.json.Decoder(_Products).decode
+_Kind = tuple[str, Action]
+_FINDINGS_IN_SLICE: Final = 4_096
 GetVault = Callable[[], Vault]
 Grants = Mapping[str, Collection[str]]  # capability code, or "agent/capability", to the types it may see
 
@@ -72,6 +77,7 @@ class Hidden(msgspec.Struct, frozen=True, gc=False):
     body: bytes
     note: str = ""
     blocked: frozenset[str] = _NOTHING
+    said: Request | None = None  # with everything hidden, where its callee sees some of it in clear
 
 
 class Privacy:
@@ -108,70 +114,81 @@ class Privacy:
             return True
         return self._scanner.may_find_in_json(body)
 
-    def hide(self, request: Request, body: bytes, clear: frozenset[str], vault: GetVault) -> Hidden:
+    def hide(self, request: Request, body: bytes, clear: frozenset[str], vault: GetVault) -> Sliced[Hidden]:
         """Hide what the callee must not see; `clear` is what its capability declares to need."""
-        found: list[Finding] = []
+        found: set[_Kind] = set()
         changes: dict[str, Any] = {}
         if self._scanner.may_find_in_json(body):
-            redaction = redact_json(body, vault(), self._policy, self._scanner)
-            found += redaction.found
+            redaction = yield from redact_json_sliced(body, vault(), self._policy, self._scanner)
+            found |= yield from _kinds(redaction.found)
             body = redaction.raw
-        if request.message:
-            changes["message"] = self._hide_text(request.message, vault, found)
-        if request.objective:
-            changes["objective"] = self._hide_text(request.objective, vault, found)
+        for name in ("message", "objective"):
+            if text := getattr(request, name):
+                redacted = yield from redact_text_sliced(text, vault(), self._policy, self._scanner)
+                found |= yield from _kinds(redacted.found)
+                changes[name] = redacted.text
         if request.context is not None:
             raw = encode(request.context)
             if self._scanner.may_find_in_json(raw):
-                redaction = redact_json(raw, vault(), self._policy, self._scanner)
-                found += redaction.found
+                redaction = yield from redact_json_sliced(raw, vault(), self._policy, self._scanner)
+                found |= yield from _kinds(redaction.found)
                 changes["context"] = _decode_background(redaction.raw)
         granted = self.granted(request, clear)
+        said = replace(request, **changes, body=Raw(body)) if granted else None
         if granted:
-            body = restore_json(body, vault(), granted)
+            body = yield from restore_json_sliced(body, vault(), granted)
             if "message" in changes:
                 changes["message"] = restore_text(changes["message"], vault(), granted)
         if not found and not granted:
             return Hidden(request, body)
         changes["body"] = Raw(body)
         changes["fingerprint"] = fingerprint(request)
-        return Hidden(replace(request, **changes), body, _note(found, granted), blocked_types(tuple(found)))
+        blocked = frozenset(kind for kind, action in found if action is Action.BLOCK)
+        return Hidden(replace(request, **changes), body, _note(found, granted), blocked, said)
 
     def hide_data(self, raw: bytes, vault: GetVault) -> bytes:
         """Hide what stands in the data of a reply."""
         return redact_json(raw, vault(), self._policy, self._scanner).raw
 
-    def hide_words(self, reply: Reply, vault: GetVault) -> Reply:
+    def hide_data_sliced(self, raw: bytes, vault: GetVault) -> Sliced[bytes]:
+        """Return what `hide_data` does, with pauses."""
+        return (yield from redact_json_sliced(raw, vault(), self._policy, self._scanner)).raw
+
+    def hide_words(self, reply: Reply, vault: GetVault) -> Sliced[Reply]:
         """Hide what stands in the texts an agent put into its reply."""
-        words = {name: getattr(reply, name) for name in ("message", "summary", "thought", "next_step_hint")}
-        changed: dict[str, Any] = {
-            name: hidden for name, text in words.items() if text and (hidden := self._hide_text(text, vault, [])) != text
-        }
+        changed: dict[str, Any] = {}
+        for name in ("message", "summary", "thought", "next_step_hint"):
+            if text := getattr(reply, name):
+                hidden = yield from self._hide_text(text, vault)
+                if hidden != text:
+                    changed[name] = hidden
         for name in ("warnings", "new_facts"):
-            texts = getattr(reply, name)
-            if texts and (without := tuple(self._hide_text(text, vault, []) for text in texts)) != texts:
+            without: tuple[str, ...] = ()
+            for text in getattr(reply, name):
+                without += ((yield from self._hide_text(text, vault)),)
+            if without != getattr(reply, name):
                 changed[name] = without
         if reply.error is not None and (error := self.hide_error(reply.error, vault)) is not reply.error:
             changed["error"] = error
         if reply.artifacts or reply.sources or reply.metadata:
             raw = _encode_any(_Products(reply.artifacts, reply.sources, reply.metadata))
             if self.may_hold(raw):
-                changed |= msgspec.structs.asdict(_decode_products(self.hide_data(raw, vault)))
+                changed |= msgspec.structs.asdict(_decode_products((yield from self.hide_data_sliced(raw, vault))))
         return replace(reply, **changed) if changed else reply
 
     def hide_error(self, error: Error, vault: GetVault) -> Error:
         """Hide what stands in the message of an error, which may quote what the code that failed was working on."""
         if not self.may_hold(error.message.encode(errors="surrogatepass")):
             return error
-        return replace(error, message=self._hide_text(error.message, vault, []))
+        return replace(error, message=self.hide_text(error.message, vault))
 
     def hide_text(self, text: str, vault: GetVault) -> str:
         """Hide what stands in a text."""
-        return self._hide_text(text, vault, [])
+        return redact_text(text, vault(), self._policy, self._scanner).text
 
     def hide_trace(self, text: str) -> str:
         """Hide what stands in a text for the log or in the reason of a refusal, where it is never put back."""
-        return self._hide_text(text, lambda: Vault(_LOG_TAG), [])
+        return self.hide_text(text, lambda: Vault(_LOG_TAG))
 
     def hide_change(self, change: _C, vault: GetVault) -> _C:
         """Hide what stands in an agent's change to its session; raises `RefusedError` if it cannot be made so."""
@@ -200,10 +217,8 @@ class Privacy:
         """Return what hides it in a text that comes in pieces."""
         return StreamRedactor(vault, self._policy, self._scanner)
 
-    def _hide_text(self, text: str, vault: GetVault, found: list[Finding]) -> str:
-        redaction = redact_text(text, vault(), self._policy, self._scanner)
-        found += redaction.found
-        return redaction.text
+    def _hide_text(self, text: str, vault: GetVault) -> Sliced[str]:
+        return (yield from redact_text_sliced(text, vault(), self._policy, self._scanner)).text
 
     def _granted(self, request: Request) -> frozenset[str]:
         agent = request.target.partition("/")[0]
@@ -216,15 +231,28 @@ class Answers:
     def __init__(self, path: CallPath, privacy: Privacy) -> None:
         self._path = path
         self._privacy = privacy
+        self.may_hold = privacy.may_hold
 
     def data(self, call: Call, raw: bytes) -> bytes:
         """Return the data of an answer without it."""
-        may_hold = self._privacy.may_hold
+        may_hold = self.may_hold
         if not may_hold(raw):
             return raw
         return self._privacy.hide_data(raw, self._vault(call))
 
-    def words(self, call: Call, reply: Reply) -> Reply:
+    def data_sliced(self, call: Call, raw: bytes) -> Sliced[bytes]:
+        """Return what `data` does, with pauses."""
+        if not self.may_hold(raw):
+            return raw
+        hidden = yield from self._privacy.hide_data_sliced(raw, self._vault(call))
+        yield from self._path.sessions.seal_vault(self._path.sessions.live_of(call))
+        return hidden
+
+    async def long_data(self, call: Call, raw: bytes) -> bytes:
+        """Return what `data` does, with pauses where there is much."""
+        return self.data(call, raw) if len(raw) < LONG_BYTES else await self._path.slices.run(self.data_sliced(call, raw))
+
+    def words(self, call: Call, reply: Reply) -> Sliced[Reply]:
         """Return the texts of an answer without it."""
         return self._privacy.hide_words(reply, self._vault(call))
 
@@ -252,23 +280,26 @@ class Answers:
         return lambda: self._path.sessions.vault(self._path.sessions.live_of(call))
 
 
-def conceal(path: CallPath, call: Call, body: bytes, privacy: Privacy) -> str | Refused:
+def conceal(path: CallPath, call: Call, request: Request, body: bytes, privacy: Privacy) -> Sliced[str | Refused]:
     """Hide personal data from the callee; return a note for the audit, or why the call cannot be made so."""
     live = path.sessions.live_of(call)
     try:
-        hidden = privacy.hide(call.request, body, call.capability.clear, lambda: path.sessions.vault(live))
+        hidden = yield from privacy.hide(request, body, call.capability.clear, lambda: path.sessions.vault(live))
     except VaultFullError:
         return Refused("PRIVACY_BLOCKED", _VAULT_FULL)
     if hidden.blocked:
         return Refused("PRIVACY_BLOCKED", _not_passed(hidden.blocked))
     if hidden.body is not body:
+        yield
         checked = call.capability.inputs.check(hidden.body)
         if checked.problems:
             first = checked.problems[0]
             what = f"{first.path} does not fit once personal data is hidden; the capability must declare and be granted it"
             return Refused("INPUT_VALIDATION_FAILED", what, problems=checked.problems)
         call.arguments = checked.value
-    call.request = hidden.request
+        yield
+    yield from path.sessions.seal_vault(live)
+    call.request, call.said = hidden.request, hidden.said
     path.sessions.save_vault(live)
     return hidden.note
 
@@ -276,7 +307,7 @@ def conceal(path: CallPath, call: Call, body: bytes, privacy: Privacy) -> str | 
 def hide_verdict(privacy: Privacy, sessions: Sessions, call: Call, reply: Reply) -> Reply:
     """Hide personal data in what a guardrail made of a reply; what cannot be hidden is withheld."""
     try:
-        return privacy.hide_words(reply, lambda: sessions.vault(sessions.live_of(call)))
+        return whole(privacy.hide_words(reply, lambda: sessions.vault(sessions.live_of(call))))
     except VaultFullError:
         error = Error.of("PRIVACY_BLOCKED", _VAULT_FULL)
         return Reply(status=Status.ERROR, error=error, message=error.message)
@@ -284,7 +315,14 @@ def hide_verdict(privacy: Privacy, sessions: Sessions, call: Call, reply: Reply)
 
 def reveal(reply: Reply, vault: Vault, types: frozenset[str] | None = None) -> Reply:
     """Return a reply with the vault's values of these types back in their places; of all types for the session's user only."""
-    return decode_reply(restore_json(encode(reply), vault, types), is_ours=True)
+    return whole(reveal_sliced(reply, vault, types))
+
+
+def reveal_sliced(reply: Reply, vault: Vault, types: frozenset[str] | None = None) -> Sliced[Reply]:
+    """Return what `reveal` does, with pauses."""
+    raw = yield from restore_json_sliced(encode(reply), vault, types)
+    yield
+    return decode_reply(raw, is_ours=True)
 
 
 def _checked_grants(grants: Any, what: str = "grants", whose: str = "capability") -> Mapping[str, frozenset[str]]:
@@ -300,8 +338,18 @@ def _not_passed(blocked: frozenset[str]) -> str:
     return f"policy lets no {', '.join(sorted(blocked))} pass"
 
 
-def _note(found: list[Finding], granted: frozenset[str]) -> str:
-    hidden = sorted({finding.type for finding in found} - granted)
+def _kinds(found: tuple[Finding, ...]) -> Sliced[set[_Kind]]:
+    """Return each type that was found with what was done to its values."""
+    kinds: set[_Kind] = set()
+    for number, finding in enumerate(found, 1):
+        kinds.add((finding.type, finding.action))
+        if number % _FINDINGS_IN_SLICE == 0:
+            yield
+    return kinds
+
+
+def _note(found: set[_Kind], granted: frozenset[str]) -> str:
+    hidden = sorted({kind for kind, _ in found} - granted)
     parts = [f"hidden: {', '.join(hidden)}"] if hidden else []
     if granted:
         parts.append(f"in clear: {', '.join(sorted(granted))}")

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 
 from comity.core import guardrail
 from comity.core.admission import Refused, told
-from comity.core.envelope import Error
+from comity.core.envelope import Error, Request, encode
+from comity.core.slices import Sliced, whole
 from comity.runtime.privacy import Privacy, conceal
+from comity.runtime.sessions import SEALED_AT_ONCE
+from comity.runtime.slices import LONG_BYTES
 
 if TYPE_CHECKING:
     from comity.core.guardrail import Guardrail
@@ -23,8 +26,11 @@ def screen(
     findings: tuple[Finding, ...],
     guardrails: tuple[Guardrail, ...],
     privacy: Privacy | None,
-) -> str | Refused:
-    """Change the call into what its callee may see; return a note for the audit, or why it may not see it."""
+) -> str | Refused | Sliced[str | Refused]:
+    """Change the call into what its callee may see; return a note for the audit, or why it may not see it.
+
+    Of a long request that has to be looked at closely it returns the work still to be done; see `long_request`.
+    """
     request, note = call.request, ""
     if guardrails:
         passed = guardrail.admit(request, guardrails)
@@ -33,11 +39,27 @@ def screen(
             return Refused(passed.code, passed.message if privacy is None else privacy.hide_trace(passed.message))
         call.request = passed
     if privacy is not None and privacy.concerns(call.request, body, call.capability.clear):
-        outcome = conceal(path, call, body, privacy)
+        work = conceal(path, call, call.request, body, privacy)
+        is_long = _is_long(call.request, body) or len(path.sessions.vault_of(call) or ()) > SEALED_AT_ONCE
+        if is_long and not call.is_again:  # what an earlier life began is either taken up or ended, at once
+            return _screened(call, work, findings)
+        outcome = whole(work)
         if isinstance(outcome, Refused):
             return outcome
         note = outcome
-    if findings:
-        call.warnings = tuple(map(str, findings))
-        note = "; ".join(filter(None, (note, told(findings))))
-    return note
+    return _warned(call, note, findings) if findings else note
+
+
+def _is_long(request: Request, body: bytes) -> bool:
+    said = len(body) + len(request.message)
+    return said > LONG_BYTES or (request.context is not None and said + len(encode(request.context)) > LONG_BYTES)
+
+
+def _screened(call: Call, work: Sliced[str | Refused], findings: tuple[Finding, ...]) -> Sliced[str | Refused]:
+    outcome = yield from work
+    return _warned(call, outcome, findings) if findings and isinstance(outcome, str) else outcome
+
+
+def _warned(call: Call, note: str, findings: tuple[Finding, ...]) -> str:
+    call.warnings = tuple(map(str, findings))
+    return "; ".join(filter(None, (note, told(findings))))

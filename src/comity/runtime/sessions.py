@@ -16,8 +16,9 @@ from comity.core.conversation import TURNS_MAX, Turn
 from comity.core.envelope import Reply, Request
 from comity.core.journal import Document, Saved
 from comity.core.payload import unpack
-from comity.core.redaction import Vault, VaultFullError, restore_text, restore_value
+from comity.core.redaction import Vault, restore_text, restore_value
 from comity.core.session import EXPIRED_MS, USE_NOTED_MS, Change, Session
+from comity.core.slices import Sliced, whole
 from comity.engines.cipher import Cipher
 from comity.errors import CallerError, UnavailableError
 from comity.ports import Clock, Ids, Journal
@@ -25,7 +26,6 @@ from comity.runtime.vault_key import open_vault, seal
 
 if TYPE_CHECKING:
     from comity.runtime.call import Call
-    from comity.runtime.privacy import Privacy
 
 LIVE_MAX: Final = 10_000  # sessions kept in memory beyond those in use; others are read from the store again
 _PUT_AWAY: Final = LIVE_MAX // 10  # so many at once: finding out which are in use takes a look at every call
@@ -35,11 +35,15 @@ SEPARATOR: Final = "\x1f"  # which no name can hold
 _decode_session = msgspec.json.Decoder(Session).decode
 
 
+_UNSEALED: Final = (-1, b"")
+SEALED_AT_ONCE: Final = 2_000  # values; a vault of more is encrypted with pauses
+
+
 class Live:
     """A session in memory, with its vault."""
 
     __slots__ = (
-        "answers", "ended", "is_gone", "is_stored", "noted", "noted_at", "session", "used_at", "vault", "vault_saved",
+        "answers", "ended", "is_gone", "is_stored", "noted", "noted_at", "sealed", "session", "used_at", "vault", "vault_saved",
         "vault_version", "visits",
     )  # fmt: skip
 
@@ -60,6 +64,7 @@ class Live:
         self.vault = vault
         self.vault_version = vault_version
         self.vault_saved = 0 if vault is None else len(vault)
+        self.sealed = _UNSEALED  # how many values there were when it was encrypted, and as what
         # Calls that ended and are not in `session` yet: those of users without a message, and the newest of each capability.
         self.ended: deque[tuple[Request, Reply, int]] | None = None
         self.answers: dict[tuple[str, str], tuple[Request, Reply]] | None = None
@@ -124,12 +129,11 @@ def seen(session: Session, vault: Vault, types: frozenset[str]) -> Session:
 class Sessions:
     """All sessions of a node."""
 
-    def __init__(self, journal: Journal, clock: Clock, ids: Ids, cipher: Cipher, privacy: Privacy | None = None) -> None:
+    def __init__(self, journal: Journal, clock: Clock, ids: Ids, cipher: Cipher) -> None:
         self._journal = journal
         self._clock = clock
         self._ids = ids
         self._cipher = cipher
-        self._privacy = privacy
         self._unsaved: dict[Live, None] = {}  # sessions with calls that ended and are not stored in them yet
         self._live: dict[tuple[str, str], Live] = {}  # by tenant and id
         self._room = LIVE_MAX  # how many may be in memory before some are put away
@@ -254,8 +258,18 @@ class Sessions:
             return ()
         live.vault_saved = len(live.vault)
         live.vault_version += 1
-        data = seal(self._cipher, live.key, _encode(live.vault.to_data()))
+        count, data = live.sealed
+        if count != len(live.vault):
+            data = whole(seal(self._cipher, live.key, live.vault))
+        live.sealed = _UNSEALED
         return (Saved(Document.VAULT, live.key, live.vault_version, data), self.saved(live))
+
+    def seal_vault(self, live: Live) -> Sliced[None]:
+        """Encrypt a vault that has grown much, with pauses, for `saved_vault` to find it so."""
+        vault = live.vault
+        if vault is not None and len(vault) > SEALED_AT_ONCE and len(vault) != live.vault_saved:
+            count = len(vault)
+            live.sealed = count, (yield from seal(self._cipher, live.key, vault))
 
     def save_vault(self, live: Live) -> None:
         """Keep what was hidden since."""
@@ -299,10 +313,10 @@ class Sessions:
     # --- what calls add by themselves ---
 
     def hear(self, live: Live, request: Request, *, is_again: bool) -> None:
-        """Add what a user says by a call, hidden though the callee may see it in clear; for a replayed call, once."""
+        """Add what a user says by a call, as it may be kept; for a replayed call, once."""
         if not self.is_there(live):
             return
-        said = self._heard(live, request)
+        said = core.heard(request, unpack(request.body))
         if said is None or (is_again and any(_is_of(turn, said) for turn in live.session.turns)):
             return
         self.change(live, said, based_on=live.session.version)
@@ -366,7 +380,7 @@ class Sessions:
         session, answers, said = live.session, dict(live.answers or {}), list[core.Say | None]()
         for request, reply, at_ms in live.ended or ():
             answers[request.target, request.capability] = (request, reply)
-            said += (self._heard(live, request, at_ms), core.told(request, reply, at_ms))
+            said += (core.heard(request, unpack(request.body), at_ms), core.told(request, reply, at_ms))
         changes = [core.answered(request, reply) for request, reply in answers.values()]
         changes.append(core.Answer("", said=tuple(one for one in said if one is not None)))
         for change in changes:
@@ -383,20 +397,6 @@ class Sessions:
             if self.is_there(live):
                 self._journal.append(self._written(live, self.noted(live)))
         return bool(self._unsaved)
-
-    def _heard(self, live: Live, request: Request, at_ms: int = 0) -> core.Say | None:
-        body = bytes(request.body)
-        if self._privacy is None:
-            return core.heard(request, unpack(body), at_ms)
-        vault = partial(self.vault, live)
-        try:
-            if self._privacy.may_hold(body):
-                body = self._privacy.hide_data(body, vault)
-            words = {name: text for name in ("message", "objective") if (text := getattr(request, name))}
-            request = replace(request, **{name: self._privacy.hide_text(text, vault) for name, text in words.items()})
-        except VaultFullError:
-            request, body = replace(request, message="(what was said cannot be kept: too much is hidden)"), b"{}"
-        return core.heard(request, unpack(body), at_ms)
 
     def use(self, live: Live, request: Request, now_ms: int) -> None:
         """Note that a call uses a session: in the store now and then, apart from what it holds, which others may be changing.

@@ -17,13 +17,14 @@ from msgspec.structs import replace
 from comity.core import guardrail
 from comity.core.admission import Refused
 from comity.core.call import ADMITTED, CANCEL, EXPIRE, FINISH, PAUSED, QUEUED, RUNNING, SETTLED, Event, advance
-from comity.core.envelope import Error, Reply, Request, Status
+from comity.core.envelope import Error, Reply, Request, Status, encode
 from comity.core.fencing import is_below
 from comity.core.guardrail import Guardrail
-from comity.core.journal import Late, Record, Settled, StoredCall
+from comity.core.journal import Accepted, Late, Record, Settled, StoredCall
 from comity.core.journal import Paused as PausedRecord
 from comity.core.limits import WARNINGS_MAX, Limits
 from comity.core.payload import PayloadError
+from comity.core.slices import Sliced, whole
 from comity.core.telemetry import CallEnd
 from comity.errors import ComityError, UnavailableError
 from comity.ports import Clock, Journal
@@ -33,8 +34,9 @@ from comity.runtime.call import Call
 from comity.runtime.deadlines import Deadlines
 from comity.runtime.execution import complete
 from comity.runtime.memory import Memories
-from comity.runtime.privacy import Privacy, hide_verdict, reveal
+from comity.runtime.privacy import Privacy, hide_verdict, reveal_sliced
 from comity.runtime.sessions import Live, Sessions
+from comity.runtime.slices import LONG_BYTES, Slices
 
 if TYPE_CHECKING:
     from comity.runtime.cluster.cluster import Cluster
@@ -76,6 +78,8 @@ class Settlement:
         self._ended = ended
         self._stop = stop
         self._deliver = self.deliver  # bound once
+        self.slices = Slices()
+        self._delivering: dict[asyncio.Task[None], None] = {}
 
     def cancel(self, call: Call, why: str) -> bool:
         """Withdraw a call and everything below it; return whether it was still under way."""
@@ -94,7 +98,10 @@ class Settlement:
         now_ns = self._clock.now_ns()
         now_ms = now_ns // 1_000_000
         if call.state is not RUNNING:  # what runs can end in every way
-            if call.state is ADMITTED and call.reply is None:  # nobody knows yet whether it is this node's: see `accept_once`
+            if call.arriving is not None and call.way is not None:  # other nodes know nothing of it
+                self.take_back(call, complete(reply, call, now_ns, data=reply.data))
+                return True
+            if call.state is ADMITTED and call.arriving is None and call.reply is None:  # see `accept_once`
                 call.reply = reply
                 return True
             if advance(call.state, event) is None:
@@ -140,7 +147,10 @@ class Settlement:
                     gone = Error.of("CALL_CANCELLED", f"{call.request.target}, which made this call, has ended")
                     self._close(child, CANCEL, Reply(status=Status.CANCELLED, error=gone), now_ns, now_ms, records, below)
                 below.append(child)
-        if call.state is not RUNNING:
+        if call.arriving is not None:
+            _stop_looking(call)
+            records.append(Accepted(call.request, now_ms, self._journal.node_id, "it ended before it was looked through"))
+        elif call.state is not RUNNING:
             call.seat.mailbox.remove(call, call.request.priority)
         elif event is not FINISH and call.task is not None:
             self._stop(call)
@@ -211,7 +221,7 @@ class Settlement:
             above = call.parent.session_head.live
         try:
             if call.way is None or call.way.fence is not None:  # else the node that ran it has noted it
-                records = self._sessions.ended(live, request, reply, now_ms)
+                records = self._sessions.ended(live, call.said or request, reply, now_ms)
                 if above is not None:
                     self._sessions.answered(above, request, reply)
         except UnavailableError as error:  # the call ends all the same
@@ -231,7 +241,8 @@ class Settlement:
         question = f"Allow {approval.use}?"
         about = {"approval_id": approval.id, "tool": approval.tool, "inputs": approval.inputs}
         reply = complete(Reply.needs_input(question, data=about), root, now_ns, data=about)
-        aside = self._put_aside(root)
+        arriving = {call for call in _below(root) if call.arriving is not None}  # of which nothing is recorded
+        aside = [call for call in self._put_aside(root) if call not in arriving]
         requests = [call.request for call in aside]
         # Tools in use, and what an earlier life began and this one has not made again yet, wait with the tree they are part of.
         requests += [use for call in aside for use in (call.uses or {}).values()]
@@ -254,7 +265,9 @@ class Settlement:
         below = [top]
         for call in below:
             below.extend(call.waits_for)
-            if call.state is QUEUED:
+            if call.arriving is not None:
+                _stop_looking(call)
+            elif call.state is QUEUED:
                 call.seat.mailbox.remove(call, call.request.priority)
             elif call.task is not None and call.task is not asyncio.current_task():
                 self._stop(call)
@@ -323,10 +336,35 @@ class Settlement:
             and (call.way is None or not call.way.is_served)
         ):
             try:
-                call.reply = self.shown(call.reply, call.request)
+                work = self._shown(call.reply, call.request)
+                if len(encode(call.reply)) > LONG_BYTES:
+                    self._deliver_later(call, work)
+                    return
+                call.reply = whole(work)
             except UnavailableError as unread:  # it has ended, and who asks again is told how
                 failure = self.unrecorded(unread)
                 call.reply = Reply(status=Status.ERROR, error=failure, request_id=call.request.request_id)
+        self._hand_out(call)
+
+    def _deliver_later(self, call: Call, work: Sliced[Reply]) -> None:
+        """Put the values back into a long reply in slices, and deliver it then."""
+        task = self._loop.create_task(self._deliver_slowly(call, work), name=f"{call.request.request_id} is delivered")
+        self._delivering[task] = None
+        task.add_done_callback(self._delivering.pop)
+
+    async def _deliver_slowly(self, call: Call, work: Sliced[Reply]) -> None:
+        try:
+            call.reply = await self.slices.run(work)
+        except UnavailableError as unread:
+            call.reply = Reply(status=Status.ERROR, error=self.unrecorded(unread), request_id=call.request.request_id)
+        self._hand_out(call)
+
+    async def delivered(self) -> None:
+        """Wait until long replies have been delivered."""
+        for task in list(self._delivering):
+            await task
+
+    def _hand_out(self, call: Call) -> None:
         call.is_delivered = True
         self.calls.pop(call.request.request_id, None)
         _wake(call)
@@ -342,6 +380,10 @@ class Settlement:
         can_help = getattr(error, "retryable", None) if self._journal.failure is None else False
         return Error.of("STORE_UNAVAILABLE", message, retryable=can_help)
 
+    def stopped(self) -> Refused | None:
+        """Return the refusal of every call if the journal has failed."""
+        return None if self._journal.failure is None else self.unavailable(self._journal.failure)
+
     def unavailable(self, error: Exception) -> Refused:
         """Return the refusal of a call that cannot be recorded: it must not be begun."""
         failed = self.unrecorded(error)
@@ -349,11 +391,31 @@ class Settlement:
 
     def shown(self, reply: Reply, request: Request | StoredCall) -> Reply:
         """Return a reply as the session's user may see it: personal data back in its place, no thoughts."""
+        return whole(self._shown(reply, request))
+
+    def _shown(self, reply: Reply, request: Request | StoredCall) -> Sliced[Reply]:
         # Who asks again for a reply need not name the session the first time was in.
         live = self._sessions.find(request.tenant_id, reply.session_id or request.session_id)
         if live is not None and live.vault is not None and live.session.user_id == request.user_id and len(live.vault):
-            reply = reveal(reply, live.vault)
+            reply = yield from reveal_sliced(reply, live.vault)
         return replace(reply, thought="") if reply.thought else reply
+
+
+def _below(top: Call) -> list[Call]:
+    """Return a call and everything below it."""
+    below = [top]
+    for call in below:
+        below.extend(call.waits_for)
+    return below
+
+
+def _stop_looking(call: Call) -> None:
+    """Stop looking through a long request."""
+    assert call.arriving is not None
+    if call.arriving is not asyncio.current_task():
+        call.arriving.cancel()
+    call.arriving = None
+    call.seat.coming -= 1
 
 
 def _wake(call: Call) -> None:

@@ -38,6 +38,7 @@ from comity.core.reserved import CODE as RESERVED
 from comity.core.reserved import is_raised_by_platform, is_reserved
 from comity.core.running import LOOP, THREAD, RunIn, place_of
 from comity.core.schema import Checker
+from comity.core.slices import Sliced, whole
 from comity.core.telemetry import TOOL_PREFIX, CallEnd
 from comity.core.tool import Risk, Tool
 from comity.errors import CallerError, ComityError, RefusedError, TargetError, UnavailableError
@@ -331,7 +332,8 @@ class Toolbox:
                 inputs = _typed(self.inputs(tool), inputs)
             if tool.takes_key:
                 inputs["idempotency_key"] = request.request_id
-            return _done(path, call, request, await self._result(path, call, tool, request, inputs))
+            result = await self._result(path, call, tool, request, inputs)
+            return await path.slices.run(_done(path, call, request, result))
         except BaseException as raised:  # a tool's failure is a value to the agent that used it
             if forked.is_child():
                 forked.leave(raised)
@@ -355,7 +357,9 @@ class Toolbox:
     ) -> None:
         """Record what a tool did whose thread outlived the call that used it."""
         try:
-            reply = _failed(path, call, tool, request, raised) if raised is not None else _done(path, call, request, result)
+            reply = (
+                _failed(path, call, tool, request, raised) if raised is not None else whole(_done(path, call, request, result))
+            )
         except Exception as unsound:  # noqa: BLE001  a result that cannot be recorded, or hidden any more
             reply = _failed(path, call, tool, request, unsound)
         self._journal.append((Late(request, reply, self._now_ms()),), None, call.held)
@@ -385,9 +389,9 @@ def _proof(path: CallPath, call: Call, shown: Any, body: bytes) -> str:
     return hmac.new(path.identity_key, b"comity approval 1\n" + _sorted(inputs), hashlib.sha256).hexdigest()
 
 
-def _done(path: CallPath, call: Call, request: Request, result: Any) -> Reply:
+def _done(path: CallPath, call: Call, request: Request, result: Any) -> Sliced[Reply]:
     raw = pack(result, path="data", bytes_max=REPLY_BYTES_MAX)
-    data = unpack(raw if path.answers is None else path.answers.data(call, raw))
+    data = unpack(raw if path.answers is None else (yield from path.answers.data_sliced(call, raw)))
     return Reply.success(data, request_id=request.request_id, source=request.target)
 
 

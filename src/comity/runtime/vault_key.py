@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from comity.core.payload import unpack
+from comity.core.slices import Sliced
 from comity.engines.cipher import TRIED_MAX as TRIED_MAX  # noqa: PLC0414  where its readers look for it
 from comity.engines.cipher import Cipher, derived, key_for, key_place
 from comity.errors import UnavailableError
@@ -14,6 +15,8 @@ from comity.runtime.remembered import opened as open_memory
 
 if TYPE_CHECKING:
     from comity.core.redaction import Vault
+
+_PART_VALUES: Final = 1_000  # of a vault, made ready in one slice
 
 
 def store_key(store: Path | None, sealed: Sequence[tuple[str, bytes]], remembered: Sequence[tuple[str, bytes]] = ()) -> bytes:
@@ -43,9 +46,13 @@ def memory_cipher(key: bytes) -> Cipher:
     return Cipher(derived(key, "memory"))
 
 
-def seal(cipher: Cipher, key: str, data: bytes) -> bytes:
+def seal(cipher: Cipher, key: str, vault: Vault) -> Sliced[bytes]:
     """Encrypt the vault that is stored under a key."""
-    return cipher.encrypt(data, f"vault {key}")
+    pieces: list[bytes] = []
+    for part in vault.parts(_PART_VALUES):
+        pieces.append(part)
+        yield
+    return (yield from cipher.encrypt_sliced(b"".join(pieces), f"vault {key}"))
 
 
 def open_vault(cipher: Cipher, key: str, sealed: bytes, issuer: str = "") -> Vault:

@@ -43,7 +43,7 @@ class FaultyExecution(Execution):
     __slots__ = ("_life", "_world")
 
     def __init__(self, world: World, life: Life, real: Execution) -> None:
-        super().__init__(real._clock, real._ids, real._threads, _run_inline, real._hide)
+        super().__init__(real._clock, real._ids, real._threads, _run_inline, real._hide, real._slices)
         self._world = world
         self._life = life
 

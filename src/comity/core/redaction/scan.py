@@ -170,11 +170,12 @@ class Scanner:
 class Memory:
     """What one scan of a text or a document has worked out and will need again: the values of a dense one stand alike."""
 
-    __slots__ = ("before", "relevant")
+    __slots__ = ("before", "lengths", "relevant")
 
     def __init__(self) -> None:
         self.relevant: dict[str, list[Detector]] = {}
         self.before: dict[tuple[str, str], Before] = {}
+        self.lengths: dict[tuple[str, str, str, str], int] = {}
 
 
 class _Search:
@@ -247,6 +248,15 @@ class _Search:
                 kept[key] = said
         return detector.fits_after(said, after)
 
+    def _judge(self, detector: LabelledDetector, value: str, before: str, after: str) -> int:
+        kept, key = self.memory.lengths, (detector.name, value, before, after)
+        length = kept.get(key)
+        if length is None:
+            length = detector.judge(value, before, after)
+            if len(kept) < _JUDGEMENTS_KEPT:
+                kept[key] = length
+        return length
+
     def _resolve(self, begin: int, end: int, detectors: Sequence[Detector]) -> Sliced[list[Span]]:
         """Return the candidates that fit and win; each is judged with those accepted before it hidden."""
         accepted: list[Span] = []
@@ -272,7 +282,7 @@ class _Search:
                 after = self.text[candidate.end : min(end, candidate.end + _AFTER_CHARS)]
                 detector = candidate.detector
                 if isinstance(detector, LabelledDetector):
-                    if length := detector.judge(self.text[candidate.start : candidate.end], before, after):
+                    if length := self._judge(detector, self.text[candidate.start : candidate.end], before, after):
                         current = Span(candidate.start, candidate.start + length, detector)
                 elif self._fits(detector, before, after):
                     current = candidate

@@ -11,12 +11,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
+
 VALUES_MAX: Final = 100_000
+VAULT_BYTES_MAX: Final = 8 * 1024 * 1024  # of values, as text
 _SEARCHED_MAX: Final = 2_000
 _SEARCHED_CHARS_MIN: Final = 5
+_encode = msgspec.json.Encoder().encode
 _TAG = re.compile(r"[a-z]{8,32}")
 _TYPE = re.compile(r"[A-Z][A-Z_]{0,22}[A-Z]")
 TOKEN_CHARS_MAX: Final = 2 + 24 + 1 + 6 + 1 + 6 + 1 + 32 + 2
@@ -51,14 +55,16 @@ class VaultFullError(Exception):
 class Vault:
     """Values to tokens and back, for one session. Not for concurrent use; the session serialises its calls."""
 
-    __slots__ = ("_counts", "_numbers", "_spellings", "_tokens", "_values", "tag", "tags")
+    __slots__ = ("_counts", "_entries", "_numbers", "_spellings", "_tokens", "_values", "size", "tag", "tags")
 
     def __init__(self, tag: str) -> None:
         if not _TAG.fullmatch(tag):
             raise ValueError(f"a vault's tag is 8 to 32 letters a-z, not {tag!r}")
         self.tag = tag  # of the tokens made here
         self.tags = {tag}  # of all it knows
+        self.size = 0  # of its values, in characters
         self._values: dict[str, Value] = {}
+        self._entries: list[tuple[str, int, int, Value, str]] = []  # kind, number, spelling, value and tag, as they came
         self._tokens: dict[tuple[str, Value], str] = {}
         self._numbers: dict[tuple[str, str], int] = {}
         self._counts: dict[str, int] = {}
@@ -84,8 +90,8 @@ class Vault:
         known = self._tokens.get((kind, value))
         if known is not None:
             return known
-        if len(self._values) >= VALUES_MAX:
-            raise VaultFullError(f"a vault holds at most {VALUES_MAX:,} values")
+        if len(self._values) >= VALUES_MAX or self.size >= VAULT_BYTES_MAX:
+            raise VaultFullError(f"a vault holds at most {VALUES_MAX:,} values and {VAULT_BYTES_MAX:,} bytes")
         if not _TYPE.fullmatch(kind):
             raise ValueError(f"the type of a hidden value is 2 to 24 capitals or underscores, not {kind!r}")
         number = self._numbers.get((kind, _identity(kind, value)), self._counts.get(kind, 0) + 1)
@@ -107,14 +113,18 @@ class Vault:
                 text = text.replace(plain, token)
         return text
 
+    def parts(self, size: int) -> Iterator[bytes]:
+        """Yield what is to be stored of the vault, as JSON in parts of so many values; it holds the values in clear."""
+        own, entries = self.tag, self._entries[:]
+        yield b'{"tag":' + _encode(own) + b',"values":['
+        for first in range(0, len(entries), size):
+            part = [entry[:4] if entry[4] == own else entry for entry in entries[first : first + size]]
+            yield (b"," if first else b"") + _encode(part)[1:-1]
+        yield b"]}"
+
     def to_data(self) -> dict[str, Any]:
         """Return plain data to store; it holds the values in clear, so whoever stores it encrypts it."""
-        entries = []
-        for token, value in self._values.items():
-            match = TOKEN.fullmatch(token)
-            assert match is not None
-            entries.append([match[1], int(match[2]), int(match[3] or 1), value, *([] if match[4] == self.tag else [match[4]])])
-        return {"tag": self.tag, "values": entries}
+        return msgspec.json.decode(b"".join(self.parts(VALUES_MAX)), type=dict[str, Any])
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any], issuer: str = "") -> Vault:
@@ -128,11 +138,9 @@ class Vault:
 
     def learn(self, other: Vault) -> None:
         """Know the tokens of another copy of this vault too."""
-        for token, value in other._values.items():
+        for token, entry in zip(other._values, other._entries, strict=True):
             if token not in self._values:
-                match = TOKEN.fullmatch(token)
-                assert match is not None
-                self._add(match[1], int(match[2]), int(match[3] or 1), value, match[4])
+                self._add(*entry)
 
     def _add(self, kind: str, number: int, spelling: int, value: Value, tag: str) -> str:
         token = f"[[{kind}_{number}{f'v{spelling}' if spelling > 1 else ''}_{tag}]]"
@@ -140,6 +148,9 @@ class Vault:
         self._numbers[kind, _identity(kind, value)] = number
         self._counts[kind] = max(number, self._counts.get(kind, 0))
         self._spellings[kind, number] = max(spelling, self._spellings.get((kind, number), 0))
+        if token not in self._values:
+            self._entries.append((kind, number, spelling, value, tag))
+            self.size += len(value) if isinstance(value, str) else 8
         self._values[token] = value
         self._tokens[kind, value] = token
         return token

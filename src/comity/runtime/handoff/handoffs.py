@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from comity.core.admission import Refused
 from comity.core.envelope import ExpectedOutput, Reply, Request
-from comity.core.guardrail import Guardrail
+from comity.core.guardrail import Guardrail, unsaid
 from comity.core.handoff import (
     ATTEMPTS_MAX,
     ENDED,
@@ -36,12 +36,14 @@ from comity.core.handoff_trace import metadata_of
 from comity.core.journal import is_same
 from comity.core.limits import SETTLED_KEPT_MAX
 from comity.core.request_id import chosen_id_problem
+from comity.core.slices import Sliced
 from comity.core.trace_context import TraceContext
 from comity.errors import ComityError, UnavailableError, family
 from comity.ports import Clock, Ids, Journal
 from comity.ports import Handoffs as Queue
 from comity.runtime.activation import Lane
 from comity.runtime.arrival import Draft, Identity, Reader
+from comity.runtime.call import Call
 from comity.runtime.handoff.content import Content
 from comity.runtime.handoff.directory import ANYBODY, Directory
 from comity.runtime.handoff.ear import Ear, closed
@@ -184,20 +186,37 @@ class Handoffs:
         opened = self._path.enter(arrival, None, now_ns, None, lane=queued, remote=remote, is_named=is_named)
         if isinstance(opened, Reply):
             return self._refused(opened)
+        offer = partial(self._offer, opened, lane, attempts_max, waiter)
+        if queued.screening is not None:
+            return self._offer_later(opened, queued.screening, offer, waiter)
+        offer(queued.note)
+        return waiter
+
+    async def _offer_later(
+        self, opened: Call, work: Sliced[str | Refused], offer: Callable[[str], None], waiter: asyncio.Future[Handoff]
+    ) -> Handoff:
+        outcome = await self._path.slices.run(work)
+        if isinstance(outcome, Refused):
+            return await self._refused(self._path.refuse(unsaid(opened.request), outcome))
+        if (known := self._known(opened.request)) is not None:  # the same was offered while this was looked through
+            return known
+        offer(outcome)
+        return await waiter
+
+    def _offer(self, opened: Call, lane: str, attempts_max: int, waiter: asyncio.Future[Handoff], note: str) -> None:
+        request, now_ms = opened.request, self.now_ms  # as it may leave
         if opened.live is not None:
-            self.sessions.use(opened.live, opened.request, now_ms)
-        request = opened.request  # as it may leave
+            self.sessions.use(opened.live, request, now_ms)
         handoff = Handoff(
             request=request, lane=lane, made_by=self.node_id, attempts_max=attempts_max, result_trace_id=request.trace_id
         )
         self.remember(handoff)  # before anybody can end it
-        step = Step(handoff_id=request.request_id, change=Offer(handoff, queued.note), now_ms=now_ms)
+        step = Step(handoff_id=request.request_id, change=Offer(handoff, note), now_ms=now_ms)
         before = self._coming.get(lane, 0)
         self._coming[lane] = before + 1
         self.journal.append((step,), partial(self._offered, step, waiter, lane))
         if not before and lane in self._coming and lane in self._lanes:
             self._ring((f"+{lane}",))  # it is not there yet; who waits for it here may take it in the same transaction
-        return waiter
 
     async def _refused(self, reply: Reply) -> Handoff:
         await self._path.recorded()
