@@ -124,3 +124,28 @@ def test_a_miss_does_not_show_personal_data(tmp_path):
     ask(Cassette(tmp_path / "c.json", record=ScriptedModel(["x"])), "one")
     with pytest.raises(CassetteError, match=r"ends with 'two \[\[EMAIL_1\]\]'"):
         ask(Cassette(tmp_path / "c.json"), "two jane@example.com")
+
+
+def test_what_was_recorded_on_one_node_plays_back_on_another_whose_marks_are_others(tmp_path):
+    codes = set()
+
+    def life(record=None):
+        def fetch() -> str:
+            return "a page"
+
+        model = Cassette(tmp_path / "c.json", record=record)
+        boss = Agent("boss", model=model, tools=[fetch], can_call=["byte"])
+        byte = Agent("byte", description="reads", can_call=[])
+        byte.capability("READ")(lambda: {"total": 12})
+
+        async def main():
+            async with Node([boss, byte], lag_ms=None) as node:
+                reply = await node.call("boss", "message", message="Go", user_id="u")
+                codes.add(node._path.identity_key)
+                return reply.message
+
+        return run_virtual(main())
+
+    steps = [tool_call("fetch"), tool_call("call_agent", agent_id="byte", capability="READ"), "done"]
+    assert life(ScriptedModel(steps)) == life() == "done"
+    assert len(codes) == 2
