@@ -25,7 +25,14 @@ PASSED_ON_BY: Final = "passed_on_by"  # in an error's facts: the agent that was 
 APPROVAL_ID: Final = "approval_id"  # in the data of the node's own question to a person
 _PREFIXES: Final = ("cycle.", "transfer.", "comity.")
 _OURS: Final = "comity."
-_NOT_OURS: Final = ("comity.testing.", "comity.demo.")  # agents and models of tests
+# Agents and models for tests and demonstrations speak for themselves; faulty twins of the ports speak for the platform.
+_NOT_OURS: Final = (
+    "comity.demo.",
+    *(
+        f"comity.testing.{name}"
+        for name in ("cassette", "errands", "faulty_model", "mesh", "refusals", "scenarios", "scripted")
+    ),
+)
 _UNWRAP: Final[CodeType] = Reply.unwrap.__code__
 
 
