@@ -27,6 +27,7 @@ from comity.runtime.tasks import PASSES, is_own
 
 if TYPE_CHECKING:
     from comity.runtime.call import Call, Way
+    from comity.runtime.vault_key import Seal
 
 
 class Activation:
@@ -36,6 +37,7 @@ class Activation:
         "_journal",
         "_kept",
         "_saved",
+        "_seal",
         "_state_data",
         "_version",
         "_visits",
@@ -51,7 +53,14 @@ class Activation:
     )
 
     def __init__(
-        self, agent: Agent, address: str, journal: Journal, mailbox: Mailbox[Call] | None = None, *, key: str = ""
+        self,
+        agent: Agent,
+        address: str,
+        journal: Journal,
+        mailbox: Mailbox[Call] | None = None,
+        *,
+        key: str = "",
+        seal: Seal | None = None,
     ) -> None:
         self.agent = agent
         self.address = address
@@ -63,6 +72,7 @@ class Activation:
         self.token = 0  # under which the address is held, where several nodes may
         self.used_at = 0  # milliseconds; when it fell idle
         self._journal = journal
+        self._seal = seal
         self._state_data: dict[str, Any] | None = None
         self._saved = self._kept = b"{}"  # as the store has it, and as it was when last a call that used it ended
         self._version = 0
@@ -98,7 +108,8 @@ class Activation:
             self._visits = self._journal.visits()
             stored = self._journal.load(Document.STATE, self.key)
             if stored is not None:
-                self._version, self._saved = stored
+                self._version, sealed = stored
+                self._saved = sealed if self._seal is None else self._seal.opened(f"state {self.key}", sealed)
             self._kept = self._saved
             self._state_data = unpack(self._saved)
         assert self._state_data is not None
@@ -135,7 +146,8 @@ class Activation:
             return ()
         self._saved = self._kept
         self._version += 1
-        return (Saved(Document.STATE, self.key, self._version, self._saved, self.token),)
+        data = self._saved if self._seal is None else self._seal.sealed(f"state {self.key}", self._saved)
+        return (Saved(Document.STATE, self.key, self._version, data, self.token),)
 
 
 _NOBODY: Mailbox[Call] = Mailbox()  # nobody waits in a lane
@@ -190,8 +202,10 @@ class Activations:
         start: Callable[[Call], None],
         fail: Callable[[Call, str], None],
         hide: HideText | None = None,
+        seal: Seal | None = None,
     ) -> None:
         self._journal = journal
+        self._seal = seal
         self._clock = clock
         self._start = start
         self._fail = fail
@@ -212,7 +226,7 @@ class Activations:
         key = state_key(request.tenant_id, address)
         seat = self._seats.get(key)
         if seat is None:
-            seat = self._seats[key] = Activation(agent, address, self._journal, key=key)
+            seat = self._seats[key] = Activation(agent, address, self._journal, key=key, seal=self._seal)
             if agent.on_activate is None:  # nothing to wait for
                 seat.advance(Event.ACTIVATE)
                 seat.advance(Event.READY)

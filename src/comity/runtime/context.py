@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Unpack, overload
 
 from msgspec import Struct, json
@@ -324,7 +325,9 @@ class Context(Struct, eq=False, gc=False):
         """
         call = self._call
         fields = take({"name": name, "kind": kind}, "span", _decode_span)
-        return self._path.recorder.span(fields.name, call.request, kind=fields.kind, attributes=attributes, remote=call.remote)
+        hide = None if self._path.answers is None else partial(self._path.answers.data, call)
+        recorder = self._path.recorder
+        return recorder.span(fields.name, call.request, kind=fields.kind, attributes=attributes, remote=call.remote, hide=hide)
 
     @property
     def traceparent(self) -> str:
@@ -362,7 +365,8 @@ class Context(Struct, eq=False, gc=False):
 
     def note(self, text: str) -> None:
         """Write something about this call into the audit. It must not repeat what users or agents said."""
-        self._path.steps.note(self._call, take_text(text, "note"))
+        taken, answers = take_text(text, "note"), self._path.answers
+        self._path.steps.note(self._call, taken if answers is None else answers.trace(self._call, taken))
 
     def write(self) -> TextStream:
         """Begin a text that whoever watches can follow; what there is of it is kept as partial data if time runs out."""

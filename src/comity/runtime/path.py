@@ -63,6 +63,7 @@ from comity.runtime.tasks import after_a_turn, all_ended, release
 from comity.runtime.threads import FunctionThreads
 from comity.runtime.tools import Paused, Toolbox
 from comity.runtime.unread import unread
+from comity.runtime.vault_key import Seal
 from comity.runtime.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -102,9 +103,9 @@ class CallPath:
         self.sessions = sessions
         self.recorder = recorder
         self.memories = memories
-        self.activations = Activations(
-            journal, clock, start=self._start, fail=self._fail, hide=None if privacy is None else privacy.hide_trace
-        )
+        seal = Seal(sessions.cipher, None if privacy is None else privacy.may_hold)
+        hide = None if privacy is None else privacy.hide_trace
+        self.activations = Activations(journal, clock, start=self._start, fail=self._fail, hide=hide, seal=seal)
         self._stopping = Stopping(journal, clock, loop, self.activations, threads.runs)
         self.settlement = Settlement(
             journal, clock, loop, sessions, memories, guardrails, recorder.ended, limits, privacy, self._stopping.stop
@@ -127,7 +128,7 @@ class CallPath:
         self.answers = None if privacy is None else Answers(self, privacy)
         # What is still to be judged is neither shown nor recorded; see `settlement`.
         self.holds_words = any(one.outbound is not None and not one.streams for one in guardrails)
-        self.steps = Steps(journal, clock, ids, recorder, holds_words=self.holds_words)
+        self.steps = Steps(journal, clock, ids, recorder, holds_words=self.holds_words, answers=self.answers, seal=seal)
         self.threads, self.run_in_process = threads, run_in_process
         self._execution = Execution(clock, ids, threads, run_in_process, self.answers, self.slices)
         self.loop = loop

@@ -18,7 +18,7 @@ from comity.core.codec import decode_reply
 from comity.core.declaration import DeclarationError, shown
 from comity.core.envelope import Artifact, Background, Error, Reference, Reply, Request, Status, encode
 from comity.core.journal import fingerprint
-from comity.core.payload import unpack
+from comity.core.payload import Problem, unpack
 from comity.core.redaction import (
     DEFAULT_POLICY,
     DEFAULT_SCANNER,
@@ -63,9 +63,18 @@ class _Products(msgspec.Struct, frozen=True):
     metadata: dict[str, Any]
 
 
+class _Findings(msgspec.Struct, frozen=True):
+    """What an error says beside its message."""
+
+    advice: str
+    problems: tuple[Problem, ...]
+    facts: dict[str, Any]
+
+
 _decode_products = msgspec.json.Decoder(_Products).decode
 _Kind = tuple[str, Action]
 _FINDINGS_IN_SLICE: Final = 4_096
+_decode_findings = msgspec.json.Decoder(_Findings).decode
 GetVault = Callable[[], Vault]
 Grants = Mapping[str, Collection[str]]  # capability code, or "agent/capability", to the types it may see
 
@@ -177,10 +186,14 @@ class Privacy:
         return replace(reply, **changed) if changed else reply
 
     def hide_error(self, error: Error, vault: GetVault) -> Error:
-        """Hide what stands in the message of an error, which may quote what the code that failed was working on."""
-        if not self.may_hold(error.message.encode(errors="surrogatepass")):
-            return error
-        return replace(error, message=self.hide_text(error.message, vault))
+        """Hide what stands in the texts and facts of an error, which may quote what the code that failed was working on."""
+        if self.may_hold(error.message.encode(errors="surrogatepass")):
+            error = replace(error, message=self.hide_text(error.message, vault))
+        if error.problems or error.facts or error.advice:
+            raw = _encode_any(_Findings(error.advice, error.problems, error.facts))
+            if self.may_hold(raw):
+                error = replace(error, **msgspec.structs.asdict(_decode_findings(self.hide_data(raw, vault))))
+        return error
 
     def hide_text(self, text: str, vault: GetVault) -> str:
         """Hide what stands in a text."""

@@ -85,6 +85,22 @@ class OpenSpan:
         return {TRACEPARENT: self.context.traceparent} | state
 
 
+class _Told(msgspec.Struct, frozen=True):
+    """What an agent says in a span of its own."""
+
+    name: str
+    attributes: dict[str, Any]
+    events: tuple[Event, ...]
+
+
+def _hidden(told: _Told, hide: Callable[[bytes], bytes] | None) -> _Told:
+    if hide is None:
+        return told
+    raw = msgspec.json.encode(told)
+    hidden = hide(raw)
+    return told if hidden == raw else msgspec.json.decode(hidden, type=_Told)
+
+
 class Recorder:
     """Takes spans from one node."""
 
@@ -194,10 +210,11 @@ class Recorder:
         kind: Kind = Kind.INTERNAL,
         attributes: Attributes | None = None,
         remote: TraceContext | None = None,
+        hide: Callable[[bytes], bytes] | None = None,
     ) -> Iterator[OpenSpan]:
         """Record what happens inside as a span under a call's own, which is current meanwhile.
 
-        An exception marks it failed and goes on.
+        An exception marks it failed and goes on. `hide` takes personal data out of JSON.
         """
         opened = OpenSpan(self.context(request, remote, self.new_span_id()), self._clock.now_ns(), plain_attributes(attributes))
         parent_id = parent_span(request)
@@ -208,17 +225,18 @@ class Recorder:
             opened.error_type = opened.error_type or str(getattr(raised, "code", "") or type(raised).__name__)
             raise
         finally:
+            told = _hidden(_Told(name, plain_attributes(opened.attributes), _sound(opened.events, Event)), hide)
             self.record(
-                name,
+                told.name,
                 trace_id=request.trace_id,
                 parent_id=parent_id,
                 span_id=opened.context.span_id,
                 start_ns=opened.start_ns,
                 end_ns=self._clock.now_ns(),
                 kind=kind,
-                attributes=plain_attributes(opened.attributes) | belonging(request),
+                attributes=told.attributes | belonging(request),
                 error_type=str(opened.error_type),
-                events=_sound(opened.events, Event),
+                events=told.events,
                 links=_sound(opened.links, Link),
                 remote=remote,
             )

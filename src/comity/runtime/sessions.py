@@ -133,7 +133,7 @@ class Sessions:
         self._journal = journal
         self._clock = clock
         self._ids = ids
-        self._cipher = cipher
+        self.cipher = cipher
         self._unsaved: dict[Live, None] = {}  # sessions with calls that ended and are not stored in them yet
         self._live: dict[tuple[str, str], Live] = {}  # by tenant and id
         self._room = LIVE_MAX  # how many may be in memory before some are put away
@@ -260,7 +260,7 @@ class Sessions:
         live.vault_version += 1
         count, data = live.sealed
         if count != len(live.vault):
-            data = whole(seal(self._cipher, live.key, live.vault))
+            data = whole(seal(self.cipher, live.key, live.vault))
         live.sealed = _UNSEALED
         return (Saved(Document.VAULT, live.key, live.vault_version, data), self.saved(live))
 
@@ -269,7 +269,7 @@ class Sessions:
         vault = live.vault
         if vault is not None and len(vault) > SEALED_AT_ONCE and len(vault) != live.vault_saved:
             count = len(vault)
-            live.sealed = count, (yield from seal(self._cipher, live.key, vault))
+            live.sealed = count, (yield from seal(self.cipher, live.key, vault))
 
     def save_vault(self, live: Live) -> None:
         """Keep what was hidden since."""
@@ -462,7 +462,7 @@ class Sessions:
         stored = self._journal.load(Document.VAULT, key)
         if stored is None:
             return None, 0
-        return open_vault(self._cipher, key, stored[1], self._journal.node_id), stored[0]
+        return open_vault(self.cipher, key, stored[1], self._journal.node_id), stored[0]
 
     def _remember(self, live: Live, visits: int) -> Live:
         live.visits = visits

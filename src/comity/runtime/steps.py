@@ -7,19 +7,22 @@ is, and a tree that is taken up after a crash or an approval goes on from the ve
 from __future__ import annotations
 
 import asyncio
+from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Raw
+from msgspec import Raw, Struct, convert
 from msgspec.structs import replace
 
+from comity.core.codec import decode_reply
 from comity.core.envelope import Error, Reply, Request, Status, copied, encode
 from comity.core.failure import told
 from comity.core.given import rejected, take_whole
 from comity.core.journal import Accepted, Noted, Settled
 from comity.core.limits import CALLS_CEILING, TOKENS_CEILING
-from comity.core.payload import PayloadError, Problem
+from comity.core.payload import PayloadError, Problem, unpack
 from comity.core.reserved import problem_of
+from comity.core.slices import whole
 from comity.core.telemetry import CallEnd
 from comity.errors import ComityError
 from comity.ports import Clock, Ids, Journal
@@ -28,16 +31,31 @@ from comity.runtime.call import Call, Unjudged
 
 if TYPE_CHECKING:
     from comity.core.gen_ai import Asked
+    from comity.runtime.privacy import Answers
     from comity.runtime.recorder import Recorder
+    from comity.runtime.vault_key import Seal
 
 NOTHING = Raw(b"{}")
+SEALED = "comity.sealed"  # in the metadata of an outcome that is hidden: what it was
 
 
 class Steps:
     """Records the steps of calls under way."""
 
-    def __init__(self, journal: Journal, clock: Clock, ids: Ids, recorder: Recorder, *, holds_words: bool) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        clock: Clock,
+        ids: Ids,
+        recorder: Recorder,
+        *,
+        holds_words: bool,
+        answers: Answers | None,
+        seal: Seal,
+    ) -> None:
         self._holds_words = holds_words
+        self._answers = answers
+        self._seal = seal
         self._journal = journal
         self._clock = clock
         self._ids = ids
@@ -63,7 +81,7 @@ class Steps:
         if call.is_again:
             known = self._journal.call(f"{call.request.request_id}#{number}")
             if known is not None and known.reply is not None:
-                return known.reply
+                return self._opened(known.reply)
         started_ns = self._clock.now_ns()
         started_ms = started_ns // 1_000_000
         request = step_request(call.request, number, target, capability, NOTHING, started_ms, self._recorder.new_span_id())
@@ -74,12 +92,13 @@ class Steps:
             raise
         ended_ns = self._clock.now_ns()
         reply = replace(reply, request_id=request.request_id, source=target, duration_ms=(ended_ns - started_ns) / 1_000_000)
+        written = await self._written(call, reply)
         accepted = Accepted(request, started_ms, self._journal.node_id)
-        settled = Settled(request, reply, ended_ns // 1_000_000)
+        settled = Settled(request, written, ended_ns // 1_000_000)
         end = None
         if self._recorder.ended is not None:
             what = None if asked is None else asked()
-            end = CallEnd(request, reply, started_ns, ended_ns, call.remote, asked=what)
+            end = CallEnd(request, written, started_ns, ended_ns, call.remote, asked=what)
         if self._holds_words and is_last is not None and is_last(reply):
             call.unjudged = [*(call.unjudged or ()), Unjudged(accepted, settled, end)]
             return reply
@@ -87,6 +106,29 @@ class Steps:
         if end is not None and self._recorder.ended is not None:
             self._recorder.ended(end)
         return reply
+
+    async def _written(self, call: Call, reply: Reply) -> Reply:
+        """Return an outcome as the store and spans have it: personal data hidden, and all of it encrypted for the next life."""
+        raw = encode(reply)
+        sealed = self._seal.sealed(f"step {reply.request_id}", raw)
+        if self._answers is None or sealed is raw:
+            return reply
+        told = encode(reply.data)
+        without = await self._answers.long_data(call, told)
+        # A model's answer stays one: its span is made of it.
+        data = (
+            reply.data
+            if without == told
+            else convert(unpack(without), type(reply.data) if isinstance(reply.data, Struct) else Any)
+        )
+        hidden = whole(self._answers.words(call, replace(reply, data=data)))
+        return replace(hidden, metadata={**hidden.metadata, SEALED: b64encode(sealed).decode()})
+
+    def _opened(self, reply: Reply) -> Reply:
+        sealed = reply.metadata.get(SEALED)
+        if sealed is None:
+            return reply
+        return decode_reply(self._seal.opened(f"step {reply.request_id}", b64decode(sealed)), is_ours=True)
 
     def _record_failure(
         self, call: Call, request: Request, raised: BaseException, started_ns: int, asked: Callable[[], Asked] | None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from comity.core.redaction import Vault
 
 _PART_VALUES: Final = 1_000  # of a vault, made ready in one slice
+_SEALED = b"\0"  # no JSON begins so
 
 
 def store_key(store: Path | None, sealed: Sequence[tuple[str, bytes]], remembered: Sequence[tuple[str, bytes]] = ()) -> bytes:
@@ -44,6 +45,23 @@ def vault_cipher(key: bytes) -> Cipher:
 def memory_cipher(key: bytes) -> Cipher:
     """Return what encrypts and decrypts what a store with this key remembers of users."""
     return Cipher(derived(key, "memory"))
+
+
+class Seal:
+    """Encrypts what agents keep for themselves, states and steps, if it may hold personal data; they get it back in clear."""
+
+    def __init__(self, cipher: Cipher, may_hold: Callable[[bytes], bool] | None) -> None:
+        self._cipher = cipher
+        self._may_hold = may_hold  # None where nothing is hidden
+
+    def sealed(self, name: str, data: bytes) -> bytes:
+        """Return JSON as it is written under a name."""
+        return data if self._may_hold is None or not self._may_hold(data) else _SEALED + self._cipher.encrypt(data, name)
+
+    def opened(self, name: str, written: bytes) -> bytes:
+        """Return JSON as it was. Raises `UnavailableError` where the key of the store is another one."""
+        is_sealed = written.startswith(_SEALED)
+        return self._cipher.decrypt(written[len(_SEALED) :], name, f"the {name}") if is_sealed else written
 
 
 def seal(cipher: Cipher, key: str, vault: Vault) -> Sliced[bytes]:

@@ -89,6 +89,7 @@ class Handoffs:
         self._clock, self._ids = clock, ids
         self.content = Content(path.registry, path.sessions, privacy, guardrails)
         self.hide_trace = None if privacy is None else privacy.hide_trace
+        self.masked = privacy.hide_trace if privacy is not None else str
         self._directory = Directory(path.registry)
         self.reader = Reader(self._directory, path.limits, ids, path.inheritance)
         self._loop = asyncio.get_running_loop()

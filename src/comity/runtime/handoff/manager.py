@@ -290,7 +290,7 @@ class AsyncHandoffManager(HandoffHost):
         refuse(reason_problem(reason))
         desk = await self.desk()
         self._mine(desk, handoff_id)
-        return desk.content.shown(await desk.change(handoff_id, Cancel(reason)))
+        return desk.content.shown(await desk.change(handoff_id, Cancel(desk.masked(reason))))
 
     async def list_handoffs(
         self, *, states: Collection[State | str] = _ANY_STATE, to_agent: str | None = None, limit: int = 100

@@ -263,7 +263,7 @@ class AsyncHandoffReceiver(HandoffHost):
         if handoff_id not in self._held:
             accept = Accept(self._holder, self.agent_id, desk.now_ms + self.lease_ms, reserves=True)
             self._got(await desk.change(handoff_id, accept))
-        return await self._end(desk, handoff_id, Reject(by(self._mine(handoff_id)), reason))
+        return await self._end(desk, handoff_id, Reject(by(self._mine(handoff_id)), desk.masked(reason)))
 
     async def progress(self, handoff_id: str, data: Any) -> None:
         """Tell whoever handed it off how far it is."""
@@ -350,7 +350,7 @@ class AsyncHandoffReceiver(HandoffHost):
         """Give it back; the next receiver may have it."""
         refuse(reason_problem(reason))
         desk = await self.desk()
-        await self._end(desk, handoff_id, Release(by(self._mine(handoff_id)), reason))
+        await self._end(desk, handoff_id, Release(by(self._mine(handoff_id)), desk.masked(reason)))
 
     async def serve(self, work: Work, *, concurrency: int = 1) -> None:
         """Take work and do it, `concurrency` at once, until cancelled. What `work` raises is the reason the handoff failed for.
