@@ -67,3 +67,48 @@ def test_a_node_that_closes_does_not_wait_for_the_watchdogs_next_look():
     thread.start()
     thread.join(GIVE_UP_S)
     assert not thread.is_alive()
+
+
+def blocks_until(caplog, messages: int) -> None:
+    """Hold the loop until the watchdog's thread has said so many times that it is held."""
+    give_up = time.monotonic() + GIVE_UP_S
+    while caplog.text.count("has blocked the event loop") < messages and time.monotonic() < give_up:
+        pass
+
+
+def test_code_that_blocks_on_is_named_again_with_the_line_it_is_at(caplog):
+    agent = Agent("SLOW")
+
+    @agent.capability("BLOCK")
+    async def block():
+        blocks_until(caplog, 2)
+
+    async def go():
+        async with Node([agent], lag_ms=5) as node:
+            await node.call("SLOW", "BLOCK", user_id="u")
+            assert len(node.lags) == 1
+
+    asyncio.run(go())
+    assert caplog.text.count("SLOW BLOCK has blocked the event loop") == 2
+    assert "test_watchdog.py:" in caplog.text
+    assert "in blocks_until" in caplog.text
+
+
+def test_a_task_that_an_agent_began_itself_is_named_by_its_code(caplog):
+    agent = Agent("SLOW")
+
+    async def hold():
+        blocks_until(caplog, 1)
+
+    @agent.capability("BLOCK")
+    async def block():
+        await asyncio.create_task(hold(), name="own task")
+
+    async def go():
+        async with Node([agent], lag_ms=5) as node:
+            await node.call("SLOW", "BLOCK", user_id="u")
+            assert node.lags == []  # no call is known to be to blame
+
+    asyncio.run(go())
+    assert "own task has blocked the event loop" in caplog.text
+    assert "in blocks_until" in caplog.text

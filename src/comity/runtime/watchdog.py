@@ -1,13 +1,15 @@
 """Notices code that blocks the event loop, and says whose it is.
 
 A timer in the loop leaves a mark while calls are under way; a thread looks whether the mark is old. When it is, the task the
-loop is stuck in names the call to blame. With no calls under way both are parked.
+loop is stuck in names the call to blame, and its stack the line of code. With no calls under way both are parked. Nothing can
+interrupt such code: until it awaits something, no other agent runs and no deadline of this node comes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import threading
 import time
 from collections import deque
@@ -23,6 +25,8 @@ from comity.runtime.threads import Job
 log = logging.getLogger("comity")
 
 LAGS_KEPT_MAX: Final = 100
+LINES_TOLD: Final = 4
+AGAIN_AFTER: Final = 10  # code that blocks on is named again after so many times as long
 
 
 class Lag(Struct, frozen=True):
@@ -44,6 +48,7 @@ class Watchdog:
         self._calls = calls
         self._threshold_s = threshold_ms / 1000
         self._loop = asyncio.get_running_loop()
+        self._loop_thread = threading.get_ident()
         self._beat = time.monotonic()
         self._awake = threading.Event()
         self._closed = threading.Event()
@@ -93,29 +98,41 @@ class Watchdog:
             self._awake.clear()
 
     def _look(self) -> None:
-        reported = 0.0
+        seen, due_s = 0.0, self._threshold_s
         while True:
             self._awake.wait()
             if self._closed.wait(self._threshold_s / 2):  # and not a sleep: a node that closes waits for this thread
                 return
             beat = self._beat
+            if beat != seen:
+                seen, due_s = beat, self._threshold_s
             blocked_s = time.monotonic() - beat
-            if blocked_s > self._threshold_s and beat != reported and not self.is_parked:
-                reported = beat
-                self._report(blocked_s)
+            if blocked_s > due_s and not self.is_parked:
+                self._report(blocked_s, is_first=due_s == self._threshold_s)
+                due_s *= AGAIN_AFTER
 
-    def _report(self, blocked_s: float) -> None:
+    def _report(self, blocked_s: float, *, is_first: bool) -> None:
         task = asyncio.current_task(self._loop)
         call = self._calls.get(task.get_name()) if task is not None else None
-        if call is None:
-            return  # blocked by something that is not a call; its owner must watch it
-        request = call.request
-        lag = Lag(request.request_id, request.target, request.capability, blocked_s * 1000)
-        self.lags.append(lag)
+        name = "something" if task is None else task.get_name()  # of a task that an agent began itself its code says more
+        if call is not None:
+            request = call.request
+            name = f"{request.target} {request.capability}"
+            if is_first:
+                self.lags.append(Lag(request.request_id, request.target, request.capability, blocked_s * 1000))
         log.warning(
-            "%s %s has blocked the event loop for %.0f ms; every other agent waits. Make what blocks a plain function, which"
-            ' runs in a thread, or declare run_in="process"',
-            lag.target,
-            lag.capability,
-            lag.blocked_ms,
+            "%s has blocked the event loop for %.0f ms, at %s; every other agent waits. Make what blocks a plain function,"
+            ' which runs in a thread, or declare run_in="process"',
+            name,
+            blocked_s * 1000,
+            self._place(),
         )
+
+    def _place(self) -> str:
+        """Return the line of code that the loop's thread is at, and those that led there, the newest first."""
+        frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001  there is no other way to ask
+        lines: list[str] = []
+        while frame is not None and len(lines) < LINES_TOLD:
+            lines.append(f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}")
+            frame = frame.f_back
+        return ", from ".join(lines)
