@@ -12,7 +12,7 @@ INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick fuzz check docs format bench bench-delay bench-age bench-spans tempo cel bench-peers kill handoffs sim sim-defects pii mutate spec lock clean
+.PHONY: help demo test quick fuzz check docs format bench bench-delay bench-age soak bench-spans tempo cel bench-peers kill handoffs sim sim-defects pii mutate spec lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -75,6 +75,10 @@ bench-delay: $(READY) ## how late others are while one request of a megabyte is 
 
 bench-age: $(READY) ## a store of a million calls, and a million calls under a retention: time, memory, disk
 	$(RUN) bench/age.py
+
+MINUTES ?= 10
+soak: $(READY) ## honest users for MINUTES, with and without hostile ones: memory over time, p99 of the honest and the ratio
+	$(RUN) bench/soak.py --minutes $(MINUTES)
 
 bench-spans: $(READY) ## what the span store costs, from 10,000 to 1,000,000 spans
 	$(RUN) bench/spans.py
