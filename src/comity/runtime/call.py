@@ -16,6 +16,7 @@ from comity.core.fencing import Bound, Fence, Terms
 from comity.core.journal import Accepted, Settled
 from comity.core.ledger import Account, Loan
 from comity.core.limits import Limits
+from comity.core.reserved import words_of
 from comity.core.telemetry import CallEnd, Handed
 from comity.core.tool import EVERYTHING, narrow
 from comity.core.trace_context import TraceContext
@@ -209,6 +210,12 @@ class Call(Struct, eq=False, gc=False):
         if self.told is None:
             self.told = set()
         self.told.update(words)
+
+    def given(self, reply: Reply) -> Reply:
+        """Return a reply that the node gives to this call, having noted what the call may pass on of it."""
+        if words := words_of(reply):
+            self.hear(*words)
+        return reply
 
     def check_running(self) -> None:
         """Raise if it has ended: a task that outlived its call does nothing in the world any more."""

@@ -29,7 +29,6 @@ from comity.core.payload import unpack
 from comity.core.redaction import restore_value
 from comity.core.registry import Registry
 from comity.core.request_id import chosen_id_problem
-from comity.core.reserved import words_of
 from comity.core.schema import Checked, SchemaError
 from comity.core.session import is_first
 from comity.core.telemetry import CallEnd
@@ -221,7 +220,7 @@ class CallPath:
             arrival = standing.hung(arrival, above)
         if self.cluster is not None:
             reply = await self.cluster.ask(arrival, parent, is_repeated=bool(is_repeated))
-            return await after_a_turn(_told(parent, reply), pause_ms)
+            return await after_a_turn(parent.given(reply), pause_ms)
         # Only a call that an earlier life began can have made this one before, unless an agent chose its id.
         is_again = parent.top.leftovers is not None
         try:
@@ -234,9 +233,9 @@ class CallPath:
         except UnavailableError as error:
             opened = unread(self, arrival.request, error, is_again=is_again)
         if isinstance(opened, Reply):
-            return await after_a_turn(_told(parent, opened), pause_ms)
+            return await after_a_turn(parent.given(opened), pause_ms)
         reply = await self.reply_of(opened)
-        return reply if reply.error is None and not reply.metadata else _told(parent, reply)
+        return reply if reply.error is None and not reply.metadata else parent.given(reply)
 
     def count(self, parent: Call, usage: Usage) -> None:
         """Charge what a call used that an earlier life made: a tree has one budget for all its lives."""
@@ -509,10 +508,3 @@ class CallPath:
         self.settlement.deadlines.close()
         with contextlib.suppress(UnavailableError):  # the store is gone, which every call was told
             self.sessions.save_ended()
-
-
-def _told(parent: Call, reply: Reply) -> Reply:
-    """Note what a call is told by a reply in the platform's words, which it may pass on; return the reply."""
-    if words := words_of(reply):
-        parent.hear(*words)
-    return reply

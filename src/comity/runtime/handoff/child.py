@@ -20,7 +20,6 @@ from comity.core.expected_output import read_expected
 from comity.core.handoff import Cancel, Handoff, Offer
 from comity.core.handoff_holder import result_session
 from comity.core.handoff_trace import metadata_of
-from comity.core.reserved import words_of
 from comity.core.retry import Retry
 from comity.core.running import LOOP
 from comity.core.telemetry import Handed
@@ -76,8 +75,7 @@ async def _hand_off(path: CallPath, parent: Call, draft: Draft, given: ExpectedO
         reply = await after_a_turn(opened, above.limits.pause_ms(number))
     else:
         reply = await path.reply_of(opened)
-    parent.hear(*words_of(reply))
-    return reply
+    return parent.given(reply)
 
 
 def _awaited(declared: Capability, desk: Handoffs, path: CallPath) -> Capability:
