@@ -79,6 +79,7 @@ class Document(StrEnum):
     FENCE = "fence"  # by address: its newest token, as the version
 
 
+DEFAULT_TENANT: Final = "default"
 _SEPARATOR: Final = "\x1f"  # in no id: they are printable
 
 
@@ -103,7 +104,7 @@ class Saved(Struct, frozen=True, gc=False):
 
 def state_key(tenant_id: str, address: str) -> str:
     """Return the key of an agent's state: a tenant's own. That of the tenant `default` is the address itself."""
-    return address if tenant_id == "default" else f"{tenant_id}{_SEPARATOR}{address}"
+    return address if tenant_id == DEFAULT_TENANT else f"{tenant_id}{_SEPARATOR}{address}"
 
 
 class Resumed(Struct, frozen=True, gc=False):

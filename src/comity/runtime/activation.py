@@ -16,7 +16,7 @@ from comity.core.agent import Agent, Hook
 from comity.core.call import RUNNING
 from comity.core.envelope import Request
 from comity.core.failure import told
-from comity.core.journal import Document, Saved, state_key
+from comity.core.journal import DEFAULT_TENANT, Document, Saved, state_key
 from comity.core.limits import STATE_BYTES_MAX
 from comity.core.mailbox import Mailbox
 from comity.core.payload import PayloadError, pack, unpack
@@ -223,7 +223,8 @@ class Activations:
         address = request.target
         if way is not None and way.fence is None:
             return Activation(agent, address, self._journal)
-        key = state_key(request.tenant_id, address)
+        # Not asked of `state_key` where it is the address: every call comes here, and most are of one tenant.
+        key = address if request.tenant_id == DEFAULT_TENANT else state_key(request.tenant_id, address)
         seat = self._seats.get(key)
         if seat is None:
             seat = self._seats[key] = Activation(agent, address, self._journal, key=key, seal=self._seal)
