@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 from datetime import datetime
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comity import Agent, Background, Context, Limits, Node, Status
+from comity import Agent, AsyncHandoffManager, Background, Context, Limits, Node, Status
 from comity.core.limits import INPUTS_BYTES_MAX, MESSAGE_BYTES_MAX, NESTING_MAX, OBJECTIVE_CHARS_MAX
+from comity.errors import ComityError
 from comity.testing import VirtualClock, run_virtual
 
 ran: list[Any] = []
@@ -425,3 +427,34 @@ async def test_an_agent_that_calls_with_odd_objects_is_answered_too(make_node, f
     async with make_node([caller, agent], limits=Limits(calls_max=1000, fan_out_max=1000)) as node:
         reply = await node.call("B", "GO", user_id="u")
     assert set(reply.data) <= {"refused", "success"}
+
+
+async def raises_only_ours(awaitable: Any) -> None:
+    with contextlib.suppress(ComityError):
+        await awaitable
+
+
+@pytest.mark.parametrize(
+    "field", ["to_agent", "capability_id", "task", "inputs", "expected_output", "priority", "timeout_ms", "handoff_id"]
+)
+async def test_what_hands_off_odd_objects_is_told_so_by_an_error_of_ours(make_node, field):
+    async with make_node([agent]) as node:
+        manager = AsyncHandoffManager(project_id="p", agent_id="b", node=node)
+        for odd in ODD:
+            await raises_only_ours(
+                manager.create_handoff(**{"capability_id": "work", "task": "t", "inputs": {}} | {field: odd})
+            )
+        assert node.audit.verify().ok
+
+
+async def test_what_is_asked_of_a_node_by_odd_names_is_told_so_by_an_error_of_ours(make_node):
+    async with make_node([agent]) as node:
+        for odd in ODD:
+            await raises_only_ours(node.decide(odd, granted=True, by="ann"))
+            await raises_only_ours(node.decide("q", granted=True, by=odd))
+            await raises_only_ours(node.erase_session(odd))
+            for look in (node.session, node.session_for, node.memory, node.resume_session, node.export_session):
+                with contextlib.suppress(ComityError):
+                    look(odd)
+            with contextlib.suppress(ComityError):
+                node.history(odd, user_id="u")

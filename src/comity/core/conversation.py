@@ -61,7 +61,7 @@ def writer_of(address: str) -> str:
 
 def read_reference(text: str) -> HistoryReference:
     """Return what a history reference names. Raises `CallerError` for a text that is none."""
-    match = _REFERENCE.fullmatch(text) if isinstance(text, str) else None
+    match = _REFERENCE.fullmatch(text) if type(text) is str else None
     if match is None:
         problem = Problem("history_ref", "must read session:ID@VERSION?history=POLICY")
         raise CallerError(f"history_ref {problem.message}", code="INPUT_VALIDATION_FAILED", problems=(problem,))

@@ -42,7 +42,7 @@ from comity.errors import ComityError, UnavailableError, family
 from comity.ports import Clock, Ids, Journal
 from comity.ports import Handoffs as Queue
 from comity.runtime.activation import Lane
-from comity.runtime.arrival import Draft, Identity, Reader
+from comity.runtime.arrival import Draft, Identity, Reader, quoted
 from comity.runtime.call import Call
 from comity.runtime.handoff.content import Content
 from comity.runtime.handoff.directory import ANYBODY, Directory
@@ -163,7 +163,7 @@ class Handoffs:
         now_ms = now_ns // 1_000_000
         new_id, trace_id = self._ids.new_request(now_ms)
         problem = "" if request_id is None else chosen_id_problem(request_id)
-        handoff_id = ascii(request_id)[:64] if problem else request_id or new_id
+        handoff_id = quoted(request_id)[:64] if problem else request_id or new_id
         arrival = self.reader.read(draft, identity, None, handoff_id, now_ms, trace_id)
         if remote is not None:
             arrival = placed(arrival, remote, self._ids)

@@ -135,14 +135,14 @@ class AsyncHandoffManager(HandoffHost):
         correlation_id: that of the workflow it is part of.
         traceparent, tracestate: the trace it belongs to, else that of the current span.
         """
-        if "" in (to_agent, capability_id, handoff_id):  # never what stands in its place: most are variables that were not set
-            raise _empty({"to_agent": to_agent, "capability_id": capability_id, "handoff_id": handoff_id})
+        names = {"to_agent": to_agent, "capability_id": capability_id, "handoff_id": handoff_id}
+        if any(type(name) is str and not name for name in names.values()):  # never what stands in its place: most are variables
+            raise _empty(names)  # that were not set
         expected = self._checked_rest(attempts_max, expected_output)
-        if inputs is not None and type(inputs) is not dict and isinstance(inputs, Mapping):
-            inputs = dict(inputs)
-        word = "normal" if priority == "medium" else priority  # what the origin's storage calls it
         draft = Draft(
-            to_agent or capability_id, capability_id, inputs, objective, task, timeout_ms, word, context, limits, "none",
+            capability_id if to_agent is None else to_agent, capability_id, _plain(inputs), objective, task, timeout_ms,
+            # What the origin's storage calls `normal`.
+            "normal" if type(priority) is str and priority == "medium" else priority, context, limits, "none",
             correlation_id=correlation_id,
         )  # fmt: skip
         desk = self._desk
@@ -325,8 +325,16 @@ class AsyncHandoffManager(HandoffHost):
         return request.user_id == self.user_id and request.tenant_id == self.tenant_id
 
 
+def _plain(inputs: Any) -> Any:
+    """Return inputs that are another kind of mapping as a dict; what cannot be read as one is refused as it is."""
+    try:
+        return dict(inputs) if type(inputs) is not dict and isinstance(inputs, Mapping) else inputs
+    except (Exception, SystemExit):  # noqa: BLE001  looking at a value runs its code
+        return inputs
+
+
 def _empty(names: Mapping[str, str | None]) -> CallerError:
-    problems = tuple(Problem(name, "must not be empty") for name, value in names.items() if value == "")
+    problems = tuple(Problem(name, "must not be empty") for name, value in names.items() if type(value) is str and not value)
     return CallerError("; ".join(f"{one.path} {one.message}" for one in problems), problems=problems)
 
 
