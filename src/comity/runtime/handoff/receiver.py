@@ -38,7 +38,7 @@ from comity.core.payload import readable, text_problem, unpack
 from comity.core.reserved import CODE as RESERVED
 from comity.core.reserved import is_raised_by_platform, is_reserved, reserved_error
 from comity.engines.ambient import standing_at
-from comity.errors import CallerError, ComityError, RefusedError
+from comity.errors import CallerError, ComityError, RefusedError, UnavailableError
 from comity.runtime.failure_log import log_raised
 from comity.runtime.handoff.given import (
     check_id,
@@ -440,19 +440,26 @@ class AsyncHandoffReceiver(HandoffHost):
             found = self._desk.queue.get(handoff_id)
             mine = found if found is not None and found.holder == self._holder else None
         if mine is None:
-            raise RefusedError(f"{self.agent_id} does not have {handoff_id}", code="HANDOFF_LEASE_LOST")
+            raise self._not_mine(handoff_id)
         return mine
+
+    def _not_mine(self, handoff_id: str) -> RefusedError:
+        return RefusedError(f"{self.agent_id} does not have {handoff_id}", code="HANDOFF_LEASE_LOST")
 
     async def _end(self, desk: Handoffs, handoff_id: str, change: Complete | Fail | Reject | Release) -> Handoff:
         desk.leases.let_go(handoff_id)  # first: that it ends is not news to this receiver
         mine = self._mine(handoff_id)
         self._held.pop(handoff_id, None)
-        self._gone.pop(handoff_id, None)
+        is_lost = self._gone.pop(handoff_id, None) is mine
         try:
             return await desk.change(handoff_id, change)
         except CallerError as error:
             if error.code == "HANDOFF_STATE_CONFLICT":  # it cannot end so, and goes on
                 self._got(mine)
+            raise
+        except UnavailableError:
+            if is_lost:  # only to be recorded as late, which cannot be
+                raise self._not_mine(handoff_id) from None
             raise
 
 
