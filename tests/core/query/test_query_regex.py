@@ -5,7 +5,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from comity.core.query.pattern import NESTING_MAX, PATTERN_CHARACTERS_MAX, REPEAT_MAX, PatternError
-from comity.core.query.regex import REMEMBERED_TEXTS_MAX, TRANSITIONS_MAX, Regex
+from comity.core.query.regex import (
+    REMEMBERED_CHARS_MAX,
+    REMEMBERED_STATES_MAX,
+    REMEMBERED_TEXTS_MAX,
+    STATES_MAX,
+    TRANSITIONS_MAX,
+    Regex,
+)
 from steps import grows_no_faster_than_the_text
 
 
@@ -86,6 +93,16 @@ def test_a_pattern_that_would_make_a_backtracker_hang_takes_steps_that_grow_as_t
     regex = Regex(pattern)
     assert not regex.matches("a" * 20_000)
     assert grows_no_faster_than_the_text(regex.matches, "a" * 5_000)
+
+
+def test_what_is_remembered_is_bounded_in_states_and_in_characters():
+    regex, text = Regex("(a|b)*a(a|b){400}"), "".join("ab"[n * n % 7 % 2] for n in range(3_000))
+    assert regex.matches(text) is (text[-401] == "a")
+    assert sum(map(len, regex._sets)) <= REMEMBERED_STATES_MAX + STATES_MAX
+    long = Regex("x*")
+    for n in range(30):
+        assert long.matches("x" * (100_000 + n))
+        assert sum(map(len, long._texts)) <= REMEMBERED_CHARS_MAX
 
 
 def test_forgetting_what_was_remembered_changes_no_answer():

@@ -16,6 +16,8 @@ from comity.core.query.pattern import Assertion, Characters, Node, PatternError,
 STATES_MAX = 10_000
 TRANSITIONS_MAX = 50_000
 REMEMBERED_TEXTS_MAX = 4_096
+REMEMBERED_CHARS_MAX = 1_000_000  # of those texts
+REMEMBERED_STATES_MAX = 200_000  # in all sets together: about 16 MB
 
 _WORD_CHARACTERS = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
 _ACCEPT = 0
@@ -29,7 +31,10 @@ class Regex:
     One query compiles its own and keeps it to itself: the memory is not shared between threads.
     """
 
-    __slots__ = ("_accepting", "_cached", "_ids", "_known", "_sets", "_start", "_steps", "_texts", "_walks", "pattern")
+    __slots__ = (
+        "_accepting", "_cached", "_chars", "_ids", "_known", "_sets", "_start", "_states", "_steps", "_texts", "_walks",
+        "pattern",
+    )  # fmt: skip
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
@@ -42,15 +47,17 @@ class Regex:
         self._sets: list[_States] = []
         self._accepting: list[bool] = []
         self._known: list[dict[str, int]] = []
-        self._cached = 0
+        self._cached = self._chars = self._states = 0
 
     def matches(self, text: str) -> bool:
         """Return whether the whole text matches."""
         found = self._texts.get(text)
         if found is None:
             found = self._walk(text) if self._walks else self._run(text)
-            if len(self._texts) >= REMEMBERED_TEXTS_MAX:
+            self._chars += len(text)
+            if len(self._texts) >= REMEMBERED_TEXTS_MAX or self._chars > REMEMBERED_CHARS_MAX:
                 self._texts.clear()
+                self._chars = len(text)
             self._texts[text] = found
         return found
 
@@ -106,24 +113,30 @@ class Regex:
         if found is None:
             found = self._ids[states] = len(self._sets)
             self._sets.append(states)
+            self._states += len(states)
             self._accepting.append(_ACCEPT in states)
             self._known.append({})
         return found
 
     def _run(self, text: str) -> bool:
-        if self._cached > TRANSITIONS_MAX:
-            self._cached = 0
-            for memory in (self._ids, self._sets, self._accepting, self._known):
-                memory.clear()
         current = self._numbered(self._closure({self._start}))
         for character in text:
             following = self._known[current].get(character)
             if following is None:
-                following = self._numbered(self._stepped(self._sets[current], character))
-                self._known[current][character] = following
-                self._cached += 1
+                reached = self._stepped(self._sets[current], character)
+                if self._cached > TRANSITIONS_MAX or self._states > REMEMBERED_STATES_MAX:
+                    self._forget()
+                    following = self._numbered(reached)
+                else:
+                    following = self._known[current][character] = self._numbered(reached)
+                    self._cached += 1
             current = following
         return self._accepting[current]
+
+    def _forget(self) -> None:
+        self._cached = self._states = 0
+        for memory in (self._ids, self._sets, self._accepting, self._known):
+            memory.clear()
 
     def _stepped(self, states: _States, character: str) -> _States:
         reached = set()
