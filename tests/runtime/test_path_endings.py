@@ -224,6 +224,31 @@ async def test_who_asks_again_and_again_after_every_refusal_waits_longer_and_lon
     assert 100 < refused < 150  # the calls of a whole tree at once, then about one a second until the deadline
 
 
+@pytest.mark.parametrize("in_swarms", [True, False], ids=["swarm", "gather"])
+@pytest.mark.parametrize(
+    "ask", [lambda ctx: ctx.call("NOBODY", "GO"), lambda ctx: ctx.use_tool("unknown")], ids=["call", "tool"]
+)
+async def test_refusals_leave_no_more_rows_in_parallel_than_in_series(make_node, ask, in_swarms):
+    stubborn = Agent("STUBBORN")
+
+    async def one(ctx: Context) -> None:
+        while True:
+            with contextlib.suppress(ComityError):
+                await ask(ctx)
+            if not in_swarms:
+                return
+
+    @stubborn.capability("ASK")
+    async def ask_at_once(ctx: Context) -> None:
+        while True:
+            await asyncio.gather(*(one(ctx) for _ in range(500)))
+
+    async with make_node([stubborn]) as node:
+        assert (await node.call("STUBBORN", "ASK", user_id="u")).status is Status.TIMEOUT
+        refused = sum(row.kind == "refused" for row in node.audit.rows())
+    assert 100 <= refused < 150
+
+
 async def test_closing_a_node_waits_a_while_for_code_that_heeds_no_cancel_and_says_what_it_leaves(make_node, caplog):
     stubborn, free = Agent("STUBBORN"), asyncio.Event()
 

@@ -119,6 +119,7 @@ class Call(Struct, eq=False, gc=False):
     tools_used: int = 0  # and of the tools it uses
     asked: int = 0  # calls that an agent outside made for it under ids of its own, repeated ones too
     named: dict[str, tuple[Request, Call | Reply] | None] | None = None  # by id: what was asked, and what came of it here
+    line: asyncio.Lock | None = None  # in which what it asks for waits once it has asked too often
     said: Request | None = None  # the request as its session keeps it, where its callee sees more of it
     remote: TraceContext | None = None  # the trace its root came with from outside
     told: set[str] | None = None  # what the node told it in words that are the platform's: codes, and names of metadata

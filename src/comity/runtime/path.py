@@ -58,7 +58,7 @@ from comity.runtime.slices import Slices
 from comity.runtime.snapshot import snapshot
 from comity.runtime.steps import Steps
 from comity.runtime.stopping import Stopping, described
-from comity.runtime.tasks import after_a_turn, all_ended, release
+from comity.runtime.tasks import after_a_turn, all_ended, in_line, release
 from comity.runtime.threads import FunctionThreads
 from comity.runtime.tools import Paused, Toolbox
 from comity.runtime.unread import unread
@@ -208,11 +208,13 @@ class CallPath:
     ) -> Reply:
         """Call under an id below that of a call under way; `is_repeated` tells of one that was chosen (see `named`)."""
         above = parent.request
+        if (pause_ms := above.limits.pause_ms(number)) and not is_repeated:
+            await in_line(parent, pause_ms)
         if parent.state is not RUNNING:
             # A task that outlived its call has no budget, no deadline and nobody to answer to.
             error = Error.of("CALL_CANCELLED", f"the call {above.request_id} has ended")
             return await after_a_turn(Reply(status=Status.CANCELLED, error=error))
-        now_ns, pause_ms = self.clock.now_ns(), above.limits.pause_ms(number)
+        now_ns = self.clock.now_ns()
         if identity is None:
             identity = Identity(above.user_id, above.tenant_id, above.session_id)
         arrival = self._reader.read(draft, identity, above, request_id, now_ns // 1_000_000)
@@ -220,7 +222,7 @@ class CallPath:
             arrival = standing.hung(arrival, above)
         if self.cluster is not None:
             reply = await self.cluster.ask(arrival, parent, is_repeated=bool(is_repeated))
-            return await after_a_turn(parent.given(reply), pause_ms)
+            return await after_a_turn(parent.given(reply))
         # Only a call that an earlier life began can have made this one before, unless an agent chose its id.
         is_again = parent.top.leftovers is not None
         try:
@@ -233,7 +235,7 @@ class CallPath:
         except UnavailableError as error:
             opened = unread(self, arrival.request, error, is_again=is_again)
         if isinstance(opened, Reply):
-            return await after_a_turn(parent.given(opened), pause_ms)
+            return await after_a_turn(parent.given(opened))
         reply = await self.reply_of(opened)
         return reply if reply.error is None and not reply.metadata else parent.given(reply)
 

@@ -6,10 +6,13 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from comity.core.envelope import Reply, Status
+from comity.core.envelope import Reply
 from comity.core.failure import ENDINGS
+
+if TYPE_CHECKING:
+    from comity.runtime.call import Call
 
 log = logging.getLogger("comity")
 
@@ -52,14 +55,22 @@ async def all_ended(named: Mapping[asyncio.Task[Any], str]) -> None:
         log.warning("left running, %.0f s after they were cancelled: %s", CLOSE_S, names)
 
 
-async def after_a_turn(reply: Reply, pause_ms: int = 0) -> Reply:
-    """Return a reply that was there at once after everybody else had a turn, and a refusal after a pause.
+async def after_a_turn(reply: Reply) -> Reply:
+    """Return a reply that was there at once after everybody else had a turn.
 
     An agent that asks again whenever it is refused would otherwise hold the loop for ever: no other agent would run, and its
     own deadline would never come.
     """
-    await asyncio.sleep(pause_ms / 1000 if reply.status is Status.REFUSED else 0)
+    await asyncio.sleep(0)
     return reply
+
+
+async def in_line(parent: Call, pause_ms: int) -> None:
+    """Let a call that goes round and round wait, one after the other: in parallel it leaves no more rows than in series."""
+    if parent.line is None:
+        parent.line = asyncio.Lock()
+    async with parent.line:
+        await asyncio.sleep(pause_ms / 1000)
 
 
 def release(waiter: asyncio.Future[None], error: Exception | None) -> None:

@@ -47,7 +47,7 @@ from comity.runtime import forked, standing
 from comity.runtime.arrival import recordable
 from comity.runtime.failure_log import log_raised
 from comity.runtime.steps import step_request
-from comity.runtime.tasks import PASSES, after_a_turn, is_own
+from comity.runtime.tasks import PASSES, after_a_turn, in_line, is_own
 
 if TYPE_CHECKING:
     from comity.core.guidance import Finding
@@ -179,7 +179,10 @@ class Toolbox:
             findings = path.guidance.findings(touching, inputs)
             refusal = admission.forbidden(findings)
         if refusal is not None:
-            reply = await after_a_turn(path.refuse(request, refusal), call.request.limits.pause_ms(number))
+            if pause_ms := call.request.limits.pause_ms(number):
+                await in_line(call, pause_ms)
+                call.check_running()
+            reply = await after_a_turn(path.refuse(request, refusal))
             return reply.unwrap()
         tool = self._tools[name]
         known = self._journal.call(request.request_id) if call.is_again else None

@@ -32,7 +32,7 @@ from comity.runtime.handoff.handoffs import Handoffs, checked, lane_of
 from comity.runtime.handoff.spans import handed_of
 from comity.runtime.privacy import reveal
 from comity.runtime.standing import hung
-from comity.runtime.tasks import after_a_turn
+from comity.runtime.tasks import after_a_turn, in_line
 
 _UNDER_WAY: Final = Handed("", "", 0, "")  # until more is known: a handoff of a tree that ends early ends as its call does
 
@@ -48,7 +48,8 @@ def hand_off(path: CallPath, parent: Call, draft: Draft, expected: ExpectedOutpu
 
 
 async def _hand_off(path: CallPath, parent: Call, draft: Draft, given: ExpectedOutput | None, number: int) -> Reply:
-    await asyncio.sleep(0)  # an agent that is refused and asks again must let others run, and its own deadline come
+    # An agent that is refused and asks again must let others run, and its own deadline come.
+    await in_line(parent, parent.request.limits.pause_ms(number))
     if path.handoffs is None or path.cluster is not None:
         raise UnavailableError("this node cannot hand off inside a call; it shares its calls with others", code="NODE_CLOSED")
     desk, above = path.handoffs(), parent.request
@@ -72,7 +73,7 @@ async def _hand_off(path: CallPath, parent: Call, draft: Draft, given: ExpectedO
             opened.has_answer = partial(desk.has_answer, request.request_id)
             opened.handed = _UNDER_WAY
     if isinstance(opened, Reply):
-        reply = await after_a_turn(opened, above.limits.pause_ms(number))
+        reply = await after_a_turn(opened)
     else:
         reply = await path.reply_of(opened)
     return parent.given(reply)
