@@ -112,6 +112,7 @@ CODES: dict[str, Meaning] = {
     "SESSION_EXPIRED": Meaning(CallerError, False, _IGNORES, "Resume the session, or begin a new one."),
     "SESSION_ERASED": Meaning(CallerError, False, _IGNORES, "Begin a new session; nothing can be added to this one."),
     "SESSION_CONFLICT": Meaning(CallerError, True, _IGNORES, "Look at the session again and decide anew."),
+    "SESSION_FULL": Meaning(CallerError, False, _IGNORES, "Keep less in the session, or begin a new one."),
     "IDENTITY_FORGED": Meaning(RefusedError, False, _IGNORES, "Use the token the node gave you, unchanged."),
     "IDENTITY_EXPIRED": Meaning(RefusedError, False, _IGNORES, "Ask for a new token within a call that is under way."),
     "IDENTITY_REQUEST_ID_REUSED": Meaning(CallerError, False, _IGNORES, "Use a new request_id for a new request."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from comity import Agent, Context, Node, Reply, Status
@@ -12,7 +13,7 @@ from comity.core.journal import Document
 from comity.core.session import EXPIRED_MS, USE_NOTED_MS
 from comity.engines.memory import MemoryJournal
 from comity.errors import CallerError
-from comity.runtime.sessions import LIVE_MAX
+from comity.runtime.sessions import ENDED_BYTES_MAX, LIVE_MAX, SESSION_BYTES_MAX
 
 HOUR_MS = 3_600_000
 KNEW = ["notes", '{"facts":{},"missing":[]}']  # an answer without a message
@@ -317,3 +318,46 @@ async def test_an_agent_whose_name_is_a_role_has_turns_of_its_own(make_node, nam
         await node.call(name, "SAY", user_id="u", session_id="s", message="Hello")
         asked, answered = node.session("s").turns
     assert (asked.role, asked.by, answered.by) == ("user", "", name)
+
+
+async def test_a_session_is_bounded_in_bytes_and_says_so(make_node):
+    agent, codes = Agent("A"), []
+
+    @agent.capability("FILL")
+    async def fill(ctx: Context) -> dict:
+        for add in (
+            lambda n: ctx.session.learn(f"k{n}", "v" * 500_000),
+            lambda n: ctx.session.decide(f"{n}" + "d" * 90_000),
+            lambda n: ctx.session.produce(f"o{n}", "p" * 500_000),
+            lambda n: ctx.session.keep({"x": "k" * 900_000}),
+        ):
+            for n in range(60):
+                try:
+                    add(n)
+                except CallerError as error:
+                    codes.append(error.code)
+                    break
+        ctx.session.say("still there")  # turns make room by themselves
+        return {"facts": len(ctx.session.facts)}
+
+    async with make_node([agent]) as node:
+        reply = await node.call("A", "FILL", user_id="u", session_id="s")
+        assert reply.data == {"facts": 8}
+        live = node._path.sessions.find("default", "s")
+        assert len(msgspec.json.encode(live.session)) <= SESSION_BYTES_MAX + 1_000
+    assert codes == ["SESSION_FULL"] * 4
+
+
+async def test_calls_that_ended_in_a_session_are_not_kept_whole_in_memory(make_node):
+    agent = Agent("A")
+
+    @agent.capability("LEN")
+    async def length(ctx: Context, text: str) -> int:
+        return len(text)
+
+    async with make_node([agent]) as node:
+        for n in range(9):
+            assert (await node.call("A", "LEN", {"text": f"{n} " + "word " * 20_000}, user_id="u", session_id="s")).ok
+            live = node._path.sessions.find("default", "s")
+            assert live.ended_bytes <= ENDED_BYTES_MAX
+        assert live.session.turns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
 LIVE_MAX: Final = 10_000  # sessions kept in memory beyond those in use; others are read from the store again
 _PUT_AWAY: Final = LIVE_MAX // 10  # so many at once: finding out which are in use takes a look at every call
 
+# What a session holds, as JSON; of calls that ended in it and are not written yet, their inputs and how many there are.
+SESSION_BYTES_MAX: Final = 4 * 1024 * 1024
+ENDED_BYTES_MAX: Final = 256 * 1024
+ENDED_MAX: Final = 200
+
 _encode = msgspec.json.Encoder().encode
 SEPARATOR: Final = "\x1f"  # which no name can hold
 _decode_session = msgspec.json.Decoder(Session).decode
@@ -43,7 +49,8 @@ class Live:
     """A session in memory, with its vault."""
 
     __slots__ = (
-        "answers", "ended", "is_gone", "is_stored", "noted", "noted_at", "sealed", "session", "used_at", "vault", "vault_saved",
+        "answers", "encoded", "ended", "ended_bytes", "is_gone", "is_stored", "noted", "noted_at", "sealed",
+        "session", "used_at", "vault", "vault_saved",
         "vault_version", "visits",
     )  # fmt: skip
 
@@ -64,6 +71,8 @@ class Live:
         self.vault = vault
         self.vault_version = vault_version
         self.vault_saved = 0 if vault is None else len(vault)
+        self.encoded: tuple[Session | None, bytes] = (None, b"")  # the session that was encoded last, until it is saved
+        self.ended_bytes = 0  # of what `ended` holds
         self.sealed = _UNSEALED  # how many values there were when it was encrypted, and as what
         # Calls that ended and are not in `session` yet: those of users without a message, and the newest of each capability.
         self.ended: deque[tuple[Request, Reply, int]] | None = None
@@ -279,8 +288,10 @@ class Sessions:
     def saved(self, live: Live) -> Saved:
         """Return the record of a session as it is now, to be written."""
         live.is_stored = True
-        session = live.session
-        return Saved(Document.SESSION, live.key, session.version + 1, _encode(session), used_at=session.used_at)
+        session, (encoded, data) = live.session, live.encoded
+        live.encoded = None, b""
+        data = data if encoded is session else _encode(session)
+        return Saved(Document.SESSION, live.key, session.version + 1, data, used_at=session.used_at)
 
     def is_there(self, live: Live) -> bool:
         """Return whether a session was not erased since, here or by another process, and take over what others saved."""
@@ -308,6 +319,11 @@ class Sessions:
         if isinstance(outcome, core.Conflict):
             message = f"{outcome.what} was written at version {outcome.current}; this change was based on {outcome.based_on}"
             raise CallerError(message, code="SESSION_CONFLICT", current=outcome.current)
+        data = _encode(outcome)
+        if len(data) > SESSION_BYTES_MAX and not isinstance(change, core.Say | core.Answer):  # which drop what is oldest
+            message = f"session {outcome.id} would hold {len(data):,} bytes; at most {SESSION_BYTES_MAX:,} are allowed"
+            raise CallerError(message, code="SESSION_FULL")
+        live.encoded = outcome, data
         return self._written(live, outcome)
 
     # --- what calls add by themselves ---
@@ -340,9 +356,13 @@ class Sessions:
         if live.ended is None:
             live.ended = deque(maxlen=TURNS_MAX)
         live.ended.append((request, reply, now_ms))
+        live.ended_bytes += len(request.body)
         live.noted = None
         if live.is_stored:
             self._unsaved[live] = None
+            if live.ended_bytes > ENDED_BYTES_MAX or len(live.ended) >= ENDED_MAX:
+                with contextlib.suppress(UnavailableError):  # the call ends all the same
+                    self._save(live)
 
     def answered(self, live: Live, request: Request, reply: Reply) -> None:
         """Note what an agent answered to another; written as `ended` says."""
@@ -373,6 +393,7 @@ class Sessions:
         """Return the records that save a session with the calls that ended in it: what is not saved must not have a version."""
         live.session = session
         live.ended = live.answers = live.noted = None
+        live.ended_bytes = 0
         self._unsaved.pop(live, None)
         return self.saved_vault(live) or (self.saved(live),)
 
@@ -393,10 +414,14 @@ class Sessions:
     def save_ended(self, limit: int | None = None) -> bool:
         """Save sessions in which calls have ended, at most `limit`; return whether there are more."""
         for live in list(islice(self._unsaved, limit)):
-            del self._unsaved[live]
-            if self.is_there(live):
-                self._journal.append(self._written(live, self.noted(live)))
+            self._save(live)
         return bool(self._unsaved)
+
+    def _save(self, live: Live) -> None:
+        """Save a session with the calls that ended in it."""
+        del self._unsaved[live]
+        if self.is_there(live):
+            self._journal.append(self._written(live, self.noted(live)))
 
     def use(self, live: Live, request: Request, now_ms: int) -> None:
         """Note that a call uses a session: in the store now and then, apart from what it holds, which others may be changing.

@@ -181,7 +181,7 @@ class Settlement:
             if request.message or reply.message or live.vault is not None or request.source is not None or call.way is not None:
                 records.extend(self._session_records(call, live, reply, now_ms))
             else:  # as most end: a user's call without words
-                self._sessions.note(live, request, reply, now_ms)
+                self._sessions.note(live, call.said or request, reply, now_ms)
         if reply.new_facts and reply.ok and (call.way is None or call.way.fence is not None):
             records.extend(self._memories.reported(request, reply, None if live is None else live.vault, now_ms))
         records.append(Settled(request, reply, now_ms))
