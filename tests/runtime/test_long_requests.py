@@ -166,3 +166,28 @@ async def test_several_long_requests_take_turns(count):
             turns += 1
             assert node._path.slices.count - before <= 2
         assert turns > 100 * count
+
+
+async def test_a_node_without_a_store_keeps_no_long_requests_and_a_bounded_number_of_long_replies(make_node, monkeypatch):
+    monkeypatch.setattr("comity.engines.memory.MEMORY_REPLIES_BYTES_MAX", 300_000)
+    monkeypatch.setattr("comity.engines.memory._UNSEALED_BYTES_MAX", 300_000)
+    agent = Agent("A")
+
+    @agent.capability("ECHO")
+    async def echo(ctx: Context, text: str) -> dict:
+        return {"text": text}
+
+    async with make_node([agent]) as node:
+        for n in range(20):
+            reply = await node.call("A", "ECHO", {"text": f"{n} " + "word " * 10_000}, user_id="u", request_id=f"r{n}")
+            assert reply.ok
+        journal, kept = node._journal, node._path.recorder._kept
+        assert all(len(end.request.body) < 9 and end.reply.data is None for end in kept)
+        assert len(journal._settled) <= 6
+        assert sum(len(one.request.body) for one in journal._unsealed) < 400_000
+        assert not journal._open
+        assert (
+            await node.call("A", "ECHO", {"text": "19 " + "word " * 10_000}, user_id="u", request_id="r19")
+        ).data == reply.data
+        assert node.audit.verify().ok
+        assert len(node.audit.rows()) == 40

@@ -41,6 +41,7 @@ class Settled(Struct, frozen=True, gc=False):
     reply: Reply
     at_ms: int
     node_id: str = ""  # where it was, if that is not the node that says so
+    reply_bytes: int = 0  # of the data of the reply, where they are many
 
 
 class Late(Struct, frozen=True, gc=False):

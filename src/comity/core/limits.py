@@ -52,6 +52,7 @@ HANDOFF_PENDING_MAX: Final = 100_000
 PROGRESS_BYTES_MAX: Final = 16 * 1024
 # Rows, sessions and spans a node without a store keeps; older ones are dropped, newest stay.
 MEMORY_AUDIT_ROWS_MAX: Final = 20_000
+MEMORY_REPLIES_BYTES_MAX: Final = 64 * 1024 * 1024
 MEMORY_SESSIONS_MAX: Final = 50_000
 SPANS_KEPT_MAX: Final = 10_000
 

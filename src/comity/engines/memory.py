@@ -31,7 +31,7 @@ from comity.core.journal import (
     held_at,
     stored,
 )
-from comity.core.limits import MEMORY_AUDIT_ROWS_MAX, MEMORY_SESSIONS_MAX, SETTLED_KEPT_MAX
+from comity.core.limits import MEMORY_AUDIT_ROWS_MAX, MEMORY_REPLIES_BYTES_MAX, MEMORY_SESSIONS_MAX, SETTLED_KEPT_MAX
 from comity.core.retention import Keep, Pruned, Retention, Sweep, is_doomed, without_content
 from comity.engines.cipher import FRESH_NAMES
 from comity.engines.handoffs import MemoryHandoffs
@@ -39,6 +39,10 @@ from comity.errors import UnavailableError
 from comity.ports import Then
 
 _UNAUDITED: Final = frozenset({Step, Saved, Resumed})
+
+
+_LONG_BYTES: Final = 4_096
+_UNSEALED_BYTES_MAX: Final = 8 * 1024 * 1024
 
 
 class MemoryJournal:
@@ -57,6 +61,8 @@ class MemoryJournal:
         self._floor = (1, GENESIS)  # where the kept part of the chain begins
         self._open: dict[str, Accepted | Paused | Resumed] = {}
         self._settled: dict[str, Settled] = {}
+        self._long_bytes = 0  # of long requests and replies in rows that are not sealed yet
+        self._reply_bytes = 0  # of long replies that are kept
         self._settled_ids: deque[str] = deque()  # in the same order; the first entry of a dict is slow to find
         self._documents: dict[tuple[Document, str], tuple[int, bytes]] = {}
         self._used: dict[str, int] = {}  # when each session was last used, by its key
@@ -94,6 +100,8 @@ class MemoryJournal:
                 request_id = record.request.request_id  # type: ignore[union-attr]
                 if request_id not in self._settled:  # what has settled never changes
                     self._open[request_id] = record  # type: ignore[assignment]
+                if len(record.request.body) > _LONG_BYTES:  # type: ignore[union-attr]
+                    self._count_long(len(record.request.body))  # type: ignore[union-attr]
             elif kind is Refused and record.request.parent_id is not None:  # type: ignore[union-attr]
                 self._settle(Settled(record.request, record.reply, record.at_ms))  # type: ignore[union-attr]
         if then is not None:
@@ -250,12 +258,21 @@ class MemoryJournal:
             return
         self._settled[request_id] = record
         self._settled_ids.append(request_id)
-        if len(self._settled_ids) > SETTLED_KEPT_MAX:
+        if record.reply_bytes:
+            self._reply_bytes += record.reply_bytes
+            self._count_long(record.reply_bytes)
+        while len(self._settled_ids) > SETTLED_KEPT_MAX or self._reply_bytes > MEMORY_REPLIES_BYTES_MAX:
             oldest = self._settled_ids.popleft()
-            del self._settled[oldest]
+            self._reply_bytes -= self._settled.pop(oldest).reply_bytes
             if oldest in self._asked:
                 for key in self._asked.pop(oldest):
                     del self._documents[Document.APPROVAL, key]
+
+    def _count_long(self, size: int) -> None:
+        """Seal the rows, which hold nothing long, before those that wait for it hold too much."""
+        self._long_bytes += size
+        if self._long_bytes > _UNSEALED_BYTES_MAX:
+            self._seal()
 
     # --- what is kept no longer ---
 
@@ -342,6 +359,7 @@ class MemoryJournal:
             self._rows.append(sealed)
             self._head = sealed[3]
         self._unsealed.clear()
+        self._long_bytes = 0
         while len(self._rows) > MEMORY_AUDIT_ROWS_MAX:
             self._drop_row()
 

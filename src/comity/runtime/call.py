@@ -95,6 +95,7 @@ class Call(Struct, eq=False, gc=False):
     waiters: list[asyncio.Future[None]] | None = None
     slot: int = 0  # of its deadline, while that is watched
     reply: Reply | None = None
+    reply_bytes: int = 0  # of its data, where they are many
     partial: Any = None  # the last progress told, or the text being written
     parts: list[tuple[Request, Reply]] | None = None  # what the calls it made gave back: see `runtime/unfinished.py`
     has_missed: bool = False  # one of them ran out of time

@@ -336,6 +336,8 @@ def _packed(call: Call, value: Any, is_result: bool) -> bytes | None:
         raise PayloadError(code, error.problems) from None
     if outputs is not None and (problems := outputs.check(raw).problems):
         raise PayloadError("OUTPUT_VALIDATION_FAILED", problems)
+    if len(raw) > LONG_BYTES:
+        call.reply_bytes = len(raw)
     return raw
 
 

@@ -124,6 +124,7 @@ class CallPath:
         self._privacy = privacy
         self._guardrails = guardrails
         self.slices = self.settlement.slices = Slices()
+        self.settlement.keeps_content = recorder.settings.captures_content
         self.answers = None if privacy is None else Answers(self, privacy)
         # What is still to be judged is neither shown nor recorded; see `settlement`.
         self.holds_words = any(one.outbound is not None and not one.streams for one in guardrails)

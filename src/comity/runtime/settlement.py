@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Raw
 from msgspec.structs import replace
 
 from comity.core import guardrail
@@ -20,7 +21,7 @@ from comity.core.call import ADMITTED, CANCEL, EXPIRE, FINISH, PAUSED, QUEUED, R
 from comity.core.envelope import Error, Reply, Request, Status, encode
 from comity.core.fencing import is_below
 from comity.core.guardrail import Guardrail
-from comity.core.journal import Accepted, Late, Record, Settled, StoredCall
+from comity.core.journal import Accepted, Late, Record, Settled, StoredCall, fingerprint
 from comity.core.journal import Paused as PausedRecord
 from comity.core.limits import WARNINGS_MAX, Limits
 from comity.core.payload import PayloadError
@@ -78,6 +79,7 @@ class Settlement:
         self._ended = ended
         self._stop = stop
         self._deliver = self.deliver  # bound once
+        self.keeps_content = False  # whether spans say what people and agents said
         self.slices = Slices()
         self._delivering: dict[asyncio.Task[None], None] = {}
 
@@ -184,14 +186,18 @@ class Settlement:
                 self._sessions.note(live, call.said or request, reply, now_ms)
         if reply.new_facts and reply.ok and (call.way is None or call.way.fence is not None):
             records.extend(self._memories.reported(request, reply, None if live is None else live.vault, now_ms))
-        records.append(Settled(request, reply, now_ms))
+        if len(request.body) > LONG_BYTES or len(request.message) > LONG_BYTES:
+            request = _outlined(request)  # its content is no longer needed, and would be kept by all who keep its end
+        records.append(Settled(request, reply, now_ms, "", call.reply_bytes))
         root = call if call.root is None else call.root
         if root.leftovers:
             records.extend(end_leftovers(root, request.request_id, now_ms))
         if call.uses:
             records.extend(_end_uses(call, now_ms))
         if (ended := self._ended) is not None:
-            ended(CallEnd(request, reply, call.started_ns, now_ns, call.remote, call.handed, call.agent.about, call.reported))
+            told = reply if not call.reply_bytes or self.keeps_content else replace(reply, data=None)
+            asked = call.request if self.keeps_content else request
+            ended(CallEnd(asked, told, call.started_ns, now_ns, call.remote, call.handed, call.agent.about, call.reported))
         if call.log is not None and parent is not None:
             call.log.add(events.Kind.SETTLED, now_ms, request, _outline(reply))
 
@@ -399,6 +405,11 @@ class Settlement:
         if live is not None and live.vault is not None and live.session.user_id == request.user_id and len(live.vault):
             reply = yield from reveal_sliced(reply, live.vault)
         return replace(reply, thought="") if reply.thought else reply
+
+
+def _outlined(request: Request) -> Request:
+    """Return a request that has ended without what made it long; its fingerprint still tells it from others."""
+    return replace(request, body=Raw(b"{}"), message="", context=None, fingerprint=fingerprint(request))
 
 
 def _below(top: Call) -> list[Call]:
