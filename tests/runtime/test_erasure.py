@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
 from comity import Agent, Context, Node
+from comity.engines.sqlite import SqliteJournal
 from comity.errors import CallerError
 
 SECRET = "wintergreen-4711"
@@ -103,5 +105,46 @@ def test_a_call_in_another_process_can_add_nothing_to_a_session_that_was_erased(
             assert (await running).data == "SESSION_ERASED, None"
             assert (await one.call("A", "ADD", {"key": "anew"}, user_id="v", session_id="s")).ok
             assert list(one.session("s").facts) == ["anew"]
+
+    asyncio.run(main())
+
+
+class Held(SqliteJournal):
+    """A store so long that looking through it takes until the test lets it end."""
+
+    def __init__(self, path):
+        super().__init__(path, "node")
+        self.ends = threading.Event()
+
+    def erase(self, tenant_id, session_id):
+        assert self.ends.wait(30), "nothing else ran meanwhile"
+        return super().erase(tenant_id, session_id)
+
+    def verify(self):
+        assert self.ends.wait(30), "nothing else ran meanwhile"
+        return super().verify()
+
+
+def test_calls_go_on_while_a_session_is_erased_and_the_audit_verified(tmp_path):
+    agent = Agent("A")
+
+    @agent.capability("KEEP")
+    async def keep(ctx: Context, text: str = "") -> dict:
+        ctx.session.learn("said", text)
+        return {}
+
+    async def main():
+        journal = Held(tmp_path / "s.db")
+        async with Node([agent], journal=journal, lag_ms=None) as node:
+            await node.call("A", "KEEP", {"text": "first canary"}, user_id="u", session_id="s")
+            erasing = asyncio.ensure_future(node.erase_session("s"))
+            verifying = asyncio.ensure_future(node.audit.verified())
+            await asyncio.sleep(0.05)
+            assert (await node.call("A", "KEEP", user_id="other", session_id="t")).ok
+            await node.call("A", "KEEP", {"text": "second canary"}, user_id="u", session_id="s")
+            journal.ends.set()
+            assert await erasing > 0
+            assert (await verifying).ok
+        assert b"canary" not in b"".join(file.read_bytes() for file in tmp_path.iterdir() if file.is_file())
 
     asyncio.run(main())

@@ -401,7 +401,7 @@ class SqliteJournal:
 
     def verify(self) -> Verdict:
         """Check the whole chain against its stored head."""
-        with self._reading() as connection:
+        with self._reading(), self._aside() as connection:  # on one of its own, so that another thread may do it
             return verify_chain(connection, audit_key(self.path))
 
     def _is_alive(self, node_id: str) -> bool:

@@ -13,6 +13,7 @@ from comity.core.session import Session, is_first
 from comity.errors import UnavailableError
 from comity.ports import Journal
 from comity.runtime.call import Call
+from comity.runtime.tasks import aside
 
 if TYPE_CHECKING:
     from comity.runtime.path import CallPath
@@ -27,6 +28,7 @@ async def erase_session(path: CallPath, journal: Journal, tenant_id: str, sessio
     What runs in it is cancelled first: its end, and all it wrote before, is erased with the rest, and it writes nothing after.
     Only the call that asks for the erasure goes on. It can add nothing to the session, and its own end is written as usual.
     """
+    gone = 0
     while True:
         running = _running(path, tenant_id, session_id)
         for call in running:
@@ -37,10 +39,16 @@ async def erase_session(path: CallPath, journal: Journal, tenant_id: str, sessio
             path.memories.forget_session(tenant_id, user_id, session_id)
         await path.durable()
         await path.recorder.drained()
-        if not _running(path, tenant_id, session_id):  # nothing came meanwhile, and from here on nothing can
+        if _running(path, tenant_id, session_id):  # it came meanwhile
+            continue
+        path.sessions.drop(tenant_id, session_id)
+        # In a long store this takes seconds: calls go on meanwhile, and what came in this session is erased in a further round.
+        gone += (
+            await aside(journal.erase, tenant_id, session_id) if journal.prunes_aside else journal.erase(tenant_id, session_id)
+        )
+        if not path.sessions.is_live(tenant_id, session_id):
             break
-    path.sessions.drop(tenant_id, session_id)
-    return journal.erase(tenant_id, session_id) + path.recorder.spans.erase(session_id, tenant_id=tenant_id)
+    return gone + path.recorder.spans.erase(session_id, tenant_id=tenant_id)
 
 
 def _user_of(path: CallPath, journal: Journal, tenant_id: str, session_id: str) -> str:

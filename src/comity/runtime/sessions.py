@@ -240,6 +240,10 @@ class Sessions:
         session = _new(tenant_id, user_id, session_id, now_ms, parent_id)
         return self._remember(Live(session, is_stored=False), self._journal.visits())
 
+    def is_live(self, tenant_id: str, session_id: str) -> bool:
+        """Return whether a session is in memory."""
+        return (tenant_id, session_id) in self._live
+
     def live_of(self, call: Call) -> Live:
         """Return the session of a call, made now if it has none."""
         head = call.session_head

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from comity.core.envelope import Reply
 from comity.core.failure import ENDINGS
@@ -14,6 +14,7 @@ from comity.core.failure import ENDINGS
 if TYPE_CHECKING:
     from comity.runtime.call import Call
 
+T = TypeVar("T")
 log = logging.getLogger("comity")
 
 # What unwinds foreign code without being its failure: it is cancelled, it is thrown away, the program is to end.
@@ -77,3 +78,13 @@ def release(waiter: asyncio.Future[None], error: Exception | None) -> None:
     """Resolve the waiter, or fail it with `error`."""
     if not waiter.done():
         waiter.set_result(None) if error is None else waiter.set_exception(error)
+
+
+async def aside(function: Callable[..., T], *arguments: Any) -> T:
+    """Run a function in another thread. A cancelled caller still waits for its end: the store may be closed next."""
+    step = asyncio.get_running_loop().run_in_executor(None, function, *arguments)
+    try:
+        return await asyncio.shield(step)
+    except asyncio.CancelledError:
+        await asyncio.wait([step])
+        raise

@@ -11,6 +11,7 @@ from comity.errors import UnavailableError
 from comity.ports import Clock, Journal
 from comity.runtime.recorder import Recorder
 from comity.runtime.sessions import Sessions
+from comity.runtime.tasks import aside
 
 log = logging.getLogger("comity")
 
@@ -78,7 +79,7 @@ class Upkeep:
         try:
             while True:
                 begun_s = loop.time()
-                slice_ = await _aside(sweep) if is_aside else next(sweep, None)
+                slice_ = await aside(next, sweep, None) if is_aside else next(sweep, None)
                 if slice_ is None:
                     return removed
                 if slice_.session_keys:
@@ -89,13 +90,3 @@ class Upkeep:
                 await asyncio.sleep(PAUSE_S_LEAST if now_s > self._due_s else max(now_s - begun_s, PAUSE_S_LEAST))
         finally:
             sweep.close()
-
-
-async def _aside(sweep: Sweep) -> Pruned | None:
-    """Take one step in another thread. Who is cancelled meanwhile still waits for its end: the store may be closed next."""
-    step = asyncio.get_running_loop().run_in_executor(None, next, sweep, None)
-    try:
-        return await asyncio.shield(step)
-    except asyncio.CancelledError:
-        await asyncio.wait([step])
-        raise
