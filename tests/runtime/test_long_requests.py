@@ -186,8 +186,10 @@ async def test_a_node_without_a_store_keeps_no_long_requests_and_a_bounded_numbe
         assert len(journal._settled) <= 6
         assert sum(len(one.request.body) for one in journal._unsealed) < 400_000
         assert not journal._open
+        assert (await node.call("A", "ECHO", {"text": "call 2345678 " * 1_000}, user_id="u")).ok  # looked through in a session
+        assert all(live.ended is None for live in node._path.sessions._live.values())
         assert (
             await node.call("A", "ECHO", {"text": "19 " + "word " * 10_000}, user_id="u", request_id="r19")
         ).data == reply.data
         assert node.audit.verify().ok
-        assert len(node.audit.rows()) == 40
+        assert len(node.audit.rows()) == 42

@@ -23,6 +23,7 @@ from comity.core.slices import Sliced, whole
 from comity.engines.cipher import Cipher
 from comity.errors import CallerError, UnavailableError
 from comity.ports import Clock, Ids, Journal
+from comity.runtime.slices import LONG_BYTES
 from comity.runtime.vault_key import open_vault, seal
 
 if TYPE_CHECKING:
@@ -356,7 +357,12 @@ class Sessions:
         return ()
 
     def note(self, live: Live, request: Request, reply: Reply, now_ms: int) -> None:
-        """Note the end of a user's call without words; written as `ended` says."""
+        """Note the end of a user's call without words; written as `ended` says.
+
+        The own session of one call, which nothing made worth storing, does not keep a long one.
+        """
+        if not live.is_stored and len(request.body) > LONG_BYTES:
+            return
         if live.ended is None:
             live.ended = deque(maxlen=TURNS_MAX)
         live.ended.append((request, reply, now_ms))
