@@ -293,6 +293,12 @@ def test_a_blocking_constraint_is_named_with_its_rule_and_reason():
     assert refusal.note == "guidance: blocking a, blocking b"
 
 
+def test_a_single_blocking_constraint_counts_no_further_ones():
+    refusal = decide(snapshot={"findings": (finding("a"),)})
+    assert refusal is not None
+    assert refusal.message.endswith("(clients depend on it)")
+
+
 def test_constraints_that_only_warn_refuse_nothing():
     assert decide(snapshot={"findings": (finding("c", Severity.WARNING), finding("d", Severity.ADVISORY))}) is None
 
@@ -311,6 +317,9 @@ def test_a_message_names_the_first_problems_and_counts_the_rest():
     assert refusal is not None
     assert refusal.message.count("is required") == PROBLEMS_TOLD_MAX
     assert refusal.message.endswith("; and 3 more")
+    exactly = decide(snapshot={"checked": Checked(None, problems[:PROBLEMS_TOLD_MAX])})
+    assert exactly is not None
+    assert "more" not in exactly.message
     assert refusal.reason.count("is required") == PROBLEMS_TOLD_MAX + 3, "the audit names them all"
 
 
@@ -377,6 +386,7 @@ def test_exactly_fan_out_max_calls_may_be_under_way(fan_out_max):
     refusal = decide(snapshot=one_more)
     assert refusal is not None
     assert refusal.code == "LIMIT_FAN_OUT_EXCEEDED"
+    assert refusal.facts == {"calls": fan_out_max + 1, "fan_out_max": fan_out_max}
 
 
 def test_exactly_pending_max_calls_may_wait():
@@ -384,7 +394,7 @@ def test_exactly_pending_max_calls_may_wait():
     refusal = decide(snapshot={"place": CALLEE.pending_max + 1})
     assert refusal is not None
     assert refusal.code == "AGENT_BUSY"
-    assert refusal.retry_after_ms
+    assert refusal.retry_after_ms == 1_000
     nobody_waits = Agent("ANL", pending_max=0)
     assert decide(snapshot={"agent": nobody_waits, "place": 0}) is None
     assert decide(snapshot={"agent": nobody_waits, "place": 1}) is not None
@@ -395,7 +405,7 @@ def test_a_deadline_that_has_come_has_passed():
     refusal = decide({"deadline_at": NOW_MS - 5})
     assert refusal is not None
     assert refusal.code == "LIMIT_DEADLINE_PASSED"
-    assert "5 ms ago" in refusal.message
+    assert refusal.message == "the deadline of this call passed 5 ms ago"
     assert decide({"deadline_at": NOW_MS}) is not None
 
 

@@ -10,7 +10,21 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from comity.core.audit import ENTRY_FIELDS, GENESIS, PSEUDONYM, Kind, Pseudonyms, Row, Stored, row, seal, verify
+from comity.core.audit import (
+    ENTRY_FIELDS,
+    GENESIS,
+    PSEUDONYM,
+    START,
+    Kind,
+    Pseudonyms,
+    Row,
+    Stored,
+    cut_entry,
+    row,
+    seal,
+    verify,
+    walk,
+)
 
 texts = st.text(max_size=5)
 entries = st.tuples(st.sampled_from([kind.value for kind in Kind]), st.integers(0, 2**40), texts, st.none() | texts, texts).map(
@@ -247,3 +261,30 @@ def test_a_digest_is_short_and_tells_nothing_of_the_text(text):
 def test_different_texts_have_different_digests():
     assert NAMES.digest("a") != NAMES.digest("b")
     assert NAMES.digest("\ud800") != NAMES.digest("?")
+
+
+def test_a_cut_is_a_row_with_its_note_no_other_text_and_no_other_number():
+    said = dict(zip(ENTRY_FIELDS, msgspec.json.decode(cut_entry(7, "abc", 5)), strict=True))
+    assert (said["kind"], said["created_at"]) == (Kind.CUT.value, 5)
+    assert said["note"] == "rows 1 to 7 were removed; row 7 had the hash abc"
+    for name in set(ENTRY_FIELDS) - {"kind", "created_at", "note"}:
+        assert said[name] == ("" if Row.__annotations__[name] == "str" else None), name
+
+
+def test_a_quick_walk_stops_at_the_first_row_that_does_not_fit_whatever_follows():
+    rows = [(row_id, body, sealed.encode()) for row_id, body, _, sealed in ROWS]
+    genesis = GENESIS.encode()
+    assert walk(rows, 1, genesis) == (7, rows[-1][2])
+    assert walk([*rows[:2], (3, b"[]", rows[2][2]), *rows[2:]], 1, genesis) == (3, rows[1][2])
+    assert walk(rows[1:], 1, genesis) == (1, genesis)
+
+
+def test_a_chain_begins_with_row_one_after_sixty_four_zeros():
+    assert GENESIS == "0" * 64
+    assert (START.row_id, START.hash, START.noted_in, START.at_ms) == (0, GENESIS, 0, 0)
+    assert verify(ROWS).ok
+
+
+def test_seven_digits_may_be_a_phone_number_and_six_are_not():
+    assert NAMES.of("555123") == "555123"
+    assert NAMES.of("5551234") == NAMES.digest("5551234")

@@ -406,3 +406,23 @@ def test_a_policy_that_could_never_open_or_recover_is_refused(wrong):
         Policy(**wrong)
     with pytest.raises(msgspec.ValidationError, match=r"at least 1|at most 1"):
         msgspec.convert(wrong, Policy)
+
+
+def test_after_a_success_exactly_failures_max_failures_open_it():
+    breaker = Breaker(DEFAULT)
+    breaker.succeeded(0, probe=0)
+    for _ in range(DEFAULT.failures_max):
+        assert breaker.state is State.CLOSED
+        breaker.failed(0, probe=0)
+    assert breaker.state is State.OPEN
+
+
+def test_a_call_waits_a_second_while_the_places_for_probes_are_taken_and_a_released_probe_gives_back_one():
+    policy = Policy(probes=3)
+    breaker = half_open(policy)
+    probes = [breaker.enter(policy.open_ms) for _ in range(2)]
+    assert breaker.retry_after_ms(policy.open_ms) == 1_000
+    breaker.released(probe=probes[0])
+    assert breaker.retry_after_ms(policy.open_ms) is None
+    breaker.enter(policy.open_ms)
+    assert breaker.retry_after_ms(policy.open_ms) == 1_000

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comity.core.envelope import Error, Reply, Request, Status
-from comity.core.fencing import Bound, Fence, Terms, breach, ended_with, is_below
+from comity.core.fencing import Bound, Fence, Terms, breach, ended_with, is_below, taken
 from comity.core.journal import Settled
 from comity.core.limits import Limits
 from comity.errors import CallChangedError, RefusedError, StaleLeaseError
@@ -74,3 +74,15 @@ def test_a_new_call_needs_room_in_every_tree_it_stands_in_and_one_that_was_accep
     assert [of(("r", calls_max)) for calls_max in (4, 5, 6)] == [RefusedError, None, None]
     assert [of(("r", 5), ("r.1", calls_max)) for calls_max in (2, 3)] == [RefusedError, None]
     assert of(("r", 4), call="open") is None
+
+
+def test_only_the_end_that_the_terms_name_takes_the_open_calls_below_along() -> None:
+    end, other = _end(Status.TIMEOUT, 5_000), Settled(_request("r.2", 9_000), Reply.success(), 4_000)
+    below = [_request("r.1", 9_000), _request("r.2", 9_000)]
+    records = taken([other, end], Terms(ends="r"), lambda _: True, below)
+    assert [(record.request.request_id, str(record.reply.status)) for record in records] == [
+        ("r.2", "success"),
+        ("r", "timeout"),
+        ("r.1", "cancelled"),
+    ]
+    assert taken([end], Terms(ends="r.7"), lambda _: True, below) == [end]

@@ -173,14 +173,14 @@ def test_whoever_runs_a_tree_again_becomes_the_maker_of_its_open_handoff():
 def test_of_two_receivers_one_gets_it():
     taken = done(offered(), accept(ME))
     lost = tried(taken, accept(OTHER))
-    assert lost.refusal.code == "HANDOFF_TAKEN"
+    assert (lost.refusal.code, lost.refusal.message) == ("HANDOFF_TAKEN", "another receiver has h-1")
     assert lost.handoff is taken
 
 
 def test_what_is_reserved_for_one_cannot_be_accepted_by_another_and_keeps_its_lease_when_accepted():
     reserved = done(offered(), accept(ME, reserves=True))
     assert (reserved.state, reserved.fence, reserved.is_free) == (State.PENDING, 1, False)
-    assert tried(reserved, accept(OTHER)).refusal.code == "HANDOFF_TAKEN"
+    assert tried(reserved, accept(OTHER)).refusal.message == "h-1 is being looked at"
     mine = done(reserved, accept(ME))
     assert (mine.state, mine.fence, mine.attempts) == (State.ACCEPTED, 1, 1)
 
@@ -230,6 +230,27 @@ def test_a_renewed_lease_lasts_longer_and_nothing_else_changes():
     renewed = done(accepted, Renew(MINE, NOW + 40_000))
     assert renewed == replace(accepted, lease_until=NOW + 40_000)
     assert renewed.due_at == NOW + 40_000
+
+
+def test_a_lease_is_not_renewed_from_the_deadline_on_nor_after_the_end():
+    accepted = in_state(State.ACCEPTED)
+    completed = done(accepted, Complete(MINE, RESULT))
+    for handoff, now_ms in ((accepted, DEADLINE), (accepted, DEADLINE + 1), (completed, NOW + 20)):
+        outcome = tried(handoff, Renew(MINE, DEADLINE + 40_000), now_ms=now_ms)
+        assert outcome.refusal.code == "HANDOFF_ENDED"
+        assert outcome.handoff == handoff
+
+
+def test_a_handoff_let_go_has_no_lease_and_is_due_at_its_deadline():
+    for reserves in (True, False):
+        free = done(offered(), accept(reserves=reserves), Release(None, "silent"))
+        assert (free.holder, free.lease_until, free.due_at) == ("", 0, DEADLINE)
+
+
+def test_the_reply_says_how_long_the_handoff_took_and_the_handoff_how_long_it_had():
+    handoff = in_state(State.ACCEPTED)
+    assert handoff.timeout_ms == DEADLINE - NOW
+    assert done(handoff, Complete(MINE, RESULT), now_ms=NOW + 250).reply.duration_ms == 250
 
 
 def test_a_handoff_is_due_when_its_lease_ends_or_its_deadline_passes_whichever_is_first():
@@ -292,7 +313,7 @@ def test_progress_is_numbered_without_gaps_and_bounded():
     handoff = in_state(State.ACCEPTED)
     for number in range(HANDOFF_HISTORY_MAX + 20):
         handoff = done(handoff, Progress(MINE, number))
-    assert len(handoff.history) == HANDOFF_HISTORY_MAX
+        assert len(handoff.history) == min(3 + number, HANDOFF_HISTORY_MAX)
     assert [entry.n for entry in handoff.history] == list(range(23, 23 + HANDOFF_HISTORY_MAX))
     assert handoff.history[-1].data == HANDOFF_HISTORY_MAX + 19
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comity.core.identity import Claims, sign, verify
+from comity.core.identity import TOKEN_CHARS_MAX, Claims, sign, verify
 from comity.errors import RefusedError
 
 KEY = b"k" * 32
@@ -43,3 +44,12 @@ def test_no_single_character_can_be_changed_added_or_left_out():
 @given(st.text() | st.none() | st.integers())
 def test_nothing_that_was_not_signed_is_believed_and_nothing_else_is_raised(token):
     assert refused(token) == "IDENTITY_FORGED"
+
+
+def test_a_token_of_the_greatest_length_is_read_and_a_longer_one_is_not():
+    long = msgspec.structs.replace(CLAIMS, user_id="u" * 2_800)
+    while len(sign(long, KEY)) < TOKEN_CHARS_MAX:
+        long = msgspec.structs.replace(long, user_id=f"{long.user_id}u")
+    assert len(sign(long, KEY)) == TOKEN_CHARS_MAX
+    assert verify(sign(long, KEY), KEY, now_ms=0) == long
+    assert refused(sign(msgspec.structs.replace(long, user_id=f"{long.user_id}u"), KEY)) == "IDENTITY_FORGED"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import zlib
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -20,6 +23,7 @@ from comity.core.journal import (
     StoredCall,
     entry,
     fingerprint,
+    is_same,
     stored,
 )
 from comity.core.limits import Limits
@@ -228,3 +232,30 @@ def test_whatever_else_is_asked_has_another_fingerprint():
         )
     }
     assert len(prints) == 14
+
+
+def test_the_fingerprint_of_a_plain_request_is_that_of_its_inputs_as_older_stores_have_it():
+    plain = zlib.crc32(b'{"n":1}', zlib.crc32(b"ANL\nANL_NPV"))
+    assert fingerprint(request(history="full")) == fingerprint(request(parent_id=None, history="full")) == plain
+    assert fingerprint(request(history="none")) == plain, "what an agent's call has by default"
+    assert fingerprint(request(context=Background(facts=("a",)))) == plain, "a child's background may grow"
+
+
+def test_two_requests_are_one_only_for_one_tenant_one_user_and_the_same_contents():
+    assert is_same(request(), request(deadline_at=1))
+    for other in ({"tenant_id": "other"}, {"user_id": "u2"}, {"body": Raw(b"{}")}):
+        assert not is_same(request(), request(**other))
+
+
+def test_the_end_of_a_call_names_the_digest_of_its_thought_and_nothing_without_one():
+    thought = Reply.success({"npv": 1}, thought="sell", request_id="r1")
+    assert told(Settled(request(), thought, 9))["note"] == f"thought sha256:{hashlib.sha256(b'sell').hexdigest()}"
+    assert told(Settled(request(), DONE, 9))["note"] == ""
+
+
+@pytest.mark.parametrize("correlation_id", ["r0", ""])
+def test_a_call_of_no_workflow_but_its_own_writes_no_workflow(correlation_id):
+    own, other = (
+        msgspec.json.decode(entry(Accepted(request(correlation_id=one), 5, "n1"), NAMES)) for one in (correlation_id, "wf-1")
+    )
+    assert len(own) == len(other) - 1

@@ -170,3 +170,45 @@ def test_what_is_charged_and_given_back_reaches_every_account_above():
     assert [(one.calls_used, one.tokens_used) for one in accounts] == [(2, 14)] * 3
     lowest.give_back(1, 5)
     assert [(one.calls_used, one.tokens_used) for one in accounts] == [(1, 9)] * 3
+
+
+def test_a_borrower_gets_little_at_first_then_twice_as_much_and_at_most_half_of_what_is_left():
+    lender = Account(Limits(calls_max=10, tokens_max=10))
+    loans = [lender.lend()]
+    for _ in range(6):
+        loans.append(lender.lend(loans[-1]))
+    assert [loan.calls for loan in loans] == [0, 1, 2, 4, 7, 9, 10]
+    assert [loan.tokens for loan in loans] == [1, 2, 4, 7, 9, 10, 10]
+    assert {loan.tokens_most for loan in loans} == {10}
+
+
+def test_lending_calls_uses_no_tokens_where_tokens_have_no_limit():
+    lender = Account(Limits(calls_max=32))
+    assert lender.lend() == Loan(2)
+    assert (lender.calls_used, lender.tokens_used) == (2, 0)
+
+
+def test_an_account_that_spent_more_calls_than_it_had_lends_none():
+    lender = Account(Limits(calls_max=0), calls_used=1)
+    assert lender.lend().calls == 0
+    assert lender.calls_used == 1
+
+
+def test_what_is_left_is_what_every_account_above_leaves():
+    root = Account(Limits(calls_max=1))
+    below = Account(Limits(calls_max=5), root)
+    assert below.left() == (1, None)
+    assert Account(Limits(calls_max=9), Account(Limits(tokens_max=3))).left() == (9, 3)
+
+
+def test_an_account_is_within_its_limit_until_it_has_used_more_tokens_than_that():
+    top = Account(Limits(tokens_max=1), tokens_used=9)  # its own is asked for elsewhere
+    middle = Account(Limits(tokens_max=5), top, tokens_used=5)
+    unlimited = Account(Limits(), middle, tokens_used=99)
+    below = Account(Limits(tokens_max=2), unlimited, tokens_used=2)
+    assert below.is_within(top)
+    middle.tokens_used = 6
+    assert not below.is_within(top)
+    assert below.is_within(middle)
+    below.tokens_used = 3
+    assert not below.is_within(unlimited)

@@ -179,7 +179,7 @@ _THOUGHT: Final = "thought sha256:"
 
 def thought_note(thought: str) -> str:
     """Return what the row of a call's end says of the thought in its reply: a digest, since free text may be personal."""
-    return f"{_THOUGHT}{hashlib.sha256(thought.encode(errors='surrogatepass')).hexdigest()}" if thought else ""
+    return f"{_THOUGHT}{hashlib.sha256(thought.encode(errors='surrogatepass')).hexdigest()}"
 
 
 def names_thought(note: str) -> bool:

@@ -137,3 +137,22 @@ def test_a_restored_stream_holds_back_no_more_than_a_token():
     stream = StreamRestorer(new_vault())
     assert stream.feed("array[[") == "array"
     assert stream.feed("x" * 200) != ""
+
+
+def test_exactly_the_last_two_words_of_prose_are_held_back():
+    text = "there was nothing in this long sentence that could have been hidden, not by anybody "
+    assert text[len(StreamRedactor(new_vault()).feed(text)) :] == "by anybody "
+
+
+def test_a_long_piece_without_prose_is_let_go_but_for_its_end():
+    text = "a1-b2-c3 " * 600
+    assert len(text) - len(StreamRedactor(new_vault()).feed(text)) <= HELD_CHARS_MAX
+
+
+def test_text_without_an_open_token_is_restored_at_once():
+    vault = new_vault()
+    token = vault.token("EMAIL", "ann@example.com")
+    stream = StreamRestorer(vault)
+    assert stream.feed("write") == "write"
+    assert stream.feed(f" to {token} today") == " to ann@example.com today"
+    assert (stream.feed("and ["), stream.feed("1] too")) == ("and ", "[1] too")

@@ -128,3 +128,43 @@ def test_two_who_read_one_vault_never_give_one_token_to_two_values_and_can_know_
             [value for _, value in hidden]
         )
         assert len({vault.token(*entry) for entry in [*before, *here, *there]}) == len({*before, *here, *there})
+
+
+CARDS = "4111 1111 1111 1111", "4111-1111-1111-1111"
+
+
+def test_a_vault_is_stored_with_each_value_and_the_tag_only_where_it_is_of_another_copy():
+    vault = new_vault()
+    for card in CARDS:
+        vault.token("CARD", card)
+    assert vault.to_data() == {"tag": "kqzmtwbf", "values": [["CARD", 1, 1, CARDS[0]], ["CARD", 1, 2, CARDS[1]]]}
+    other = Vault.from_data(vault.to_data(), issuer="n2")
+    other.token("EMAIL", "ann@example.com")
+    assert other.to_data()["values"][0] == ["CARD", 1, 1, CARDS[0], "kqzmtwbf"]
+    assert other.to_data()["values"][2] == ["EMAIL", 1, 1, "ann@example.com"]
+
+
+def test_a_second_spelling_gets_a_token_of_its_own_after_a_restart_and_in_another_copy():
+    kept, learner = new_vault(), new_vault()
+    kept.token("CARD", CARDS[0])
+    learner.learn(kept)
+    for vault in (Vault.from_data(kept.to_data()), learner):
+        assert vault.token("CARD", CARDS[1]) == "[[CARD_1v2_kqzmtwbf]]"
+        assert vault.token("CARD", CARDS[0]) == "[[CARD_1_kqzmtwbf]]"
+
+
+def test_a_tag_is_two_letters_from_a_to_p_for_each_byte_and_at_most_32():
+    assert Vault.from_entropy(bytes([0x0F] * 8)).tag == "ap" * 8
+    assert Vault.from_entropy(bytes([0xF0] * 17)).tag == "pa" * 16
+    assert len(Vault.from_data(new_vault().to_data(), issuer="n2").tag) == 16
+
+
+def test_known_values_are_hidden_where_no_detector_finds_them_the_longest_first(monkeypatch):
+    vault = new_vault()
+    inner, outer = vault.token("NAME", "Smith"), vault.token("NAME", "Smithson")
+    vault.token("NAME", "Lees")
+    assert vault.hide_known("Smithson, Smith, Lees") == f"{outer}, {inner}, Lees", "four letters may stand for anything"
+    monkeypatch.setattr(module, "_SEARCHED_MAX", 3)
+    assert vault.hide_known("Smith") == inner
+    monkeypatch.setattr(module, "_SEARCHED_MAX", 2)
+    assert vault.hide_known("Smith") == "Smith"

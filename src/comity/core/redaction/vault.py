@@ -146,8 +146,8 @@ class Vault:
         token = f"[[{kind}_{number}{f'v{spelling}' if spelling > 1 else ''}_{tag}]]"
         self.tags.add(tag)
         self._numbers[kind, _identity(kind, value)] = number
-        self._counts[kind] = max(number, self._counts.get(kind, 0))
-        self._spellings[kind, number] = max(spelling, self._spellings.get((kind, number), 0))
+        self._counts[kind] = max(number, self._counts.get(kind, number))
+        self._spellings[kind, number] = max(spelling, self._spellings.get((kind, number), spelling))
         if token not in self._values:
             self._entries.append((kind, number, spelling, value, tag))
             self.size += len(value) if isinstance(value, str) else 8
