@@ -2,13 +2,18 @@
 
 The defects are Cosmic Ray's: a comparison turned around, a condition negated, a constant changed. A sample of them, the same
 for the same seed, is tried in copies of this folder; the nearest tests run first, and the wider ones for a defect that survives
-them. Defects that change nothing anybody could see are argued in `tests/mutants.toml`, and do not count.
+them. Defects that change nothing anybody could see are argued in `tests/mutants.toml`, and do not count. None is planted where
+it could be no defect: code that is not Python any more, assertions, log lines, what only the type checker reads, how a class
+is kept in memory, and the number of a named limit (tests import limits, so that another number is another limit).
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import compileall
 import difflib
+import itertools
 import os
 import random
 import shutil
@@ -38,6 +43,8 @@ OPERATORS = (
     "ReplaceBinaryOperator_Sub_Add",
 )
 TIMEOUT_S = 300
+# Words of a class header that say how values are kept in memory, or how code must write them: the type checker holds those.
+MEMORY = ("gc=False", "frozen=True", "eq=False", "kw_only=True")
 
 
 class Place(NamedTuple):
@@ -63,12 +70,12 @@ class Settings(NamedTuple):
 
     nearest: dict[str, list[str]]
     wider: list[str]
-    argued: dict[tuple[str, str, str], str]
+    argued: set[tuple[str, str, str]]
 
 
 def settings() -> Settings:
     told = tomllib.loads((ROOT / "tests/mutants.toml").read_text())
-    argued = {(one["file"], one["before"], one["after"]): one["why"] for one in told.get("argued", [])}
+    argued = {(one["file"], one["before"], after) for one in told["argued"] for after in one["after"]}
     return Settings(told["nearest"], told["wider"], argued)
 
 
@@ -87,6 +94,57 @@ def planted(place: Place) -> Mutant:
     code = (ROOT / "src/comity" / place.file).read_text()
     changed = mutate_code(code, get_operator(f"core/{place.operator}")(), place.occurrence)
     return Mutant(place.file, *_difference(code, changed), changed)
+
+
+def sampled(files: list[str], count: int, seed: int) -> list[Mutant]:
+    """Return a sample of the defects of files, the same one for the same seed."""
+    found = [place for file in files for place in places(file)]
+    print(f"{len(found)} defects in {len(files)} files; {min(count, len(found))} are tried", flush=True)
+    random.Random(seed).shuffle(found)  # noqa: S311
+    idle = {file: set(idle_lines((ROOT / "src/comity" / file).read_text())) for file in files}
+    worthy = (mutant for mutant in map(planted, found) if mutant.line not in idle[mutant.file] and _is_defect(mutant))
+    return list(itertools.islice(worthy, count))
+
+
+def _is_defect(mutant: Mutant) -> bool:
+    try:
+        compile(mutant.code, mutant.file, "exec")
+    except SyntaxError:
+        return False
+    turned = {word: word.replace("False", "True") if "False" in word else word.replace("True", "False") for word in MEMORY}
+    return not any(
+        mutant.after == mutant.before.replace(word, other) for word, other in turned.items() if word in mutant.before
+    )
+
+
+def idle_lines(code: str) -> Iterator[int]:
+    """Yield the lines where another value is no defect: decorators, assertions, log lines, numbers of named limits."""
+    for node in ast.walk(ast.parse(code)):
+        match node:
+            case ast.Assert() | ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="log")))):
+                yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
+            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+                yield node.lineno
+            case ast.FunctionDef(name="__repr__"):
+                yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield from (decorator.lineno for decorator in node.decorator_list)
+            case ast.Module():
+                yield from (statement.lineno for statement in node.body if _is_limit(statement))
+
+
+def _is_limit(statement: ast.stmt) -> bool:
+    """Return whether a statement gives names to numbers alone."""
+    if not isinstance(statement, ast.Assign | ast.AnnAssign) or statement.value is None:
+        return False
+    numbers = statement.value.values if isinstance(statement.value, ast.Dict) else [statement.value]
+    return all(_is_number(part) for number in numbers for part in ast.walk(number))
+
+
+def _is_number(part: ast.AST) -> bool:
+    if isinstance(part, ast.Constant):
+        return isinstance(part.value, int | float)
+    return isinstance(part, ast.BinOp | ast.Tuple | ast.operator | ast.expr_context)
 
 
 def _difference(code: str, changed: str) -> tuple[int, str, str]:
@@ -124,9 +182,7 @@ def main() -> None:
     parser.add_argument("--near", action="store_true", help="run the nearest tests alone")
     options = parser.parse_args()
     told = settings()
-    found = [place for file in sorted(told.nearest) if options.files in file for place in places(file)]
-    sample = [planted(place) for place in random.Random(options.seed).sample(found, min(options.sample, len(found)))]  # noqa: S311
-    print(f"{len(found)} defects in {len({one.file for one in found})} files; {len(sample)} are tried", flush=True)
+    sample = sampled([file for file in sorted(told.nearest) if options.files in file], options.sample, options.seed)
     outcomes: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="mutate-") as folder, ThreadPoolExecutor(options.jobs) as pool:
         copies: SimpleQueue[Path] = SimpleQueue()
@@ -165,6 +221,7 @@ def _copied(place: Path) -> Path:
         elif (ROOT / name).exists():
             place.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, place / name)
+    compileall.compile_dir(place / "src", quiet=1)  # once, not for every defect
     return place
 
 
