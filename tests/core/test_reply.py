@@ -270,3 +270,19 @@ def test_a_reply_may_be_escaped_three_times(levels, rung):
 def test_a_reading_cannot_be_changed():
     with pytest.raises(AttributeError):
         read(CLEAN).status = Status.FAILURE
+
+
+def test_of_a_whole_reply_and_one_that_breaks_off_the_whole_one_is_read():
+    reading = read(f'I first meant {{"thought":"t","status":"failure","data":{{"n":2}},"message":"un\n\n{CLEAN}')
+    assert (reading.status, reading.data) == (Status.SUCCESS, {"n": 1})
+
+
+def test_objects_and_arrays_of_a_text_are_counted_together():
+    half = ITEMS_MAX // 2 + 1
+    reading = read("[" * half + "{" * half)
+    assert reading.problems == (Problem("", f"holds more than {ITEMS_MAX:,} objects and arrays"),)
+
+
+def test_marks_of_thinking_within_a_reply_are_content():
+    reading = read('{"thought":"t","status":"success","data":{"n":"<think>a</think>b"},"message":"m","more":1}')
+    assert (reading.data, reading.rung) == ({"n": "<think>a</think>b"}, Rung.RAW)

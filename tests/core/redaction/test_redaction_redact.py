@@ -23,6 +23,9 @@ from comity.core.redaction import (
     restore_text,
     restore_value,
 )
+from comity.core.redaction import redact as module
+from comity.core.redaction.redact import redact_json_sliced, redact_text_sliced, walls_in
+from comity.core.redaction.scan import Wall
 
 
 @given(texts())
@@ -222,3 +225,32 @@ def test_keys_that_mask_alike_stay_apart():
 )
 def test_three_keys_of_the_path_name_a_value(document, kind):
     assert f"[[{kind}_1_" in repr(redact_value(document, new_vault()))
+
+
+# --- pauses ---
+
+
+def pauses(work) -> int:
+    return sum(1 for _ in work)
+
+
+def test_a_document_of_many_small_parts_pauses_after_so_many_of_them_and_no_more_often():
+    raw = msgspec.json.encode({"mail": "ann@example.com", "list": [1] * 1600})
+    assert 1600 // module._PARTS_IN_SLICE <= pauses(redact_json_sliced(raw, new_vault())) <= 110
+
+
+def test_many_values_and_many_tokens_are_replaced_with_pauses():
+    vault = new_vault()
+    spans = DEFAULT_SCANNER.find("ann@example.com, " * 640)
+    assert pauses(module._replaced("ann@example.com, " * 640, spans, vault, Policy(), "")) == 640 // module._SLICE_ITEMS
+    assert pauses(module._walls_sliced("**** x " * 640)) == 640 // module._SLICE_ITEMS
+
+
+def test_a_short_text_is_redacted_without_a_pause():
+    assert pauses(redact_text_sliced("write to ann@example.com", new_vault())) == 0
+
+
+def test_tokens_and_masks_alone_or_together_are_walls():
+    assert walls_in("a [[EMAIL_1_kqzmtwbf]] b") == [Wall(2, 22)]
+    assert walls_in("a **** b") == [Wall(2, 6)]
+    assert walls_in("[[EMAIL_1_kqzmtwbf]] ****") == [Wall(0, 20), Wall(21, 25)]
