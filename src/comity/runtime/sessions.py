@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import deque
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -13,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from comity.core import session as core
-from comity.core.conversation import TURNS_MAX, Turn
+from comity.core.conversation import TURNS_CHARS_MAX, TURNS_MAX, Turn
 from comity.core.envelope import Reply, Request
 from comity.core.journal import Document, Saved
 from comity.core.payload import unpack
@@ -32,10 +31,10 @@ if TYPE_CHECKING:
 LIVE_MAX: Final = 10_000  # sessions kept in memory beyond those in use; others are read from the store again
 _PUT_AWAY: Final = LIVE_MAX // 10  # so many at once: finding out which are in use takes a look at every call
 
-# What a session holds, as JSON; of calls that ended in it and are not written yet, their inputs and how many there are.
-SESSION_BYTES_MAX: Final = 4 * 1024 * 1024
-ENDED_BYTES_MAX: Final = 256 * 1024
-ENDED_MAX: Final = 200
+SESSION_BYTES_MAX: Final = 4 * 1024 * 1024  # of what a session holds, as JSON
+# Of calls that ended in a session and are not written yet: no more than its conversation would keep of them.
+ENDED_BYTES_MAX: Final = 2 * TURNS_CHARS_MAX
+ENDED_MAX: Final = TURNS_MAX // 2
 
 _encode = msgspec.json.Encoder().encode
 SEPARATOR: Final = "\x1f"  # which no name can hold
@@ -73,7 +72,7 @@ class Live:
         self.vault_version = vault_version
         self.vault_saved = 0 if vault is None else len(vault)
         self.encoded: tuple[Session | None, bytes] = (None, b"")  # the session that was encoded last, until it is saved
-        self.ended_bytes = 0  # of what `ended` holds
+        self.ended_bytes = 0  # at least of what `ended` holds
         self.sealed = _UNSEALED  # how many values there were when it was encrypted, and as what
         # Calls that ended and are not in `session` yet: those of users without a message, and the newest of each capability.
         self.ended: deque[tuple[Request, Reply, int]] | None = None
@@ -364,15 +363,14 @@ class Sessions:
         if not live.is_stored and len(request.body) > LONG_BYTES:
             return
         if live.ended is None:
-            live.ended = deque(maxlen=TURNS_MAX)
+            live.ended = deque(maxlen=ENDED_MAX)
         live.ended.append((request, reply, now_ms))
         live.ended_bytes += len(request.body)
         live.noted = None
         if live.is_stored:
             self._unsaved[live] = None
-            if live.ended_bytes > ENDED_BYTES_MAX or len(live.ended) >= ENDED_MAX:
-                with contextlib.suppress(UnavailableError):  # the call ends all the same
-                    self._save(live)
+        if live.ended_bytes > ENDED_BYTES_MAX:
+            _drop_older(live, live.ended)
 
     def answered(self, live: Live, request: Request, reply: Reply) -> None:
         """Note what an agent answered to another; written as `ended` says."""
@@ -518,6 +516,18 @@ class Sessions:
 def is_new(live: Live, request: Request) -> bool:
     """Return whether a call is the first to name a session: with it the session is stored, whatever the call does."""
     return not live.is_stored and request.session_id != request.root_id
+
+
+def _drop_older(live: Live, ended: deque[tuple[Request, Reply, int]]) -> None:
+    """Drop the oldest calls that are not written yet, down to half of the bytes they may have; what they answered stays."""
+    live.ended_bytes = sum(len(request.body) for request, _, _ in ended)  # some have left by themselves
+    while live.ended_bytes > ENDED_BYTES_MAX // 2 and len(ended) > 1:
+        request, reply, _ = ended.popleft()
+        live.ended_bytes -= len(request.body)
+        live.answers = live.answers or {}
+        known = live.answers.get((request.target, request.capability))
+        if known is None or known[0].created_at <= request.created_at:
+            live.answers[request.target, request.capability] = (request, reply)
 
 
 def _new(tenant_id: str, user_id: str, session_id: str, now_ms: int, parent_id: str = "") -> Session:
