@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from comity import Agent, Context, Reply
+from comity import Agent, Context, Reply, Status
 from comity.core.agent import DeclarationError
 from comity.core.envelope import Artifact
 from comity.testing import ScriptedModel
@@ -152,3 +152,15 @@ async def test_a_capability_knows_its_project_and_the_nodes_clock(make_node):
     async with make_node([agent]) as node:
         await node.call("ANL", "X", user_id="u", tenant_id="acme")
     assert seen == [("acme", True)]
+
+
+async def test_a_user_reads_the_error_of_an_agent_not_the_words_beside_it_and_the_nodes_words_where_code_raised(make_node):
+    own = Reply(status=Status.ERROR, error=Reply.failure("the books are closed").error, message="Sorry!")
+    assert (await answer(make_node, agent_that(own), "kdap"))["error_message"] == "the books are closed"
+
+    def crash(ctx: Context):
+        raise KeyError("internal_table")
+
+    said = await answer(make_node, agent_that(crash), "kdap")
+    assert "internal_table" not in said["error_message"]
+    assert said["error_message"]

@@ -469,3 +469,34 @@ async def test_a_model_that_was_offered_nothing_uses_nothing(make_node):
         await node.call("A", "message", user_id="ann", message="pay, please")
         refused = [row.error_code for row in node.audit.rows() if row.kind == "refused"]
     assert (model.prompts[0].tools, refused, paid) == ((), ["TOOL_NOT_PERMITTED"], [])
+
+
+def test_an_idempotent_tool_begun_again_after_a_crash_ends_once(tmp_path):
+    store, began = tmp_path / "s.db", []
+
+    async def pay(amount: int) -> str:
+        began.append(amount)
+        if len(began) == 1:
+            await asyncio.sleep(3600)
+        return "paid"
+
+    def node() -> Node:
+        return Node(chain([{"pay"}]), store=store, tools=[Tool(name="pay", function=pay, idempotent=True)])
+
+    async def first():
+        dying = node()
+        await dying.start()
+        dying.start_call("A0", "GO", user_id="ann", request_id="r", timeout_ms=300_000)
+        while not began:
+            await asyncio.sleep(0)
+        await die(dying)
+
+    async def second():
+        async with node() as again:
+            reply = await again.call("A0", "GO", user_id="ann", request_id="r")
+            return reply, [(row.kind, row.status) for row in again.audit.rows() if row.request_id == "r#1"]
+
+    asyncio.run(first())
+    reply, rows = asyncio.run(second())
+    assert (reply.data, began) == ("paid", [5, 5])
+    assert [row for row in rows if row[0] != "admitted"] == [("settled", "success")]
