@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
-from comity import Agent, Context, Reply
+from comity import Agent, Context, Node, Reply
 from comity.errors import CallerError, RefusedError
+from death import die
 
 EMAIL = "ann@example.com"
 desk = Agent("desk")
@@ -117,3 +118,25 @@ async def test_an_agent_outside_reads_and_changes_the_session_of_its_call_and_of
             node.session_for(token.result())
         with pytest.raises(RefusedError):
             session.learn("late", 1)
+
+
+def test_what_an_agent_said_to_a_user_who_said_nothing_is_a_turn_that_survives_a_crash(tmp_path):
+    teller = Agent("teller")
+
+    @teller.capability("TELL")
+    async def tell(ctx: Context) -> Reply:
+        return Reply.success(message="the books are closed")
+
+    async def first():
+        node = Node([teller], store=tmp_path / "s.db")
+        await node.start()
+        (await node.call("teller", "TELL", user_id="ann", session_id="s")).unwrap()
+        await die(node)
+
+    async def second():
+        async with Node([desk], store=tmp_path / "s.db") as node:
+            (reference,) = await talk(node, "thanks")
+            return [turn.text for turn in node.history(reference, user_id="ann")]
+
+    asyncio.run(first())
+    assert asyncio.run(second()) == ["the books are closed", "thanks"]

@@ -500,3 +500,19 @@ def test_an_idempotent_tool_begun_again_after_a_crash_ends_once(tmp_path):
     reply, rows = asyncio.run(second())
     assert (reply.data, began) == ("paid", [5, 5])
     assert [row for row in rows if row[0] != "admitted"] == [("settled", "success")]
+
+
+async def test_a_tool_gets_in_clear_the_personal_data_it_declares_and_no_other(make_node):
+    seen: list[tuple[str, str]] = []
+    agent = Agent("A", tools_allowed={"mail"})
+
+    @agent.capability("GO")
+    async def go(ctx: Context, to: str, card: str):
+        await ctx.use_tool("mail", to=to, card=card)
+
+    mail = Tool(name="mail", function=lambda to, card: seen.append((to, card)), clear={"EMAIL"}, run_in="loop")
+    async with make_node([agent], tools=[mail]) as node:
+        inputs = {"to": "ann@example.com", "card": "4111 1111 1111 1111"}
+        (await node.call("A", "GO", inputs, user_id="ann", session_id="s")).unwrap()
+    assert seen[0][0] == "ann@example.com"
+    assert seen[0][1].startswith("[[CARD_1_")
