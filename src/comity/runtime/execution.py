@@ -250,8 +250,10 @@ def read_result(call: Call, value: Any, now_ns: int, hide: Hide | None) -> Reply
         return complete(None, call, now_ns, _unpacked(raw, value))
     if len(raw) > LONG_BYTES:
         return _read_long(call, None, raw, value, now_ns, hide)
-    data = hide.data(call, raw)
-    return complete(None, call, now_ns, _unpacked(data, value))
+    data = unpack(hide.data(call, raw))
+    if type(value) is dict and len(data) != len(value):  # two keys may have become one
+        _check_outermost(raw)
+    return complete(None, call, now_ns, data)
 
 
 def _read_long(call: Call, reply: Reply | None, raw: bytes | None, value: Any, now_ns: int, hide: Hide) -> Sliced[Reply]:

@@ -282,8 +282,8 @@ class CallPath:
         watcher = log if parent is None else parent.log
         if self.is_closed:
             return self.refuse(request, admission.Refused("NODE_CLOSED", "this node is closing"), watcher)
-        if (failed := self.settlement.stopped()) is not None:  # what cannot be recorded must not be begun
-            return self.refuse(request, failed, watcher)
+        if self._journal.failure is not None:  # what cannot be recorded must not be begun
+            return self.refuse(request, self.settlement.unavailable(self._journal.failure), watcher)
         checked = _NOTHING
         if capability is not None and not arrival.problems:
             try:

@@ -140,26 +140,27 @@ class Settlement:
         self, call: Call, event: Event, reply: Reply, now_ns: int, now_ms: int, records: list[Record], below: list[Call] | None
     ) -> None:
         """Do everything that the end of a call means, children first; only delivery is left."""
+        request = call.request
         if call.children:
             assert below is not None
             for child in tuple(call.children):
                 if event is EXPIRE and child.request.deadline_at <= now_ms:
                     self._close(child, event, unfinished.timed_out(child), now_ns, now_ms, records, below)
                 else:
-                    gone = Error.of("CALL_CANCELLED", f"{call.request.target}, which made this call, has ended")
+                    gone = Error.of("CALL_CANCELLED", f"{request.target}, which made this call, has ended")
                     self._close(child, CANCEL, Reply(status=Status.CANCELLED, error=gone), now_ns, now_ms, records, below)
                 below.append(child)
         if call.arriving is not None:
             _stop_looking(call)
-            records.append(Accepted(call.request, now_ms, self._journal.node_id, "it ended before it was looked through"))
+            records.append(Accepted(request, now_ms, self._journal.node_id, "it ended before it was looked through"))
         elif call.state is not RUNNING:
-            call.seat.mailbox.remove(call, call.request.priority)
+            call.seat.mailbox.remove(call, request.priority)
         elif event is not FINISH and call.task is not None:
             self._stop(call)
         if call.uses_state:
             reply = self._save_state(call, reply, records)
         call.state = SETTLED
-        if reply.request_id != call.request.request_id:
+        if reply.request_id != request.request_id:
             reply = complete(reply, call, now_ns, data=reply.data)
         if self._guardrails:
             reply = self._judged(call, event, reply, now_ns, records)
@@ -172,13 +173,13 @@ class Settlement:
             assert parent.children is not None
             del parent.children[call]
             parent.calls_below += 1 + call.calls_below
-            unfinished.keep(parent, call.request, call.reply)
-            if call.request.objective:
+            unfinished.keep(parent, request, call.reply)
+            if request.objective:
                 _end_objective(call)
         self.deadlines.discard(call)
         if self.breakers.known or reply.error is not None or call.primary is not None:
             self.breakers.tell(call, reply, now_ms)
-        live, request = call.live, call.request
+        live = call.live
         if live is not None:
             if request.message or reply.message or live.vault is not None or request.source is not None or call.way is not None:
                 records.extend(self._session_records(call, live, reply, now_ms))
@@ -195,7 +196,7 @@ class Settlement:
         if call.uses:
             records.extend(_end_uses(call, now_ms))
         if (ended := self._ended) is not None:
-            told = reply if not call.reply_bytes or self.keeps_content else replace(reply, data=None)
+            told = replace(reply, data=None) if call.reply_bytes and not self.keeps_content else reply
             asked = call.request if self.keeps_content else request
             ended(CallEnd(asked, told, call.started_ns, now_ns, call.remote, call.handed, call.agent.about, call.reported))
         if call.log is not None and parent is not None:
