@@ -72,6 +72,9 @@ def test_a_query_says_what_can_be_looked_up_first(query, trace, span):
         ("(?i)agent", EXISTS, ()),
         ("a|b.", EXISTS, ()),
         ("[ab]", EXISTS, ()),
+        ("[^a]", EXISTS, ()),
+        ("[a-b]", EXISTS, ()),
+        (r"\pL", EXISTS, ()),
     ],
 )
 def test_a_pattern_that_only_lists_texts_is_looked_up_as_those_texts(pattern, op, values):

@@ -43,6 +43,8 @@ from steps import grows_no_faster_than_the_text
         (r"\p{Lu}\pL\PN", ["Éa-"], ["éaa", "Aa1"]),
         (r"\p{^Lu}", ["a"], ["A"]),
         ("(?i)straße|x", ["STRAßE", "X"], ["y"]),
+        (r"ab\b", ["ab"], ["a"]),
+        (r"-a\B", [], ["-a"]),
         ("(?i:a)b", ["Ab"], ["AB"]),
         ("a(?i)b|c", ["aB", "C"], ["Ab"]),
         ("(?i)[^a]", ["b"], ["a", "A"]),
