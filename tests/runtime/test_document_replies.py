@@ -164,3 +164,9 @@ async def test_a_user_reads_the_error_of_an_agent_not_the_words_beside_it_and_th
     said = await answer(make_node, agent_that(crash), "kdap")
     assert "internal_table" not in said["error_message"]
     assert said["error_message"]
+
+
+async def test_a_delegation_longer_than_the_tokens_it_allows_is_refused(make_node):
+    for tokens_max, status in ((1, "failed"), (1_000, "success")):
+        said = await answer(make_node, agent_that({}), "delegation", constraints={"max_tokens": tokens_max}, input="word " * 50)
+        assert said["status"] == status

@@ -558,3 +558,15 @@ async def test_a_reply_is_opened_with_the_vault_of_its_own_user_alone(make_node)
         assert shown(reply, request).data == EMAIL
         assert shown(reply, msgspec.structs.replace(request, user_id="ann")).data == token
         assert shown(reply, msgspec.structs.replace(request, tenant_id="evil")).data == token
+
+
+async def test_the_first_input_that_does_not_fit_once_hidden_is_named(make_node):
+    agent = Agent("A")
+
+    @agent.capability("SEND")
+    async def send(to: Mail, copy_to: Mail) -> None: ...
+
+    async with make_node([agent]) as node:
+        reply = await node.call("A", "SEND", {"to": EMAIL, "copy_to": EMAIL}, user_id="u")
+    assert reply.error.code == "INPUT_VALIDATION_FAILED"
+    assert "inputs.to does not fit" in reply.error.message

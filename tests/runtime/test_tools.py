@@ -15,6 +15,7 @@ from comity.core.session import EXPIRED_MS
 from comity.core.tool import Risk, Tool
 from comity.engines.memory import MemoryJournal
 from comity.errors import CallerError, RefusedError
+from comity.runtime.tools import SHOWN_CHARS_MAX, Approval
 from comity.testing import ScriptedModel, VirtualClock, run_virtual, tool_call
 from death import die
 
@@ -54,7 +55,7 @@ async def test_a_tools_crash_is_told_to_its_agent_and_its_traceback_is_logged_on
 
     async with make_node(chain([{"pay"}]), tools=[Tool(name="pay", function=pay)]) as node:
         reply = await node.call("A0", "GO", user_id="ann", request_id="r")
-    assert reply.error.message.startswith("pay: ")
+    assert reply.error.message == f"pay: {raised}"
     assert [one.exc_info[1].args[0] for one in caplog.records] == logged
     assert caplog.messages == ["the tool pay raised (request r#1)"] * len(logged)
 
@@ -516,3 +517,23 @@ async def test_a_tool_gets_in_clear_the_personal_data_it_declares_and_no_other(m
         (await node.call("A", "GO", inputs, user_id="ann", session_id="s")).unwrap()
     assert seen[0][0] == "ann@example.com"
     assert seen[0][1].startswith("[[CARD_1_")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "shown"),
+    [
+        ({"amount": 5, "to": "ann"}, 'pay(amount=5, to="ann")'),
+        ([5], "pay()"),
+        ({"a": 10 ** (SHOWN_CHARS_MAX - 3)}, f"pay(a=1{'0' * (SHOWN_CHARS_MAX - 3)})"),
+        ({"a": 10 ** (SHOWN_CHARS_MAX - 2)}, f"pay(a=1{'0' * (SHOWN_CHARS_MAX - 4)}…)"),
+    ],
+)
+def test_a_person_is_asked_with_the_inputs_as_in_a_function_call_up_to_the_limit(inputs, shown):
+    who = {"target": "A", "user_id": "u", "tenant_id": "t", "session_id": "s"}
+    assert Approval(id="r#1", root_id="r", tool="pay", inputs=inputs, asked_at=1, **who).use == shown
+
+
+async def test_of_a_long_name_that_is_no_tool_so_many_characters_are_told(make_node):
+    async with make_node(chain([{"*"}], tool="p" * 70)) as node:
+        reply = await node.call("A0", "GO", user_id="ann")
+    assert reply.error.message == f"no tool {'p' * 64!r}"
