@@ -491,3 +491,24 @@ def test_a_long_reader_holds_up_nobody_and_the_log_shrinks_when_it_has_gone(stor
         assert wal_bytes(store) <= WAL_BYTES_KEPT
 
     run(SqliteJournal(store, "node"), scenario)
+
+
+def test_a_new_store_can_give_room_back_to_the_disk_while_it_is_used(store):
+    run(SqliteJournal(store, "n"), lambda journal: written(journal, accepted("r")))
+    with contextlib.closing(sqlite3.connect(store)) as connection:
+        assert connection.execute("PRAGMA auto_vacuum").fetchone() == (2,), "incremental"
+
+
+def test_refusals_of_an_id_that_another_user_has_are_recorded_each_with_its_own_user(store):
+    agent = Agent("A")
+
+    @agent.capability("GO")
+    async def go() -> None: ...
+
+    async def main() -> list[tuple[str, str]]:
+        async with Node([agent], store=store) as node:
+            calls = [node.start_call("A", "GO", user_id=user_id, request_id="r") for user_id in ("ann", "bob", "eve")]
+            await asyncio.gather(*(call.reply() for call in calls))
+            return [(str(row.kind), row.user_id) for row in node.audit.rows()]
+
+    assert sorted(asyncio.run(main())) == [("admitted", "ann"), ("refused", "bob"), ("refused", "eve"), ("settled", "ann")]
