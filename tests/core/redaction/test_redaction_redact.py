@@ -254,3 +254,18 @@ def test_tokens_and_masks_alone_or_together_are_walls():
     assert walls_in("a [[EMAIL_1_kqzmtwbf]] b") == [Wall(2, 22)]
     assert walls_in("a **** b") == [Wall(2, 6)]
     assert walls_in("[[EMAIL_1_kqzmtwbf]] ****") == [Wall(0, 20), Wall(21, 25)]
+
+
+@pytest.mark.parametrize(
+    ("key", "groups"),
+    [
+        ("card", ["3782", "822463", "10005"]),
+        ("phone", ["044", "668", "18", "00"]),
+        ("card", [4111, 1111, 1111, 1111]),
+    ],
+)
+def test_groups_of_two_to_six_digits_that_are_one_value_are_hidden_each(key, groups):
+    vault = new_vault()
+    redacted = redact_value({key: groups}, vault).value
+    assert all(one.startswith("[[") for one in redacted[key])
+    assert restore_value(redacted, vault) == {key: groups}
