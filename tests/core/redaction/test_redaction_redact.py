@@ -24,8 +24,15 @@ from comity.core.redaction import (
     restore_value,
 )
 from comity.core.redaction import redact as module
-from comity.core.redaction.redact import redact_json_sliced, redact_text_sliced, walls_in
+from comity.core.redaction.redact import (
+    redact_json_sliced,
+    redact_text_sliced,
+    restore_value_sliced,
+    scrub,
+    walls_in,
+)
 from comity.core.redaction.scan import Wall
+from comity.core.slices import whole
 
 
 @given(texts())
@@ -269,3 +276,57 @@ def test_groups_of_two_to_six_digits_that_are_one_value_are_hidden_each(key, gro
     redacted = redact_value({key: groups}, vault).value
     assert all(one.startswith("[[") for one in redacted[key])
     assert restore_value(redacted, vault) == {key: groups}
+
+
+def test_groups_that_are_no_value_together_and_groups_without_a_name_stay():
+    for value in ({"phone": [12, 34]}, {"card": ["99", "4111", "1111", "1111", "1111"]}, [[4111, 1111, 1111, 1111]]):
+        assert redact_value(value, new_vault()).value == value
+
+
+def test_what_stands_beside_the_parts_of_a_birthday_is_redacted_too():
+    born = {"date_of_birth": {"year": 1980, "month": 5, "day": 17, "email": "ann@example.com"}}
+    hidden = redact_value(born, new_vault()).value["date_of_birth"]
+    assert all(str(part).startswith("[[") for part in hidden.values())
+
+
+def test_a_whole_float_under_a_name_is_hidden_as_the_number_it_is_and_others_stay_floats():
+    vault = new_vault()
+    hidden = redact_value({"card": 4111111111111111.0}, vault).value
+    assert restore_value(hidden, vault) == {"card": 4111111111111111}
+    assert hidden["card"].startswith("[[CARD_1_")
+    for other in (4111111111111112.0, 4111111111111111.5, 219099999.0, 2.0**63):
+        kept = redact_value({"card": other, "ssn": other}, vault).value["card"]
+        assert (type(kept), kept) == (float, other)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "masked"),
+    [
+        ("EMAIL", "ann@example.com", "****@example.com"),
+        ("PHONE", "12345678", "****5678"),
+        ("PHONE", "1234567", "****"),
+        ("IP", "10.0.0.12", "****"),
+        ("CREDENTIAL", "hunter2hunter2", "****"),
+    ],
+)
+def test_a_mask_shows_the_last_four_of_eight_letters_and_digits_or_more(kind, value, masked):
+    assert module._mask(kind, value) == masked
+
+
+def test_stars_take_the_place_of_every_value_for_good():
+    assert scrub("ann@example.com or bob@example.com") == "**** or ****"
+
+
+@pytest.mark.parametrize("short", [1, 0])
+def test_a_pause_comes_with_each_slice_that_is_full(short):
+    vault, count = new_vault(), module._SLICE_ITEMS - short
+    token = vault.token("EMAIL", "ann@example.com")
+    texts = f"{token} " * count
+    assert pauses(restore_value_sliced(texts, vault)) == 1 - short
+    assert whole(restore_value_sliced(texts, vault)) == "ann@example.com " * count
+    assert pauses(restore_value_sliced(["x"] * count, vault)) == 1 - short
+    assert pauses(restore_value_sliced({str(number): "x" for number in range(count)}, vault)) == 1 - short
+    assert pauses(module._walls_sliced("**** x " * count)) == 1 - short
+    parts = module._PARTS_IN_SLICE - short
+    for value in ([1] * parts, {str(number): 1 for number in range(parts)}):
+        assert pauses(module._redact_value(value, vault, Policy(), DEFAULT_SCANNER)) == 1 - short
