@@ -76,6 +76,9 @@ class Settings(NamedTuple):
 def settings() -> Settings:
     told = tomllib.loads((ROOT / "tests/mutants.toml").read_text())
     argued = {(one["file"], one["before"], after) for one in told["argued"] for after in one["after"]}
+    missing = {test for tests in told["nearest"].values() for test in tests if not (ROOT / test).exists()}
+    if missing:
+        raise ValueError(f"tests/mutants.toml names tests that are not there: {', '.join(sorted(missing))}")
     return Settings(told["nearest"], told["wider"], argued)
 
 
@@ -168,9 +171,7 @@ def is_killed(copy: Path, mutant: Mutant, tests: list[str]) -> bool:
         return True
     finally:
         place.write_text(sound)
-    if ran.returncode not in {0, 1, 2}:
-        raise RuntimeError(f"pytest ended with {ran.returncode}: {ran.stdout.decode()[-500:]}")
-    return ran.returncode != 0
+    return ran.returncode != 0  # also where nothing can be imported any more
 
 
 def main() -> None:

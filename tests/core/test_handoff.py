@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import msgspec
 import pytest
 from handoff_world import (
     CHANGES,
@@ -357,3 +358,9 @@ def test_a_lease_is_the_name_and_the_fence_together():
 def test_a_reservation_that_is_given_back_leaves_no_lease():
     free = done(offered(), accept(ME, reserves=True), Release(None, "silent"))
     assert (free.holder, free.lease_until, free.due_at) == ("", 0, DEADLINE)
+
+
+def test_a_handoff_begins_without_lease_attempt_or_change_and_a_question_is_written_without_what_it_lacks():
+    handoff = made()
+    assert (handoff.fence, handoff.lease_until, handoff.attempts, handoff.changed_at) == (0, 0, 0, 0)
+    assert msgspec.json.encode(Question(text="which year?")) == b'{"text":"which year?"}'

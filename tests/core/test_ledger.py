@@ -184,7 +184,7 @@ def test_a_borrower_gets_little_at_first_then_twice_as_much_and_at_most_half_of_
 
 def test_lending_calls_uses_no_tokens_where_tokens_have_no_limit():
     lender = Account(Limits(calls_max=32))
-    assert lender.lend() == Loan(2)
+    assert lender.lend() == Loan(2, None, 0)
     assert (lender.calls_used, lender.tokens_used) == (2, 0)
 
 
