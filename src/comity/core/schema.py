@@ -20,6 +20,7 @@ from typing_extensions import TypedDict
 from comity.core.failure import ENDINGS, told
 from comity.core.limits import NAME_CHARS_MAX, PROBLEMS_MAX
 from comity.core.payload import Problem, unpack
+from comity.core.slices import ONE_GO_BYTES, in_one_go
 
 _UNTYPED = (Any, type(None), dict, object)
 
@@ -98,13 +99,16 @@ class PythonType:
         """Return the typed value, or every problem."""
         validate = self._validate
         try:
-            return Checked(validate(raw, strict=True))
+            return Checked(validate(raw, strict=True) if len(raw) < ONE_GO_BYTES else in_one_go(self._read, raw))
         except ValidationError as error:
             return Checked(None, _problems(error, self._path, self._names))
         except ENDINGS:
             raise
         except BaseException as raised:  # a validator of the user's own can fail in any way
             raise SchemaError(f"{self._path}: its validator failed with {told(raised)}") from raised
+
+    def _read(self, raw: bytes) -> Any:
+        return self._validate(raw, strict=True)
 
     def json_schema(self) -> dict[str, Any]:
         """Return the JSON Schema pydantic derives from the type."""

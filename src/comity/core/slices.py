@@ -5,11 +5,15 @@ The work itself knows no clock and no loop. A caller that has little to do, or n
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import TypeAlias, TypeVar
+import gc
+from collections.abc import Callable, Generator
+from typing import Final, TypeAlias, TypeVar
 
+A = TypeVar("A")
 T = TypeVar("T")
 Sliced: TypeAlias = Generator[None, None, T]
+# From here on, a document makes so many objects that the garbage collector runs several times while it is read.
+ONE_GO_BYTES: Final = 32_768
 
 
 def whole(work: Sliced[T]) -> T:
@@ -20,3 +24,17 @@ def whole(work: Sliced[T]) -> T:
         except StopIteration as end:
             result: T = end.value
             return result
+
+
+def in_one_go(step: Callable[[A], T], document: A) -> T:
+    """Return `step(document)`, with the garbage collector paused: for the one step of long work that cannot be cut.
+
+    The objects of a JSON document form no cycle. Collecting while they are made takes up to twice as long as making them.
+    """
+    is_on = gc.isenabled()
+    gc.disable()
+    try:
+        return step(document)
+    finally:
+        if is_on:
+            gc.enable()

@@ -27,7 +27,7 @@ from comity.core.reserved import (
     without_marks,
 )
 from comity.core.running import LOOP, THREAD
-from comity.core.slices import Sliced, whole
+from comity.core.slices import Sliced, in_one_go, whole
 from comity.core.transparency import spoken, spoken_of_code
 from comity.errors import Breaker as Effect
 from comity.errors import CallerError, ComityError, RefusedError, UnavailableError, breaker_effect, family
@@ -257,7 +257,12 @@ def read_result(call: Call, value: Any, now_ns: int, hide: Hide | None) -> Reply
 
 
 def _read_long(call: Call, reply: Reply | None, raw: bytes | None, value: Any, now_ns: int, hide: Hide) -> Sliced[Reply]:
-    data = None if raw is None else _unpacked((yield from hide.data_sliced(call, raw)), value)
+    data = None
+    if raw is not None:
+        raw = yield from hide.data_sliced(call, raw)
+        yield
+        data = in_one_go(lambda hidden: _unpacked(hidden, value), raw)
+        yield
     if reply is not None:
         reply = yield from hide.words(call, _said(call, reply, data))
     return complete(reply, call, now_ns, data)
