@@ -530,3 +530,12 @@ def test_keys_that_are_numbers_become_text_and_none_is_lost(value):
         else:
             with pytest.raises(PayloadError, match="stands twice"):
                 pack(nested, "x", BYTES_MAX)
+
+
+@pytest.mark.parametrize("text", [",[{", '"', '",', "\\", '\\",', ""])
+def test_what_stands_in_texts_is_not_counted_as_structure(text):
+    values = [text, "plain"] * (ITEMS_MAX // 2 - 1)
+    raw = pack(values, "inputs", 10 * ITEMS_MAX)
+    assert unpack(raw) == values
+    with pytest.raises(PayloadError, match="values; at most"):
+        pack([*values, 1, 2, 3], "inputs", 10 * ITEMS_MAX)

@@ -18,6 +18,7 @@ from typing import Any, TypeGuard
 import msgspec
 
 from comity.core.limits import ITEMS_MAX, NAME_CHARS_MAX, NESTING_MAX, PROBLEMS_MAX
+from comity.core.slices import ONE_GO_BYTES, in_one_go
 
 
 def _foreign(value: Any) -> Any:
@@ -40,6 +41,7 @@ _SMALL_BYTES = ITEMS_MAX
 _DIGITS_MAX = 4_300
 _SAME_BRACKETS = bytes.maketrans(b"[]{}", b"()()")
 _NO_STRUCTURE = bytes(set(range(256)) - set(b"[]{},"))
+_NO_STRUCTURE_OR_QUOTE = bytes(set(_NO_STRUCTURE) - set(b'"'))
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -103,8 +105,14 @@ def _unpackable(value: Any, path: str, error: BaseException) -> tuple[Problem, .
 
 def check_repeats(raw: bytes, path: str) -> None:
     """Raise `PayloadError` if two keys of an object have become one, such as a number and its digits as text."""
-    if len(_encode(unpack(raw))) < len(raw) and (problems := tuple(islice(repeated_keys(raw.decode(), path), PROBLEMS_MAX))):
+    written = _written_again(raw) if len(raw) < ONE_GO_BYTES else in_one_go(_written_again, raw)
+    if written < len(raw) and (problems := tuple(islice(repeated_keys(raw.decode(), path), PROBLEMS_MAX))):
         raise PayloadError("INPUT_VALIDATION_FAILED", problems)
+
+
+def _written_again(raw: bytes) -> int:
+    """Return how many bytes a document has once it was read and written."""
+    return len(_encode(unpack(raw)))
 
 
 def _check_nulls(raw: bytes, value: Any, path: str) -> None:
@@ -248,8 +256,11 @@ def _check_shape(raw: bytes, path: str) -> None:
     """Look at brackets and commas alone, all at once: a loop over the tokens takes several times longer."""
     if _BACKSLASH in raw:
         raw = raw.replace(rb"\\", b"").replace(rb"\"", b"")
-    outside = b"".join(raw.split(b'"')[::2])  # every other piece is a string
-    structure = outside.translate(_SAME_BRACKETS, _NO_STRUCTURE)
+    # A string without brackets and commas leaves two quotes side by side. If all quotes go in pairs, no string had any.
+    structure = raw.translate(_SAME_BRACKETS, _NO_STRUCTURE_OR_QUOTE).replace(b'""', b"")
+    if b'"' in structure:
+        outside = b"".join(raw.split(b'"')[::2])  # every other piece is a string
+        structure = outside.translate(_SAME_BRACKETS, _NO_STRUCTURE)
     commas = structure.count(b",")
     values = commas + structure.count(b"(")
     if values > ITEMS_MAX:
