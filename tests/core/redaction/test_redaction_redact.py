@@ -332,3 +332,19 @@ def test_a_pause_comes_with_each_slice_that_is_full(short):
     parts = module._PARTS_IN_SLICE - short
     for value in ([1] * parts, {str(number): 1 for number in range(parts)}):
         assert pauses(module._redact_value(value, vault, Policy(), DEFAULT_SCANNER)) == 1 - short
+
+
+def test_a_record_is_redacted_the_same_alone_and_among_others_like_it():
+    records = [
+        {"name": "Ann", "email": "ann@example.com", "ref": "12-34"},
+        {"name": "Bob", "email": "ann@example.com", "ref": "12-34"},
+        {"tel": {"no: 2345678": "x"}},
+        {"tel no": "2345678: x"},  # the same words as before, with the border elsewhere
+        {"name": "ann@example.com", "ann@example.com": "Ann", "ref": "Ann"},
+        {"email": "Ann", "ref": "ann@example.com", "tel no": "2345678"},
+    ]
+    vault = new_vault()
+    together = redact_value(records, vault)
+    assert together.value == [redact_value(record, vault).value for record in records]
+    assert len(together.found) == sum(len(redact_value(record, vault).found) for record in records) > 6
+    assert together.value[3]["tel no"].startswith("[[PHONE_1_")

@@ -21,7 +21,7 @@ from comity.core.redaction.policy import DEFAULT_POLICY, Action, Policy
 from comity.core.redaction.scan import DEFAULT_SCANNER, Memory, Scanner, Span, Wall
 from comity.core.redaction.shapes import WALL, plain_words
 from comity.core.redaction.vault import TOKEN, Value, Vault
-from comity.core.slices import Sliced, whole
+from comity.core.slices import Sliced, in_one_go, whole
 
 # "****1234" and "****@example.com": what a mask leaves is not looked into again.
 _MASK = re.compile(r"\*{4}(?:[A-Za-z0-9]{4}(?![A-Za-z0-9])|@[A-Za-z0-9.\u00c0-\u024f-]{1,320})?")
@@ -32,6 +32,7 @@ _FLOAT_MIN, _FLOAT_END = 10**9, 2**63
 _SLICE_ITEMS = 128  # values replaced, or parts of a document walked, in a slice of work
 _PARTS_IN_SLICE = 16
 _LONG_CHARS = 256  # a text of a document that is a part of its own
+_TEXTS_KEPT = 4096  # of a document, whose judgement is kept in case they come again
 _KEYS_KEPT = 3  # how many keys of the path name a value
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -128,7 +129,7 @@ def redact_json_sliced(
     if not scanner.may_find_in_json(raw):
         return JsonRedaction(raw)
     yield
-    value = _decode(raw)
+    value = in_one_go(_decode, raw)
     yield
     redaction = yield from _redact_value(value, vault, policy, scanner)
     if not redaction.found:
@@ -207,7 +208,7 @@ def restore_json_sliced(raw: bytes, vault: Vault, types: frozenset[str] | None =
     if not any(tag.encode() in raw for tag in vault.tags):
         return raw
     yield
-    value = _decode(raw)
+    value = in_one_go(_decode, raw)
     yield
     value = yield from restore_value_sliced(value, vault, types)
     yield
@@ -238,6 +239,7 @@ def replace(text: str, spans: list[Span], vault: Vault, policy: Policy) -> tuple
 
 
 def _replaced(text: str, spans: list[Span], vault: Vault, policy: Policy, path: str) -> Sliced[tuple[str, list[Finding]]]:
+    parts: list[str] = []
     pieces: list[str] = []
     found: list[Finding] = []
     of_kind: dict[str, Finding] = {}  # a text of many values has few kinds
@@ -252,9 +254,10 @@ def _replaced(text: str, spans: list[Span], vault: Vault, policy: Policy, path: 
         found.append(finding)
         end = span.end
         if number % _SLICE_ITEMS == 0:
+            parts.append("".join(pieces))  # now: to join, and to let go, all pieces of a long text at its end takes long
+            pieces.clear()
             yield
-    pieces.append(text[end:])
-    return "".join(pieces), found
+    return "".join((*parts, *pieces, text[end:])), found
 
 
 def _replacement(kind: str, value: str, action: Action, vault: Vault) -> str:
@@ -302,11 +305,13 @@ def _is_whole(detector: Detector, number: str, before: str) -> bool:
 class _Walk:
     """One pass over a nested value."""
 
-    __slots__ = ("_memory", "_named", "_parts", "_policy", "_scanner", "_vault", "found")
+    __slots__ = ("_clean", "_memory", "_named", "_parts", "_plain_keys", "_policy", "_scanner", "_vault", "found")
 
     def __init__(self, vault: Vault, policy: Policy, scanner: Scanner) -> None:
         self._vault, self._policy, self._scanner = vault, policy, scanner
         self._named: dict[str, tuple[Detector, ...]] = {}  # by key, so that a long list asks once
+        self._plain_keys: dict[str, str] = {}  # keys without anything personal, and their words: records have the same ones
+        self._clean: set[tuple[str, str]] = set()  # short texts in which nothing was found, each with the words before it
         self._memory = Memory()
         self._parts = 0  # walked so far
         self.found: list[Finding] = []
@@ -328,7 +333,7 @@ class _Walk:
     def _scalar(self, value: Any, keys: tuple[str, ...], path: str) -> Any:
         match value:
             case str():
-                return whole(self._text_sliced(value, keys, path))
+                return self._short(value, keys, path)
             case bool():
                 return value
             case int():
@@ -363,17 +368,25 @@ class _Walk:
             if not isinstance(key, str):
                 result[key] = yield from self.value(item, keys, path)
                 continue
-            hidden: str = yield from self.value(key, (), path)
+            hidden, words, found_before = key, self._plain_keys.get(key), len(self.found)
+            if words is None:
+                hidden = yield from self.value(key, (), path)
             if hidden in result:  # two values may end in the same mask
                 numbers[hidden] = number = numbers.get(hidden, 1) + 1
-                hidden = f"{hidden} ({number})"
-            # As words, the key is what a second redaction will see: the type in a token is no context.
-            words = plain_words(_TOKEN_OR_MASK.sub(WALL, hidden))
+                hidden, words, found_before = f"{hidden} ({number})", None, -1
+            if words is None:
+                # As words, the key is what a second redaction will see: the type in a token is no context.
+                words = plain_words(_TOKEN_OR_MASK.sub(WALL, hidden))
+                if len(self.found) == found_before and len(key) <= _LONG_CHARS and len(self._plain_keys) < _TEXTS_KEPT:
+                    self._plain_keys[key] = words
             place = f"{path}.{hidden}" if path else hidden
+            named = (*keys, words)[-_KEYS_KEPT:]
             if key in parts:
                 result[hidden] = self._hide("DOB", item, place)
-                continue
-            result[hidden] = yield from self.value(item, (*keys, words)[-_KEYS_KEPT:], place)
+            elif isinstance(item, str) and len(item) <= _LONG_CHARS:
+                result[hidden] = self._short(item, named, place)
+            else:
+                result[hidden] = yield from self.value(item, named, place)
         return result
 
     def _is_slice_done(self) -> bool:
@@ -381,10 +394,24 @@ class _Walk:
         self._parts += 1
         return self._parts % _PARTS_IN_SLICE == 0
 
+    def _short(self, text: str, keys: tuple[str, ...], path: str) -> str:
+        """Redact a text that is short enough to be looked through at once."""
+        left = f"{' '.join(keys)}: " if keys else ""
+        if (left, text) in self._clean or not self._scanner.may_find(left + text):
+            return text
+        found_before = len(self.found)
+        redacted = whole(self._redacted(text, left, path))
+        if len(self.found) == found_before and len(self._clean) < _TEXTS_KEPT:
+            self._clean.add((left, text))
+        return redacted
+
     def _text_sliced(self, text: str, keys: tuple[str, ...], path: str) -> Sliced[str]:
         left = f"{' '.join(keys)}: " if keys else ""
         if not self._scanner.may_find(left + text):
             return text
+        return (yield from self._redacted(text, left, path))
+
+    def _redacted(self, text: str, left: str, path: str) -> Sliced[str]:
         walls = yield from _walls_sliced(text)
         spans = yield from self._scanner.find_sliced(text, walls, left=left, memory=self._memory)
         if not spans:

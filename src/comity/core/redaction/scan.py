@@ -82,7 +82,10 @@ class Scanner:
 
     def may_find(self, text: str) -> bool:
         """Return False only if no detector can find anything in `text`."""
-        return compile_test(self._hint)(text) or not _is_readable(text)
+        test = self._test
+        if test is None:
+            test = self._test = compile_test(self._hint)
+        return test(text) or not _is_readable(text)
 
     def may_find_in_json(self, raw: bytes) -> bool:
         """Return False only if no detector can find anything in the strings and keys of a JSON document."""
@@ -159,12 +162,12 @@ class Scanner:
         begin = start
         for number, wall in enumerate(walls, 1):
             yield from search.between(begin, wall.start, _ROUNDS_MAX)
-            search.hide(wall)
+            search.pass_by(wall)
             begin = wall.end
             if number % _SLICE_ITEMS == 0:
                 yield
         yield from search.between(begin, len(text), _ROUNDS_MAX)
-        return [item for item in search.hidden if isinstance(item, Span)]
+        return search.found
 
 
 class Memory:
@@ -186,20 +189,16 @@ class _Search:
     context is judged with values hidden, is what makes redaction idempotent. It also finds a value that runs into another.
     """
 
-    __slots__ = ("begin", "hidden", "memory", "scanner", "skeleton", "start", "text")
+    __slots__ = ("begin", "found", "memory", "scanner", "skeleton", "start", "text")
 
     def __init__(self, scanner: Scanner, text: str, start: int, left: str, memory: Memory) -> None:
         self.scanner, self.text, self.start, self.memory = scanner, text, start, memory
-        self.hidden: list[Span | Wall] = []
+        self.found: list[Span] = []
         self.begin = start  # where the last hidden stretch ends
         self.skeleton = skeleton(left)  # the words before that, with hidden stretches in them as `WALL`
 
-    def hide(self, item: Span | Wall) -> None:
-        """Add a stretch to the hidden ones."""
-        self.hidden.append(item)
-        self._pass(item)
-
-    def _pass(self, item: Span | Wall) -> None:
+    def pass_by(self, item: Span | Wall) -> None:
+        """Take a stretch as hidden: what stands behind it is read as if there were a `WALL` in its place."""
         words = self.skeleton + self.text[max(self.begin, item.start - SKELETON_CHARS) : item.start]
         opened = _OPEN_LIST.search(words, max(0, len(words) - _JOINT_CHARS))
         self.skeleton = words[-SKELETON_CHARS:] + WALL if opened is None else words[: opened.start() + 1]
@@ -219,11 +218,13 @@ class _Search:
         for number, span in enumerate(found, 1):
             if span.start - begin >= _VALUE_CHARS_MIN:
                 yield from self.between(begin, span.start, rounds - 1)
-            self.hide(span)
+            self.found.append(span)
+            self.pass_by(span)
             begin = span.end
             if number % _SLICE_ITEMS == 0:
                 yield
-        yield from self.between(begin, end, rounds - 1)
+        if end - begin >= _VALUE_CHARS_MIN:
+            yield from self.between(begin, end, rounds - 1)
 
     def _relevant(self, window: str, *, is_gap: bool) -> Sliced[list[Detector]]:
         """Return the detectors that could find something; what stands between the values of a dense text is often the same."""
@@ -273,7 +274,7 @@ class _Search:
                     yield
                 if current is not None and candidate.start >= current.end:
                     accepted.append(current)
-                    self._pass(current)
+                    self.pass_by(current)
                     current = None
                 if current is not None and not _beats(candidate, current):
                     continue

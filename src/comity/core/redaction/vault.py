@@ -92,10 +92,11 @@ class Vault:
             return known
         if len(self._values) >= VALUES_MAX or self.size >= VAULT_BYTES_MAX:
             raise VaultFullError(f"a vault holds at most {VALUES_MAX:,} values and {VAULT_BYTES_MAX:,} bytes")
-        if not _TYPE.fullmatch(kind):
+        if kind not in self._counts and not _TYPE.fullmatch(kind):
             raise ValueError(f"the type of a hidden value is 2 to 24 capitals or underscores, not {kind!r}")
-        number = self._numbers.get((kind, _identity(kind, value)), self._counts.get(kind, 0) + 1)
-        return self._add(kind, number, self._spellings.get((kind, number), 0) + 1, value, self.tag)
+        identity = _identity(kind, value)
+        number = self._numbers.get((kind, identity), self._counts.get(kind, 0) + 1)
+        return self._add(kind, number, self._spellings.get((kind, number), 0) + 1, value, self.tag, identity)
 
     def value(self, token: str) -> Value | None:
         """Return what a token stands for, or None if it is not of this vault."""
@@ -131,7 +132,7 @@ class Vault:
         """Return the vault that `to_data` described; with an issuer, one that hides what is new under a tag of its own."""
         vault = cls(data["tag"])
         for kind, number, spelling, value, *other in data["values"]:
-            vault._add(kind, number, spelling, value, other[0] if other else vault.tag)
+            vault._add(kind, number, spelling, value, other[0] if other else vault.tag, _identity(kind, value))
         if issuer:
             vault.tag = _letters(hashlib.sha256(f"{vault.tag} {issuer}".encode()).digest()[:8])
         return vault
@@ -140,12 +141,12 @@ class Vault:
         """Know the tokens of another copy of this vault too."""
         for token, entry in zip(other._values, other._entries, strict=True):
             if token not in self._values:
-                self._add(*entry)
+                self._add(*entry, _identity(entry[0], entry[3]))
 
-    def _add(self, kind: str, number: int, spelling: int, value: Value, tag: str) -> str:
+    def _add(self, kind: str, number: int, spelling: int, value: Value, tag: str, identity: str) -> str:
         token = f"[[{kind}_{number}{f'v{spelling}' if spelling > 1 else ''}_{tag}]]"
         self.tags.add(tag)
-        self._numbers[kind, _identity(kind, value)] = number
+        self._numbers[kind, identity] = number
         self._counts[kind] = max(number, self._counts.get(kind, number))
         self._spellings[kind, number] = max(spelling, self._spellings.get((kind, number), spelling))
         if token not in self._values:
@@ -164,5 +165,5 @@ def _identity(kind: str, value: Value) -> str:
     """Return what makes two spellings the same value. Dots and slashes part numbers in dates and IP addresses: they stay."""
     text = str(value)
     if kind in _COMPACT_TYPES:
-        return "".join(char for char in text.upper() if char.isalnum())
+        return "".join(filter(str.isalnum, text.upper()))
     return text.lower() if kind == "EMAIL" else text
