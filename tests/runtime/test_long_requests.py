@@ -9,6 +9,7 @@ import pytest
 from comity import Agent, AsyncHandoffManager, Context, Limits, Node, Reply, Status
 from comity.core.redaction import Action, Policy
 from comity.runtime.privacy import Privacy
+from comity.runtime.slices import LONG_BYTES
 
 SECRET = "ann@example.com"
 LONG = f"{SECRET} " * 4_000  # 64 KB: hundreds of slices
@@ -46,6 +47,16 @@ async def test_others_are_answered_while_a_long_request_is_looked_through(make_n
         assert SECRET not in seen[0]
         assert node._path.slices.count > 100
         assert not any(seat.coming for seat in node._path.activations._seats.values())
+
+
+async def test_others_have_a_turn_between_the_reading_of_a_long_request_and_its_check(make_node):
+    agent, seen = reader()
+    async with make_node([agent]) as node:
+        for text, turns in (("so it is ", 0), ("so it is " * LONG_BYTES, 1)):
+            before = node._path.slices.count
+            assert (await node.call("reader", "READ", {"text": text}, user_id="bob")).ok
+            assert node._path.slices.count - before == turns
+    assert len(seen) == 2
 
 
 def test_a_long_request_whose_deadline_passes_meanwhile_times_out_and_did_nothing(tmp_path):

@@ -54,7 +54,7 @@ from comity.runtime.screening import screen
 from comity.runtime.session_view import SessionView
 from comity.runtime.sessions import Sessions, is_new
 from comity.runtime.settlement import Settlement, end_leftovers
-from comity.runtime.slices import Slices
+from comity.runtime.slices import LONG_BYTES, Slices
 from comity.runtime.snapshot import snapshot
 from comity.runtime.steps import Steps
 from comity.runtime.stopping import Stopping, described
@@ -151,25 +151,37 @@ class CallPath:
     ) -> Call | Reply:
         """Open a call by a user: return the call under way, one it joins, or the reply if there is one already."""
         now_ns = self.clock.now_ns()
-        now_ms = now_ns // 1_000_000
+        arrival = self._asked(draft, identity, request_id, now_ns // 1_000_000, remote)
+        return self._open(arrival, request_id, now_ns, remote, log)
+
+    def _asked(
+        self, draft: Draft, identity: Identity, request_id: str | None, now_ms: int, remote: TraceContext | None
+    ) -> Arrival:
         if request_id is None:
             new_id, trace_id = self.ids.new_request(now_ms)
             arrival = self._reader.read(draft, identity, None, new_id, now_ms, trace_id)
-            arrival = arrival if remote is None else standing.placed(arrival, remote, self.ids)
-            try:
-                return self.enter(arrival, None, now_ns, log, remote=remote)
-            except UnavailableError as error:
-                return unread(self, arrival.request, error)
-        if problem := chosen_id_problem(request_id):
-            told = quoted(request_id)[:64]  # not as it is: it may be another's
-            request = self._reader.read(draft, identity, None, told, now_ms).request
-            return self.refuse(request, admission.Refused("IDENTITY_INVALID", f"request_id {told} {problem}"), log)
-        arrival = self.arrive(draft, identity, request_id, now_ms, remote)
+            return arrival if remote is None else standing.placed(arrival, remote, self.ids)
+        if chosen_id_problem(request_id):
+            return self._reader.read(draft, identity, None, quoted(request_id)[:64], now_ms)  # quoted: it may be another's
+        return self.arrive(draft, identity, request_id, now_ms, remote)
+
+    def _open(
+        self,
+        arrival: Arrival,
+        request_id: str | None,
+        now_ns: int,
+        remote: TraceContext | None,
+        log: events.EventLog | None = None,
+    ) -> Call | Reply:
+        request, is_named = arrival.request, request_id is not None
+        if is_named and (problem := chosen_id_problem(request_id)):
+            refusal = admission.Refused("IDENTITY_INVALID", f"request_id {request.request_id} {problem}")
+            return self.refuse(request, refusal, log)
         try:
-            known = self.seen(arrival.request)
-            return known or self.enter(arrival, None, now_ns, log, remote=remote, is_named=True)
+            known = self.seen(request) if is_named else None
+            return known or self.enter(arrival, None, now_ns, log, remote=remote, is_named=is_named)
         except UnavailableError as error:
-            return unread(self, arrival.request, error)
+            return unread(self, request, error)
 
     def arrive(self, draft: Draft, identity: Identity, request_id: str, now_ms: int, remote: TraceContext | None) -> Arrival:
         """Return what a user asks as a request; `remote` is the trace it belongs to, which began elsewhere."""
@@ -186,7 +198,11 @@ class CallPath:
         """Call for a user and return the reply."""
         if self.cluster is not None and (request_id is None or not chosen_id_problem(request_id)):
             return await self.cluster.run(self.cluster.errand(draft, identity, request_id, remote))
-        opened = self.open_root(draft, identity, request_id, remote)
+        now_ns = self.clock.now_ns()
+        arrival = self._asked(draft, identity, request_id, now_ns // 1_000_000, remote)
+        if len(arrival.body) > LONG_BYTES:
+            await self.slices.pause()
+        opened = self._open(arrival, request_id, now_ns, remote)
         if isinstance(opened, Call):
             return await self.reply_of(opened)
         return await self.told(opened)

@@ -34,7 +34,12 @@ from comity.core.redaction import (
     redact_text,
     restore_text,
 )
-from comity.core.redaction.redact import redact_json_sliced, redact_text_sliced, restore_json_sliced
+from comity.core.redaction.redact import (
+    redact_json_sliced,
+    redact_text_sliced,
+    restore_json_sliced,
+    restore_value_sliced,
+)
 from comity.core.session import Change, Constrain, Learn, Produce
 from comity.core.slices import Sliced, whole
 from comity.errors import RefusedError
@@ -333,9 +338,13 @@ def reveal(reply: Reply, vault: Vault, types: frozenset[str] | None = None) -> R
 
 def reveal_sliced(reply: Reply, vault: Vault, types: frozenset[str] | None = None) -> Sliced[Reply]:
     """Return what `reveal` does, with pauses."""
-    raw = yield from restore_json_sliced(encode(reply), vault, types)
+    raw = encode(reply)
+    if not any(tag.encode() in raw for tag in vault.tags):
+        return reply
     yield
-    return decode_reply(raw, is_ours=True)
+    data = yield from restore_value_sliced(reply.data, vault, types)  # by itself: as a value it need not be read again
+    words = yield from restore_json_sliced(encode(replace(reply, data=None)), vault, types)
+    return replace(decode_reply(words, is_ours=True), data=data)
 
 
 def _checked_grants(grants: Any, what: str = "grants", whose: str = "capability") -> Mapping[str, frozenset[str]]:

@@ -409,7 +409,8 @@ class Sessions:
         session, answers, said = live.session, dict(live.answers or {}), list[core.Say | None]()
         for request, reply, at_ms in live.ended or ():
             answers[request.target, request.capability] = (request, reply)
-            said += (core.heard(request, unpack(request.body), at_ms), core.told(request, reply, at_ms))
+            inputs = unpack(request.body) if len(request.body) < LONG_BYTES else request.body  # which is its JSON
+            said += (core.heard(request, inputs, at_ms), core.told(request, reply, at_ms))
         changes = [core.answered(request, reply) for request, reply in answers.values()]
         changes.append(core.Answer("", said=tuple(one for one in said if one is not None)))
         for change in changes:

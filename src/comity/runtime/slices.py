@@ -35,6 +35,10 @@ class Slices:
         finally:
             work.close()
 
+    async def pause(self) -> None:
+        """Let everything else have a turn between two long steps."""
+        await self._turn()
+
     def _turn(self) -> asyncio.Future[None]:
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
