@@ -272,8 +272,20 @@ def test_a_reading_cannot_be_changed():
         read(CLEAN).status = Status.FAILURE
 
 
-def test_of_a_whole_reply_and_one_that_breaks_off_the_whole_one_is_read():
-    reading = read(f'I first meant {{"thought":"t","status":"failure","data":{{"n":2}},"message":"un\n\n{CLEAN}')
+OTHER = '{"thought":"t","status":"failure","data":{"n":2},"message":"x"}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{CLEAN} and then {OTHER[:-12]}",
+        f'{OTHER[:-1]},"data":{{"n":3}}}} {CLEAN}',
+        f'[{{"a":1,"reply":{OTHER}}},{CLEAN}]',
+    ],
+    ids=["it breaks off", "it says something twice", "it is wrapped with something else"],
+)
+def test_a_whole_reply_is_read_rather_than_one_that_lost_something(text):
+    reading = read(text)
     assert (reading.status, reading.data) == (Status.SUCCESS, {"n": 1})
 
 
@@ -283,6 +295,6 @@ def test_objects_and_arrays_of_a_text_are_counted_together():
     assert reading.problems == (Problem("", f"holds more than {ITEMS_MAX:,} objects and arrays"),)
 
 
-def test_marks_of_thinking_within_a_reply_are_content():
-    reading = read('{"thought":"t","status":"success","data":{"n":"<think>a</think>b"},"message":"m","more":1}')
-    assert (reading.data, reading.rung) == ({"n": "<think>a</think>b"}, Rung.RAW)
+def test_marks_of_thinking_within_a_text_that_is_json_are_content():
+    reading = read(json.dumps(f"<think>x</think>{CLEAN}"))
+    assert (reading.data, reading.repairs) == ({"n": 1}, ("string_encoded", "prose"))
