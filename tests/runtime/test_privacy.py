@@ -14,6 +14,7 @@ from pydantic import Field
 from comity import Agent, Background, Context, Node, Reply, Status, Tool
 from comity.core.envelope import Artifact, Error, Reference
 from comity.core.journal import Document
+from comity.core.payload import Problem
 from comity.core.redaction import Action, Policy
 from comity.core.tool import Risk
 from comity.errors import UnavailableError
@@ -570,3 +571,35 @@ async def test_the_first_input_that_does_not_fit_once_hidden_is_named(make_node)
         reply = await node.call("A", "SEND", {"to": EMAIL, "copy_to": EMAIL}, user_id="u")
     assert reply.error.code == "INPUT_VALIDATION_FAILED"
     assert "inputs.to does not fit" in reply.error.message
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        Reply.success(artifacts=(Artifact(type="json", value=EMAIL),)),
+        Reply.success(sources=(Reference(source_id=EMAIL),)),
+        Reply.success(metadata={"to": EMAIL}),
+        Reply(status=Status.ERROR, error=Error(code="TARGET_FAILED", message="no", facts={"to": EMAIL})),
+        Reply(status=Status.ERROR, error=Error(code="TARGET_FAILED", message="no", advice=f"ask {EMAIL}")),
+        Reply(
+            status=Status.ERROR,
+            error=Error(code="TARGET_FAILED", message="no", problems=(Problem("inputs.to", f"is {EMAIL}"),)),
+        ),
+    ],
+    ids=["artifacts", "sources", "metadata", "facts", "advice", "problems"],
+)
+async def test_each_part_of_a_reply_or_an_error_is_hidden_also_where_it_is_the_only_one(make_node, made):
+    leaf, boss, seen = Agent("LEAF"), Agent("BOSS"), []
+
+    @leaf.capability("GO")
+    async def go() -> Reply:
+        return made
+
+    @boss.capability("GO")
+    async def ask(ctx: Context) -> None:
+        seen.append(msgspec.json.encode(await ctx.call("LEAF", "GO")).decode())
+
+    async with make_node([leaf, boss]) as node:
+        (await node.call("BOSS", "GO", user_id="u", session_id="s")).unwrap()
+    assert EMAIL not in seen[0]
+    assert "[[EMAIL_1_" in seen[0]
