@@ -25,7 +25,7 @@ from journal_records import PATIENCE_S, accepted, run, settled, told_by, written
 from comity import Agent, Context, Node, Status
 from comity.core.journal import Settled
 from comity.engines.audit_rows import verify_chain
-from comity.engines.sqlite import SqliteJournal
+from comity.engines.sqlite import SWITCH_S, SqliteJournal
 from comity.engines.tables import SCHEMA_VERSION, WAL_BYTES_KEPT, connect
 from comity.errors import UnavailableError
 
@@ -512,3 +512,22 @@ def test_refusals_of_an_id_that_another_user_has_are_recorded_each_with_its_own_
             return [(str(row.kind), row.user_id) for row in node.audit.rows()]
 
     assert sorted(asyncio.run(main())) == [("admitted", "ann"), ("refused", "bob"), ("refused", "eve"), ("settled", "ann")]
+
+
+@pytest.mark.parametrize("before_s", [0.005, SWITCH_S / 2])
+def test_an_open_store_lets_its_writer_have_the_interpreter_soon_while_the_loop_is_busy(store, before_s):
+    was_s = sys.getswitchinterval()
+
+    async def main() -> float:
+        sys.setswitchinterval(before_s)
+        journal = SqliteJournal(store, "n")
+        journal.open()
+        try:
+            return sys.getswitchinterval()
+        finally:
+            await journal.close()
+
+    try:
+        assert asyncio.run(main()) == pytest.approx(min(before_s, SWITCH_S)), "a shorter interval of the program stays"
+    finally:
+        sys.setswitchinterval(was_s)

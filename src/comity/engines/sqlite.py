@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import logging
 import sqlite3
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -50,6 +51,8 @@ GATHER_S: Final = 0.005
 FLUSH_S: Final = 0.02
 # How often the write-ahead log is copied into the main file. A short log is overwritten in place, which syncs faster.
 CHECKPOINT_COMMITS: Final = 64
+# How long the event loop keeps the interpreter from the writer. A commit asks for it a dozen times, and all calls wait for it.
+SWITCH_S: Final = 0.0005
 
 _Documents = dict[tuple[Document, str], Saved]
 _Batch = tuple[list[tables.Written], list[Then]]
@@ -131,6 +134,7 @@ class SqliteJournal:
         self._ended = asyncio.Event()
         self._thread = threading.Thread(target=self._write, args=(writer,), name="comity-store", daemon=True)
         self._thread.start()
+        sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_S))
 
     def watch(self, *paths: Path) -> None:
         """Accept nothing more once one of these files, which belong to the store, is removed or replaced."""

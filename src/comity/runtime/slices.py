@@ -1,4 +1,4 @@
-"""Long work on the loop: one slice of one piece of work in each turn of the loop, so that everything else has its turn too."""
+"""Long work on the loop: one slice of one piece of work in every few turns of the loop, so that everything else goes on."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from comity.core.slices import Sliced, T
 
 # Work on fewer bytes than this is done at once; the densest text takes about 3 µs a byte.
 LONG_BYTES: Final = 4_096
+# Of the loop, from one slice to the next: a short call passes through several turns, and waits for one slice, not for each.
+TURNS: Final = 4
 
 
 class Slices:
@@ -45,10 +47,14 @@ class Slices:
         self._waiting.append(waiter)
         if not self._is_due:
             self._is_due = True
-            loop.call_soon(self._next, loop)
+            loop.call_soon(self._next, loop, TURNS - 2)  # two pass anyway: this one, and that which wakes the work
         return waiter
 
-    def _next(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _next(self, loop: asyncio.AbstractEventLoop, turns: int) -> None:
+        """Wake the next piece of work after so many turns."""
+        if turns:
+            loop.call_soon(self._next, loop, turns - 1)
+            return
         self.count += 1
         while self._waiting:
             waiter = self._waiting.popleft()
@@ -57,4 +63,4 @@ class Slices:
                 break
         self._is_due = bool(self._waiting)
         if self._is_due:
-            loop.call_soon(self._next, loop)
+            loop.call_soon(self._next, loop, TURNS - 1)
