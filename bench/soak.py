@@ -4,6 +4,7 @@ Honest users call at a fixed rate, whatever became of earlier calls, so that wai
 Phases without and with the hostile alternate, each `--phase` seconds; the first of each kind warms up and does not count. What
 the hostile do is listed in `HOSTILE`: each tries to make the others wait or to make the node grow. Prints memory over time, the
 p99 of the honest in both kinds of phase, and their ratio; exits 1 if the ratio or the growth of memory is beyond its bound.
+Each phase also tells how long the loop and the store waited for a core: where that is much, other programs are measured too.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pathlib import Path
 from comity import Agent, Context, Keep, Node, Reply, Retention, Tool
 
 RATIO_MAX = 1.3
-GROWTH_MAX = 1.15  # of memory, between the first third of the samples that count and the last
+GROWTH_MAX = 1.05  # of memory, between the third quarter of the run and the last: before, what is kept is still being filled
 SAMPLE_S = 2.0
 DENSE = (
     "write to ann.smith@example.com or +49 151 12345678, card 4111 1111 1111 1111, IBAN DE89 3704 0044 0532 0130 00; " * 200
@@ -215,6 +216,12 @@ def rss_mib() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
+def waited_s() -> float:
+    """Return how long the threads of this process were ready to run and had no core."""
+    threads = Path("/proc/self/task").glob("*/schedstat")
+    return sum(int(thread.read_text(encoding="ascii").split()[1]) for thread in threads) / 1e9
+
+
 async def sample(samples: list[tuple[float, float]], stop: asyncio.Event) -> None:
     begun = time.perf_counter()
     while not stop.is_set():
@@ -241,24 +248,27 @@ async def soak(store: Path, hostile: list[str], seconds: float, phase_s: float, 
         begun = time.perf_counter()
         while time.perf_counter() - begun < seconds or min(map(len, tails.values())) < 2:
             with_hostile = len(tails[True]) < len(tails[False])
+            waited = waited_s()
             p99 = await run.phase(phase_s, with_hostile=with_hostile)
+            waited = waited_s() - waited
             tails[with_hostile].append(p99)
             what = "with the hostile" if with_hostile else "honest alone"
-            print(f"{time.perf_counter() - begun:>7.0f} s  {what:<17} p99 {p99:>8.2f} ms  {rss_mib():>7.1f} MiB", flush=True)
+            told = f"p99 {p99:>8.2f} ms  {rss_mib():>7.1f} MiB  waited {waited:>5.2f} s for a core"
+            print(f"{time.perf_counter() - begun:>7.0f} s  {what:<17} {told}", flush=True)
         gc.collect()
         stop.set()
         await sampling
     alone, beside = (statistics.median(tails[kind][1:]) for kind in (False, True))
-    counted = [mib for _, mib in samples[len(samples) // 4 :]]
-    third = max(len(counted) // 3, 1)
-    growth = statistics.mean(counted[-third:]) / statistics.mean(counted[:third])
+    counted = [mib for _, mib in samples[len(samples) // 2 :]]
+    half = max(len(counted) // 2, 1)
+    growth = statistics.mean(counted[half:] or counted) / statistics.mean(counted[:half])
     print("\nmemory over time")
     plot(samples)
     print("\n" + ", ".join(f"{name} {count:,}" for name, count in run.done.most_common()))
     print(f"honest calls that did not succeed: {dict(run.wrong) or 'none'}")
     ratio = beside / alone
     print(f"p99 of the honest: {alone:.2f} ms alone, {beside:.2f} ms with the hostile: ratio {ratio:.2f} (at most {RATIO_MAX})")
-    print(f"memory: last third over first third {growth:.2f} (at most {GROWTH_MAX})")
+    print(f"memory: last quarter over the one before {growth:.2f} (at most {GROWTH_MAX})")
     return int(ratio > RATIO_MAX or growth > GROWTH_MAX or bool(run.wrong))
 
 
