@@ -14,6 +14,7 @@ from comity.core.session import EXPIRED_MS, USE_NOTED_MS
 from comity.engines.memory import MemoryJournal
 from comity.errors import CallerError
 from comity.runtime.sessions import ENDED_BYTES_MAX, LIVE_MAX, SESSION_BYTES_MAX
+from comity.runtime.tending import SAVED_AT_ONCE
 
 HOUR_MS = 3_600_000
 KNEW = ["notes", '{"facts":{},"missing":[]}']  # an answer without a message
@@ -361,3 +362,23 @@ async def test_calls_that_ended_in_a_session_are_not_kept_whole_in_memory(make_n
             live = node._path.sessions.find("default", "s")
             assert sum(len(request.body) for request, _, _ in live.ended) <= ENDED_BYTES_MAX
         assert node.session("s").turns[-1].text == "100002"
+
+
+async def test_sessions_in_which_calls_ended_are_saved_a_few_at_a_time(make_node):
+    agent = Agent("A")
+
+    @agent.capability("GO")
+    async def go(ctx: Context) -> int:
+        return 1
+
+    async with make_node([agent]) as node:
+        for n in range(3 * SAVED_AT_ONCE):
+            await node.call("A", "GO", user_id="u", session_id=f"s{n}")
+        left = [len(node._path.sessions._unsaved)]
+        node._save_sessions()
+        async with asyncio.timeout(10):
+            while left[-1]:
+                if (now := len(node._path.sessions._unsaved)) != left[-1]:
+                    left.append(now)
+                await asyncio.sleep(0.001)
+    assert left == [3 * SAVED_AT_ONCE, 2 * SAVED_AT_ONCE, SAVED_AT_ONCE, 0]

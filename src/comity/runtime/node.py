@@ -220,8 +220,7 @@ class Node(Tending):
         """Stop accepting, cancel what runs, make everything durable and release the store."""
         if self._path is None:
             return
-        if self._sweep is not None:
-            self._sweep.cancel()
+        self._stop_tending()
         await end_upkeep(self._upkeep)
         await self._end_handoffs()
         cluster = self._path.cluster

@@ -17,13 +17,15 @@ from comity.runtime.repetition import take_over
 
 # How often a node looks for agents that are idle, and for calls of nodes that are gone.
 SWEEP_S_MAX: Final = 5.0
-SAVED_MAX: Final = 1_000  # sessions saved at a time in which calls without words have ended
+SAVED_AT_ONCE: Final = 8  # sessions in which calls without words have ended: each takes up to a few milliseconds
+SAVING_S: Final = 0.005  # between two such
 
 
 class Tending(Hosting):
     """The part of a node that works while nobody asks anything of it."""
 
     _sweep: asyncio.TimerHandle | None = None
+    _saving: asyncio.TimerHandle | None = None
 
     def _watch_files(self) -> None:
         """Let the journal watch the files beside it as well: the spans, and the key if it is in a file."""
@@ -62,6 +64,19 @@ class Tending(Hosting):
         delay = min(max(shortest / 2000, 0.05), SWEEP_S_MAX)
         self._sweep = asyncio.get_running_loop().call_later(delay, self._sweep_idle)  # first: what fails here fails once
         self._running().activations.put_away_idle()
+        if self._saving is None:
+            self._save_sessions()
         with contextlib.suppress(UnavailableError):  # a store that cannot be read now may be the next time
-            self._running().sessions.save_ended(SAVED_MAX)
             self._take_over()
+
+    def _save_sessions(self) -> None:
+        """Save a few sessions, and the others a little later: calls go on meanwhile."""
+        self._saving = None
+        with contextlib.suppress(UnavailableError):  # as above
+            if self._running().sessions.save_ended(SAVED_AT_ONCE):
+                self._saving = asyncio.get_running_loop().call_later(SAVING_S, self._save_sessions)
+
+    def _stop_tending(self) -> None:
+        for timer in (self._sweep, self._saving):
+            if timer is not None:
+                timer.cancel()
