@@ -160,7 +160,7 @@ def test_the_caller_of_a_node_reads_that_the_store_failed_and_finds_the_rest_aft
             assert first.ok
             assert node.failure is None
             with full_disk(wal_bytes(store) + 1_000):
-                calls = [node.call("A", "GO", {"text": "word " * 10_000}, user_id="u", request_id=f"lost{n}") for n in range(5)]
+                calls = [node.call("A", "GO", {"text": "word " * 700}, user_id="u", request_id=f"lost{n}") for n in range(5)]
                 replies = await asyncio.wait_for(asyncio.gather(*calls), PATIENCE_S)
             for reply in replies:
                 assert (reply.status, reply.error.code) == (Status.ERROR, "STORE_UNAVAILABLE")
