@@ -96,6 +96,7 @@ class Call(Struct, eq=False, gc=False):
     slot: int = 0  # of its deadline, while that is watched
     reply: Reply | None = None
     reply_bytes: int = 0  # of its data, where they are many
+    ended_ns: int = 0  # when its code gave back a result that is settled in the same step; 0 for any other
     partial: Any = None  # the last progress told, or the text being written
     parts: list[tuple[Request, Reply]] | None = None  # what the calls it made gave back: see `runtime/unfinished.py`
     has_missed: bool = False  # one of them ran out of time

@@ -52,6 +52,10 @@ STANDS_IN: Final = "The usual source was not available. This answer comes from a
 class Hide(Protocol):
     """Hides personal data in what an agent answers."""
 
+    def may_hold(self, raw: bytes) -> bool:
+        """Return False only if there is nothing personal in a JSON document."""
+        ...
+
     def data(self, call: Call, raw: bytes) -> bytes:
         """Return the data without what it must not show."""
         ...
@@ -250,9 +254,10 @@ def read_result(call: Call, value: Any, now_ns: int, hide: Hide | None) -> Reply
         return complete(None, call, now_ns, _unpacked(raw, value))
     if len(raw) > LONG_BYTES:
         return _read_long(call, None, raw, value, now_ns, hide)
-    data = unpack(hide.data(call, raw))
+    data = unpack(hide.data(call, raw) if hide.may_hold(raw) else raw)
     if type(value) is dict and len(data) != len(value):  # two keys may have become one
         _check_outermost(raw)
+    call.ended_ns = now_ns
     return complete(None, call, now_ns, data)
 
 

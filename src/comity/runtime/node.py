@@ -32,7 +32,7 @@ from comity.engines.threads import SystemThreads
 from comity.ports import Clock, GuidanceSource, Ids, Journal, Leases, Transport
 from comity.runtime import forked, tasks
 from comity.runtime.arrival import Draft, Identity
-from comity.runtime.binding import UNSAID, Aimed, Bound, Result, aim
+from comity.runtime.binding import UNSAID, Bound, Result, aim
 from comity.runtime.call import Call
 from comity.runtime.declarations import check_declarations
 from comity.runtime.events import EventLog
@@ -352,17 +352,13 @@ class Node(Tending):
             correlation_id,
         )
         path = self._path or self._running()
-        aimed: Aimed | None = None
-        if type(target) is not str or capability is UNSAID or more or named:
-            aimed = aim(path.registry, draft, more, named, Node.call.__kwdefaults__, ROOT_ONLY)
+        identity = Identity(user_id, tenant_id, session_id, parent_session_id)
+        remote = joined(traceparent, tracestate) if traceparent is not None or OTEL in MODULES or use.has_begun else None
         # Not awaited here: a coroutine more would be a percent of a call.
-        reply = path.call_root(
-            draft if aimed is None else aimed.draft,
-            Identity(user_id, tenant_id, session_id, parent_session_id),
-            request_id,
-            joined(traceparent, tracestate) if traceparent is not None or OTEL in MODULES or use.has_begun else None,
-        )
-        return reply if aimed is None else aimed.typed(reply)
+        if type(target) is str and capability is not UNSAID and not more and not named:
+            return path.call_root(draft, identity, request_id, remote)
+        aimed = aim(path.registry, draft, more, named, Node.call.__kwdefaults__, ROOT_ONLY)
+        return aimed.typed(path.call_root(aimed.draft, identity, request_id, remote))
 
     @overload
     def start_call(

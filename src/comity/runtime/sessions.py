@@ -35,6 +35,7 @@ SESSION_BYTES_MAX: Final = 4 * 1024 * 1024  # of what a session holds, as JSON
 # Of calls that ended in a session and are not written yet: no more than its conversation would keep of them.
 ENDED_BYTES_MAX: Final = 2 * TURNS_CHARS_MAX
 ENDED_MAX: Final = TURNS_MAX // 2
+_UNCOUNTED_BYTES: Final = ENDED_BYTES_MAX // 2 // ENDED_MAX  # of a request: as many as are kept have half of the bytes at most
 
 _encode = msgspec.json.Encoder().encode
 SEPARATOR: Final = "\x1f"  # which no name can hold
@@ -72,7 +73,7 @@ class Live:
         self.vault_version = vault_version
         self.vault_saved = 0 if vault is None else len(vault)
         self.encoded: tuple[Session | None, bytes] = (None, b"")  # the session that was encoded last, until it is saved
-        self.ended_bytes = 0  # at least of what `ended` holds
+        self.ended_bytes = 0  # of the larger requests in `ended`, at least
         self.sealed = _UNSEALED  # how many values there were when it was encrypted, and as what
         # Calls that ended and are not in `session` yet: those of users without a message, and the newest of each capability.
         self.ended: deque[tuple[Request, Reply, int]] | None = None
@@ -365,12 +366,13 @@ class Sessions:
         if live.ended is None:
             live.ended = deque(maxlen=ENDED_MAX)
         live.ended.append((request, reply, now_ms))
-        live.ended_bytes += len(request.body)
         live.noted = None
         if live.is_stored:
             self._unsaved[live] = None
-        if live.ended_bytes > ENDED_BYTES_MAX:
-            _drop_older(live, live.ended)
+        if len(request.body) > _UNCOUNTED_BYTES:
+            live.ended_bytes += len(request.body)
+            if live.ended_bytes > ENDED_BYTES_MAX // 2:
+                _drop_older(live, live.ended)
 
     def answered(self, live: Live, request: Request, reply: Reply) -> None:
         """Note what an agent answered to another; written as `ended` says."""
@@ -520,9 +522,11 @@ def is_new(live: Live, request: Request) -> bool:
 
 
 def _drop_older(live: Live, ended: deque[tuple[Request, Reply, int]]) -> None:
-    """Drop the oldest calls that are not written yet, down to half of the bytes they may have; what they answered stays."""
-    live.ended_bytes = sum(len(request.body) for request, _, _ in ended)  # some have left by themselves
-    while live.ended_bytes > ENDED_BYTES_MAX // 2 and len(ended) > 1:
+    """Drop the oldest calls that are not written yet, down to a quarter of the bytes they may have; their answers stay."""
+    live.ended_bytes = sum(
+        len(request.body) for request, _, _ in ended
+    )  # some have left by themselves, small ones did not count
+    while live.ended_bytes > ENDED_BYTES_MAX // 4 and len(ended) > 1:
         request, reply, _ = ended.popleft()
         live.ended_bytes -= len(request.body)
         live.answers = live.answers or {}

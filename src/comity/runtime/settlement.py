@@ -97,7 +97,7 @@ class Settlement:
 
     def settle(self, call: Call, event: Event, reply: Reply) -> bool:
         """End a call and everything below it, once; a result that comes later is recorded and goes nowhere."""
-        now_ns = self._clock.now_ns()
+        now_ns = call.ended_ns or self._clock.now_ns()
         now_ms = now_ns // 1_000_000
         if call.state is not RUNNING:  # what runs can end in every way
             if call.arriving is not None and call.way is not None:  # other nodes know nothing of it
