@@ -54,8 +54,8 @@ _TREES: Final = (
     "PRIMARY KEY (root_id, first_id)) WITHOUT ROWID"
 )
 _DELETE_TREES: Final = (
-    "DELETE FROM audit_trees WHERE last_id <= ?1 AND root_id IN "  # noqa: S608
-    f"(SELECT {_ROOT} FROM audit WHERE id <= ?1 AND json_valid(CAST(audit.body AS TEXT)))"
+    "DELETE FROM audit_trees WHERE last_id <= :last AND root_id IN "  # noqa: S608
+    f"(SELECT {_ROOT} FROM audit WHERE id <= :last AND json_valid(CAST(audit.body AS TEXT)))"
 )
 _INSERT_TREES: Final = "INSERT INTO audit_trees VALUES "
 _ROOT_AT: Final = ENTRY_FIELDS.index("root_id")
@@ -272,6 +272,6 @@ def cut(connection: sqlite3.Connection, last_id: int, key: bytes, at_ms: int) ->
     connection.execute("UPDATE head SET id = ?, hash = ?", (noted_in, noted))
     body = _encode(Checkpoint(last_id, last_hash, noted_in, at_ms))
     connection.execute("INSERT OR REPLACE INTO checkpoint VALUES (1, ?, ?)", (body, checkpoint_seal(body, key)))
-    connection.execute(_DELETE_TREES, (last_id,))
+    connection.execute(_DELETE_TREES, {"last": last_id})
     connection.execute("DELETE FROM audit WHERE id <= ?", (last_id,))
     return last_id - begin.row_id

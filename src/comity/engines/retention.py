@@ -40,8 +40,8 @@ _COUNT_BELOW: Final = (
 )
 _DELETE_TREES: Final = (
     "DELETE FROM calls WHERE open_at IS NULL AND rowid IN ("  # noqa: S608
-    "SELECT calls.rowid FROM json_each(?1) CROSS JOIN calls ON request_id = value UNION ALL "
-    f"SELECT calls.rowid FROM json_each(?1) CROSS JOIN {_MARKS} CROSS JOIN calls "
+    "SELECT calls.rowid FROM json_each(:ids) CROSS JOIN calls ON request_id = value UNION ALL "
+    f"SELECT calls.rowid FROM json_each(:ids) CROSS JOIN {_MARKS} CROSS JOIN calls "
     "ON request_id > value || first AND request_id < value || last)"
 )
 _DELETE_QUESTIONS: Final = (
@@ -350,7 +350,7 @@ def _remove_below(connection: sqlite3.Connection, root_id: str, most: int) -> in
 
 def _remove_trees(connection: sqlite3.Connection, trees: Sequence[_Root]) -> None:
     """Remove calls, what is below them, the questions asked in them, and the sessions that only they had."""
-    connection.execute(_DELETE_TREES, (_ids(trees),))
+    connection.execute(_DELETE_TREES, {"ids": _ids(trees)})
     if connection.execute("SELECT 1 FROM documents WHERE kind = 'approval'").fetchone() is not None:
         connection.execute(_DELETE_QUESTIONS, (_ids(trees),))
     connection.execute(_DELETE_SESSIONS, (bulk.array([own for own, _ in trees if own]),))
