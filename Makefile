@@ -125,7 +125,7 @@ PIN = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-inde
 lock: $(READY) ## pin every dependency again
 	$(INSTALL) uv
 	$(PIN) --group build pyproject.toml --output-file requirements/run.lock
-	$(PIN) --group dev --extra llm --constraint requirements/run.lock pyproject.toml --output-file requirements/dev.lock
+	$(PIN) --group dev --extra llm --extra server --constraint requirements/run.lock pyproject.toml --output-file requirements/dev.lock
 	$(PIN) --group spec --output-file requirements/spec.lock
 	$(PIN) --group mutate --constraint requirements/dev.lock --output-file requirements/mutate.lock
 
