@@ -12,7 +12,7 @@ INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick fuzz check docs format bench bench-delay bench-age soak bench-spans tempo cel bench-peers kill handoffs sim sim-defects pii mutate spec lock clean
+.PHONY: help demo test quick fuzz check docs format bench bench-delay bench-age soak bench-spans tempo cel bench-peers intents kill handoffs sim sim-defects pii mutate spec lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -92,6 +92,10 @@ tempo: $(READY) ## how many of Tempo's own queries and recorded answers agree, a
 CEL_DIR ?= ../shared/cel
 cel: $(READY) ## how many of CEL's conformance cases agree; CEL_DIR names the folder with cases.json
 	$(RUN) scripts/check_cel.py $(CEL_DIR)
+
+INTENTS_DIR ?= ../shared/intents
+intents: $(READY) ## accuracy, rejection, calibration and cost of the intent classifier; INTENTS_DIR names the folder with the sets
+	$(RUN) scripts/check_intents.py $(INTENTS_DIR) $(INTENTS)
 
 bench-peers: $(READY) ## the same job in other frameworks, each in its own environment
 	$(RUN) bench/peers.py

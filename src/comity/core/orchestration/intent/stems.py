@@ -1,0 +1,42 @@
+"""The words of a text and their stems: the commonest English endings off, numbers as shapes."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+WORD: Final = re.compile(r"[^\W_]+(?:'[^\W_]+)?|[$€£%]")
+TEXT_MAX: Final = 2_000  # characters of an utterance that are read; what follows adds nothing to its intent
+STEM_MIN: Final = 3
+_SUFFIXES: Final = (
+    ("ies", "y"), ("ing", ""), ("edly", ""), ("ed", ""), ("ly", ""), ("ers", ""), ("er", ""), ("es", ""), ("s", ""),
+)  # fmt: skip
+_KEPT_WHOLE: Final = frozenset({"this", "was", "has", "is", "its", "us", "does", "yes", "less", "business", "news", "always"})
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text in small letters."""
+    return WORD.findall(text[:TEXT_MAX].casefold().replace("’", "'"))
+
+
+@lru_cache(maxsize=65_536)
+def stem(word: str) -> str:
+    """Return a word without its commonest English endings; the digits of a number become `#`."""
+    if word[0].isdigit():
+        return "#" + word.lstrip("0123456789")
+    if word in _KEPT_WHOLE or word.endswith("ss"):
+        return word
+    word = word.removesuffix("'s")
+    for suffix, put in _SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) + len(put) >= STEM_MIN:
+            word = word[: len(word) - len(suffix)] + put
+            break
+    if len(word) > STEM_MIN and word[-1] == word[-2] and word[-1] not in "aeiousl":
+        word = word[:-1]
+    return word[:-1] if len(word) > STEM_MIN + 1 and word.endswith("e") else word
+
+
+def stems(text: str) -> tuple[str, ...]:
+    """Return the stems of a text in order."""
+    return tuple(stem(word) for word in words(text))
