@@ -43,6 +43,8 @@ COMMANDS: Final[dict[str, str]] = {
     "guidance": "show people's guidance to agents, check a path against it, ask and answer questions, change it",
     "view": "show a project's insights to an audience: executive, manager, developer, operator or agent",
     "store": "see what the store holds; remove what is old, compact it, back it up",
+    "token": "issue, inspect and revoke the tokens that users and agents show to a served node",
+    "keys": "list and rotate the keys that sign tokens; trust other nodes",
     "spans": "take spans from OpenTelemetry exporters into the store",
     "convert": "convert a document from one dialect to another and say what is lost",
     "sim": "simulate agents under faults: one seed with its timeline, or many with a report",

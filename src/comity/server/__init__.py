@@ -1,0 +1,1 @@
+"""The HTTP server of a node: every door leads to the one call path."""

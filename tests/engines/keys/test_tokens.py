@@ -1,0 +1,200 @@
+"""Tokens and keys: what is forged, old, early, foreign, revoked or used before is refused."""
+
+from __future__ import annotations
+
+import base64
+import json
+import stat
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from comity.core.access import Left, Role, Standing
+from comity.core.access.claims import encode
+from comity.engines.keys import KeyRing, Tokens, UsedTokens
+from comity.engines.keys.ring import LOOK_MS, decode_bytes
+from comity.errors import CallerError, RefusedError
+
+NOW = 1_800_000_000_000
+LEFT = Left(deadline=NOW + 30_000, calls=5, depth=2, fan_out=3)
+
+
+def make(folder=None, issuer="n1"):
+    return Tokens(KeyRing(folder, issuer=issuer, now_ms=NOW))
+
+
+def agent_token(tokens, *, audience="n1", scope="call:ANL/*", req="", tenant_id="default"):
+    standing = Standing(chain=(f"CST@{tokens.ring.issuer}",), left=LEFT, req=req)
+    return tokens.for_agent(
+        "CST", audience=audience, user_id="ann", standing=standing, scope=scope, now_ms=NOW, tenant_id=tenant_id
+    )
+
+
+def code_of(tokens, token, *, now_ms=NOW) -> str:
+    with pytest.raises(RefusedError) as caught:
+        tokens.verify(token, now_ms=now_ms)
+    return caught.value.code
+
+
+def test_what_was_signed_is_what_is_believed_until_the_calls_deadline():
+    tokens = make()
+    claims = tokens.verify(agent_token(tokens), now_ms=NOW)
+    assert (claims.name, claims.uid, claims.cty.chain) == ("CST", "ann", ("CST@n1",))
+    assert claims.exp * 1000 == LEFT.deadline
+    assert code_of(tokens, agent_token(tokens), now_ms=LEFT.deadline) == "IDENTITY_EXPIRED"
+
+
+def test_a_token_is_refused_before_its_time_and_at_another_node():
+    tokens, other = make(), make(issuer="n2")
+    early = tokens.sign(replace(tokens.verify(agent_token(tokens), now_ms=NOW), nbf=NOW // 1000 + 60, exp=NOW // 1000 + 90))
+    assert code_of(tokens, early) == "IDENTITY_NOT_YET_VALID"
+    assert code_of(tokens, agent_token(tokens, audience="n2")) == "IDENTITY_WRONG_AUDIENCE"
+    assert code_of(other, agent_token(tokens, audience="n2")) == "IDENTITY_FORGED"
+
+
+def signed_by(key, claims, *, algorithm="EdDSA", kid="", typ="comity-agent+jwt", **more):
+    return jwt.PyJWS().encode(encode(claims), key, algorithm=algorithm, headers={"kid": kid, "typ": typ, **more})
+
+
+def test_no_other_key_or_algorithm_signs_for_this_node():
+    tokens = make()
+    good = tokens.verify(agent_token(tokens), now_ms=NOW)
+    kid, public = tokens.ring.signer.kid, decode_bytes(tokens.ring.signer.x)
+    pem = ed25519.Ed25519PublicKey.from_public_bytes(public).public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    stranger = ed25519.Ed25519PrivateKey.generate()
+    forged = [
+        signed_by(stranger, good, kid=kid),
+        signed_by(stranger, good, kid="unknown"),
+        signed_by(rsa.generate_private_key(65537, 2048), good, algorithm="RS256", kid=kid),
+        signed_by(b"0" * 64, good, algorithm="HS256", kid=kid),
+        _hmac_with_public_key(good, pem, kid),
+        _unsigned(good, kid),
+        signed_by(stranger, good, kid=kid, jwk={"kty": "OKP"}),
+    ]
+    assert {code_of(tokens, token) for token in forged} == {"IDENTITY_FORGED"}
+
+
+def _part(value: bytes) -> str:
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+
+
+def _hmac_with_public_key(claims, pem: bytes, kid: str) -> str:
+    """Return a token whose HMAC key is the public key, which confused verifiers accept."""
+    import hashlib
+    import hmac
+
+    head = _part(json.dumps({"alg": "HS256", "typ": "comity-agent+jwt", "kid": kid}).encode()) + "." + _part(encode(claims))
+    return f"{head}.{_part(hmac.new(pem, head.encode(), hashlib.sha256).digest())}"
+
+
+def _unsigned(claims, kid: str) -> str:
+    return f"{_part(json.dumps({'alg': 'none', 'typ': 'comity-agent+jwt', 'kid': kid}).encode())}.{_part(encode(claims))}."
+
+
+def test_no_single_character_can_be_changed_or_left_out():
+    tokens = make()
+    token = agent_token(tokens)
+    for index in range(0, len(token), 7):
+        for other in ("A" if token[index] != "A" else "B", ""):
+            assert code_of(tokens, token[:index] + other + token[index + 1 :]) == "IDENTITY_FORGED"
+
+
+@given(st.text(max_size=100) | st.binary(max_size=80).map(lambda raw: f"{_part(raw)}.{_part(raw)}.{_part(raw)}"))
+def test_no_text_raises_anything_but_a_refusal(text):
+    assert code_of(TOKENS, text) == "IDENTITY_FORGED"
+
+
+TOKENS = make()
+
+
+def test_a_revocation_by_another_process_holds_within_a_second(tmp_path):
+    tokens, elsewhere = make(tmp_path), KeyRing(tmp_path, now_ms=NOW)
+    token, other = agent_token(tokens), agent_token(tokens)
+    claims = tokens.verify(token, now_ms=NOW)
+    elsewhere.revoke(token_id=claims.jti, expires_s=claims.exp, now_ms=NOW)
+    assert code_of(tokens, token, now_ms=NOW + LOOK_MS) == "IDENTITY_REVOKED"
+    assert LOOK_MS < 1_000
+    tokens.verify(other, now_ms=NOW + LOOK_MS)
+
+
+def test_rotation_keeps_old_tokens_good_and_revoking_a_key_ends_them(tmp_path):
+    tokens = make(tmp_path)
+    old, kid = tokens.for_user("ann", roles=(Role.VIEWER,), now_ms=NOW), tokens.ring.signer.kid
+    with pytest.raises(CallerError, match="rotate"):
+        tokens.ring.revoke(kid=kid, now_ms=NOW)
+    assert tokens.ring.rotate(NOW).kid == tokens.ring.signer.kid != kid
+    new = tokens.for_user("ann", roles=(Role.VIEWER,), now_ms=NOW)
+    tokens.verify(old, now_ms=NOW)
+    tokens.ring.revoke(kid=kid, now_ms=NOW)
+    assert code_of(tokens, old) == "IDENTITY_REVOKED"
+    tokens.verify(new, now_ms=NOW)
+    assert [key["kid"] for key in tokens.ring.jwks()["keys"]] == [tokens.ring.signer.kid]
+
+
+def test_a_key_verifies_nothing_once_the_longest_token_must_have_expired():
+    tokens = make()
+    token = tokens.sign(
+        replace(tokens.verify(agent_token(tokens), now_ms=NOW), iat=NOW // 1000 + 43_200, nbf=0, exp=NOW // 1000 + 43_300)
+    )
+    tokens.ring.rotate(NOW)
+    assert code_of(tokens, token, now_ms=NOW + 43_201_000) == "IDENTITY_FORGED"
+
+
+def test_a_trusted_node_speaks_for_its_agents_within_its_scope_and_tenants():
+    here, there = make(issuer="n1"), make(issuer="n2")
+    assert code_of(here, agent_token(there)) == "IDENTITY_FORGED"
+    here.ring.trust("n2", there.ring.jwks(), scope="call:ANL/*", tenants=("default",), now_ms=NOW)
+    assert here.verify(agent_token(there), now_ms=NOW).iss == "n2"
+    assert code_of(here, agent_token(there, scope="call:DOC/*")) == "RIGHTS_SCOPE_EXCEEDED"
+    assert code_of(here, agent_token(there, tenant_id="acme")) == "IDENTITY_MISMATCH"
+    assert code_of(here, there.for_user("ann", roles=(Role.ADMIN,), now_ms=NOW, audience="n1")) == "IDENTITY_FORGED"
+    token = agent_token(there)
+    here.verify(token, now_ms=NOW)
+    assert here.ring.distrust("n2", NOW)
+    assert code_of(here, token) == "IDENTITY_FORGED"
+
+
+@pytest.mark.parametrize(
+    "jwks", [{}, {"keys": []}, {"keys": [{"kty": "RSA"}]}, {"keys": [{"kty": "OKP", "crv": "Ed25519", "x": "AA"}]}, []]
+)
+def test_only_public_ed25519_keys_can_be_trusted(jwks):
+    with pytest.raises(CallerError):
+        make().ring.trust("n2", jwks, tenants=("default",), now_ms=NOW)
+
+
+def test_key_files_are_for_their_owner_alone(tmp_path):
+    make(tmp_path / "keys").ring.rotate(NOW)
+    assert stat.S_IMODE((tmp_path / "keys").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "keys" / "keys.json").stat().st_mode) == 0o600
+
+
+def test_a_token_is_bound_to_its_first_request_also_for_other_processes(tmp_path):
+    tokens = make(tmp_path)
+    claims = tokens.verify(agent_token(tokens), now_ms=NOW)
+    UsedTokens(tmp_path).bind(claims, "r1", now_ms=NOW)
+    again = UsedTokens(tmp_path)
+    again.bind(claims, "r1", now_ms=NOW)
+    with pytest.raises(RefusedError) as caught:
+        again.bind(claims, "r2", now_ms=NOW)
+    assert caught.value.code == "IDENTITY_TOKEN_REUSED"
+    with (tmp_path / "used.log").open("ab") as file:
+        file.write(b'["n1","torn')
+    other = tokens.verify(agent_token(tokens), now_ms=NOW)
+    UsedTokens(tmp_path).bind(other, "r3", now_ms=NOW)
+    with pytest.raises(RefusedError):
+        UsedTokens(tmp_path).bind(other, "r4", now_ms=NOW)
+
+
+def test_a_token_that_names_its_request_serves_no_other():
+    tokens, used = make(), UsedTokens(None)
+    claims = tokens.verify(agent_token(tokens, req="r1"), now_ms=NOW)
+    used.bind(claims, "r1", now_ms=NOW)
+    with pytest.raises(RefusedError):
+        used.bind(claims, "r2", now_ms=NOW)
