@@ -186,6 +186,20 @@ CODES: dict[str, Meaning] = {
     "HANDOFF_UNDELIVERABLE": Meaning(
         UnavailableError, False, _IGNORES, "Every receiver crashed on this handoff; check the receivers' logs."
     ),
+    # what an HTTP request lacks, before any call exists
+    "HTTP_TOKEN_MISSING": Meaning(CallerError, False, _IGNORES, "Send `Authorization: Bearer` with a token of this server."),
+    "HTTP_TOKEN_INVALID": Meaning(CallerError, False, _IGNORES, "Get a new token; this one is unknown, expired or revoked."),
+    "HTTP_RIGHT_MISSING": Meaning(RefusedError, False, _IGNORES, "Use a token whose roles allow this."),
+    "HTTP_HOST_UNKNOWN": Meaning(CallerError, False, _IGNORES, "Use a host name the server answers to; see --public-host."),
+    "HTTP_ORIGIN_REFUSED": Meaning(RefusedError, False, _IGNORES, "Use the server's own pages, or allow the origin."),
+    "HTTP_PATH_UNKNOWN": Meaning(CallerError, False, _IGNORES, "Use a path of the API description."),
+    "HTTP_METHOD_UNKNOWN": Meaning(CallerError, False, _IGNORES, "Use a method that the Allow header lists."),
+    "HTTP_MEDIA_TYPE": Meaning(CallerError, False, _IGNORES, "Send `Content-Type: application/json`."),
+    "HTTP_QUERY_INVALID": Meaning(CallerError, False, _IGNORES, "Use the query parameters of the API description."),
+    "HTTP_RATE_LIMITED": Meaning(UnavailableError, True, _IGNORES, "Wait for the seconds that Retry-After names."),
+    "HTTP_RESOURCE_UNKNOWN": Meaning(CallerError, False, _IGNORES, "Name one that exists and that the token may see."),
+    "HTTP_EVENTS_GONE": Meaning(CallerError, False, _IGNORES, "Read the state anew, then follow without a last event id."),
+    "HTTP_SERVER_FAILED": Meaning(UnavailableError, True, _IGNORES, "See the server's log under the request id."),
     # how it ended
     "CALL_TIMEOUT": Meaning(UnavailableError, True, _COUNTS, "Allow more time, or ask for less."),
     "CALL_NEEDS_INPUT": Meaning(CallerError, False, _IGNORES, "Ask the user the question, then call again with the answer."),

@@ -87,10 +87,25 @@ class EventLog:
         self._is_closed = True
         self._wake()
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether no further event comes."""
+        return self._is_closed
+
+    def since(self, after: int) -> list[Event]:
+        """Return the events after sequence number `after` that are still kept."""
+        if self._seq <= after:
+            return []
+        return [event for event in self._events if event.seq > after]
+
+    def notify(self, waiter: asyncio.Future[None]) -> None:
+        """Resolve `waiter` with the next event, or when the log is closed."""
+        self._watchers.append(waiter)
+
     async def watch(self, after: int = 0) -> AsyncIterator[Event]:
         """Yield the events after sequence number `after`, then new ones as they come, until the call has settled."""
         while True:
-            for event in [event for event in self._events if event.seq > after]:
+            for event in self.since(after):
                 after = event.seq
                 yield event
             if self._seq > after:
@@ -98,7 +113,7 @@ class EventLog:
             if self._is_closed:
                 return
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._watchers.append(waiter)
+            self.notify(waiter)
             await waiter
 
     def _wake(self) -> None:

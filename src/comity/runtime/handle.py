@@ -30,6 +30,11 @@ class CallHandle(Generic[Result_co]):
         """Yield what happens in this call and below it, beginning after sequence number `after`."""
         return self._log.watch(after)
 
+    @property
+    def log(self) -> EventLog:
+        """The events of this call, for a reader that keeps its own place in them."""
+        return self._log
+
     async def updates(self) -> AsyncIterator[str]:
         """Yield what the user may be told about the work as it goes on: the capabilities' own words, no codes."""
         async for event in self._log.watch():

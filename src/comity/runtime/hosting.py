@@ -175,6 +175,24 @@ class Hosting:
         return _not_running() if self._path is None or self._journal is None else self._journal.failure
 
     @property
+    def node_id(self) -> str:
+        """Name of this node in its store, new each time it starts."""
+        assert self._journal is not None, "the node has not been started"
+        return self._journal.node_id
+
+    @property
+    def store(self) -> Path | None:
+        """Path of the store; None for a node in memory."""
+        return None if self._store is None else Path(self._store)
+
+    def running(self) -> dict[str, int]:
+        """Return how many calls each agent has under way on this node, queued ones included."""
+        counts: dict[str, int] = {}
+        for call in self._running().calls.values():
+            counts[call.agent.id] = counts.get(call.agent.id, 0) + 1
+        return counts
+
+    @property
     def audit(self) -> Audit:
         """The audit trail."""
         assert self._journal is not None, "the node has not been started"

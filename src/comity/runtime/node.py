@@ -15,7 +15,7 @@ from comity.core.audit import Pseudonyms
 from comity.core.envelope import Background, Priority, Reply
 from comity.core.guardrail import Guardrail, Verdict, checked_guardrails
 from comity.core.inheritance import Inheritance
-from comity.core.journal import Document
+from comity.core.journal import Document, StoredCall
 from comity.core.limits import THREADS_MAX, Limits
 from comity.core.registry import Registry
 from comity.core.request_id import chosen_id_problem
@@ -440,6 +440,29 @@ class Node(Tending):
             return CallHandle(path, opened, opened.log or log, opened.request.request_id, read)
         log.close()
         return CallHandle(path, opened, log, opened.request_id, read)
+
+    def find_call(self, request_id: str, *, tenant_id: str | None = None, user_id: str | None = None) -> CallHandle[Any] | None:
+        """Return a handle of a user's call that runs on this node, or that has ended and is stored; None for any other.
+
+        With `tenant_id` and `user_id`, a call of another tenant or user is not found.
+        """
+        path = self._running()
+        assert self._journal is not None
+        call = path.calls.get(request_id)
+        asked = call.request if call is not None else self._journal.call(request_id)
+        if asked is None or asked.parent_id is not None:
+            return None
+        if tenant_id not in {None, asked.tenant_id} or user_id not in {None, asked.user_id}:
+            return None
+        log = EventLog()
+        if call is not None:
+            if call.log is None:
+                call.watch(log)
+            return CallHandle(path, call, call.log or log, request_id)
+        log.close()
+        if not isinstance(asked, StoredCall) or asked.reply is None:
+            return None
+        return CallHandle(path, path.settlement.shown(asked.reply, asked), log, request_id)
 
     async def receive(
         self,

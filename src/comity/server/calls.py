@@ -1,0 +1,221 @@
+"""Calls over HTTP: made and waited for, made and left to run, looked at, followed and cancelled."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Final
+
+from msgspec import Struct
+
+from comity import CallHandle
+from comity.core.envelope import Background, Priority
+from comity.core.limits import TIMEOUT_MS_CEILING, Limits
+from comity.errors import CallerError, UnavailableError
+from comity.server.auth import ANYBODY, Principal
+from comity.server.problem import unknown
+from comity.server.routes import Ask, read_query
+from comity.server.state import State
+from comity.server.status import status_of_reply
+from comity.server.stream import frame
+from comity.server.web import JSON_TYPE, Heads, Reader, Receive, Scope, Send, check_json_type, encode, read_body, respond
+
+_NORMAL: Final = Priority.NORMAL
+
+
+class CallBody(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A call to be made. `user_id` and `tenant_id` are the token's own where it is bound to a user or tenant."""
+
+    target: str
+    capability: str
+    inputs: dict[str, Any] = {}
+    user_id: str | None = None
+    tenant_id: str | None = None
+    session_id: str | None = None
+    request_id: str | None = None
+    timeout_ms: int | None = None
+    objective: str = ""
+    message: str = ""
+    priority: Priority = _NORMAL
+    limits: Limits | None = None
+    correlation_id: str = ""
+    parent_session_id: str | None = None
+    context: Background | None = None
+    tools: list[str] | None = None
+    history: str | int = "full"
+
+
+class CallQuery(Struct, frozen=True):
+    """How a call is made."""
+
+    wait: bool = True  # false: answer 202 at once and leave the call to run
+
+
+class Started(Struct, frozen=True):
+    """A call that was accepted and runs."""
+
+    request_id: str
+    status: str
+    call: str
+    events: str
+
+
+_DEFAULT: Final = CallQuery()
+
+
+class CallDoor:
+    """`POST /v1/calls` as bare ASGI: the hot route."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._reader = Reader(CallBody)
+        self._bytes_max = state.settings.body_bytes_max
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Make a call and answer with its reply, or with where to find it."""
+        state, heads = self._state, scope["comity.heads"]
+        principal: Principal = scope["comity.principal"]
+        state.auth.check(principal, "calls:create")
+        query = read_query(scope["query_string"], CallQuery) if scope["query_string"] else _DEFAULT
+        raw = await read_body(receive, heads, self._bytes_max)
+        check_json_type(heads)
+        body: CallBody = self._reader.read(raw)
+        if state.is_draining:
+            raise UnavailableError("the server is about to stop", code="NODE_CLOSED")
+        options = options_of(principal, body, heads)
+        headers: tuple[tuple[bytes, bytes], ...] = ()
+        if (request_id := options["request_id"]) is not None:
+            scope["comity.request_id"] = request_id
+            is_known = state.node.find_call(request_id, tenant_id=options["tenant_id"], user_id=options["user_id"])
+            headers = ((b"comity-replayed", b"true"),) if is_known is not None else ()
+        if not query.wait or b"respond-async" in heads.prefer:
+            handle = state.node.start_call(body.target, body.capability, body.inputs, **options)
+            state.keep(handle)
+            await respond(send, 202, encode(started(handle.request_id)), JSON_TYPE, (_location(handle.request_id), *headers))
+            return
+        reply = await state.node.call(body.target, body.capability, body.inputs, **options)
+        request_id = reply.request_id
+        if request_id.isascii() and request_id.isprintable():
+            headers = ((b"comity-request-id", request_id.encode()), *headers)
+        status = status_of_reply(reply)
+        if status in {429, 503}:
+            after_ms = reply.error.retry_after_ms if reply.error is not None else None
+            headers = ((b"retry-after", b"%d" % max(1, -(-(after_ms or 1_000) // 1000))), *headers)
+        await respond(send, status, encode(reply), JSON_TYPE, headers)
+
+
+def options_of(principal: Principal, body: CallBody, heads: Heads) -> dict[str, Any]:
+    """Return the options of `Node.call` for a body: as the token allows, in the trace of the request's headers."""
+    user_id, tenant_id = principal.user(body.user_id), principal.tenant(body.tenant_id)
+    options: dict[str, Any] = {
+        "user_id": user_id,
+        "tenant_id": tenant_id,
+        "session_id": body.session_id,
+        "request_id": body.request_id if heads.idempotency_key is None else _request_id(body, heads, tenant_id, user_id),
+    }
+    if body.timeout_ms is not None:
+        if not 0 <= body.timeout_ms <= TIMEOUT_MS_CEILING:
+            message = f"timeout_ms must be from 0 to {TIMEOUT_MS_CEILING}"
+            raise CallerError(message, code="INPUT_VALIDATION_FAILED")
+        options["timeout_ms"] = body.timeout_ms
+    if body.priority is not _NORMAL:
+        options["priority"] = body.priority
+    for name in ("objective", "message", "correlation_id"):
+        if value := getattr(body, name):
+            options[name] = value
+    for name in ("limits", "parent_session_id", "context", "tools"):
+        if (value := getattr(body, name)) is not None:
+            options[name] = value
+    if body.history != "full":
+        options["history"] = body.history
+    if heads.traceparent:
+        options["traceparent"] = [one.decode("latin-1") for one in heads.traceparent]
+        options["tracestate"] = [one.decode("latin-1") for one in heads.tracestate]
+    return options
+
+
+def _request_id(body: CallBody, heads: Heads, tenant_id: str, user_id: str) -> str:
+    """Return the request id that an `Idempotency-Key` stands for, within the name space of its user."""
+    key = (heads.idempotency_key or b"").decode("latin-1").strip().strip('"')
+    if not key or len(key) > 255 or not key.isprintable():
+        raise CallerError("Idempotency-Key must be a text of 1 to 255 characters", code="ENVELOPE_MALFORMED")
+    if body.request_id is not None:
+        if body.request_id != key:
+            raise CallerError("Idempotency-Key and request_id differ: give one of them", code="ENVELOPE_MALFORMED")
+        return key
+    digest = hashlib.sha256("\x1f".join((tenant_id, user_id, key)).encode(errors="replace")).hexdigest()
+    return f"key-{digest[:40]}"
+
+
+def started(request_id: str) -> Started:
+    """Return where a call that runs can be looked at and followed."""
+    return Started(request_id, "running", f"/v1/calls/{request_id}", f"/v1/calls/{request_id}/events")
+
+
+def _location(request_id: str) -> tuple[bytes, bytes]:
+    return b"location", f"/v1/calls/{request_id}".encode(errors="replace")
+
+
+# --- one call ---
+
+
+class Cancelled(Struct, frozen=True):
+    """Whether a call was still under way when it was cancelled."""
+
+    request_id: str
+    cancelled: bool
+
+
+class AfterQuery(Struct, frozen=True):
+    """From where events are wanted; `Last-Event-ID` says the same."""
+
+    after: int = 0
+
+
+def handle_of(ask: Ask) -> CallHandle[Any] | None:
+    """Return the handle of the call that a path names, if the sender may see it."""
+    request_id = ask.params["request_id"]
+    user_id = None if ask.principal.acts_for == ANYBODY else ask.principal.acts_for
+    found = ask.state.node.find_call(request_id, tenant_id=ask.principal.tenant_id, user_id=user_id)
+    if found is None:
+        return None
+    return ask.state.handles.get(request_id) or found
+
+
+async def cancel(ask: Ask) -> Cancelled:
+    """Cancel a call and everything below it."""
+    handle = handle_of(ask)
+    if handle is None:
+        raise unknown("call", ask.params["request_id"])
+    return Cancelled(handle.request_id, handle.cancel())
+
+
+async def follow(ask: Ask) -> None:
+    """Stream what happens in a call and below it, then its reply."""
+    handle = handle_of(ask)
+    if handle is None:
+        raise unknown("call", ask.params["request_id"])
+    after, log = after_of(ask), handle.log
+    events = log.since(0)
+    if after and log.is_closed and (not events or events[-1].seq < after):
+        message = f"the events of {handle.request_id} are gone; GET /v1/calls/{handle.request_id} has its end"
+        raise CallerError(message, code="HTTP_EVENTS_GONE")
+
+    async def end() -> bytes:
+        return frame("reply", await handle.reply())
+
+    await ask.state.streams.serve(ask.scope, ask.send, log, after, lambda event: frame(event.kind, event, event.seq), end)
+
+
+def after_of(ask: Ask) -> int:
+    """Return the number of the last event that a client has seen."""
+    told = ask.heads.last_event_id
+    if told is None:
+        return max(0, int(ask.query.after))
+    if not told.isdigit() or len(told) > 18:
+        raise CallerError("Last-Event-ID must be a number that this stream gave", code="HTTP_QUERY_INVALID")
+    return int(told)
+
+
+async def unrouted(_ask: Ask) -> None:
+    """Stand for `POST /v1/calls` in the table of routes; `CallDoor` answers it."""
+    raise AssertionError("the call door answers before the table is asked")

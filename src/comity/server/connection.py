@@ -1,0 +1,147 @@
+"""One connection to the server, as uvicorn serves it, with the bounds that uvicorn has not.
+
+A client that sends its head or its body too slowly, or takes nothing of what it asked for, is cut off. One sweep a second looks
+at all connections, so that a request costs no timer of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, Final
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from comity.server.settings import Settings
+
+SWEEP_S: Final = 1.0
+
+
+class Connections:
+    """All connections of a server, and the sweep that ends those that stall."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.open: set[Connection] = set()
+        self.by_address: dict[str, int] = {}
+        self.cut = 0  # for being too slow
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, connection: Connection) -> bool:
+        """Take a new connection; return whether there is room for it."""
+        address = connection.address
+        mine = self.by_address.get(address, 0)
+        if len(self.open) >= self.settings.connections_max or mine >= self.settings.connections_per_address_max:
+            return False
+        self.by_address[address] = mine + 1
+        self.open.add(connection)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep)
+        return True
+
+    def remove(self, connection: Connection) -> None:
+        """Forget a connection that is gone."""
+        if connection in self.open:
+            self.open.discard(connection)
+            left = self.by_address[connection.address] - 1
+            if left:
+                self.by_address[connection.address] = left
+            else:
+                del self.by_address[connection.address]
+
+    def close(self) -> None:
+        """Sweep no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _sweep(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep) if self.open else None
+        now = time.monotonic()
+        for connection in [one for one in self.open if one.is_stalled(now, self.settings)]:
+            self.cut += 1
+            connection.abort()
+
+
+class Connection(HttpToolsProtocol):
+    """One connection. `reading_since` is when the request that is arriving began, 0 while none is."""
+
+    def __init__(self, *given: Any, connections: Connections, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._connections = connections
+        self.address = ""
+        self.reading_since = 0.0
+        self.body_bytes = -1  # of the request that is arriving; -1 until its head is complete
+        self.stalled_since = 0.0
+        self.is_lost = False
+        self.waiter: asyncio.Future[None] | None = None  # of the stream that it carries
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin; a connection too many is closed at once."""
+        super().connection_made(transport)
+        peer = transport.get_extra_info("peername")
+        self.address = str(peer[0]) if isinstance(peer, tuple) else ""
+        self.reading_since = time.monotonic()
+        if not self._connections.add(self):
+            transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End, and wake the stream that this connection carries."""
+        self._connections.remove(self)
+        self.is_lost = True
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_result(None)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Note when a request began to arrive."""
+        if not self.reading_since and (self.cycle is None or self.cycle.response_complete):
+            self.reading_since = time.monotonic()
+        super().data_received(data)
+
+    def on_message_begin(self) -> None:
+        """A head begins."""
+        self.body_bytes = -1
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """The head is there: the body has its own pace."""
+        self.body_bytes = 0
+        super().on_headers_complete()
+        self.scope["comity.connection"] = self  # type: ignore[typeddict-unknown-key]
+
+    def on_body(self, body: bytes) -> None:
+        """Count a part of the body."""
+        self.body_bytes += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The request is complete."""
+        self.reading_since = 0.0
+        super().on_message_complete()
+
+    def pause_writing(self) -> None:
+        """The client does not take what it is sent."""
+        self.stalled_since = time.monotonic()
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        """The client takes it again."""
+        self.stalled_since = 0.0
+        super().resume_writing()
+
+    def is_stalled(self, now: float, settings: Settings) -> bool:
+        """Return whether the client is too slow to send its head or its body, or to take its answer."""
+        if self.stalled_since and now - self.stalled_since > settings.stall_s:
+            return True
+        if not self.reading_since:
+            return False
+        waited_s = now - self.reading_since
+        if self.body_bytes < 0:
+            return waited_s > settings.head_s
+        is_reading = self.flow is None or not self.flow.read_paused  # while paused the server lets the client wait
+        return is_reading and waited_s > settings.head_s + self.body_bytes / settings.body_bytes_per_s_min
+
+    def abort(self) -> None:
+        """Cut the client off."""
+        if self.transport is not None:
+            self.transport.abort()

@@ -1,0 +1,93 @@
+"""The console's files, as they are in the package: each with an ETag of its content, under a strict content policy."""
+
+from __future__ import annotations
+
+import hashlib
+import mimetypes
+from collections.abc import Iterable
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import Final
+
+from starlette.routing import BaseRoute, Route
+
+from comity.errors import CallerError
+from comity.server.guard import PAGE_HEADERS
+from comity.server.state import State
+from comity.server.web import Receive, Scope, Send
+
+_TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
+_INDEX: Final = "index.html"
+
+
+class Console:
+    """Serves the files of a folder of the package."""
+
+    def __init__(self, root: Traversable) -> None:
+        self._root = root
+        self._files: dict[str, tuple[bytes, bytes, bytes]] = {}  # content, type and tag of each that was asked for
+
+    async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
+        """Serve one file. Only names that the package has are looked for."""
+        scope["comity.route"] = "/console"
+        if scope["method"] not in {"GET", "HEAD"}:
+            raise CallerError(f"{scope['method']} is not allowed here", code="HTTP_METHOD_UNKNOWN", allow="GET, HEAD")
+        content, media_type, tag = self._file(scope["path_params"].get("path", "") or _INDEX)
+        seen = next((value for name, value in scope["headers"] if name == b"if-none-match"), b"")
+        headers = [(b"etag", tag), (b"cache-control", b"no-cache"), *PAGE_HEADERS]
+        if seen == tag:
+            await send({"type": "http.response.start", "status": 304, "headers": headers})
+            await send({"type": "http.response.body", "body": b""})
+            return
+        headers += [(b"content-type", media_type), (b"content-length", b"%d" % len(content))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else content})
+
+    def _file(self, name: str) -> tuple[bytes, bytes, bytes]:
+        found = self._files.get(name)
+        if found is None:
+            content = self._read(name)
+            suffix = name[name.rfind(".") :]
+            kind = _TYPES.get(suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
+            if kind.startswith("text/"):
+                kind += "; charset=utf-8"
+            tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+            found = self._files[name] = (content, kind.encode(), tag.encode())
+        return found
+
+    def _read(self, name: str) -> bytes:
+        place = self._root
+        for step in name.split("/"):
+            child = next((one for one in place.iterdir() if one.name == step), None) if place.is_dir() else None
+            if child is None or step.startswith((".", "_")):
+                raise CallerError(f"the console has no file {ascii(name)[:80]}", code="HTTP_PATH_UNKNOWN")
+            place = child
+        if not place.is_file() or place.name.endswith(".py"):
+            raise CallerError(f"the console has no file {ascii(name)[:80]}", code="HTTP_PATH_UNKNOWN")
+        return place.read_bytes()
+
+
+async def _to_console(scope: Scope, _receive: Receive, send: Send) -> None:
+    scope["comity.route"] = "/"
+    headers = [(b"location", b"/console/"), *PAGE_HEADERS]
+    await send({"type": "http.response.start", "status": 307, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def routes(_state: State) -> Iterable[BaseRoute]:
+    """Return the console's paths; none where the package has no console."""
+    root = resources.files("comity").joinpath("console")
+    if not root.is_dir():
+        return []
+
+    class Home:
+        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+            await _to_console(scope, receive, send)
+
+    console = Console(root)
+    return [
+        Route("/", endpoint=Home()),
+        Route("/console", endpoint=Home()),
+        Route("/console/", endpoint=console),
+        Route("/console/{path:path}", endpoint=console),
+    ]

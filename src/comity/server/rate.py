@@ -1,0 +1,39 @@
+"""How many requests one token, or one address without a token, may make: a token bucket each."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from comity.errors import UnavailableError
+from comity.server.settings import Settings
+
+BUCKETS_MAX: Final = 10_000
+
+
+class Rates:
+    """The buckets. One that has been full for long is forgotten."""
+
+    __slots__ = ("_burst", "_left", "_per_s")
+
+    def __init__(self, settings: Settings) -> None:
+        self._per_s, self._burst = settings.rate_per_s, float(settings.rate_burst)
+        self._left: dict[str, tuple[float, float]] = {}  # how many requests, as of when
+
+    def take(self, who: str) -> None:
+        """Take one request. Raises `UnavailableError` HTTP_RATE_LIMITED when there is none left."""
+        now = time.monotonic()
+        known = self._left.get(who)
+        if known is None:
+            if len(self._left) >= BUCKETS_MAX:
+                del self._left[next(iter(self._left))]
+            left = self._burst
+        else:
+            left = known[0] + (now - known[1]) * self._per_s
+            if left > self._burst:  # noqa: PLR1730  quicker than `min` on the path of every request
+                left = self._burst
+        if left < 1:
+            wait_ms = int((1 - left) / self._per_s * 1000) + 1
+            message = f"more than {self._per_s:g} requests a second"
+            raise UnavailableError(message, code="HTTP_RATE_LIMITED", retry_after_ms=wait_ms)
+        self._left[who] = (left - 1, now)

@@ -1,0 +1,145 @@
+"""A server's life: it listens, serves, and drains on SIGTERM, with its node inside the same life.
+
+On the first signal the server turns unready, closes its listener and ends its streams. Calls that run may finish for
+`drain_s`; then the node closes, which settles the rest as cancelled, and the waiting clients get that reply. A second signal
+ends the server at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import logging
+import signal
+import socket
+from collections.abc import AsyncIterator, Iterable
+from typing import Any, Final
+
+import uvicorn
+
+from comity import Node
+from comity.server.app import App, Door
+from comity.server.auth import Auth
+from comity.server.connection import Connection, Connections
+from comity.server.settings import Settings
+
+log = logging.getLogger("comity.server")
+
+LEAVE_S: Final = 5  # after the drain: for answers that are still being written
+_TICK_S: Final = 0.02
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn without signal handlers of its own."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Any:
+        """Leave the signals to the server."""
+        yield
+
+
+class Server:
+    """The HTTP server of one node, which it starts and closes."""
+
+    def __init__(self, node: Node, settings: Settings, auth: Auth, doors: Iterable[Door] = ()) -> None:
+        self.settings = settings
+        self.node = node
+        self.app = App(node, settings, auth, doors)
+        self.connections = Connections(settings)
+        self._stopping = asyncio.Event()
+        self._uvicorn = _Uvicorn(
+            uvicorn.Config(
+                self.app,
+                http=functools.partial(Connection, connections=self.connections),  # type: ignore[arg-type]
+                ws="none",
+                loop="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                date_header=True,
+                timeout_keep_alive=settings.keep_alive_s,
+                timeout_graceful_shutdown=LEAVE_S,
+                h11_max_incomplete_event_size=64 * 1024,
+                ssl_certfile=settings.certfile or None,
+                ssl_keyfile=settings.keyfile or None,
+            )
+        )
+
+    @property
+    def url(self) -> str:
+        """Where the server answers on this machine."""
+        host = f"[{self.settings.host}]" if ":" in self.settings.host else self.settings.host
+        return f"{'https' if self.settings.certfile else 'http'}://{host}:{self.port}"
+
+    def stop(self) -> None:
+        """Begin to drain; called again, end at once."""
+        if self._stopping.is_set():
+            self._uvicorn.should_exit = self._uvicorn.force_exit = True
+        self._stopping.set()
+
+    @contextlib.asynccontextmanager
+    async def listening(self) -> AsyncIterator[Server]:
+        """Start the node and listen; drain and close both in the end."""
+        listener = bound(self.settings)
+        self.port = listener.getsockname()[1]
+        self.app.bind(self.port)
+        async with self.node:
+            serving = asyncio.create_task(self._uvicorn.serve([listener]), name="serve")
+            try:
+                while not self._uvicorn.started and not serving.done():  # noqa: ASYNC110  uvicorn offers nothing to wait for
+                    await asyncio.sleep(_TICK_S)
+                yield self
+            finally:
+                await self._drain(serving)
+
+    async def run(self, told: Any = None) -> None:
+        """Serve until a signal comes; `told` is called once the server listens."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        try:
+            async with self.listening():
+                if told is not None:
+                    told(self)
+                await self._stopping.wait()
+        finally:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(number)
+
+    async def _drain(self, serving: asyncio.Task[None]) -> None:
+        """Take nothing new, let calls that run finish for a while, settle the rest, write what is owed, and leave."""
+        loop, state = asyncio.get_running_loop(), self.app.state
+        state.drain()
+        for server in self._uvicorn.servers:
+            server.close()
+        give_up = loop.time() + self.settings.drain_s
+        while loop.time() < give_up and self._is_busy():  # noqa: ASYNC110  a call's end must not cost a look at the server
+            await asyncio.sleep(_TICK_S)
+        cancelled = sum(self.node.running().values())
+        await self.node.close()
+        self._uvicorn.should_exit = True
+        await serving
+        self.connections.close()
+        log.info("stopped", extra={"facts": {"cancelled": cancelled}})
+
+    def _is_busy(self) -> bool:
+        is_owed = self.node.running() or self.app.state.metrics.in_flight
+        return bool(is_owed) and not self._uvicorn.force_exit
+
+
+def bound(settings: Settings) -> socket.socket:
+    """Return the socket the server listens on. Raises `OSError` where the address is taken."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.host, settings.port))
+    except OSError:
+        listener.close()
+        raise
+    listener.listen(2_048)
+    listener.setblocking(False)
+    return listener

@@ -1,0 +1,45 @@
+"""What every door of a server shares: the node, the settings, who may ask, and what is counted."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from typing import Any, Final
+
+from comity import CallHandle, Node
+from comity.server.auth import Auth
+from comity.server.metrics import Metrics
+from comity.server.settings import Settings
+from comity.server.stream import Streams
+
+# Calls that were left to run, so that their events can be read after their end.
+HANDLES_KEPT_MAX: Final = 1_000
+
+
+class State:
+    """The server of one node."""
+
+    def __init__(self, node: Node, settings: Settings, auth: Auth) -> None:
+        self.node = node
+        self.settings = settings
+        self.auth = auth
+        self.metrics = Metrics()
+        self.streams = Streams(settings.heartbeat_s)
+        self.handles: OrderedDict[str, CallHandle[Any]] = OrderedDict()
+        self.is_draining = False
+
+    def keep(self, handle: CallHandle[Any]) -> None:
+        """Keep the handle of a call that was left to run; the oldest goes where there are too many."""
+        self.handles[handle.request_id] = handle
+        while len(self.handles) > HANDLES_KEPT_MAX:
+            self.handles.popitem(last=False)
+
+    def drain(self) -> None:
+        """Take no further calls and end every stream."""
+        self.is_draining = True
+        self.streams.drain()
+
+    @staticmethod
+    def now_ms() -> int:
+        """Return the time by which tokens and codes end."""
+        return time.time_ns() // 1_000_000

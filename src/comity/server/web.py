@@ -1,0 +1,193 @@
+"""One HTTP exchange on ASGI: its headers in one pass, its body within bounds, its answer in one piece."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from comity.core.given import UNREADABLE, problems_of, sentence
+from comity.core.payload import PayloadError, Problem, check, check_keys
+from comity.errors import CallerError, ComityError
+from comity.server.guard import SAFE_HEADERS
+from comity.server.problem import PROBLEM_TYPE, problem_of
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+JSON_TYPE: Final = b"application/json"
+_NO_STORE: Final = (b"cache-control", b"no-store")
+encode = msgspec.json.Encoder().encode
+
+
+class Heads(NamedTuple):
+    """The headers that the server itself reads; a header that is given twice counts once, the last, but for the Host."""
+
+    host: bytes = b""
+    authorization: bytes = b""
+    content_type: bytes = b""
+    content_length: bytes = b""
+    origin: bytes | None = None
+    site: bytes | None = None
+    idempotency_key: bytes | None = None
+    prefer: bytes = b""
+    last_event_id: bytes | None = None
+    traceparent: tuple[bytes, ...] = ()
+    tracestate: tuple[bytes, ...] = ()
+
+
+_NAMES: Final = {
+    b"host": 0,
+    b"authorization": 1,
+    b"content-type": 2,
+    b"content-length": 3,
+    b"origin": 4,
+    b"sec-fetch-site": 5,
+    b"idempotency-key": 6,
+    b"prefer": 7,
+    b"last-event-id": 8,
+    b"traceparent": 9,
+    b"tracestate": 10,
+}
+_EMPTY: Final = tuple(Heads())
+_MANY: Final = 9  # from here on, headers of which several are kept
+
+
+def read_heads(scope: Scope) -> Heads:
+    """Return the headers of a request that the server reads."""
+    found: list[Any] = [*_EMPTY]
+    for name, value in scope["headers"]:
+        index = _NAMES.get(name)
+        if index is None:
+            continue
+        if index >= _MANY:
+            found[index] = (*found[index], value)
+        elif index == 0 and found[0] and found[0] != value:
+            raise CallerError("the request names two hosts", code="HTTP_HOST_UNKNOWN")
+        else:
+            found[index] = value
+    return Heads._make(found)
+
+
+class BrokenOffError(Exception):
+    """The client went away before its request was complete; there is nobody to answer."""
+
+
+async def read_body(receive: Receive, heads: Heads, bytes_max: int) -> bytes:
+    """Return the body of a request. Raises `CallerError` ENVELOPE_TOO_LARGE as soon as it has, or announces, too many bytes.
+
+    The pace at which it must arrive is kept by the connection; see `connection`.
+    """
+    length = heads.content_length
+    if length and (not length.isdigit() or int(length) > bytes_max):
+        raise _too_large(bytes_max)
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    if message["type"] == "http.disconnect":
+        raise BrokenOffError
+    if not message.get("more_body", False):
+        if len(body) > bytes_max:
+            raise _too_large(bytes_max)
+        return body
+    parts, size = [body], len(body)
+    while message.get("more_body", False):
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise BrokenOffError
+        size += len(message.get("body", b""))
+        if size > bytes_max:
+            raise _too_large(bytes_max)
+        parts.append(message.get("body", b""))
+    return b"".join(parts)
+
+
+def _too_large(bytes_max: int) -> CallerError:
+    return CallerError(f"the body may have at most {bytes_max:,} bytes", code="ENVELOPE_TOO_LARGE")
+
+
+def check_json_type(heads: Heads) -> None:
+    """Raise `CallerError` HTTP_MEDIA_TYPE unless the body is declared as JSON."""
+    declared = heads.content_type
+    if declared != JSON_TYPE and declared.partition(b";")[0].strip().lower() != JSON_TYPE:
+        raise CallerError("the body must be declared as application/json", code="HTTP_MEDIA_TYPE")
+
+
+class Reader:
+    """Reads JSON bodies into one type, strictly: no unknown field, no repeated key, no deep nesting."""
+
+    __slots__ = ("_decode", "_kind")
+
+    def __init__(self, kind: type) -> None:
+        self._kind = kind
+        self._decode: Callable[[bytes], Any] = msgspec.json.Decoder(kind).decode
+
+    def read(self, raw: bytes) -> Any:
+        """Return the value in a body. Raises `CallerError` that names each wrong place."""
+        try:
+            value = self._decode(raw)
+        except UNREADABLE as error:
+            raise _malformed(problems_of(error, raw, "")) from None
+        # A parser that finds a key twice takes one of the two; how many keys were written again tells whether it did.
+        if raw.count(b'":') != encode(value).count(b'":'):
+            try:
+                check(raw, path="", bytes_max=len(raw))
+                check_keys(raw, path="")
+            except PayloadError as error:
+                raise _malformed(error.problems) from None
+        return value
+
+
+def _malformed(problems: tuple[Problem, ...]) -> CallerError:
+    return CallerError(sentence(problems), code="ENVELOPE_MALFORMED", problems=problems)
+
+
+# --- answers ---
+
+
+class Answer(Struct, frozen=True):
+    """What a handler answers: a value that is written as JSON, or bytes as they are."""
+
+    value: Any
+    status: int = 200
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    media_type: bytes = JSON_TYPE
+
+
+async def respond(
+    send: Send, status: int, body: bytes, media_type: bytes = JSON_TYPE, headers: tuple[tuple[bytes, bytes], ...] = ()
+) -> None:
+    """Write an answer in one piece."""
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [
+                (b"content-type", media_type),
+                (b"content-length", b"%d" % len(body)),
+                _NO_STORE,
+                *SAFE_HEADERS,
+                *headers,
+            ],
+        }
+    )
+    await send({"type": "http.response.body", "body": body})
+
+
+async def respond_problem(send: Send, error: ComityError, *, instance: str, trace_id: str = "") -> int:
+    """Write the problem detail of an error and return its status."""
+    found = problem_of(error, instance=instance, request_id=str(error.facts.get("request_id", "")), trace_id=trace_id)
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    if found.status == 401:
+        headers = ((b"www-authenticate", b'Bearer realm="comity"'),)
+    elif found.status in {429, 503}:
+        seconds = max(1, -(-(error.retry_after_ms or 1_000) // 1000))
+        headers = ((b"retry-after", b"%d" % seconds),)
+    elif found.status in {408, 413}:
+        headers = ((b"connection", b"close"),)  # the rest of the body is not read
+    elif "allow" in error.facts:
+        headers = ((b"allow", str(error.facts["allow"]).encode()),)
+    await respond(send, found.status, encode(found), PROBLEM_TYPE, headers)
+    return found.status
