@@ -12,7 +12,7 @@ INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick fuzz check docs format bench bench-delay bench-age soak bench-spans tempo cel bench-peers intents kill handoffs sim sim-defects pii mutate spec lock clean
+.PHONY: help demo test quick fuzz check docs format bench bench-delay bench-age soak bench-spans tempo cel bench-peers intents kill handoffs sim sim-defects pii mutate spec console lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -123,6 +123,11 @@ spec: $(READY) ## check the TLA+ specification with TLC; SPEC_ARGS=--large for t
 mutate: $(READY) ## plant a sample of small defects in the files that carry promises: which does no test notice? MUTATE_ARGS=--help
 	$(INSTALL) --no-deps --require-hashes -r requirements/mutate.lock
 	$(RUN) scripts/mutate.py $(MUTATE_ARGS)
+
+console: ## rebuild the one vendored file of the console from npm and compare it byte by byte with the packaged one
+	@command -v npm >/dev/null || { echo "make console needs npm (Debian: apt-get install npm)"; exit 1; }
+	cd scripts/console && npm ci --silent --ignore-scripts && npm run --silent vendor
+	cmp scripts/console/build/vendor.js src/comity/console/vendor.js
 
 PIN = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
 	--python-version 3.11

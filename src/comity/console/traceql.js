@@ -1,0 +1,68 @@
+// The TraceQL box: a textarea over a highlighted copy. Completion and errors come from the node's own parser.
+import { html, useEffect, useRef, useState } from './vendor.js';
+import { get } from './api.js';
+
+const WORD = /[\w.:-]*$/;
+const PARTS = /("(?:[^"\\]|\\.)*"?|`[^`]*`?)|(\b\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h)?\b)|(\b(?:true|false|nil|error|ok|unset|server|client|internal|producer|consumer|by|count|avg|max|min|sum|rate|select|coalesce|with|quantile_over_time|histogram_over_time|count_over_time|compare)\b)|((?:span|resource|event|link|instrumentation|parent|trace)[.:][\w.-]+|\.[A-Za-z_][\w.-]*|\b(?:name|status|kind|duration|rootName|rootServiceName|traceDuration)\b)/g;
+
+/** Return the highlighted parts of a query: `[class, text]`; `wrong` is the column at which the parser stopped. */
+export function highlight(text, wrong = -1) {
+  const parts = [];
+  let at = 0;
+  for (const found of text.matchAll(PARTS)) {
+    if (found.index > at) parts.push(['', text.slice(at, found.index)]);
+    parts.push([found[1] ? 'str' : found[2] ? 'num' : found[3] ? 'kw' : 'attr', found[0]]);
+    at = found.index + found[0].length;
+  }
+  if (at < text.length) parts.push(['', text.slice(at)]);
+  if (wrong < 0) return parts;
+  let seen = 0;
+  return parts.flatMap(([kind, part]) => {
+    const from = wrong - seen;
+    seen += part.length;
+    if (from < 0 || from >= part.length) return [[kind, part]];
+    return [[kind, part.slice(0, from)], [`${kind} wrong`, part.slice(from)]].filter(([, one]) => one);
+  });
+}
+
+/** Show the box. `error` is `{message, column}`; `onRun(text)` is called by Enter, Shift+Enter makes a line. */
+export function TraceQL({ value, onRun, error, label = 'TraceQL query' }) {
+  const [text, setText] = useState(value);
+  const [list, setList] = useState([]);
+  const [at, setAt] = useState(0);
+  const box = useRef();
+  const turn = useRef(0);
+  useEffect(() => setText(value), [value]);
+  const complete = async (query, pos) => {
+    const mine = ++turn.current;
+    try {
+      const found = await get('query/assist', { q: query, pos });
+      if (mine === turn.current) { setList((found.suggestions || found.items || []).slice(0, 50)); setAt(0); }
+    } catch { if (mine === turn.current) setList([]); }
+  };
+  const input = (event) => { setText(event.target.value); complete(event.target.value, event.target.selectionStart); };
+  const insert = (one) => {
+    const pos = box.current.selectionStart;
+    const start = one.from ?? pos - WORD.exec(text.slice(0, pos))[0].length;
+    const word = one.insert ?? one.text ?? one.name;
+    const next = text.slice(0, start) + word + text.slice(one.to ?? pos);
+    setText(next);
+    setList([]);
+    requestAnimationFrame(() => { box.current.focus(); box.current.setSelectionRange(start + word.length, start + word.length); });
+  };
+  const press = (event) => {
+    if (list.length && (event.key === 'ArrowDown' || event.key === 'ArrowUp')) setAt((at + (event.key === 'ArrowDown' ? 1 : list.length - 1)) % list.length);
+    else if (list.length && event.key === 'Tab') insert(list[at]);
+    else if (event.key === 'Escape' && list.length) { setList([]); event.stopPropagation(); }
+    else if (event.key === 'Enter' && !event.shiftKey) { setList([]); turn.current += 1; onRun(text); }
+    else if (event.key === ' ' && event.ctrlKey) complete(text, event.target.selectionStart);
+    else return;
+    event.preventDefault();
+  };
+  const column = error?.column ?? -1;
+  return html`<div class="ql"><div class="ql-box"><pre aria-hidden="true">${highlight(text, text === value ? column : -1).map(([kind, part]) => html`<span class=${kind}>${part}</span>`)}${'\n'}</pre>
+    <textarea ref=${box} aria-label=${label} role="combobox" aria-expanded=${list.length ? 'true' : 'false'} aria-controls="ql-list" aria-autocomplete="list" aria-activedescendant=${list.length ? `ql-${at}` : null} aria-invalid=${error ? 'true' : 'false'}
+      spellcheck="false" autocomplete="off" rows="1" value=${text} onInput=${input} onKeyDown=${press} onBlur=${() => setTimeout(() => setList([]), 150)}></textarea></div>
+    ${list.length > 0 && html`<ul id="ql-list" class="ql-list" role="listbox" aria-label="Suggestions" tabindex="-1">${list.map((one, index) => html`<li id=${`ql-${index}`} role="option" aria-selected=${index === at ? 'true' : 'false'} onMouseDown=${(event) => { event.preventDefault(); insert(one); }}><span>${one.text ?? one.name}</span><span class="kind">${one.kind || ''}</span></li>`)}</ul>`}
+    ${error && text === value && html`<pre class="ql-error" role="alert">${column >= 0 && text.length < 160 && !text.includes('\n') ? `${' '.repeat(column)}^\n` : ''}${error.message}</pre>`}</div>`;
+}

@@ -1,0 +1,163 @@
+// One call: its tree on a time axis, what was asked and answered at each hop, the limits left, why it was refused, its audit.
+import { html, useEffect, useMemo, useState } from '../vendor.js';
+import { can, get, post, segment } from '../api.js';
+import { go, href, route, setParams } from '../router.js';
+import { onEvent } from '../live.js';
+import { useKeys } from '../keys.js';
+import { Meter } from '../chart.js';
+import { Waterfall, buildTree, isOpen, totals } from '../waterfall.js';
+import { Json, Text } from '../json.js';
+import { RULES, ruleOf } from '../rules.js';
+import { cli, curl, pythonCode } from '../snippets.js';
+import { reveal } from '../reveal.js';
+import { Compare } from '../compare.js';
+import { AuditTable } from '../audit_rows.js';
+import { Empty, Failure, Hop, Id, Loaded, Loading, Notice, Status, Tabs, When, act, confirm, copy, useLoad, words } from '../ui.js';
+import { Icon } from '../icons.js';
+import { absolute, clock, count, duration, now, number, toMs } from '../format.js';
+
+export function View() {
+  const { id, params } = route.value;
+  const tree = useLoad(() => get(`calls/${segment(id)}/tree`), [id]);
+  const rows = tree.data?.items;
+  const isLive = rows?.some((row) => isOpen(row.status));
+  useEffect(() => onEvent('call', (event) => {
+    if (rows?.length && event.data.root_id === rows[0].root_id) tree.reload(true);
+  }), [rows]);
+  useEffect(() => onEvent('gap', () => tree.reload(true)), []);
+  useEffect(() => {
+    if (!isLive) return undefined;
+    const timer = setInterval(() => tree.reload(true), 1_500);
+    return () => clearInterval(timer);
+  }, [isLive]);
+  if (!id) return html`<${Empty} icon="calls" title="No call is open"><a class="button" href="#/calls">Show calls</a></${Empty}>`;
+  return html`<div class="view"><${Loaded} state=${tree} what="Reading the call">${(data) => html`<${Tree} id=${id} rows=${data.items} params=${params} reload=${() => tree.reload(true)} />`}</${Loaded}></div>`;
+}
+
+/** Return the row to open first: the one the address names; else the deepest call that failed; else the call itself. */
+function firstRow(rows, id, selected) {
+  if (selected) return selected;
+  const own = rows.find((row) => row.request_id === id);
+  if (own && own.parent_id) return id;
+  const bad = rows.filter((row) => ['error', 'timeout', 'refused'].includes(row.status));
+  return (own && ['error', 'timeout', 'refused'].includes(own.status) && bad.length ? bad.at(-1).request_id : id);
+}
+
+function Tree({ id, rows, params, reload }) {
+  const root = rows.find((row) => !row.parent_id) || rows[0];
+  const selected = firstRow(rows, id, params.at);
+  const row = rows.find((one) => one.request_id === selected) || root;
+  const tab = params.tab || 'tree';
+  const refusals = rows.filter((one) => one.status === 'refused');
+  const move = (step) => {
+    const at = rows.findIndex((one) => one.request_id === row.request_id);
+    const next = rows[at + step];
+    if (next) setParams({ at: next.request_id });
+  };
+  useKeys('Call', [
+    ['j', 'Next row', () => move(1)], ['k', 'Previous row', () => move(-1)], ['Escape', 'Back to the calls', () => history.back()],
+    ['1', 'Tree', () => setParams({ tab: '' })], ['2', 'Why refused', () => setParams({ tab: 'why' })], ['3', 'Audit', () => setParams({ tab: 'audit' })], ['4', 'Code', () => setParams({ tab: 'code' })],
+  ]);
+  const tabs = [{ id: 'tree', name: 'Tree', count: rows.length }, { id: 'why', name: 'Why refused', count: refusals.length }, { id: 'audit', name: 'Audit' }, { id: 'code', name: 'Copy as' }, { id: 'compare', name: 'Compare' }];
+  return html`<${Head} root=${root} rows=${rows} reload=${reload} />
+    <${Tabs} label="Call" tabs=${tabs} current=${tab} onPick=${(next) => setParams({ tab: next === 'tree' ? '' : next })} />
+    ${tab === 'tree' && html`<div class="split call-split has-both"><${Waterfall} rows=${rows} now=${rows.some((one) => isOpen(one.status)) ? now.value : undefined} selected=${row.request_id} onSelect=${(next) => setParams({ at: next })} pill=${params.show || ''} onPill=${(show) => setParams({ show })} />
+      <section class="detail" aria-label="Selected call"><${Detail} key=${row.request_id} row=${row} root=${root} /></section></div>`}
+    ${tab === 'why' && html`<div class="body"><${Why} refusals=${refusals} /></div>`}
+    ${tab === 'audit' && html`<div class="body flush"><${AuditTable} params=${{ root: root.request_id }} /></div>`}
+    ${tab === 'code' && html`<div class="body"><${Code} id=${row.request_id} /></div>`}
+    ${tab === 'compare' && html`<div class="body"><${Compare} id=${id} other=${params.with} onOther=${(other) => setParams({ with: other })} /></div>`}`;
+}
+
+function Head({ root, rows, reload }) {
+  const used = useMemo(() => totals(buildTree(rows).nodes), [rows]);
+  const limits = root.limits || {};
+  const took = root.duration_ms ?? Math.max(0, now.value - toMs(root.created_at));
+  const cancel = async () => {
+    const open = rows.filter((row) => isOpen(row.status)).length;
+    if (!await confirm({ title: 'Cancel this call?', consequence: `${count(open, 'call')} of this tree ${open === 1 ? 'is' : 'are'} under way and will end as cancelled. What they have done so far is not undone.`, action: 'Cancel the call' })) return;
+    await act(() => post(`calls/${segment(root.request_id)}/cancel`), 'Cancel was sent');
+    reload();
+  };
+  return html`<header class="call-head"><div class="line wrap"><a class="icon-button" href="#/calls" aria-label="Back to calls"><${Icon} name="left" /></a>
+      <${Status} status=${root.status || 'running'} /><h1><${Hop} source=${root.source} target=${root.target} /> <span class="ink-2">${root.capability}</span></h1>
+      <span class="spacer"></span><${Id} id=${root.request_id} />
+      ${isOpen(root.status) && can('calls:cancel') && html`<button type="button" class="button danger" onClick=${cancel}>Cancel</button>`}
+      <a class="button" href=${href('playground', `${root.target} ${root.capability}`, { from: root.request_id })}>Call again</a></div>
+    <div class="head-facts"><span><${When} at=${root.created_at} /></span><span>user <b>${root.user_id}</b></span>
+      ${root.session_id && html`<span>session <a href=${href('sessions', root.session_id)}>${root.session_id.slice(0, 16)}</a></span>`}
+      ${used.refused > 0 && html`<span class="s-refused tint">${count(used.refused, 'refusal')}</span>`}${used.failed > 0 && html`<span class="s-error tint">${count(used.failed, 'failure')}</span>`}</div>
+    <div class="ledger" aria-label="Limits of the tree">
+      <${Meter} name="Time" used=${took} limit=${limits.timeout_ms} text=${`${duration(took)}${limits.timeout_ms ? ` of ${duration(limits.timeout_ms)}` : ''}`} />
+      <${Meter} name="Depth" used=${used.depth} limit=${limits.depth_max} text=${`${used.depth}${limits.depth_max !== undefined ? ` of ${limits.depth_max}` : ''}`} />
+      <${Meter} name="Calls" used=${used.calls} limit=${limits.calls_max} text=${`${number(used.calls)}${limits.calls_max ? ` of ${number(limits.calls_max)}` : ''}`} />
+      <${Meter} name="Tokens" used=${root.tokens || 0} limit=${limits.tokens_max} text=${`${number(root.tokens || 0)}${limits.tokens_max ? ` of ${number(limits.tokens_max)}` : ', no limit'}`} /></div></header>`;
+}
+
+function Detail({ row, root }) {
+  const state = useLoad(() => get(`calls/${segment(row.request_id)}`), [row.request_id, row.status || '']);
+  const call = state.data;
+  const show = can('personal_data:reveal') ? (token) => reveal(row.session_id || root.session_id, token) : null;
+  const request = call?.request || {};
+  const reply = call?.reply;
+  const error = reply?.error || (row.error_code ? { code: row.error_code, message: row.note } : null);
+  return html`<div class="stack wide detail-in"><div class="line wrap"><${Status} status=${row.status || 'running'} /><h2><${Hop} source=${row.source} target=${row.target} /></h2><span class="ink-2">${row.capability}</span><span class="spacer"></span><${Id} id=${row.request_id} /></div>
+    ${error && html`<${Notice} kind=${row.status === 'refused' ? 'refused' : 'error'}><div class="stack"><div><code>${error.code}</code></div><div class="text">${error.message}</div>
+      ${error.advice && html`<div class="ink-2">${error.advice}</div>`}${row.status === 'refused' && ruleOf(error.code) >= 0 && html`<div>Rule: <a href=${href('call', root.request_id, { tab: 'why', at: row.request_id })}>${RULES[ruleOf(error.code)][1]}</a></div>`}</div></${Notice}>`}
+    <${Left} row=${row} root=${root} />
+    ${row.note && !error && html`<${Notice} kind="muted" icon="eye"><span class="text">${row.note}</span></${Notice}>`}
+    ${state.error && html`<${Failure} error=${state.error} />`}${!call && !state.error && html`<${Loading} />`}
+    ${request.objective && html`<${Part} title="Objective"><${Text} text=${request.objective} reveal=${show} /></${Part}>`}
+    ${request.message && html`<${Part} title="Message"><${Text} text=${request.message} reveal=${show} /></${Part}>`}
+    ${request.inputs !== undefined && html`<${Part} title="Inputs"><${Json} value=${request.inputs} reveal=${show} label="inputs" /></${Part}>`}
+    ${call && request.inputs === undefined && !isOpen(row.status) && row.status !== 'refused' && html`<p class="hint">A call that has ended keeps its reply, not what was asked.</p>`}
+    ${reply && html`<${Reply} reply=${reply} reveal=${show} />`}
+    ${call?.trace_id && html`<${Part} title="Trace"><a href=${href('insights', '', { q: `{ trace:id = "${call.trace_id}" }` })}>${call.trace_id}</a></${Part}>`}</div>`;
+}
+
+const Part = ({ title, children }) => html`<section class="part"><h3>${title}</h3>${children}</section>`;
+
+function Left({ row, root }) {
+  const left = row.left;
+  const limits = root.limits || {};
+  if (!left) return null;
+  const cell = (name, value, most) => value !== undefined && value !== null && html`<div><span class="ink-3">${name}</span><b>${value}</b>${most && html`<span class="ink-3">of ${most}</span>`}</div>`;
+  return html`<section class="part"><h3>Left when this call began</h3><div class="left-cells">${cell('time', left.ms === undefined ? undefined : duration(left.ms), limits.timeout_ms && duration(limits.timeout_ms))}${cell('depth', left.depth, limits.depth_max)}${cell('calls', left.calls, limits.calls_max)}${cell('tokens', left.tokens, limits.tokens_max)}</div></section>`;
+}
+
+function Reply({ reply, reveal: show }) {
+  return html`${reply.message && html`<${Part} title="Message of the reply"><${Text} text=${reply.message} reveal=${show} /></${Part}>`}
+    ${reply.data !== undefined && reply.data !== null && html`<${Part} title="Reply"><${Json} value=${reply.data} reveal=${show} label="reply" /></${Part}>`}
+    ${reply.thought && html`<${Part} title="Thought"><${Text} text=${reply.thought} reveal=${show} /></${Part}>`}
+    ${reply.warnings?.length > 0 && html`<${Part} title="Warnings"><ul class="bullets">${reply.warnings.map((one) => html`<li>${one}</li>`)}</ul></${Part}>`}
+    <dl class="facts">${reply.confidence !== undefined && reply.confidence !== null && html`<dt>Confidence</dt><dd>${reply.confidence}</dd>`}
+      ${reply.usage && (reply.usage.prompt_tokens || reply.usage.completion_tokens) ? html`<dt>Tokens</dt><dd>${number(reply.usage.prompt_tokens || 0)} in, ${number(reply.usage.completion_tokens || 0)} out</dd>` : ''}
+      ${reply.duration_ms !== undefined && html`<dt>Took</dt><dd>${duration(reply.duration_ms)}</dd>`}${reply.degraded && html`<dt>Degraded</dt><dd>answered by a fallback</dd>`}</dl>`;
+}
+
+/** Why each refused call of the tree was refused: the rules in order, ticks up to the one that said no. */
+function Why({ refusals }) {
+  if (!refusals.length) return html`<${Empty} icon="guidance" title="Nothing was refused in this tree"><p>Every call passed all ${RULES.length} admission rules.</p></${Empty}>`;
+  return html`<div class="stack wide">${refusals.map((row) => html`<${Refusal} key=${row.request_id} row=${row} />`)}</div>`;
+}
+
+function Refusal({ row }) {
+  const at = ruleOf(row.error_code);
+  const state = useLoad(() => get(`calls/${segment(row.request_id)}`), [row.request_id]);
+  const error = state.data?.reply?.error || { message: row.note };
+  const chain = (row.chain || '').split ? (row.chain || '').split(' ').filter(Boolean) : row.chain || [];
+  return html`<article class="panel"><header><${Status} status="refused" /><h2><${Hop} source=${row.source} target=${row.target} /></h2><span class="ink-2">${row.capability}</span><span class="spacer"></span><code>${row.error_code}</code></header>
+    <div class="in why"><ol class="rules">${RULES.map(([id, name, what], index) => html`<li key=${id} class=${at < 0 || index < at ? 'passed' : index === at ? 'said-no' : 'not-asked'}>
+        <${Icon} name=${at < 0 || index < at ? 'success' : index === at ? 'refused' : 'cancelled'} size=${12} /><b>${name}</b><span class="ink-3">${index === at || at < 0 || index < at ? what : 'not asked'}</span></li>`)}
+        ${at < 0 && html`<li class="said-no"><${Icon} name="refused" size=${12} /><b>After admission</b><span class="ink-3">${words((row.error_code || '').toLowerCase())}</span></li>`}</ol>
+      <div class="stack wide"><section class="part"><h3>What the caller was told</h3><p class="text">${error.message || row.note || row.error_code}</p>${error.advice && html`<p class="ink-2">${error.advice}</p>`}</section>
+        ${error.facts && Object.keys(error.facts).length > 0 && html`<section class="part"><h3>The facts</h3><dl class="facts">${Object.entries(error.facts).map(([name, value]) => html`<dt>${words(name)}</dt><dd>${typeof value === 'object' ? JSON.stringify(value) : String(value)}</dd>`)}</dl></section>`}
+        ${chain.length > 0 && html`<section class="part"><h3>Who was waiting for whom</h3><p>${[...chain, row.target].map((one, i) => html`${i > 0 && html` <span class="arrow">→</span> `}<b class=${one === row.target ? 's-refused tint' : ''}>${one}</b>`)}</p></section>`}
+        ${row.parent_id && html`<p><a href=${href('call', row.root_id || row.parent_id, { at: row.parent_id })}>The call that asked</a></p>`}</div></div></article>`;
+}
+
+function Code({ id }) {
+  const state = useLoad(() => get(`calls/${segment(id)}`), [id]);
+  return html`<${Loaded} state=${state}>${(call) => html`<div class="stack wide code">${[['curl', curl(call)], ['Python', pythonCode(call)], ['Command line', cli(call)]].map(([name, text]) => html`<section class="part"><div class="line"><h3 class="grow">${name}</h3><button type="button" class="button small" onClick=${() => copy(text, `Copied as ${name}`)}><${Icon} name="copy" size=${12} />Copy</button></div><pre class="code-block">${text}</pre></section>`)}
+    <p class="hint">The token is not part of it: <code>export COMITY_TOKEN=…</code> first.${call.request?.inputs === undefined ? ' The inputs of a call that has ended are not kept; fill them in.' : ''}</p></div>`}</${Loaded}>`;
+}
