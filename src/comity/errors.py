@@ -187,9 +187,6 @@ CODES: dict[str, Meaning] = {
         UnavailableError, False, _IGNORES, "Every receiver crashed on this handoff; check the receivers' logs."
     ),
     # what an HTTP request lacks, before any call exists
-    "HTTP_TOKEN_MISSING": Meaning(CallerError, False, _IGNORES, "Send `Authorization: Bearer` with a token of this server."),
-    "HTTP_TOKEN_INVALID": Meaning(CallerError, False, _IGNORES, "Get a new token; this one is unknown, expired or revoked."),
-    "HTTP_RIGHT_MISSING": Meaning(RefusedError, False, _IGNORES, "Use a token whose roles allow this."),
     "HTTP_HOST_UNKNOWN": Meaning(CallerError, False, _IGNORES, "Use a host name the server answers to; see --public-host."),
     "HTTP_ORIGIN_REFUSED": Meaning(RefusedError, False, _IGNORES, "Use the server's own pages, or allow the origin."),
     "HTTP_PATH_UNKNOWN": Meaning(CallerError, False, _IGNORES, "Use a path of the API description."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
@@ -10,9 +11,10 @@ import httpx
 
 from comity import Agent, Context, Node
 from comity.server.app import Door
-from comity.server.auth import ServerToken
+from comity.server.auth import Gate
 from comity.server.serve import Server
 from comity.server.settings import Settings
+from comity.server.token_auth import Auth
 
 TOKEN = "a-token-of-the-tests"
 
@@ -71,7 +73,9 @@ async def serving(
 ) -> AsyncIterator[Served]:
     """Serve a node on a port that the system chooses."""
     node = node or Node([echo_agent()])
-    server = Server(node, Settings(port=0, **settings), auth or ServerToken(TOKEN), doors)
+    server = Server(
+        node, Settings(port=0, **settings), auth or Gate(TOKEN, Auth.open(None, now_ms=time.time_ns() // 1_000_000)), doors
+    )
     async with server.listening():
         headers = {"authorization": f"Bearer {TOKEN}"}
         async with httpx.AsyncClient(base_url=server.url, headers=headers, timeout=30) as client:

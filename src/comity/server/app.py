@@ -19,12 +19,12 @@ from starlette.routing import Route as Path
 from comity import Node
 from comity.errors import CallerError, ComityError, UnavailableError
 from comity.server import console, table
-from comity.server.auth import STRANGER, Auth
+from comity.server.auth import STRANGER, Gate
 from comity.server.calls import CallDoor
 from comity.server.guard import Guard
 from comity.server.logs import note_request
 from comity.server.rate import Rates
-from comity.server.routes import Endpoint, Route
+from comity.server.routes import OPEN_PATHS, Endpoint, Route
 from comity.server.settings import Settings
 from comity.server.state import State
 from comity.server.web import BrokenOffError, Receive, Scope, Send, read_heads, respond, respond_problem
@@ -32,8 +32,6 @@ from comity.server.web import BrokenOffError, Receive, Scope, Send, read_heads, 
 log = logging.getLogger("comity.server")
 
 CALLS: Final = "/v1/calls"
-# Answered without a token: nothing in them is a secret.
-OPEN_PATHS: Final = frozenset({"/", "/healthz", "/readyz", "/v1/session", "/openapi.json"})
 OPEN_PREFIXES: Final = ("/console", "/.well-known/")
 
 
@@ -47,7 +45,7 @@ class Door(Struct, frozen=True):
 class App:
     """The HTTP doors of a running node."""
 
-    def __init__(self, node: Node, settings: Settings, auth: Auth, doors: Iterable[Door] = ()) -> None:
+    def __init__(self, node: Node, settings: Settings, auth: Gate, doors: Iterable[Door] = ()) -> None:
         self.state = State(node, settings, auth)
         self._guard = Guard(settings, settings.port)
         self._rates = Rates(settings)
@@ -110,7 +108,7 @@ class App:
         if path not in OPEN_PATHS and not path.startswith(self._open_prefixes):
             principal = self.state.auth.authenticate(heads.authorization.decode("latin-1"), self.state.now_ms())
             scope["comity.principal"] = principal
-            self._rates.take(principal.token_id or principal.subject)
+            self._rates.take(principal.token_id or principal.name)
         else:
             scope["comity.principal"] = STRANGER
             client = scope.get("client")

@@ -8,10 +8,11 @@ from typing import Any, Final
 from msgspec import Struct
 
 from comity import CallHandle
+from comity.core.access import Principal, Right
 from comity.core.envelope import Background, Priority
 from comity.core.limits import TIMEOUT_MS_CEILING, Limits
 from comity.errors import CallerError, UnavailableError
-from comity.server.auth import ANYBODY, Principal
+from comity.server.auth import tenant_of, user_of
 from comity.server.problem import unknown
 from comity.server.routes import Ask, read_query
 from comity.server.state import State
@@ -74,11 +75,14 @@ class CallDoor:
         """Make a call and answer with its reply, or with where to find it."""
         state, heads = self._state, scope["comity.heads"]
         principal: Principal = scope["comity.principal"]
-        state.auth.check(principal, "calls:create")
+        principal.check(Right.CALLS_CREATE)
+        principal.check_user()
         query = read_query(scope["query_string"], CallQuery) if scope["query_string"] else _DEFAULT
         raw = await read_body(receive, heads, self._bytes_max)
         check_json_type(heads)
         body: CallBody = self._reader.read(raw)
+        if principal.scope.words:
+            principal.check_call(body.target, body.capability)
         if state.is_draining:
             raise UnavailableError("the server is about to stop", code="NODE_CLOSED")
         options = options_of(principal, body, heads)
@@ -105,7 +109,7 @@ class CallDoor:
 
 def options_of(principal: Principal, body: CallBody, heads: Heads) -> dict[str, Any]:
     """Return the options of `Node.call` for a body: as the token allows, in the trace of the request's headers."""
-    user_id, tenant_id = principal.user(body.user_id), principal.tenant(body.tenant_id)
+    user_id, tenant_id = user_of(principal, body.user_id), tenant_of(principal, body.tenant_id)
     options: dict[str, Any] = {
         "user_id": user_id,
         "tenant_id": tenant_id,
@@ -174,8 +178,7 @@ class AfterQuery(Struct, frozen=True):
 def handle_of(ask: Ask) -> CallHandle[Any] | None:
     """Return the handle of the call that a path names, if the sender may see it."""
     request_id = ask.params["request_id"]
-    user_id = None if ask.principal.acts_for == ANYBODY else ask.principal.acts_for
-    found = ask.state.node.find_call(request_id, tenant_id=ask.principal.tenant_id, user_id=user_id)
+    found = ask.state.node.find_call(request_id, tenant_id=ask.tenant())
     if found is None:
         return None
     return ask.state.handles.get(request_id) or found

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from comity import __version__
 from comity.server import openapi as description
+from comity.server.auth import seen_tenant
 from comity.server.metrics import MEDIA_TYPE
 from comity.server.observed import node_lines
 from comity.server.routes import Ask
@@ -37,7 +38,7 @@ class Me(Struct, frozen=True):
 
     user_id: str
     tenant_id: str | None
-    roles: tuple[str, ...]
+    rights: tuple[str, ...]
     node: str
     version: str
     engine: str
@@ -79,9 +80,9 @@ async def me(ask: Ask) -> Me:
     node, principal = ask.state.node, ask.principal
     store = node.store
     return Me(
-        principal.subject,
-        principal.tenant_id,
-        principal.roles,
+        principal.user_id,
+        seen_tenant(principal),
+        tuple(sorted(principal.rights)),
         node.node_id,
         __version__,
         "memory" if store is None else "sqlite",

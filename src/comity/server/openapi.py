@@ -10,14 +10,14 @@ import msgspec
 
 from comity import __version__
 from comity.server.problem import Problems
-from comity.server.routes import Route
+from comity.server.routes import OPEN_PATHS, Route
 from comity.server.status import status_of, statuses
 
 _REF: Final = "#/components/schemas/{name}"
 _PARAMETER: Final = re.compile(r"\{(\w+)(?::\w+)?\}")
 _ALWAYS: Final = ("HTTP_HOST_UNKNOWN", "HTTP_ORIGIN_REFUSED", "HTTP_QUERY_INVALID", "HTTP_RATE_LIMITED")
 _WITH_BODY: Final = ("ENVELOPE_MALFORMED", "ENVELOPE_TOO_LARGE", "HTTP_MEDIA_TYPE")
-_WITH_TOKEN: Final = ("HTTP_TOKEN_MISSING", "HTTP_RIGHT_MISSING")
+_WITH_TOKEN: Final = ("IDENTITY_REQUIRED", "RIGHTS_MISSING")
 
 
 @functools.cache
@@ -69,7 +69,7 @@ def _operation(route: Route, known: dict[Any, Any], components: dict[str, Any]) 
     if route.body is not None:
         content = {"application/json": {"schema": known[route.body]}}
         told["requestBody"] = {"required": not route.is_body_optional, "content": content}
-    if not route.right:
+    if route.path in OPEN_PATHS:
         told["security"] = []
     told["responses"] = _responses(route, known)
     return told
@@ -88,7 +88,7 @@ def _responses(route: Route, known: dict[Any, Any]) -> dict[str, Any]:
     problem = {"application/problem+json": {"schema": known[Problems]}}
     codes = [*_ALWAYS, *route.codes]
     codes += _WITH_BODY if route.body is not None else ()
-    codes += _WITH_TOKEN if route.right else ()
+    codes += () if route.path in OPEN_PATHS else _WITH_TOKEN
     by_status: dict[int, list[str]] = {}
     for code in codes:
         by_status.setdefault(status_of(code), []).append(code)

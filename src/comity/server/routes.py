@@ -9,13 +9,16 @@ from urllib.parse import parse_qsl
 import msgspec
 from msgspec import Struct
 
+from comity.core.access import Principal, Right
 from comity.core.payload import Problem
 from comity.errors import CallerError
-from comity.server.auth import Principal
+from comity.server.auth import seen_tenant
 from comity.server.state import State
 from comity.server.web import Answer, Heads, Reader, Receive, Scope, Send, check_json_type, encode, read_body, respond
 
 QUERY_BYTES_MAX: Final = 8 * 1024
+# Answered without a token: nothing in them is a secret.
+OPEN_PATHS: Final = frozenset({"/", "/healthz", "/readyz", "/v1/session", "/openapi.json"})
 
 
 class Ask:
@@ -35,7 +38,7 @@ class Ask:
 
     def tenant(self) -> str | None:
         """Return the tenant that this request may see; None for all of them."""
-        return self.principal.tenant_id
+        return seen_tenant(self.principal)
 
 
 Handler = Callable[[Ask], Awaitable[Any]]
@@ -47,7 +50,7 @@ class Route(Struct, frozen=True, kw_only=True):
     method: str
     path: str
     name: str  # the operation id
-    right: str
+    right: Right | None
     handler: Handler
     summary: str
     tag: str
@@ -80,8 +83,8 @@ class Endpoint:
         scope["comity.route"] = route.path
         heads: Heads = scope["comity.heads"]
         ask = Ask(self._state, scope, heads, send)
-        if route.right:
-            self._state.auth.check(ask.principal, route.right)
+        if route.right is not None:
+            ask.principal.check(route.right)
         ask.query = read_query(scope["query_string"], route.query)
         if reader is not None:
             raw = await read_body(receive, heads, self._state.settings.body_bytes_max)

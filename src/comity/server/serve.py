@@ -20,7 +20,7 @@ import uvicorn
 
 from comity import Node
 from comity.server.app import App, Door
-from comity.server.auth import Auth
+from comity.server.auth import Gate
 from comity.server.connection import Connection, Connections
 from comity.server.settings import Settings
 
@@ -42,7 +42,7 @@ class _Uvicorn(uvicorn.Server):
 class Server:
     """The HTTP server of one node, which it starts and closes."""
 
-    def __init__(self, node: Node, settings: Settings, auth: Auth, doors: Iterable[Door] = ()) -> None:
+    def __init__(self, node: Node, settings: Settings, auth: Gate, doors: Iterable[Door] = ()) -> None:
         self.settings = settings
         self.node = node
         self.app = App(node, settings, auth, doors)

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from typing import Any, Final
 
 from comity import CallHandle, Node
-from comity.server.auth import Auth
+from comity.server.auth import Gate
 from comity.server.metrics import Metrics
 from comity.server.settings import Settings
 from comity.server.stream import Streams
@@ -19,7 +19,7 @@ HANDLES_KEPT_MAX: Final = 1_000
 class State:
     """The server of one node."""
 
-    def __init__(self, node: Node, settings: Settings, auth: Auth) -> None:
+    def __init__(self, node: Node, settings: Settings, auth: Gate) -> None:
         self.node = node
         self.settings = settings
         self.auth = auth

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from comity import Reply
+from comity.core.access import Right
 from comity.server import agents, calls, life
 from comity.server.calls import AfterQuery, CallBody, CallQuery, Cancelled, Started
 from comity.server.routes import Route
@@ -13,45 +14,45 @@ EVENTS: Final = "text/event-stream"
 
 LIFE: Final = (
     Route(
-        method="GET", path="/healthz", name="health", right="", handler=life.health, tag="node",
+        method="GET", path="/healthz", name="health", right=None, handler=life.health, tag="node",
         summary="Whether the process answers", answer=life.Health,
     ),
     Route(
-        method="GET", path="/readyz", name="ready", right="", handler=life.ready, tag="node",
+        method="GET", path="/readyz", name="ready", right=None, handler=life.ready, tag="node",
         summary="Whether calls are accepted: the store can be written and the server is not stopping",
         answer=life.Health, others={503: life.Health},
     ),
     Route(
-        method="GET", path="/metrics", name="metrics", right="metrics:read", handler=life.metrics, tag="node",
+        method="GET", path="/metrics", name="metrics", right=Right.READ, handler=life.metrics, tag="node",
         summary="What is counted, in Prometheus's text format", answer=str, media_type="text/plain",
     ),
     Route(
-        method="GET", path="/openapi.json", name="openapi", right="", handler=life.openapi, tag="node",
+        method="GET", path="/openapi.json", name="openapi", right=None, handler=life.openapi, tag="node",
         summary="This description", answer=dict,
     ),
     Route(
-        method="POST", path="/v1/session", name="sign_in", right="", handler=life.sign_in, tag="node",
+        method="POST", path="/v1/session", name="sign_in", right=None, handler=life.sign_in, tag="node",
         summary="Exchange a one-time code for a console token", body=life.SignIn, answer=life.Console,
-        codes=("HTTP_TOKEN_INVALID",),
+        codes=("IDENTITY_EXPIRED",),
     ),
     Route(
-        method="GET", path="/v1/me", name="me", right="me:read", handler=life.me, tag="node",
+        method="GET", path="/v1/me", name="me", right=None, handler=life.me, tag="node",
         summary="Whose token this is, and which node answers", answer=life.Me,
     ),
 )  # fmt: skip
 
 CALLS: Final = (
     Route(
-        method="POST", path="/v1/calls", name="create_call", right="calls:create", handler=calls.unrouted, tag="calls",
+        method="POST", path="/v1/calls", name="create_call", right=Right.CALLS_CREATE, handler=calls.unrouted, tag="calls",
         summary="Call a capability of an agent, and wait for its reply unless `wait=false`",
         query=CallQuery, body=CallBody, answer=Reply, others={202: Started | Reply},
     ),
     Route(
-        method="POST", path="/v1/calls/{request_id}/cancel", name="cancel_call", right="calls:cancel", handler=calls.cancel,
+        method="POST", path="/v1/calls/{request_id}/cancel", name="cancel_call", right=Right.CALLS_CANCEL, handler=calls.cancel,
         tag="calls", summary="Cancel a call and everything below it", answer=Cancelled, codes=("HTTP_RESOURCE_UNKNOWN",),
     ),
     Route(
-        method="GET", path="/v1/calls/{request_id}/events", name="follow_call", right="calls:read", handler=calls.follow,
+        method="GET", path="/v1/calls/{request_id}/events", name="follow_call", right=Right.READ, handler=calls.follow,
         tag="calls", summary="Follow a call and everything below it, then get its reply (server-sent events)",
         query=AfterQuery, answer=str, media_type=EVENTS, codes=("HTTP_RESOURCE_UNKNOWN", "HTTP_EVENTS_GONE"),
     ),
@@ -59,12 +60,12 @@ CALLS: Final = (
 
 AGENTS: Final = (
     Route(
-        method="GET", path="/v1/agents", name="list_agents", right="agents:read", handler=agents.find, tag="agents",
+        method="GET", path="/v1/agents", name="list_agents", right=Right.READ, handler=agents.find, tag="agents",
         summary="List the agents, or search them and their capabilities by words",
         query=agents.AgentQuery, answer=agents.Agents,
     ),
     Route(
-        method="GET", path="/v1/agents/{agent_id}", name="show_agent", right="agents:read", handler=agents.show, tag="agents",
+        method="GET", path="/v1/agents/{agent_id}", name="show_agent", right=Right.READ, handler=agents.show, tag="agents",
         summary="Show an agent with the schemas of its capabilities", answer=agents.AgentView, codes=("HTTP_RESOURCE_UNKNOWN",),
     ),
 )  # fmt: skip
