@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -9,6 +10,7 @@ from types import ModuleType
 
 from comity.core import activation, breaker, call, handoff, lease, session
 from comity.core.redaction import DETECTORS, Category
+from comity.core.workflow.fields import json_schema
 from comity.errors import CODES
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -77,7 +79,17 @@ def personal_data() -> str:
     return "\n".join([f"{head}{mark}", "| kind | types |", "|---|---|", *rows, "", f"{end}{tail}"])
 
 
-DRAWN = {"machines.md": machines, "errors.md": errors, "personal_data.md": personal_data}
+def workflow_schema() -> str:
+    """Return docs/workflow.schema.json, which editors read."""
+    return json.dumps(json_schema(), indent=2) + "\n"
+
+
+DRAWN = {
+    "machines.md": machines,
+    "errors.md": errors,
+    "personal_data.md": personal_data,
+    "workflow.schema.json": workflow_schema,
+}
 
 
 def main() -> int:

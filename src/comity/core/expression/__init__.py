@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from comity.core.expression.ast import Call, Macro, Node, walk
+from comity.core.expression.ast import Bind, Call, Macro, Name, Node, children, walk
 from comity.core.expression.compile import compiled, known_function, unknown_function
 from comity.core.expression.errors import CostError, EvaluationError, ExpressionError, MissingError, no_overload
+from comity.core.expression.functions import TYPE_NAMES
 from comity.core.expression.macros import STEPS, Variables
 from comity.core.expression.parse import parse
 
@@ -41,6 +42,11 @@ class Expression:
         calls = (node for node in walk(self.tree) if isinstance(node, Call) and node.function.isidentifier())
         return [ExpressionError(unknown_function(one), one.at) for one in calls if known_function(one) is None]
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The variables it reads; those that its own macros and bindings name are not among them."""
+        return frozenset(_free(self.tree))
+
     def holds(self, variables: Variables) -> bool:
         """Return whether a condition is true; a path that is missing makes it false. Raises `EvaluationError`."""
         try:
@@ -55,3 +61,15 @@ class Expression:
 def _can_be_costly(tree: Node) -> bool:
     """Return whether what an expression costs may grow with the variables: it has a loop, or a function besides operators."""
     return any(isinstance(node, Macro) or (isinstance(node, Call) and node.function.isidentifier()) for node in walk(tree))
+
+
+def _free(tree: Node) -> set[str]:
+    """Return the variables that a part reads and does not bind itself."""
+    match tree:
+        case Name():
+            return {tree.name} - TYPE_NAMES.keys()
+        case Macro():
+            return _free(tree.over) | {name for part in tree.body for name in _free(part)} - {*tree.names}
+        case Bind():
+            return _free(tree.value) | (_free(tree.body) - {tree.name})
+    return {name for part in children(tree) for name in _free(part)}

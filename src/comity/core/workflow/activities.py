@@ -1,0 +1,492 @@
+"""What nodes do while they are active: calls, maps, questions, waits, sub-workflows; retries, clarifications and their ends."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Final
+
+from comity.core.expression import EvaluationError
+from comity.core.workflow import history, response
+from comity.core.workflow.ending import Endings
+from comity.core.workflow.graph import GraphNode, Rendered
+from comity.core.workflow.mapping import MappingError, Render
+from comity.core.workflow.model import MAP_ITEMS_MAX, QUESTIONS_MAX, Kind
+from comity.core.workflow.scope import Activity, Each, Role, Scope, Undo, new_scope
+from comity.core.workflow.times import time_ms
+
+RECEIVED_MAX: Final = 1_000  # events kept that no node has waited for yet
+_PENDING: Final = {"status": "pending"}
+
+
+class Activities(Endings):
+    """The part of the planner that starts nodes and reads what comes of them."""
+
+    @abstractmethod
+    def place_of(self, scope: Scope, node: GraphNode) -> str:
+        """Return the name of an activation."""
+
+    @abstractmethod
+    def begin_below(self, scope: Scope) -> None:
+        """Begin a sub-workflow."""
+
+    # --- start ---
+
+    def start_node(self, scope: Scope, node: GraphNode, instruction: str = "") -> None:
+        """Activate a node."""
+        spec = node.spec
+        variables = scope.variables
+        if scope.errors and (error := scope.errors.pop(node.number, None)) is not None:
+            variables["error"] = error
+        try:
+            match spec.kind:
+                case Kind.CALL | Kind.RUN:
+                    activity = Activity(scope, node, self.place_of(scope, node), {}, instruction=instruction)
+                    scope.active[activity] = None
+                    if spec.each is not None:
+                        self._start_map(activity)
+                    else:
+                        self._start_work(activity)
+                case Kind.SET | Kind.DECIDE:
+                    value = spec.data if node.value is None else node.value(variables)
+                    self.settle_now(scope, node, self._shaped(node, response.success(value), variables))
+                case Kind.JOIN:
+                    led = [scope.graph.nodes[scope.graph.edges[one].source] for one in node.incoming if scope.edges[one]]
+                    data = {one.spec.name: variables[one.spec.name].get("data") for one in led if one.number}
+                    self.settle_now(scope, node, response.success(data))
+                case Kind.FINISH:
+                    self._finish(scope, node)
+                case Kind.ASK:
+                    self._ask(scope, node)
+                case Kind.WAIT:
+                    self._wait(scope, node)
+                case Kind.AGGREGATE:
+                    self._aggregate(scope, node)
+        except (MappingError, EvaluationError) as error:
+            for activity in [one for one in scope.active if one.node is node]:
+                del scope.active[activity]
+            self.settle_now(scope, node, _unmapped(node, error))
+
+    def _start_work(self, activity: Activity) -> None:
+        """Make the call of a node or an item, or begin its sub-workflow."""
+        scope, node = activity.scope, activity.node
+        if activity.index >= 0:
+            assert activity.item_of is not None and activity.item_of.each is not None  # noqa: PT018
+            scope.variables["item"] = activity.item_of.each.items[activity.index]
+            scope.variables["index"] = activity.index
+        if node.spec.kind is Kind.RUN:
+            self._run_below(activity)
+            return
+        assert node.call is not None
+        agent, inputs, message = _rendered(node.call, scope.variables)
+        if not self.spend_step():
+            return
+        number = self.number()
+        activity.numbers[number] = Role.STEP
+        self.waits[number] = activity
+        self.open_steps += 1
+        self.commands.append(
+            history.Call(
+                number,
+                activity.place,
+                node.spec.name,
+                agent,
+                node.call.spec.capability,
+                inputs,
+                message,
+                node.call.spec.objective,
+                node.spec.timeout_ms,
+                activity.attempt,
+                activity.instruction,
+                activity.question,
+                activity.answer,
+            )
+        )
+
+    def _run_below(self, activity: Activity) -> None:
+        scope, node = activity.scope, activity.node
+        data = node.spec.input if node.value is None else node.value(scope.variables)
+        graph = self.program.parts[node.spec.workflow]
+        if graph.input_validator is not None and (wrong := _invalid(graph.input_validator, {} if data is None else data)):
+            what = f"the input of workflow {node.spec.workflow} is not what it takes: {wrong}"
+            self.work_done(activity, response.failure("INPUT_VALIDATION_FAILED", what))
+            return
+        activity.below = new_scope(graph, f"{activity.place}/", activity, {} if data is None else data, self.run)
+        self.begin_below(activity.below)
+
+    def _finish(self, scope: Scope, node: GraphNode) -> None:
+        assert node.spec.finish is not None
+        text = str(node.spec.finish.message if node.text is None else node.text(scope.variables))
+        if node.spec.finish.status == "failure":
+            what = text or f"the workflow ended at {node.spec.name}"
+            self.end_scope(scope, "failed", response.failure("WORKFLOW_ENDED", what), undoes=True)
+            return
+        found = self.result_of(scope, None, None)
+        if node.spec.has_output:
+            found = {**found, "data": node.spec.output if node.output is None else node.output(scope.variables)}
+        self.end_scope(scope, "completed", {**found, "message": text} if text else found, undoes=False)
+
+    # --- a map ---
+
+    def _start_map(self, activity: Activity) -> None:
+        node, scope = activity.node, activity.scope
+        assert node.spec.each is not None
+        items = node.spec.each.over if node.over is None else node.over(scope.variables)
+        if not isinstance(items, list):
+            raise MappingError(f"`over` of {node.spec.name} is no list")
+        if len(items) > MAP_ITEMS_MAX:
+            raise MappingError(f"`over` of {node.spec.name} has {len(items)} items; at most {MAP_ITEMS_MAX} are allowed")
+        activity.each = Each(items, [None] * len(items))
+        activity.items = {}
+        if not items:
+            self._map_done(activity)
+            return
+        self._next_items(activity)
+
+    def _next_items(self, activity: Activity) -> None:
+        each, spec = activity.each, activity.node.spec.each
+        assert each is not None and spec is not None and activity.items is not None  # noqa: PT018
+        while each.running < spec.concurrency and each.next < len(each.items) and not each.is_stopped:
+            index, each.next = each.next, each.next + 1
+            each.running += 1
+            item = Activity(activity.scope, activity.node, f"{activity.place}[{index}]", {}, item_of=activity, index=index)
+            activity.items[item] = None
+            try:
+                self._start_work(item)
+            except (MappingError, EvaluationError) as error:
+                self.work_done(item, _unmapped(activity.node, error))
+            if activity.scope.ending is not None:
+                return
+
+    def _item_done(self, item: Activity, found: dict[str, Any]) -> None:
+        activity = item.item_of
+        assert activity is not None and activity.each is not None and activity.items is not None  # noqa: PT018
+        each, spec = activity.each, activity.node.spec.each
+        assert spec is not None
+        activity.items.pop(item, None)
+        each.running -= 1
+        each.replies[item.index] = found
+        if found["status"] not in response.OK:
+            each.failed += 1
+            each.first_error = each.first_error or found.get("error")
+            if each.failed > spec.tolerate and not each.is_stopped:
+                each.is_stopped = True
+                for one in activity.items:
+                    self.stop_activity(one)
+        if not each.is_stopped:
+            self._next_items(activity)
+        if not each.running and (each.is_stopped or each.next == len(each.items)):
+            self._map_done(activity)
+
+    def _map_done(self, activity: Activity) -> None:
+        each, spec = activity.each, activity.node.spec
+        assert each is not None and spec.each is not None  # noqa: PT018
+        replies, activity.each = each.replies, None
+        if each.failed > spec.each.tolerate:
+            error = each.first_error or {}
+            what = f"{each.failed} of {len(replies)} items of {spec.name} failed, first: {error.get('message', '')}"
+            found = response.failure(error.get("code", "TARGET_FAILED"), what)
+        else:
+            data = [None if one is None else one.get("data") for one in replies]
+            known = [one["confidence"] for one in replies if one is not None and "confidence" in one]
+            found = response.success(data, **({"confidence": min(known)} if known else {}))
+            missing = [index for index, one in enumerate(replies) if one is None or one["status"] not in response.OK]
+            partial = any(one is not None and one["status"] == "partial" for one in replies)
+            if missing or partial:
+                found["status"] = found["outcome"] = "partial"
+                said = [f"item {index} failed" for index in missing] or ["some items are partial"]
+                found["warnings"] = said[:100]
+        self._node_done(activity, found)
+
+    # --- questions, waits, aggregates ---
+
+    def _ask(self, scope: Scope, node: GraphNode) -> None:
+        assert node.spec.ask is not None
+        text = node.spec.ask.text if node.text is None else node.text(scope.variables)
+        options = list(node.spec.ask.options) if node.value is None else node.value(scope.variables)
+        activity = Activity(scope, node, self.place_of(scope, node), {})
+        scope.active[activity] = None
+        self._open_question(activity, str(text), tuple(options), node.spec.ask.answer_schema)
+
+    def _open_question(
+        self, activity: Activity, text: str, options: tuple[Any, ...], schema: dict[str, Any] | None, *, asks: bool = False
+    ) -> None:
+        number = self.number()
+        due_at = self._due(activity)
+        activity.numbers[number] = Role.QUESTION
+        self.waits[number] = activity
+        name = activity.node.spec.name
+        question = history.Ask(number, activity.place, name, text, options, schema, due_at, asks)
+        self.questions[number] = question
+        self.commands.append(question)
+        if due_at is not None and not asks:
+            self._timer(activity, Role.DUE, due_at)
+
+    def _due(self, activity: Activity) -> int | None:
+        timeout_ms = None if activity.node.spec.kind is Kind.CALL else activity.node.spec.timeout_ms
+        return None if timeout_ms is None else self.now_ms + timeout_ms
+
+    def _timer(self, activity: Activity, role: Role, due_at: int) -> None:
+        number = self.number()
+        activity.numbers[number] = role
+        self.waits[number] = activity
+        self.commands.append(history.Timer(number, due_at, activity.place))
+
+    def _wait(self, scope: Scope, node: GraphNode) -> None:
+        wait = node.spec.wait
+        assert wait is not None
+        activity = Activity(scope, node, self.place_of(scope, node), {})
+        if wait.event:
+            for place, (event, data) in enumerate(self.mailbox):
+                if event == wait.event and self._matches(node, scope, data):
+                    del self.mailbox[place]
+                    self.settle_now(scope, node, self._shaped(node, response.success(data), scope.variables))
+                    return
+            scope.active[activity] = None
+            due_at = self._due(activity)
+            number = self.number()
+            activity.numbers[number] = Role.EVENT
+            self.waits[number] = activity
+            listen = history.Listen(number, activity.place, node.spec.name, wait.event, due_at)
+            self.listens[number] = listen
+            self.commands.append(listen)
+            if due_at is not None:
+                self._timer(activity, Role.DUE, due_at)
+            return
+        if wait.delay_ms is not None:
+            due_at = self.now_ms + wait.delay_ms
+        else:
+            said = wait.until if node.text is None else node.text(scope.variables)
+            until = time_ms(said)
+            if until is None:
+                raise MappingError(f"`until` of {node.spec.name} is {said!r}, which is no time; write 2027-01-31T09:00:00Z")
+            due_at = until
+        scope.active[activity] = None
+        self._timer(activity, Role.DELAY, due_at)
+
+    def _matches(self, node: GraphNode, scope: Scope, data: Any) -> bool:
+        if node.match is None:
+            return True
+        return node.match.holds({**scope.variables, "event": data})
+
+    def _aggregate(self, scope: Scope, node: GraphNode) -> None:
+        spec, variables = node.spec.aggregate, scope.variables
+        assert spec is not None
+        options = spec.options if node.value is None else node.value(variables)
+        names = spec.of or tuple(
+            scope.graph.nodes[scope.graph.edges[one].source].spec.name for one in node.incoming if scope.graph.edges[one].source
+        )
+        parts = tuple((name, variables.get(name, _PENDING)) for name in names)
+        activity = Activity(scope, node, self.place_of(scope, node), {})
+        scope.active[activity] = None
+        number = self.number()
+        activity.numbers[number] = Role.STEP
+        self.waits[number] = activity
+        self.open_steps += 1
+        self.commands.append(
+            history.Aggregate(number, activity.place, node.spec.name, spec.strategy, parts, options, node.spec.timeout_ms)
+        )
+
+    # --- what comes of them ---
+
+    def step_settled(self, event: history.Settled) -> None:
+        """Take the end of a step."""
+        activity = self.waits.pop(event.step, None)
+        if activity is None:
+            return
+        self.open_steps -= 1
+        self.spend(event)
+        if activity in self.unwinders:
+            self.undo_settled(activity, event.reply)
+            return
+        activity.numbers.pop(event.step, None)
+        if activity.scope.ending is not None:
+            self._late_result(activity, event.reply)
+            return
+        self.work_done(activity, event.reply)
+
+    def _late_result(self, activity: Activity, found: dict[str, Any]) -> None:
+        """Take the end of a step that was stopped: what it did all the same is taken back too."""
+        if found["status"] in response.OK:
+            activity.scope.variables[activity.node.spec.name] = found
+            self._push_undo(activity, found)
+        self.drop_activity(activity)
+        self.drained(activity.scope)
+
+    def work_done(self, activity: Activity, found: dict[str, Any]) -> None:
+        """Take what a call or a sub-workflow gave: ask, try again, or settle its node."""
+        node = activity.node
+        status = found["status"]
+        if status == "clarification_needed":
+            if activity.asked < QUESTIONS_MAX and not activity.is_abandoned:
+                activity.asked += 1
+                activity.question = found.get("message") or f"{node.spec.name} needs input"
+                data = found.get("data")
+                options = data.get("options") if isinstance(data, dict) else None
+                self._open_question(
+                    activity, activity.question, tuple(options) if isinstance(options, list) else (), None, asks=True
+                )
+                return
+            found = response.failure("CALL_NEEDS_INPUT", f"{node.spec.name} asked more than {QUESTIONS_MAX} questions")
+        elif status in response.OK:
+            found = self._shaped(node, found, activity.scope.variables)
+        if found["status"] not in response.OK and self._tries_again(activity, found):
+            return
+        if found["status"] in response.OK:
+            self._push_undo(activity, found)
+        if activity.item_of is not None:
+            self._item_done(activity, found)
+        else:
+            self._node_done(activity, found)
+
+    def _node_done(self, activity: Activity, found: dict[str, Any]) -> None:
+        self.drop_activity(activity)
+        if activity.is_abandoned and found["status"] not in response.OK:
+            found = {**found, "status": "cancelled", "outcome": "cancelled"}
+        self.settle_now(activity.scope, activity.node, found, is_abandoned=activity.is_abandoned)
+
+    def _tries_again(self, activity: Activity, found: dict[str, Any]) -> bool:
+        retry, error = activity.node.spec.retry, found.get("error") or {}
+        if activity.is_abandoned or activity.attempt > retry.max or (activity.item_of is not None and _is_stopped(activity)):
+            return False
+        wanted = error.get("code") in retry.on if retry.on else error.get("retryable", False)
+        if not wanted:
+            return False
+        pause_ms = retry.pause_ms(activity.attempt)
+        activity.attempt += 1
+        if retry.instruct:
+            activity.instruction = str(error.get("message", ""))
+        self._timer(activity, Role.PAUSE, self.now_ms + pause_ms)
+        return True
+
+    def _shaped(self, node: GraphNode, found: dict[str, Any], variables: dict[str, Any]) -> dict[str, Any]:
+        """Return what a node gave as its `output` and `output_schema` say."""
+        if node.output is not None or node.spec.has_output:
+            try:
+                data = node.spec.output if node.output is None else node.output({**variables, "response": found})
+            except (MappingError, EvaluationError) as error:
+                return _unmapped(node, error)
+            found = {**found, "data": data}
+        if (
+            node.validator is not None
+            and node.spec.kind is not Kind.ASK
+            and (wrong := _invalid(node.validator, found.get("data")))
+        ):
+            what = f"the data of {node.spec.name} does not fit its output_schema: {wrong}"
+            return response.failure("OUTPUT_VALIDATION_FAILED", what)
+        return found
+
+    def _push_undo(self, activity: Activity, found: dict[str, Any]) -> None:
+        node, scope = activity.node, activity.scope
+        if node.undo is None:
+            return
+        variables = {**scope.variables, node.spec.name: found, "response": found}
+        if activity.index >= 0 and activity.item_of is not None and activity.item_of.each is not None:
+            variables |= {"item": activity.item_of.each.items[activity.index], "index": activity.index}
+        try:
+            agent, inputs, message = _rendered(node.undo, variables)
+        except (MappingError, EvaluationError) as error:
+            scope.undo.append(Undo(activity.place, node.spec.name, "", "", str(error)))
+            return
+        scope.undo.append(Undo(activity.place, node.spec.name, agent, node.undo.spec.capability, inputs, message))
+
+    def fired(self, number: int) -> None:
+        """Take the firing of a timer."""
+        if number == self.deadline:
+            self.limit_reached(f"the run took longer than {self.program.graph.definition.limits.runtime_ms} ms")
+            return
+        activity = self.waits.pop(number, None)
+        if activity is None:
+            return
+        if activity in self.unwinders:
+            self.undo_again(activity)
+            return
+        role = activity.numbers.pop(number)
+        scope, node = activity.scope, activity.node
+        if role is Role.PAUSE:
+            try:
+                self._start_work(activity)
+            except (MappingError, EvaluationError) as error:
+                self.work_done(activity, _unmapped(node, error))
+        elif role is Role.DELAY:
+            self._node_done(activity, self._shaped(node, response.success({"at": self.now_ms}), scope.variables))
+        elif role is Role.DUE:
+            self._overdue(activity)
+
+    def _overdue(self, activity: Activity) -> None:
+        node = activity.node
+        self.forget(activity)
+        ask = node.spec.ask
+        if ask is not None and ask.has_default:
+            answer = ask.default if node.default is None else node.default(activity.scope.variables)
+            found = response.success({"answer": answer, "defaulted": True})
+            self._node_done(activity, self._shaped(node, found, activity.scope.variables))
+            return
+        what = (
+            "no answer came" if ask is not None else f"the event {node.spec.wait.event if node.spec.wait else ''} did not come"
+        )
+        self._node_done(activity, response.failure("WORKFLOW_WAIT_TIMEOUT", f"{what} in time at {node.spec.name}"))
+
+    def answered(self, number: int, answer: Any, by: str) -> None:
+        """Take an answer; the first one stands."""
+        question = self.questions.get(number)
+        activity = self.waits.get(number)
+        if question is None or activity is None:
+            return
+        self.forget(activity)
+        if question.is_clarification:
+            activity.answer = answer
+            try:
+                self._start_work(activity)
+            except (MappingError, EvaluationError) as error:
+                self.work_done(activity, _unmapped(activity.node, error))
+            return
+        found = response.success({"answer": answer, "by": by} if by else {"answer": answer})
+        self._node_done(activity, self._shaped(activity.node, found, activity.scope.variables))
+
+    def received(self, event: str, data: Any) -> None:
+        """Give an event to every node that waits for it; keep one that no node waits for."""
+        was_taken = False
+        for number, listen in list(self.listens.items()):
+            activity = self.waits.get(number)
+            if listen.event != event or activity is None:
+                continue
+            try:
+                if not self._matches(activity.node, activity.scope, data):
+                    continue
+                found = self._shaped(activity.node, response.success(data), activity.scope.variables)
+            except EvaluationError as error:
+                found = response.failure("WORKFLOW_CONDITION_FAILED", f"`match` of {activity.node.spec.name}: {error}")
+            was_taken = True
+            self.forget(activity)
+            self._node_done(activity, found)
+        if not was_taken and len(self.mailbox) < RECEIVED_MAX:
+            self.mailbox.append((event, data))
+
+
+def _is_stopped(item: Activity) -> bool:
+    return item.item_of is not None and item.item_of.each is not None and item.item_of.each.is_stopped
+
+
+def _rendered(call: Rendered, variables: dict[str, Any]) -> tuple[str, Any, str]:
+    """Return the agent, the inputs and the message of a call."""
+    spec = call.spec
+    agent = spec.agent if call.agent is None else str(call.agent(variables))
+    inputs = spec.input if call.input is None else call.input(variables)
+    return agent, inputs, _text(spec.message, call.message, variables)
+
+
+def _text(given: Any, render: Render | None, variables: dict[str, Any]) -> str:
+    found = given if render is None else render(variables)
+    return found if isinstance(found, str) else str(found)
+
+
+def _unmapped(node: GraphNode, error: Exception) -> dict[str, Any]:
+    return response.failure("WORKFLOW_MAPPING_FAILED", f"a mapping of {node.spec.name} has no value: {error}")
+
+
+def _invalid(validator: Any, value: Any) -> str:
+    """Return what is wrong with a value, or nothing."""
+    if validator.is_valid(value):
+        return ""
+    errors = [error for error, _ in zip(validator.iter_errors(value), range(3), strict=False)]
+    return "; ".join(f"{'.'.join(map(str, error.instance_path)) or 'it'}: {error.message}" for error in errors)

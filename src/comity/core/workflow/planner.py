@@ -1,0 +1,349 @@
+"""The planner: from the events of a run to the commands that follow, one event at a time, at a cost that does not grow.
+
+Every edge settles once per turn of its loops, as taken or not. A node starts when its join holds and is skipped when it cannot;
+a skipped node settles its edges as not taken, so that a join behind it never waits in vain (dead-path elimination).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, assert_never
+
+from comity.core.expression import EvaluationError
+from comity.core.workflow import history, response
+from comity.core.workflow.activities import Activities
+from comity.core.workflow.graph import TO_END, GraphEdge, GraphNode, Program
+from comity.core.workflow.history import Command, Event
+from comity.core.workflow.model import Kind, On
+from comity.core.workflow.scope import LoopState, Scope, State, new_scope
+
+TURNS_MAX: Final = 100_000  # nodes settled by one event
+_ACTIVE, _DONE, _SKIPPED, _IDLE = State.ACTIVE, State.DONE, State.SKIPPED, State.IDLE
+
+
+class Planner(Activities):
+    """The state of one run. Events go in, commands come out; equal histories give equal planners."""
+
+    def __init__(self, program: Program, decided: Callable[..., None] | None = None) -> None:
+        super().__init__(program)
+        self._decided = decided  # told of every edge; see `why`
+
+    def apply(self, event: Event) -> list[Command]:
+        """Take one event and return what is to be done next, in order. An event that nothing waits for changes nothing."""
+        self.now_ms = event.at_ms
+        self.commands = []
+        self.turns = 0
+        match event:
+            case history.Settled():
+                self.step_settled(event)
+            case history.Started():
+                self._start(event)
+            case history.Fired():
+                self.fired(event.timer)
+            case history.Answered():
+                self.answered(event.question, event.answer, event.by)
+            case history.Received():
+                self.received(event.event, event.data)
+            case history.Cancelled():
+                if self.root is not None and self.root.ending is None:
+                    self.cancel_run(event.reason, event.by)
+            case history.Migrated():
+                pass  # `fold` has taken the new program
+            case _ as never:
+                assert_never(never)
+        self._drain()
+        return self.commands
+
+    def _start(self, event: history.Started) -> None:
+        if self.root is not None:
+            return
+        graph = self.program.graph
+        definition = graph.definition
+        self.run = {"id": event.run_id, "workflow": definition.name, "version": definition.version, "started_at": event.at_ms}
+        self.root = new_scope(graph, "", None, event.input, self.run)
+        self.deadline_at(event.at_ms + definition.limits.runtime_ms)
+        self._begin_scope(self.root)
+
+    def _begin_scope(self, scope: Scope) -> None:
+        self.push(self._settle, scope, 0, response.success(scope.variables["input"]))
+
+    # --- one node after the other ---
+
+    def _drain(self) -> None:
+        todo = self.todo
+        while todo:
+            self.turns += 1
+            act, scope, arguments = todo.popleft()
+            scope.queued -= 1
+            if self.turns == TURNS_MAX:
+                self.limit_reached(f"one event led to more than {TURNS_MAX} nodes without a call or a wait")
+            if scope.ending is None:
+                act(scope, *arguments)
+            if not scope.queued and not scope.active and scope.ending is None:
+                found = self.result_of(scope, None, None)
+                is_sound = found["status"] in response.OK
+                self.end_scope(scope, "completed" if is_sound else "failed", found, undoes=not is_sound)
+
+    def _settle(self, scope: Scope, number: int, found: dict[str, Any]) -> None:
+        """Note what a node gave and settle its edges."""
+        node = scope.graph.nodes[number]
+        scope.states[number] = _DONE
+        if number:
+            scope.variables[node.spec.name] = found
+            self._remember(scope, node, found)
+        if found["status"] == "completed":
+            self.end_scope(scope, "completed", self.result_of(scope, node, found), undoes=False)
+            return
+        takes = self._route(scope, node, found)
+        if takes is None:
+            return
+        for edge, is_taken in takes:
+            if is_taken and found.get("error") is not None and edge.target != TO_END:
+                scope.errors[edge.target] = found["error"]
+            self._settle_edge(scope, edge, is_taken)
+        self._leave_loops(scope, node)
+
+    def _remember(self, scope: Scope, node: GraphNode, found: dict[str, Any]) -> None:
+        if found["status"] not in response.OK:
+            return
+        scope.last = node
+        if node.spec.kind in {Kind.SET, Kind.DECIDE, Kind.JOIN, Kind.WAIT}:
+            return
+        if "warnings" in found:
+            scope.warnings += [f"{node.spec.name}: {one}" for one in found["warnings"]][: 100 - len(scope.warnings)]
+        confidence = found.get("confidence")
+        if confidence is not None and (scope.confidence is None or confidence < scope.confidence):
+            scope.confidence = confidence
+
+    def skip(self, scope: Scope, number: int) -> None:
+        """Skip a node: it settles its edges as not taken."""
+        node = scope.graph.nodes[number]
+        scope.states[number] = _SKIPPED
+        scope.variables[node.spec.name] = response.SKIPPED
+        for edge in node.outgoing:
+            self._settle_edge(scope, scope.graph.edges[edge], is_taken=False)
+        self._leave_loops(scope, node)
+
+    # --- edges ---
+
+    def _route(self, scope: Scope, node: GraphNode, found: dict[str, Any]) -> list[tuple[GraphEdge, bool]] | None:
+        """Return each edge of a node with whether it is taken; None where the scope failed over it."""
+        graph, outgoing = scope.graph, node.outgoing
+        if not outgoing:
+            if found["status"] not in response.OK and node.number not in scope.abandoned:
+                self.fail_scope(scope, node, found)
+                return None
+            return []
+        hint = found.get("next_step_hint")
+        variables = scope.variables
+        variables["response"] = found
+        takes: list[tuple[GraphEdge, bool]] = []
+        any_taken = exhausted = False
+        is_first = node.spec.route == "first"
+        for number in outgoing:
+            edge = graph.edges[number]
+            try:
+                if hint and hint in node.hints:
+                    is_taken = edge.spec.target == hint
+                elif is_first and any_taken:
+                    is_taken = False
+                else:
+                    is_taken = self._applies(edge, found, variables, any_taken=any_taken)
+            except EvaluationError as error:
+                what = f"the condition of edge {edge.spec.id} of {node.spec.name} cannot be decided: {error}"
+                self.fail_scope(scope, node, response.failure("WORKFLOW_CONDITION_FAILED", what))
+                return None
+            if is_taken and edge.loop is not None and not self._may_repeat(scope, edge):
+                is_taken, exhausted = False, True
+            any_taken = any_taken or is_taken
+            takes.append((edge, is_taken))
+        if not any_taken:
+            takes = self._unrouted(scope, node, found, takes, exhausted=exhausted)  # type: ignore[assignment]
+        if self._decided is not None and takes is not None:
+            for edge, is_taken in takes:
+                self._decided(scope, node, edge, is_taken, found)
+        return takes
+
+    def _applies(self, edge: GraphEdge, found: dict[str, Any], variables: dict[str, Any], *, any_taken: bool) -> bool:
+        if edge.condition is not None:
+            return edge.condition.holds(variables) is True
+        if edge.spec.is_else:
+            return not any_taken and not response.is_failure(found)
+        match edge.spec.on:
+            case On.SUCCESS:
+                return not response.is_failure(found)
+            case On.ERROR:
+                return response.is_failure(found)
+            case On.RETRY:
+                return bool(found["status"] == "retry_with_instruction")
+            case On.ALWAYS:
+                return True
+
+    def _unrouted(
+        self, scope: Scope, node: GraphNode, found: dict[str, Any], takes: list[tuple[GraphEdge, bool]], *, exhausted: bool
+    ) -> list[tuple[GraphEdge, bool]] | None:
+        """Decide what becomes of a node none of whose edges applies."""
+        failed = found["status"] not in response.OK
+        if exhausted:
+            bound = next(edge for edge, _ in takes if edge.loop is not None)
+            what = f"edge {bound.spec.id} was taken {bound.spec.max} times, which is its bound, and no other edge applies"
+            error = response.failure("WORKFLOW_LOOP_EXHAUSTED", what, edge=bound.spec.id, max=bound.spec.max)
+            handled = [(edge, edge.spec.on is On.ERROR and edge.condition is None) for edge, _ in takes]
+            if any(is_taken for _, is_taken in handled):
+                found["error"] = error["error"]
+                return handled
+            self.fail_scope(scope, node, error)
+            return None
+        if failed:
+            if node.absorbed or node.number in scope.abandoned:
+                if node.number not in scope.abandoned:
+                    said = found.get("error") or {}
+                    scope.warnings.append(f"{node.spec.name} failed: {said.get('code', '')} {said.get('message', '')}".strip())
+                return takes
+            self.fail_scope(scope, node, found)
+            return None
+        edges = ", ".join(edge.spec.id for edge, _ in takes)
+        what = f"no edge of {node.spec.name} applies ({edges}); add one with `else: true`"
+        self.fail_scope(scope, node, response.failure("ROUTING_NO_EDGE", what, node=node.spec.name))
+        return None
+
+    def _settle_edge(self, scope: Scope, edge: GraphEdge, is_taken: bool) -> None:
+        if edge.loop is not None:
+            if is_taken:
+                self._repeat(scope, edge)
+            return
+        for number in edge.exits:
+            loop = scope.loops[number]
+            if loop.is_open:
+                if loop.deferred is None:
+                    loop.deferred = {}
+                loop.deferred[edge.number] = is_taken or loop.deferred.get(edge.number, False)
+                return
+        assert scope.edges[edge.number] is None, f"edge {edge.spec.id} settled twice"
+        scope.edges[edge.number] = is_taken
+        if edge.target == TO_END:
+            return
+        target = edge.target
+        scope.pending[target] -= 1
+        if is_taken:
+            scope.taken[target] += 1
+        if scope.states[target] is _IDLE:
+            self._try(scope, target)
+
+    def _try(self, scope: Scope, number: int) -> None:
+        """Start a node whose join holds; skip or fail one whose join cannot hold any more."""
+        pending, taken = scope.pending[number], scope.taken[number]
+        node = scope.graph.nodes[number]
+        join = node.spec.join
+        if join == "all":
+            if pending:
+                return
+            if taken:
+                self._begin(scope, number)
+            else:
+                scope.states[number] = _SKIPPED
+                self.push(self.skip, scope, number)
+            return
+        needed = 1 if join == "any" else join
+        if taken >= needed:
+            self._begin(scope, number)
+            if pending:
+                self.abandon(scope, node.region)
+        elif not taken and not pending:
+            scope.states[number] = _SKIPPED
+            self.push(self.skip, scope, number)
+        elif taken + pending < needed:
+            what = f"{node.spec.name} needs {needed} of {len(node.incoming)} branches, and only {taken + pending} are left"
+            scope.states[number] = _ACTIVE
+            failed = response.failure("WORKFLOW_JOIN_UNREACHABLE", what, needed=needed)
+            self.push(self._settle, scope, number, failed)
+
+    def _begin(self, scope: Scope, number: int, instruction: str = "") -> None:
+        node = scope.graph.nodes[number]
+        scope.states[number] = _ACTIVE
+        self.push(self._start_node, scope, node, instruction)
+
+    def _start_node(self, scope: Scope, node: GraphNode, instruction: str) -> None:
+        if node.when is not None:
+            variables = scope.variables
+            led = [scope.graph.edges[one].source for one in node.incoming if scope.edges[one]]
+            if len(led) == 1 and led[0]:
+                variables["response"] = variables[scope.graph.nodes[led[0]].spec.name]
+            try:
+                holds = node.when.holds(variables)
+            except EvaluationError as error:
+                what = f"the condition of {node.spec.name} cannot be decided: {error}"
+                self.fail_scope(scope, node, response.failure("WORKFLOW_CONDITION_FAILED", what))
+                return
+            if not holds:
+                self.skip(scope, node.number)
+                return
+        self.start_node(scope, node, instruction)
+
+    def begin_below(self, scope: Scope) -> None:
+        """Begin a sub-workflow."""
+        self._begin_scope(scope)
+
+    # --- loops ---
+
+    def _may_repeat(self, scope: Scope, edge: GraphEdge) -> bool:
+        assert edge.loop is not None and edge.spec.max is not None  # noqa: PT018
+        counts = scope.loops[edge.loop].counts
+        return (0 if counts is None else counts.get(edge.number, 0)) < edge.spec.max
+
+    def _repeat(self, scope: Scope, edge: GraphEdge) -> None:
+        assert edge.loop is not None
+        loop = scope.loops[edge.loop]
+        if loop.counts is None:
+            loop.counts = {}
+        loop.counts[edge.number] = loop.counts.get(edge.number, 0) + 1
+        loop.repeats = True
+        found = scope.variables["response"]
+        loop.error = found.get("error")
+        loop.instruction = found.get("message", "") if edge.spec.on is On.RETRY else ""
+
+    def _leave_loops(self, scope: Scope, node: GraphNode) -> None:
+        for number in node.loops:
+            loop = scope.loops[number]
+            loop.left -= 1
+            if not loop.left:
+                self._turn(scope, number, loop)
+
+    def _turn(self, scope: Scope, number: int, loop: LoopState) -> None:
+        """End one turn of a loop: begin the next, or let the edges that leave it settle."""
+        if scope.ending is not None:
+            return
+        if not loop.repeats:
+            loop.is_open = False
+            deferred, loop.deferred = loop.deferred, None
+            for edge, is_taken in (deferred or {}).items():
+                self._settle_edge(scope, scope.graph.edges[edge], is_taken)
+            return
+        shape, graph = scope.graph.loops[number], scope.graph
+        loop.repeats = False
+        loop.turn += 1
+        loop.left = len(shape.body)
+        for inner in shape.inner:
+            scope.loops[inner] = LoopState(len(graph.loops[inner].body))
+        for outer in shape.outer:
+            scope.loops[outer].left += len(shape.body)
+        for edge in shape.edges:
+            scope.edges[edge] = None
+        for one in shape.body:
+            node = graph.nodes[one]
+            scope.states[one] = _IDLE
+            settled = [scope.edges[edge] for edge in node.incoming]
+            scope.pending[one] = settled.count(None)
+            scope.taken[one] = settled.count(True)
+        if loop.error is not None:
+            scope.errors[shape.header] = loop.error
+        self._begin(scope, shape.header, loop.instruction)
+
+    def place_of(self, scope: Scope, node: GraphNode) -> str:
+        """Return the name of an activation: `node`, or `node@2` in the second turn of its loops."""
+        name = node.spec.name
+        if node.loops:
+            turns = [scope.loops[one].turn for one in reversed(node.loops)]
+            if any(turn > 1 for turn in turns):
+                name = f"{name}@{'.'.join(map(str, turns))}"
+        return scope.path + name

@@ -1,0 +1,470 @@
+"""The planner, one behaviour after the other."""
+
+from __future__ import annotations
+
+import pytest
+from workflow_driver import Run, failed, ok
+
+from comity.core.workflow import history
+
+LATE_SKIP = """
+workflow: late-skip
+nodes:
+  a: {call: A/X}
+  b: {call: B/X, after: [a]}
+  c: {call: C/X}
+  c2: {call: C/X, after: [c]}
+  d: {call: D/X, after: [b, c2]}
+edges:
+  - {from: a, to: c}
+  - {from: c, to: end, when: 'response.status == "failure"'}
+"""
+
+
+def test_a_join_survives_a_branch_that_is_skipped_after_the_other_arrived():
+    order = iter([0, 1, 0, 0, 0])  # b ends before c fails, which skips c2
+    run = Run(LATE_SKIP, {"c": failed()}, choose=lambda count: min(next(order, 0), count - 1)).go()
+    assert run.called == ["a", "b", "c", "d"]
+    assert run.finish.status == "completed"
+
+
+def test_a_join_survives_a_branch_that_is_skipped_first():
+    run = Run(LATE_SKIP, {"c": failed()}).go()
+    assert run.called[-1] == "d"
+    assert run.finish.status == "completed"
+
+
+def test_a_node_behind_two_branches_of_different_length_runs_once():
+    run = Run(LATE_SKIP).go()
+    assert sorted(run.called) == ["a", "b", "c", "c2", "d"]
+
+
+def test_two_edges_between_one_pair_both_count():
+    text = """
+workflow: pair
+nodes: {a: {call: A/X}, b: {call: B/X}}
+edges:
+  - {from: a, to: b, when: 'response.data.score > 0.8'}
+  - {from: a, to: b, when: 'response.data.forced == true'}
+"""
+    assert Run(text, {"a": ok({"score": 0.1, "forced": True})}).go().called == ["a", "b"]
+    assert Run(text, {"a": ok({"score": 0.9, "forced": False})}).go().called == ["a", "b"]
+    assert Run(text, {"a": ok({"score": 0.1, "forced": False})}).go().error["code"] == "ROUTING_NO_EDGE"
+
+
+def test_no_edge_that_applies_is_an_error_and_never_the_end():
+    text = """
+workflow: nowhere
+nodes: {a: {call: A/X}, b: {call: B/X}}
+edges: [{from: a, to: b, when: 'response.data.kind == "x"'}]
+"""
+    run = Run(text, {"a": ok({"kind": "y"})}).go()
+    assert run.finish.status == "failed"
+    assert run.error["code"] == "ROUTING_NO_EDGE"
+    assert run.error["node"] == "a"
+
+
+def test_an_else_edge_is_taken_if_no_other_is():
+    text = """
+workflow: otherwise
+nodes: {a: {call: A/X}, b: {call: B/X}, c: {call: C/X}}
+edges: [{from: a, to: c, else: true}, {from: a, to: b, when: 'response.data.kind == "x"'}]
+"""
+    assert Run(text, {"a": ok({"kind": "y"})}).go().called == ["a", "c"]
+    assert Run(text, {"a": ok({"kind": "x"})}).go().called == ["a", "b"]
+    assert Run(text, {"a": failed("MY_CODE")}).go().error["code"] == "MY_CODE"  # a failure is never handled by accident
+
+
+def test_a_failure_edge_and_an_error_edge_both_route():
+    for edge in ("when: 'response.status == \"failure\"'", "on: error"):
+        text = f"""
+workflow: fails
+nodes:
+  a: {{call: A/X}}
+  fix: {{call: F/X, input: {{why: "{{{{error.code}}}}"}}}}
+edges: [{{from: a, to: fix, {edge}}}]
+"""
+        run = Run(text, {"a": failed("MY_CODE")}).go()
+        assert run.called == ["a", "fix"]
+        assert run.calls["fix"].inputs == {"why": "MY_CODE"}
+        assert run.finish.status == "completed"
+
+
+def test_a_failure_that_no_edge_handles_fails_the_run_with_its_code():
+    run = Run("workflow: f\nnodes: {a: {call: A/X}, b: {call: B/X, after: [a]}}", {"a": failed("MY_CODE")}).go()
+    assert (run.finish.status, run.error["code"], run.error["node"]) == ("failed", "MY_CODE", "a")
+    assert run.called == ["a"]
+
+
+def test_the_first_of_two_branches_wins_and_the_other_is_stopped():
+    text = "workflow: race\nnodes: {a: {call: A/X}, b: {call: B/X}, d: {call: D/X, join: any, after: [a, b]}}"
+    run = Run(text).go()
+    assert run.called == ["a", "b", "d"]
+    assert [one for one in run.commands if isinstance(one, history.Cancel)] == [history.Cancel(run.calls["b"].step)]
+    assert run.finish.reply["status"] == "success"
+
+
+def test_a_join_of_two_of_three_starts_at_the_second_and_fails_when_two_fail():
+    text = """
+workflow: quorum
+nodes: {a: {call: A/X}, b: {call: B/X}, c: {call: C/X}, d: {call: D/X, join: 2, after: [a, b, c]}}
+"""
+    run = Run(text, {"a": failed()}).go()
+    assert run.called == ["a", "b", "c", "d"]
+    assert run.finish.reply["status"] == "partial"
+    run = Run(text, {"a": failed(), "b": failed()}).go()
+    assert run.error["code"] == "WORKFLOW_JOIN_UNREACHABLE"
+    assert "d" not in run.called
+
+
+def test_a_bounded_loop_ends_at_its_bound_with_an_error_that_names_the_edge():
+    text = """
+workflow: loop
+nodes: {w: {call: A/X}, d: {call: B/X}}
+edges:
+  - {id: again, from: w, to: w, when: 'response.data.n < 100', max: 3}
+  - {from: w, to: d, when: 'response.data.n >= 100'}
+"""
+    run = Run(text, {"w": ok({"n": 1})}).go()
+    assert run.called == ["w", "w@2", "w@3", "w@4"]
+    assert run.error["code"] == "WORKFLOW_LOOP_EXHAUSTED"
+    assert "again" in run.error["message"]
+    count = iter(range(99, 200))
+    run = Run(text, lambda call: ok({"n": next(count)})).go()
+    assert run.called == ["w", "w@2", "d"]
+
+
+def test_a_loop_of_several_nodes_runs_its_body_again_and_leaves_once():
+    text = """
+workflow: body
+nodes:
+  a: {call: A/X}
+  b: {call: B/X, after: [a]}
+  c: {call: C/X, after: [a]}
+  j: {call: J/X, after: [b, c]}
+  out: {call: O/X, input: {n: "{{j.data.n}}"}}
+edges:
+  - {from: j, to: a, when: 'response.data.n < 3', max: 5}
+  - {from: j, to: out, when: 'response.data.n >= 3'}
+"""
+    count = iter(range(1, 10))
+    run = Run(text, lambda call: ok({"n": next(count)}) if call.node == "j" else ok()).go()
+    assert run.called.count("out") == 1
+    assert [one.partition("@")[0] for one in run.called].count("b") == 3
+    assert run.calls["out"].inputs == {"n": 3}
+
+
+def test_work_that_is_sent_back_goes_to_the_previous_step_with_the_instruction():
+    text = """
+workflow: talk-back
+nodes: {write: {call: W/X}, judge: {call: J/X, after: [write]}}
+edges:
+  - {from: judge, to: write, on: retry, max: 2}
+  - {from: judge, to: end}
+"""
+    sent_back = {
+        "status": "retry_with_instruction",
+        "outcome": "error",
+        "error": {"code": "TARGET_SENT_BACK", "message": "shorter"},
+        "message": "shorter",
+    }
+    run = Run(text, {"judge": [sent_back, ok()]}).go()
+    assert run.called == ["write", "judge", "write@2", "judge@2"]
+    assert run.calls["write"].instruction == ""
+    assert run.calls["write@2"].instruction == "shorter"
+    assert run.finish.status == "completed"
+    run = Run(text, {"judge": [sent_back, sent_back, sent_back, sent_back]}).go()
+    assert run.error["code"] == "WORKFLOW_LOOP_EXHAUSTED"
+
+
+def test_a_failed_step_is_tried_again_after_a_pause_that_grows():
+    text = "workflow: r\nnodes: {a: {call: A/X, retry: {max: 2, backoff: 1s, factor: 3}}}"
+    run = Run(text, {"a": [failed(retryable=True), failed(retryable=True), ok({"n": 1})]}).go()
+    assert [one.attempt for one in run.commands if isinstance(one, history.Call)] == [1, 2, 3]
+    timers = [one.due_at for one in run.commands if isinstance(one, history.Timer)][1:]
+    assert 3_000 <= timers[1] - timers[0] <= 3_010
+    assert run.data == {"n": 1}
+    run = Run(text, {"a": failed()}).go()  # not retryable
+    assert run.called == ["a"]
+
+
+def test_a_retry_with_instruct_hands_the_validation_error_to_the_agent():
+    text = """
+workflow: s
+nodes:
+  a:
+    call: A/X
+    output_schema: {type: object, required: [email]}
+    retry: {max: 1, on: [OUTPUT_VALIDATION_FAILED], instruct: true}
+"""
+    run = Run(text, {"a": [ok({}), ok({"email": "x"})]}).go()
+    second = [one for one in run.commands if isinstance(one, history.Call)][1]
+    assert "email" in second.instruction
+    assert run.finish.status == "completed"
+
+
+def test_a_clarification_pauses_with_a_question_and_the_answer_goes_to_the_same_agent():
+    text = "workflow: c\nnodes: {a: {call: A/X}, b: {call: B/X, after: [a]}}"
+    asks = {
+        "status": "clarification_needed",
+        "outcome": "needs_input",
+        "message": "Which year?",
+        "data": {"options": [2026, 2027]},
+    }
+    run = Run(text, {"a": [asks, ok({"n": 1})]}).go()
+    assert run.finish is None
+    (question,) = run.planner.questions.values()
+    assert (question.text, question.options, question.is_clarification) == ("Which year?", (2026, 2027), True)
+    run.apply(history.Answered(9 * 86_400_000, question.question, 2027, "u1"))
+    run.go()
+    again = [one for one in run.commands if isinstance(one, history.Call) and one.node == "a"][1]
+    assert (again.question, again.answer) == ("Which year?", 2027)
+    assert run.finish.status == "completed"
+
+
+def test_several_questions_are_open_at_once_and_the_first_answer_to_each_stands():
+    text = """
+workflow: two
+nodes:
+  a: {ask: "A?"}
+  b: {ask: "B?", options: [yes, no]}
+output: {a: "{{a.data.answer}}", b: "{{b.data.answer}}"}
+"""
+    run = Run(text).go()
+    first, second = run.planner.questions
+    run.apply(history.Answered(2_000, second, "yes"))
+    run.apply(history.Answered(2_001, second, "no"))
+    assert run.finish is None
+    run.apply(history.Answered(2_002, first, 7))
+    assert run.data == {"a": 7, "b": "yes"}
+
+
+def test_a_question_that_nobody_answers_takes_its_default_or_fails():
+    text = 'workflow: d\nnodes: {a: {ask: "A?", timeout: 7d, default: no}}'
+    run = Run(text).go()
+    assert run.data == {"answer": "no", "defaulted": True}
+    assert run.now_ms >= 7 * 86_400_000
+    run = Run(text.replace(", default: no", "")).go()
+    assert run.error["code"] == "WORKFLOW_WAIT_TIMEOUT"
+
+
+def test_a_wait_lasts_its_time_and_a_wait_until_lasts_until_then():
+    run = Run("workflow: w\nnodes: {a: {wait: 3d}, b: {call: B/X, after: [a]}}").go()
+    assert run.now_ms >= 3 * 86_400_000
+    assert run.called == ["b"]
+    run = Run('workflow: w\nnodes: {a: {wait: {until: "{{input.at}}"}}}', input={"at": "2027-01-31T09:00:00Z"})
+    assert run.pending == [history.Fired(1_801_386_000_000, 2)]
+
+
+def test_an_event_that_comes_before_its_wait_is_kept_for_it():
+    text = """
+workflow: e
+nodes:
+  a: {call: A/X}
+  w: {wait: {event: paid, match: 'event.amount >= 10'}, after: [a]}
+output: {amount: "{{w.data.amount}}"}
+"""
+    run = Run(text)
+    run.apply(history.Received(1_500, "paid", {"amount": 5}))
+    run.apply(history.Received(1_500, "paid", {"amount": 12}))
+    assert run.go().data == {"amount": 12}
+    run = Run(text).go()
+    assert run.finish is None
+    run.apply(history.Received(2_000, "paid", {"amount": 3}))
+    run.apply(history.Received(2_001, "paid", {"amount": 30}))
+    assert run.data == {"amount": 30}
+
+
+UNDO = """
+workflow: u
+nodes:
+  a: {call: A/X, undo: {call: A/U, input: {id: "{{a.data.id}}"}}}
+  b: {call: B/X, after: [a], undo: {call: B/U}}
+  c: {call: C/X, after: [b]}
+"""
+
+
+def test_a_failed_run_takes_back_what_was_done_in_reverse_order():
+    run = Run(UNDO, {"a": ok({"id": 7}), "c": failed()}).go()
+    assert run.called == ["a", "b", "c", "undo b", "undo a"]
+    assert run.calls["undo a"].inputs == {"id": 7}
+    assert run.finish.status == "failed"
+
+
+def test_a_compensation_that_fails_for_good_is_named_and_the_others_still_run():
+    run = Run(UNDO, {"a": ok({"id": 7}), "c": failed(), "undo b": failed(message="locked")}).go()
+    assert run.called == ["a", "b", "c", "undo b", "undo b", "undo b", "undo a"]
+    assert run.error["not_undone"] == ["b: locked"]
+
+
+def test_cancel_stops_what_runs_then_takes_back_what_was_done_and_schedules_nothing_else():
+    run = Run(UNDO, {"a": ok({"id": 7}), "b": None})
+    run.go()
+    run.apply(history.Cancelled(5_000, "changed my mind", "u1"))
+    run.go()
+    assert run.called == ["a", "b", "undo a"]
+    assert run.finish.status == "cancelled"
+    assert "changed my mind" in run.error["message"]
+
+
+def test_a_step_that_ends_well_while_it_is_cancelled_is_taken_back_too():
+    run = Run(UNDO, {"a": ok({"id": 7}), "b": None})
+    run.go()
+    step = run.calls["b"].step
+    run.apply(history.Cancelled(5_000))
+    run.pending = [history.Settled(5_001, step, ok())]
+    run.go()
+    assert run.called == ["a", "b", "undo b", "undo a"]
+
+
+def test_a_map_keeps_to_its_concurrency_and_the_order_of_its_items():
+    text = """
+workflow: m
+nodes: {a: {call: A/X, map: {over: "{{input.items}}", concurrency: 2}, input: {v: "{{item}}", i: "{{index}}"}}}
+"""
+    run = Run(
+        text, lambda call: ok({"v": call.inputs["v"] * 10}), input={"items": [1, 2, 3, 4, 5]}, choose=lambda count: count - 1
+    )
+    assert len(run.pending) == 2
+    run.go()
+    assert run.data == [{"v": 10}, {"v": 20}, {"v": 30}, {"v": 40}, {"v": 50}]
+    assert Run(text, input={"items": []}).go().data == []
+
+
+def test_a_map_tolerates_as_many_failures_as_it_says_and_stops_at_one_more():
+    text = """
+workflow: m
+nodes: {a: {call: A/X, map: {over: [1, 2, 3, 4], concurrency: 1, tolerate: 1}, input: {v: "{{item}}"}}}
+"""
+    run = Run(text, lambda call: failed() if call.inputs["v"] == 2 else ok(call.inputs["v"])).go()
+    assert run.data == [1, None, 3, 4]
+    assert run.finish.reply["status"] == "partial"
+    run = Run(text, lambda call: failed() if call.inputs["v"] >= 2 else ok(1)).go()
+    assert run.called == ["a[0]", "a[1]", "a[2]"]
+    assert run.finish.status == "failed"
+
+
+SUB = """
+workflow: sub
+input: {type: object, required: [q]}
+nodes: {z: {call: Z/Z, input: {q: "{{input.q}}"}, undo: {call: Z/U}}}
+output: {got: "{{z.data.q}}"}
+"""
+
+
+def test_a_sub_workflow_is_part_of_the_run_and_its_output_is_the_nodes_data():
+    text = 'workflow: top\nnodes: {s: {run: sub, input: {q: 7}}, t: {call: T/X, after: [s], input: {v: "{{s.data.got}}"}}}'
+    run = Run(text, lambda call: ok({"q": 7}), parts=(SUB,)).go()
+    assert run.called == ["s/z", "t"]
+    assert run.calls["t"].inputs == {"v": 7}
+    run = Run(text, lambda call: failed() if call.node == "t" else ok({"q": 7}), parts=(SUB,)).go()
+    assert run.called == ["s/z", "t", "undo s/z"]
+
+
+def test_a_sub_workflow_over_each_item_and_one_that_gets_the_wrong_input():
+    text = 'workflow: top\nnodes: {s: {run: sub, map: {over: [1, 2]}, input: {q: "{{item}}"}}}'
+    run = Run(text, lambda call: ok({"q": call.inputs["q"]}), parts=(SUB,)).go()
+    assert run.data == [{"got": 1}, {"got": 2}]
+    run = Run("workflow: top\nnodes: {s: {run: sub, input: {w: 1}}}", parts=(SUB,)).go()
+    assert run.error["code"] == "INPUT_VALIDATION_FAILED"
+
+
+def test_a_hint_is_followed_only_where_routing_is_dynamic_and_only_to_a_target_of_the_node():
+    text = """
+workflow: h
+nodes: {a: {call: A/X, dynamic: true}, b: {call: B/X}, c: {call: C/X}, d: {call: D/X, after: [b]}}
+edges: [{from: a, to: b}, {from: a, to: c, when: "false"}]
+"""
+    assert Run(text, {"a": ok(next_step_hint="c")}).go().called == ["a", "c"]
+    assert Run(text, {"a": ok(next_step_hint="d")}).go().called == ["a", "b", "d"]  # not a target of a
+    assert Run(text.replace(", dynamic: true", ""), {"a": ok(next_step_hint="c")}).go().called == ["a", "b", "d"]
+
+
+def test_a_reply_that_says_completed_ends_the_workflow_with_its_data():
+    run = Run(
+        "workflow: c\nnodes: {a: {call: A/X}, b: {call: B/X, after: [a]}}", {"a": {"status": "completed", "data": {"n": 1}}}
+    ).go()
+    assert run.called == ["a"]
+    assert (run.finish.status, run.data) == ("completed", {"n": 1})
+
+
+def test_an_end_node_ends_the_whole_run_and_stops_the_other_branch():
+    text = """
+workflow: e
+nodes:
+  a: {call: A/X}
+  b: {call: B/X}
+  stop: {end: failure, message: "no budget for {{input.what}}", after: [a]}
+"""
+    run = Run(text, {"b": None}, input={"what": "tea"}).go()
+    assert (run.finish.status, run.error["code"], run.error["message"]) == ("failed", "WORKFLOW_ENDED", "no budget for tea")
+
+
+def test_a_missing_path_in_a_mapping_fails_the_node_and_a_default_stands_in():
+    text = 'workflow: m\nnodes: {a: {call: A/X}, b: {call: B/X, after: [a], input: {v: "{{a.data.x}}"}}}'
+    run = Run(text).go()
+    assert run.error["code"] == "WORKFLOW_MAPPING_FAILED"
+    assert "a.data.x is missing" in run.error["message"]
+    assert Run(text.replace("data.x", "data.x ?? 5")).go().calls["b"].inputs == {"v": 5}
+
+
+def test_a_condition_that_meets_the_wrong_type_fails_the_run_and_says_so():
+    text = "workflow: t\nnodes: {a: {call: A/X}, b: {call: B/X}}\nedges: [{from: a, to: b, when: 'response.data.score > 0.8'}]"
+    run = Run(text, {"a": ok({"score": "high"})}).go()
+    assert run.error["code"] == "WORKFLOW_CONDITION_FAILED"
+
+
+@pytest.mark.parametrize(
+    ("limits", "settled"),
+    [
+        ("steps_max: 2", {}),
+        ("tokens_max: 10", {"prompt_tokens": 6}),
+        ("calls_max: 5", {"calls": 3}),
+        ("cost_max: 1.0, prompt_cost: 100000", {"prompt_tokens": 6}),
+    ],
+)
+def test_a_run_ends_at_each_of_its_limits(limits: str, settled: dict[str, int]):
+    text = f"workflow: l\nlimits: {{{limits}}}\nnodes: {{a: {{call: A/X}}, b: {{call: B/X, after: [a]}}, c: {{call: C/X, after: [b]}}}}"
+    run = Run(text, lambda _: None)
+    while run.finish is None:
+        call = [one for one in run.commands if isinstance(one, history.Call)][-1]
+        run.apply(history.Settled(2_000, call.step, ok(), **settled))
+    assert run.error["code"] == "WORKFLOW_LIMIT_REACHED"
+    assert run.called == ["a", "b"]
+
+
+def test_a_run_that_takes_too_long_fails_and_is_taken_back():
+    run = Run("workflow: l\nlimits: {runtime_max: 1h}\nnodes: {a: {wait: 2h}}")
+    deadline = next(one for one in run.commands if isinstance(one, history.Timer))
+    assert deadline.due_at == 1_000 + 3_600_000
+    run.apply(history.Fired(deadline.due_at, deadline.timer))
+    assert run.error["code"] == "WORKFLOW_LIMIT_REACHED"
+
+
+def test_a_node_with_a_condition_is_skipped_and_skipped_can_be_tested():
+    text = """
+workflow: s
+nodes:
+  a: {call: A/X}
+  b: {call: B/X, after: [a], when: 'a.data.n > 5'}
+  c: {call: C/X, after: [a, b], when: 'b.status == "skipped"'}
+"""
+    assert Run(text, {"a": ok({"n": 1})}).go().called == ["a", "c"]
+    assert Run(text, {"a": ok({"n": 9})}).go().called == ["a", "b"]
+
+
+def test_an_aggregate_gets_the_replies_of_its_branches_in_order():
+    text = (
+        "workflow: g\nnodes: {a: {call: A/X}, b: {call: B/X}, g: {aggregate: {strategy: merge, tolerance: 2}, after: [b, a]}}"
+    )
+    run = Run(text, {"a": ok(1), "b": ok(2)}).go()
+    made = next(one for one in run.commands if isinstance(one, history.Aggregate))
+    assert [name for name, _ in made.parts] == ["b", "a"]
+    assert (made.strategy, made.options) == ("merge", {"tolerance": 2})
+    assert run.data == [2, 1]
+
+
+def test_an_event_that_nothing_waits_for_changes_nothing():
+    run = Run("workflow: n\nnodes: {a: {call: A/X}}", {"a": None})
+    for event in (history.Settled(1, 99, ok()), history.Fired(1, 99), history.Answered(1, 99, 1), history.Started(1, "x")):
+        assert run.planner.apply(event) == []
