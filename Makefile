@@ -12,7 +12,7 @@ INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick fuzz check docs format bench bench-delay bench-age soak bench-spans tempo cel bench-peers intents kill handoffs sim sim-defects pii mutate spec console lock clean
+.PHONY: help demo test quick fuzz check docs format bench bench-delay bench-age soak bench-spans tempo cel bench-peers intents kill handoffs sim sim-defects pii mutate spec console test-console screenshots lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -129,6 +129,21 @@ console: ## rebuild the one vendored file of the console from npm and compare it
 	cd scripts/console && npm ci --silent --ignore-scripts && npm run --silent vendor
 	cmp scripts/console/build/vendor.js src/comity/console/vendor.js
 
+# A browser of the system's packages, driven by Playwright; the accessibility rules come from npm. CONSOLE_ARGS goes to pytest.
+$(VENV)/.browses: $(READY) requirements/console.lock scripts/console/package-lock.json
+	$(INSTALL) --no-deps --require-hashes -r requirements/console.lock
+	@command -v npm >/dev/null || { echo "make test-console needs npm (Debian: apt-get install npm)"; exit 1; }
+	cd scripts/console && npm ci --silent --ignore-scripts
+	@touch $@
+
+test-console: export PYTEST_DEBUG_TEMPROOT := $(wildcard /dev/shm)
+test-console: $(VENV)/.browses ## drive the console in a real Chromium as a person would: views, roles, accessibility, hostile content
+	chromium=$$($(RUN) scripts/find_chromium.py) && COMITY_CHROMIUM=$$chromium \
+		$(RUN) -m pytest -p no:xdist -o python_files='browse_*.py' tests/console $(CONSOLE_ARGS)
+
+screenshots: $(VENV)/.browses ## make the pictures of the console in docs/images
+	chromium=$$($(RUN) scripts/find_chromium.py) && COMITY_CHROMIUM=$$chromium $(RUN) tests/console/screenshots.py
+
 PIN = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
 	--python-version 3.11
 lock: $(READY) ## pin every dependency again
@@ -136,6 +151,7 @@ lock: $(READY) ## pin every dependency again
 	$(PIN) --group build pyproject.toml --output-file requirements/run.lock
 	$(PIN) --group dev --extra llm --extra server --constraint requirements/run.lock pyproject.toml --output-file requirements/dev.lock
 	$(PIN) --group spec --output-file requirements/spec.lock
+	$(PIN) --group console --constraint requirements/dev.lock --output-file requirements/console.lock
 	$(PIN) --group mutate --constraint requirements/dev.lock --output-file requirements/mutate.lock
 
 clean: ## remove everything that make made

@@ -33,7 +33,15 @@ settings.load_profile("suite")
 # the machine. A test that needs a variable sets it.
 KEPT_VARIABLES = {
     *("HOME", "PATH", "TMPDIR", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"),
-    *("COMITY_CUTS", "COMITY_EXAMPLES", "COMITY_HANDOFFS", "COMITY_KILLS", "COMITY_KILL_SEED", "COMITY_TEMPO_DIR"),
+    *(
+        "COMITY_CHROMIUM",
+        "COMITY_CUTS",
+        "COMITY_EXAMPLES",
+        "COMITY_HANDOFFS",
+        "COMITY_KILLS",
+        "COMITY_KILL_SEED",
+        "COMITY_TEMPO_DIR",
+    ),
 }
 
 

@@ -42,10 +42,10 @@ export function address(path, params = {}) {
 /** Return the path segment for an id that may hold any character. */
 export const segment = (id) => encodeURIComponent(id);
 
-/** Send a request with the tab's token and return the response; a lost connection becomes an `ApiError` of status 0. */
-export async function send(method, path, { params, body, headers, signal: abort, raw } = {}) {
+/** Send a request with the tab's token, or another `bearer`, and return the response; a lost connection becomes an `ApiError` of status 0. */
+export async function send(method, path, { params, body, headers, signal: abort, raw, bearer = token.value } = {}) {
   const given = { ...headers };
-  if (token.value) given.Authorization = `Bearer ${token.value}`;
+  if (bearer) given.Authorization = `Bearer ${bearer}`;
   if (body !== undefined && !raw) given['Content-Type'] = 'application/json';
   try {
     return await fetch(address(path, params), {
@@ -73,7 +73,7 @@ export async function request(method, path, options = {}) {
   if (response.ok) return body;
   const isProblem = (response.headers.get('content-type') || '').includes('problem+json');
   if (options.replies && !isProblem && body && typeof body.status === 'string') return body;
-  if (response.status === 401 && token.value) setToken('');
+  if (response.status === 401 && !options.bearer) setToken('');
   throw new ApiError(response.status, body && typeof body === 'object' ? body : { detail: typeof body === 'string' ? body.slice(0, 400) : '' });
 }
 

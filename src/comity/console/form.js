@@ -44,11 +44,11 @@ export function sample(schema, root = schema, depth = 0) {
   }
 }
 
-function JsonField({ value, onChange, id, rows = 3 }) {
+function JsonField({ value, onChange, id, rows = 3, placeholder = '' }) {
   const [text, setText] = useState(null);
   const [problem, setProblem] = useState('');
   const shown = text ?? (value === undefined ? '' : JSON.stringify(value, null, rows > 4 ? 2 : 0));
-  return html`<textarea id=${id} class="mono" rows=${rows} spellcheck="false" value=${shown} aria-invalid=${problem ? 'true' : 'false'} onInput=${(event) => {
+  return html`<textarea id=${id} class="mono" rows=${rows} spellcheck="false" value=${shown} placeholder=${placeholder} aria-invalid=${problem ? 'true' : 'false'} onInput=${(event) => {
     setText(event.target.value);
     try { onChange(event.target.value.trim() ? JSON.parse(event.target.value) : undefined); setProblem(''); } catch (error) { setProblem(error.message); }
   }} onBlur=${() => { if (!problem) setText(null); }}></textarea>${problem && html`<span class="field-error">${problem}</span>`}`;
@@ -62,6 +62,7 @@ function Field({ name, schema, root, value, onChange, required, problems, path }
   const title = found.title && found.title.toLowerCase().replaceAll(' ', '_') !== name ? found.title : name;
   const mine = (problems || []).filter((one) => (one.pointer || one.path || '').replace(/^[/$.]+/, '').replaceAll('/', '.') === path.join('.'));
   let input;
+  const usual = found.default === undefined || found.default === null ? '' : typeof found.default === 'string' ? found.default : JSON.stringify(found.default);
   if (found.type === 'object' && found.properties) {
     return html`<fieldset class="fields"><legend>${title}</legend><${Fields} schema=${found} root=${root} value=${value || {}} onChange=${onChange} problems=${problems} path=${path} /></fieldset>`;
   }
@@ -70,13 +71,13 @@ function Field({ name, schema, root, value, onChange, required, problems, path }
   } else if (found.type === 'boolean') {
     input = html`<span class="line"><input id=${id} type="checkbox" checked=${Boolean(value)} onChange=${(event) => onChange(event.target.checked)} /><span class="ink-2">${value ? 'yes' : 'no'}</span></span>`;
   } else if (found.type === 'integer' || found.type === 'number') {
-    input = html`<input id=${id} type="number" step=${found.type === 'integer' ? 1 : 'any'} min=${found.minimum} max=${found.maximum} value=${value ?? ''} onInput=${(event) => onChange(event.target.value === '' ? undefined : Number(event.target.value))} />`;
+    input = html`<input id=${id} type="number" step=${found.type === 'integer' ? 1 : 'any'} min=${found.minimum} max=${found.maximum} value=${value ?? ''} placeholder=${usual} onInput=${(event) => onChange(event.target.value === '' ? undefined : Number(event.target.value))} />`;
   } else if (found.type === 'string') {
     const long = (found.maxLength || 0) > 200 || /text|message|question|description|request|prompt|body/.test(name) || String(value ?? '').length > 60;
-    input = long ? html`<textarea id=${id} rows="3" value=${value ?? ''} onInput=${(event) => onChange(event.target.value)}></textarea>`
-      : html`<input id=${id} value=${value ?? ''} onInput=${(event) => onChange(event.target.value)} />`;
+    input = long ? html`<textarea id=${id} rows="3" value=${value ?? ''} placeholder=${usual} onInput=${(event) => onChange(event.target.value)}></textarea>`
+      : html`<input id=${id} value=${value ?? ''} placeholder=${usual} onInput=${(event) => onChange(event.target.value)} />`;
   } else {
-    input = html`<${JsonField} id=${id} value=${value} onChange=${onChange} rows=${found.type === 'array' ? 2 : 3} />`;
+    input = html`<${JsonField} id=${id} value=${value} onChange=${onChange} rows=${found.type === 'array' ? 2 : 3} placeholder=${usual} />`;
   }
   return html`<label class="field" for=${id}><span>${title}${required ? html`<span class="required" title="required"> *</span>` : ''}</span>${input}
     ${found.description && html`<span class="hint">${found.description}</span>`}${mine.map((one) => html`<span class="field-error">${one.detail || one.message}</span>`)}</label>`;

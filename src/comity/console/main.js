@@ -54,15 +54,13 @@ function SignIn({ problem }) {
   const submit = async (event) => {
     event.preventDefault();
     setBusy(true);
-    setToken(text.trim());
     try {
-      me.value = await get('me');
-      setError(null);
+      me.value = await get('me', {}, { bearer: text.trim() });
+      setToken(text.trim());
     } catch (failure) {
-      setToken('');
       setError(failure);
+      setBusy(false);
     }
-    setBusy(false);
   };
   return html`<main class="signin"><div class="signin-card"><div class="brand big"><${Mark} />Comity</div>
     <h1>Sign in to this node</h1>
@@ -103,8 +101,8 @@ function Rail() {
 async function lookUp(text) {
   const found = [];
   try {
-    const agents = await get('agents', { q: text, limit: 8 });
-    for (const one of agents.items || agents) found.push({ name: one.id, kind: 'agent', icon: 'map', run: () => go(href('map', one.id)) });
+    const agents = await get('agents', { q: text });
+    for (const one of agents.items.slice(0, 8)) found.push({ name: one.id, kind: 'agent', icon: 'map', run: () => go(href('map', one.id)) });
   } catch { /* the palette still offers the rest */ }
   if (/^[\w.:-]{6,}$/.test(text)) {
     found.push({ name: `Open call ${text}`, kind: 'call', icon: 'calls', run: () => go(href('call', text)) });

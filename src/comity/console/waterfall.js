@@ -117,7 +117,7 @@ export function makeAxis(nodes) {
     to = Math.max(to, node.end);
     for (const [begin, end] of node.row.waits || []) waits.push([toMs(begin), toMs(end)]);
   }
-  if (!Number.isFinite(from)) { from = 0; to = 1; }
+  if (!Number.isFinite(from)) return { from: 0, to: 1, whole: 0, place: () => 0, gaps: [], ticks: [] };
   const whole = Math.max(to - from, 0.001);
   const gaps = merge(waits).filter(([begin, end]) => end - begin > whole * GAP_SHARE);
   const lost = gaps.reduce((sum, [begin, end]) => sum + end - begin, 0);
@@ -149,7 +149,7 @@ function merge(list) {
 }
 
 function ticks(whole) {
-  const rough = whole / 5;
+  const rough = whole / 4;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough) || rough;
   const found = [];

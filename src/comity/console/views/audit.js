@@ -19,7 +19,7 @@ export function View() {
   useKeys('Audit', [['/', 'Filter', () => search.current.focus()], ['v', 'Verify the chain', () => setParams({ verify: Date.now() })], ['Escape', 'Close the row', () => setOpen(null)]]);
   return html`<div class="view"><${Bar} title="Audit"><form class="search" role="search" onSubmit=${(event) => { event.preventDefault(); setParams({ q: draft.trim() }); }}><${Icon} name="search" />
       <input ref=${search} class="mono" aria-label="Filter audit rows" placeholder="kind:refused agent:ANL user:u1 since:1h" value=${draft} onInput=${(event) => setDraft(event.target.value)} spellcheck="false" /></form>
-      <span class="spacer"></span>${can('audit:export') && html`<button type="button" class="button" onClick=${() => act(() => download('audit/export', filter.params, 'audit.ndjson'), 'Exported')}><${Icon} name="down" size=${14} />Export</button>`}
+      <span class="spacer"></span>${html`<button type="button" class="button" onClick=${() => act(() => download('audit/export', filter.params, 'audit.ndjson'), 'Exported')}><${Icon} name="down" size=${14} />Export</button>`}
       <button type="button" class="button primary" onClick=${() => setParams({ verify: Date.now() })}>Verify</button></${Bar}>
     ${filter.chips.some((one) => one.problem) && html`<div class="chips">${filter.chips.filter((one) => one.problem).map((one) => html`<span class="filter-chip wrong">${one.text} <em>${one.problem}</em></span>`)}</div>`}
     ${params.verify && html`<${Verify} key=${params.verify} onClose=${() => setParams({ verify: '' })} />`}

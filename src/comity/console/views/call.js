@@ -97,7 +97,7 @@ function Head({ root, rows, reload }) {
 function Detail({ row, root }) {
   const state = useLoad(() => get(`calls/${segment(row.request_id)}`), [row.request_id, row.status || '']);
   const call = state.data;
-  const show = can('personal_data:reveal') ? (token) => reveal(row.session_id || root.session_id, token) : null;
+  const show = can('data:reveal') ? (token) => reveal(row.session_id || root.session_id, token) : null;
   const request = call?.request || {};
   const reply = call?.reply;
   const error = reply?.error || (row.error_code ? { code: row.error_code, message: row.note } : null);

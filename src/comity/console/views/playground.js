@@ -14,7 +14,7 @@ import { Icon } from '../icons.js';
 
 export function View() {
   const { id, params } = route.value;
-  const agents = useLoad(() => get('agents', { limit: 500 }), []);
+  const agents = useLoad(() => get('agents'), []);
   return html`<div class="view"><${Bar} title="Playground"><span class="ink-3">Run any capability. Every rule that holds elsewhere holds here.</span></${Bar}>
     <${Loaded} state=${agents} what="Reading agents">${(data) => html`<${Ground} agents=${data.items} id=${id} params=${params} />`}</${Loaded}></div>`;
 }
@@ -33,14 +33,21 @@ function Ground({ agents, id, params }) {
         const shown = one.capabilities.filter((each) => `${one.id} ${each.code} ${each.description || ''}`.toLowerCase().includes(wanted));
         return shown.length > 0 && html`<h3 title=${one.description || ''}>${one.id}<span class="ink-3">${shown.length}</span></h3>${shown.map((each) => html`<a key=${each.code} href=${href('playground', `${one.id} ${each.code}`)} aria-current=${one.id === agentId && each.code === code ? 'true' : null}><span class="cut">${each.code}</span></a>`)}`;
       })}</nav>
-    ${capability ? html`<${Run} key=${id} agent=${agent} capability=${capability} params=${params} />`
+    ${capability ? html`<${Chosen} key=${id} agent=${agent} code=${code} params=${params} />`
       : html`<div class="play-form"><${Empty} icon="playground" title="Choose a capability"><p>Its inputs become a form. What a call does, down to the last agent, is drawn while it runs.</p></${Empty}></div><div></div>`}</div>`;
 }
 
+/** Read the schemas of one agent, then show the form. */
+function Chosen({ agent, code, params }) {
+  const state = useLoad(() => get(`agents/${segment(agent.id)}`), [agent.id]);
+  const capability = state.data?.capabilities.find((one) => one.code === code);
+  return capability ? html`<${Run} agent=${agent} capability=${capability} params=${params} />` : html`<div class="play-form"><${Loaded} state=${state} what="Reading the schema">${() => html`<p>${agent.id} has no ${code}.</p>`}</${Loaded}></div><div></div>`;
+}
+
 function Run({ agent, capability, params }) {
-  const schema = capability.input_schema || capability.inputs || {};
-  const isChat = capability.takes_message ?? capability.code === 'message';
-  const [inputs, setInputs] = useState(() => sample(schema) ?? {});
+  const schema = capability.input_schema || {};
+  const isChat = capability.code === 'message';
+  const [inputs, setInputs] = useState(() => capability.examples?.[0]?.inputs ?? capability.examples?.[0] ?? sample(schema) ?? {});
   const [message, setMessage] = useState('');
   const [mode, setMode] = useState('form');
   const [options, setOptions] = useState({ user_id: me.value?.user_id || 'u1', timeout_ms: '', session_id: params.session || '' });
@@ -56,7 +63,7 @@ function Run({ agent, capability, params }) {
   });
   const start = () => { setVerdict(null); run.start(body()); };
   const tryIt = async () => {
-    try { setVerdict({ reply: await post('calls', body(), { params: { dry_run: true }, replies: true }) }); } catch (error) { setVerdict({ error }); }
+    try { setVerdict({ reply: await post('calls', body(), { params: { dry_run: 'true' }, replies: true }) }); } catch (error) { setVerdict({ error }); }
   };
   useKeys('Playground', [['Ctrl Enter', 'Run', start, { whileTyping: true }]]);
   const problems = run.reply?.error?.problems || run.error?.problems;
@@ -70,7 +77,7 @@ function Run({ agent, capability, params }) {
         <label class="field"><span>User</span><input value=${options.user_id} onInput=${(event) => setOptions({ ...options, user_id: event.target.value })} /></label>
         <label class="field"><span>Timeout, ms</span><input type="number" min="1" value=${options.timeout_ms} placeholder=${capability.timeout_ms || 30000} onInput=${(event) => setOptions({ ...options, timeout_ms: event.target.value })} /></label></div>
         <label class="field"><span>Session</span><input class="mono" value=${options.session_id} placeholder="a new one" onInput=${(event) => setOptions({ ...options, session_id: event.target.value })} /></label></div></details>
-      ${mayCall ? html`<div class="line"><button class="button primary" disabled=${run.isRunning}><${Icon} name="playground" size=${14} />Run</button><kbd>Ctrl ↵</kbd><span class="spacer"></span>
+      ${mayCall ? html`<div class="line run-bar"><button class="button primary" disabled=${run.isRunning}><${Icon} name="playground" size=${14} />Run</button><kbd>Ctrl ↵</kbd><span class="spacer"></span>
         <button type="button" class="button" onClick=${tryIt} title="Ask the admission rules alone; nothing runs">Dry run</button>${run.isRunning && html`<button type="button" class="button danger" onClick=${run.cancel}>Cancel</button>`}</div>`
         : html`<${Notice} kind="muted" icon="key">Your role (${(me.value?.roles || []).join(', ')}) may look, not call.</${Notice}>`}
       ${verdict && html`<${Verdict} verdict=${verdict} />`}${run.error && html`<${Failure} error=${run.error} />`}</form>
@@ -100,21 +107,19 @@ function useRun() {
     const show = () => { if (!abort.signal.aborted) setState({ ...now, rows: [...now.rows] }); };
     show();
     try {
-      const started = await post('calls', body, { params: { wait: false }, replies: true, signal: abort.signal });
+      const started = await post('calls', body, { params: { wait: 'false' }, replies: true, signal: abort.signal });
       now.id = started.request_id;
-      if (started.status && !isOpen(started.status) && started.status !== 'accepted') now.reply = started;
+      if (!isOpen(started.status)) now.reply = started;
       else {
         const response = await send('GET', `calls/${segment(now.id)}/events`, { headers: { Accept: 'text/event-stream' }, signal: abort.signal });
         if (response.ok) {
           let painted = 0;
           await readEvents(response.body, ({ event, data }) => {
-            take(now, event, data);
+            if (event === 'reply') now.reply = data; else take(now, event, data);
             if (!painted) painted = requestAnimationFrame(() => { painted = 0; show(); });
           });
         }
-        now.reply = await get(`calls/${segment(now.id)}/reply`, {}, { replies: true, signal: abort.signal });
       }
-      now.rows = (await get(`calls/${segment(now.id)}/tree`)).items;
     } catch (error) {
       if (error.name === 'AbortError') return;
       now.error = error;

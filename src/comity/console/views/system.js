@@ -35,14 +35,14 @@ function show(name, value) {
 }
 
 function Tokens() {
-  const state = useLoad(() => (can('tokens:read') ? get('tokens', { limit: 100 }) : null), []);
+  const state = useLoad(() => (can('tokens:manage') ? get('tokens', { limit: 100 }) : null), []);
   if (state.error?.status === 404 || state.data === null) return null;
   const revoke = async (one) => {
     if (!await confirm({ title: 'Revoke this token?', consequence: `Requests with it are refused within a second. It belongs to ${one.subject}.`, action: 'Revoke' })) return;
     await act(() => del(`tokens/${segment(one.id)}`), 'Revoked');
     state.reload(true);
   };
-  return html`<section class="panel"><header><h2>Tokens and keys</h2></header>${state.error ? html`<div class="in"><${Failure} error=${state.error} /></div>` : html`<table class="grid"><thead><tr><th>Subject</th><th>Kind</th><th>Roles</th><th>Ends</th><th>Id</th><th></th></tr></thead><tbody>${(state.data?.items || []).map((one) => html`<tr><td>${one.subject}</td><td>${one.kind}</td><td>${(one.roles || one.scopes || []).join(', ')}</td><td><${When} at=${one.expires_at} /></td><td><${Id} id=${one.id} /></td><td class="num">${can('tokens:write') && html`<button type="button" class="button small danger" onClick=${() => revoke(one)}>Revoke</button>`}</td></tr>`)}</tbody></table>`}</section>`;
+  return html`<section class="panel"><header><h2>Tokens and keys</h2></header>${state.error ? html`<div class="in"><${Failure} error=${state.error} /></div>` : html`<table class="grid"><thead><tr><th>Subject</th><th>Kind</th><th>Roles</th><th>Ends</th><th>Id</th><th></th></tr></thead><tbody>${(state.data?.items || []).map((one) => html`<tr><td>${one.subject}</td><td>${one.kind}</td><td>${(one.roles || one.scopes || []).join(', ')}</td><td><${When} at=${one.expires_at} /></td><td><${Id} id=${one.id} /></td><td class="num">${can('tokens:manage') && html`<button type="button" class="button small danger" onClick=${() => revoke(one)}>Revoke</button>`}</td></tr>`)}</tbody></table>`}</section>`;
 }
 
 function Doctor() {
