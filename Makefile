@@ -12,7 +12,7 @@ INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick fuzz check docs format bench bench-delay bench-age soak bench-spans tempo cel bench-peers intents kill handoffs sim sim-defects pii mutate spec console test-console screenshots lock clean
+.PHONY: help demo test quick fuzz check docs format bench bench-delay bench-age soak bench-spans tempo cel bench-peers intents kill handoffs sim sim-defects pii mutate spec console test-console screenshots split conflicts lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -96,6 +96,10 @@ cel: $(READY) ## how many of CEL's conformance cases agree; CEL_DIR names the fo
 INTENTS_DIR ?= ../shared/intents
 intents: $(READY) ## accuracy, rejection, calibration and cost of the intent classifier; INTENTS_DIR names the folder with the sets
 	$(RUN) scripts/check_intents.py $(INTENTS_DIR) $(INTENTS)
+
+SPLIT ?= tests/core/orchestration/split/requests.yaml
+split: $(READY) ## how many labelled requests are cut into their parts, in order; SPLIT names another file, SPLIT_ARGS=--verbose
+	$(RUN) scripts/check_split.py $(SPLIT) $(SPLIT_ARGS)
 
 bench-peers: $(READY) ## the same job in other frameworks, each in its own environment
 	$(RUN) bench/peers.py

@@ -7,6 +7,7 @@ answers, the curves stay near those measured over public sets (`ANSWER_PRIOR`, `
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Sequence
 from typing import Final
@@ -25,8 +26,7 @@ SCOPE_PRIOR: Final[Curve] = (-1.75, 1.55, 1.45, 1.2, 0.0)
 
 def signals(scores: Sequence[float], known: float) -> Signals:
     """Return what the scores of one text tell about its answer; `known` is the share of its stems that the examples have."""
-    best = max(scores)
-    second = max((score for at, score in enumerate(scores) if at != scores.index(best)), default=0.0)
+    best, second = (*heapq.nlargest(2, scores), 0.0)[:2]
     soft = math.log(sum(math.exp(3 * (score - best)) for score in scores))
     return (1.0, best, best - second, known, soft)
 

@@ -21,7 +21,8 @@ from comity.core.orchestration.intent.linear import Sample, Table, centres, scor
 from comity.core.orchestration.intent.stems import stem, stems, words
 from comity.core.orchestration.intent.words import Vocabulary
 
-BLOCK_WEIGHTS: Final = (1.0, 1.0, 0.6)  # stems, pieces of words, ideas
+WEIGHTS_FEW: Final = (1.0, 1.0, 0.6)  # of stems, pieces of words, ideas
+WEIGHTS_MANY: Final = (1.0, 1.0, 0.0)  # many examples say more than the thesaurus
 CENTRE_SHARE: Final = 0.5  # of the centres in the weights, where examples are few
 FEW: Final = 3_000  # texts in all; with more one fold is enough and the centres add nothing
 PASSES_FEW: Final = 10
@@ -29,7 +30,7 @@ PASSES_MANY: Final = 5
 FOLDS: Final = 5
 LEFT_OUT_EVERY: Final = 10  # one intent in ten plays the part of what is out of scope
 REJECTED_FEW: Final = 0.065  # of the texts in scope that the threshold may reject
-REJECTED_MANY: Final = 0.045
+REJECTED_MANY: Final = 0.04
 HELD_OUT_MIN: Final = 20  # with fewer held-out answers nothing is rejected: nothing tells how
 BEST: Final = 3
 VERBATIM: Final = 0.95  # the least confidence in the intent of an example that a user says word for word
@@ -61,9 +62,10 @@ class _Model:
     vocabulary: Vocabulary
     table: Table
     count: int
+    weights: tuple[float, float, float]
 
     def scores(self, text: str) -> list[float]:
-        return scores(self.table, self.vocabulary.features(text, BLOCK_WEIGHTS), self.count)
+        return scores(self.table, self.vocabulary.features(text, self.weights), self.count)
 
     def signals(self, text: str, found: list[float]) -> Signals:
         return signals(found, self._known(text))
@@ -76,13 +78,14 @@ class _Model:
 def _learnt(samples: Sequence[tuple[str, int]], count: int) -> _Model:
     is_few = len(samples) < FEW
     vocabulary = Vocabulary([text for text, _ in samples])
-    read = [Sample(vocabulary.features(text, BLOCK_WEIGHTS), intent) for text, intent in samples]
+    weights = WEIGHTS_FEW if is_few else WEIGHTS_MANY
+    read = [Sample(vocabulary.features(text, weights), intent) for text, intent in samples]
     table = train(read, count, PASSES_FEW if is_few else PASSES_MANY)
     if is_few:
         for name, row in centres(read).items():
             for intent, weight in row.items():
                 table[name][intent] = table[name].get(intent, 0.0) + CENTRE_SHARE * weight
-    return _Model(vocabulary, table, count)
+    return _Model(vocabulary, table, count, weights)
 
 
 class Classifier:

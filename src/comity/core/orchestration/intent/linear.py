@@ -14,6 +14,7 @@ from comity.core.orchestration.intent.words import Features
 
 RIVALS: Final = 8  # intents that a text is compared with in training
 STEP_MAX: Final = 0.5
+WEIGHT_MIN: Final = 0.01  # smaller weights are dropped: half of them, and no answer changes
 MARGIN_AT_REST: Final = 3.5  # a text with a margin this wide is left out of the passes that follow
 _STRIDE: Final = 7_919  # a prime: reading every 7,919th text mixes the intents, the same way each time
 
@@ -81,11 +82,12 @@ def train(samples: Sequence[Sample], count: int, passes: int) -> Table:
                 step = min(STEP_MAX, (1.0 - margin) / (2 * sample.length))
                 _move(weights, drift, sample, rival, step, clock)
             clock += 1
-    for name, row in weights.items():
-        late = drift[name]
-        for intent in row:
-            row[intent] -= late[intent] / clock
-    return weights
+    return {name: _averaged(row, drift[name], clock) for name, row in weights.items()}
+
+
+def _averaged(row: dict[int, float], late: dict[int, float], clock: int) -> dict[int, float]:
+    means = {intent: weight - late[intent] / clock for intent, weight in row.items()}
+    return {intent: mean for intent, mean in means.items() if abs(mean) >= WEIGHT_MIN}
 
 
 def _margin(weights: Table, sample: Sample) -> tuple[float, int]:

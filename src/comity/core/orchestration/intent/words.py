@@ -63,6 +63,8 @@ class Vocabulary:
         """Return the known features of a text, each block scaled to its weight in length."""
         found: Features = []
         for block, weight in zip(blocks(text), weights, strict=True):
+            if not weight:
+                continue
             raw = [(name, (1 + math.log(count)) * self.rarity(name)) for name, count in block.items()]
             length = math.sqrt(sum(value * value for _, value in raw)) or 1.0
             found += [(name, weight * value / length) for name, value in raw if name in self._rarity]

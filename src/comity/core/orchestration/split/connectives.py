@@ -1,0 +1,173 @@
+"""Where a request may be cut: connectives, ends of sentences, items of a list; and how each one orders its parts."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Final
+
+from comity.core.orchestration.split.verbs import lemma, tokens
+
+
+class Link(StrEnum):
+    """How a part hangs on what stands before it."""
+
+    THEN = "then"  # waits for the group before it
+    LAST = "last"  # waits for everything before it
+    ALSO = "also"  # independent of what stands before it
+    AND = "and"  # beside its neighbour, unless it refers back
+    SENTENCE = "sentence"  # independent, unless it refers back
+    NUMBERED = "numbered"  # a step
+
+
+STRONG: Final = frozenset({Link.THEN, Link.LAST, Link.ALSO, Link.NUMBERED})
+
+_THEN: Final = (
+    r"(?:and\s+|but\s+)?(?:then|after(?:\s+that|wards?|\s+this|\s+which)|subsequently|thereafter|following\s+that|from\s+there|"
+    r"next(?=\s*,|\s+(?:up|please|{verb}))|(?:once|when|as\s+soon\s+as)\s+(?:(?:you|we)(?:'re|\s+are|'ve|\s+have)\s+(?:done|finished|got\s+"
+    r"(?:it|that|them))|(?:that|this|it|which)(?:'s|\s+is|\s+has\s+been)\s+(?:done|finished|complete|completed|ready|in|clear|through)|"
+    r"done|finished|complete|completed|ready)(?:\s+with\s+(?:that|it|this))?|with\s+that\s+(?:done|in\s+hand)|second(?:ly)?(?=\s*,)|"
+    r"third(?:ly)?(?=\s*,)|fourth(?:ly)?(?=\s*,)|as\s+(?:a|the)\s+(?:second|third|next|following)\s+step)"
+)
+_LAST: Final = (
+    r"(?:and\s+)?(?:finally|lastly|last(?=\s*,)|at\s+the\s+end|to\s+(?:finish|conclude|wrap\s+up)|in\s+the\s+end|"
+    r"as\s+(?:a|the)\s+(?:last|final)\s+step)"
+)
+_ALSO: Final = (
+    r"(?:and\s+)?(?:also|in\s+addition|additionally|separately|independently|besides(?:\s+that)?|meanwhile|in\s+parallel|in\s+the\s+meantime|"
+    r"at\s+the\s+same\s+time|simultaneously|while\s+(?:you\s+are|you're)\s+(?:at\s+it|doing\s+that)|on\s+top(?:\s+of\s+that)?|apart\s+from\s+that|"
+    r"furthermore|moreover|plus|as\s+well\s+as|and\s+on\s+the\s+side|oh\s+and|another\s+thing)"
+)
+_VERB: Final = r"(?:[a-z]+)\s+(?:the|a|an|our|my|it|them|this|that|these|those|us|me)\b"
+BOUNDARY: Final = re.compile(
+    rf"""(?P<then>(?:\s*[,;–—-]+\s*|\s+|^)(?:{_THEN.replace("{verb}", _VERB)})\b\s*,?\s*)
+    |(?P<last>(?:\s*[,;–—-]+\s*|\s+|^)(?:{_LAST})\b\s*,?\s*)
+    |(?P<also>(?:\s*[,;–—-]+\s*|\s+|^)(?:{_ALSO})\b\s*,?\s*)
+    |(?P<and>\s*,\s*(?:and|but|so)\s+|\s+(?:and|&)\s+|\s*;\s*|\s+[–—]\s+|\s*,\s*)""".replace("\n    ", ""),
+    re.IGNORECASE,
+)
+_FOLLOWED: Final = re.compile(r"\s*,?\s+(?:and\s+)?(?:which\s+is\s+)?followed\s+by\s+", re.IGNORECASE)
+_SENTENCE: Final = re.compile(r"(?<=[.?!])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9a-z])|\n+")
+_ABBREVIATED: Final = re.compile(
+    r"(?:\b(?:e\.g|i\.e|etc|vs|mr|mrs|ms|dr|no|inc|ltd|corp|co|st|approx|fig|q|u\.s|jan|feb|mar|apr|aug|sept?|oct|nov|dec)|\b[a-z])\.$",
+    re.IGNORECASE,
+)
+_ITEM: Final = re.compile(
+    r"(?:^|(?<=[\s:;,.]))(?:(?P<step>step\s+\d{1,2}\s*[:.)-]|\(?\d{1,2}[.):](?!\d))|(?P<bullet>(?<![^\n])[ \t]*[-*•]))\s+",
+    re.IGNORECASE,
+)
+_ITEMS_MIN: Final = 2
+
+
+def masked(text: str) -> str:
+    """Return a text of the same length in which nothing quoted or in brackets can be cut."""
+    return _QUOTED.sub(lambda found: "x" * len(found.group()), text)
+
+
+def without_back_phrase(text: str) -> str:
+    """Return a text without a beginning such as "based on that"."""
+    return _BACK_PHRASE.sub("", text.lstrip(), count=1)
+
+
+def followed(text: str) -> list[str]:
+    """Return a text cut at every "followed by"."""
+    return [piece for piece in _FOLLOWED.split(text) if piece.strip()]
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text; an abbreviation does not end one."""
+    found: list[str] = []
+    for piece in _SENTENCE.split(text):
+        if found and (_ABBREVIATED.search(found[-1]) or not tokens(piece)):
+            found[-1] = f"{found[-1]} {piece}"
+        elif tokens(piece):
+            found.append(piece)
+    return found
+
+
+def items(text: str) -> tuple[str, list[str], bool] | None:
+    """Return what stands before a list, its items, and whether they are called steps; None if there is no list."""
+    marks = list(_ITEM.finditer(text))
+    if len(marks) < _ITEMS_MIN:
+        return None
+    ends = [*(mark.start() for mark in marks[1:]), len(text)]
+    found = [text[mark.end() : end].strip(" \t\n,;") for mark, end in zip(marks, ends, strict=True)]
+    numbers = [int(digits) for mark in marks if mark["step"] for digits in re.findall(r"\d+", mark["step"])]
+    if numbers and numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        return None  # figures in a sentence, not numbers of items
+    is_steps = any(mark["step"] and mark["step"].lower().startswith("step") for mark in marks)
+    return text[: marks[0].start()].strip(" \t\n:"), [one for one in found if one], is_steps
+
+
+_RESULTS: Final = r"(?:results?|findings?|outcomes?|outputs?|conclusions?|insights?|answers?)"
+_PERIODS: Final = r"(?:year|month|week|quarter|time|day|morning|afternoon|evening|summer|season)"
+_OWN: Final = rf"(?:{_PERIODS}|campaign|project|product|company|market|region|team)"  # the user's, no result
+_DONE_WITH: Final = (
+    r"(?:turn|put|use|send|share|do|make|present|show|email|mail|forward|summari[sz]e|translate|format|write|save|take|explain|submit|"
+    r"publish|convert|compare|discuss|review)"
+)
+_MANY: Final = (
+    r"(?:numbers|figures|segments|personas|channels|values|scenarios|options|points|groups|topics|names|candidates|items|risks|"
+    r"customers|ideas|projections|estimates)"
+)
+_ONE_THING: Final = (
+    r"(?:analysis|number|figure|value|list|forecast|plan|summary|report|memo|draft|segment|persona|mix|information|data|estimate|"
+    r"ranking|framework|projection|brief|recommendation|assessment|comparison|map|table|deck)"
+)
+_BACK_WORDS: Final = re.compile(
+    "|".join(
+        rf"\b(?:{pattern})\b".replace(" ", r"\s+")
+        for pattern in (
+            r"it|them|they|its|their|both|thereof|therewith|accordingly",
+            rf"(?:the|those|these|its|your|any|all) (?:[a-z]+ )?(?:{_RESULTS}|above|winners?|former|latter)",
+            r"(?:based|depending|building|relying|drawing) (?:up)?on (?:that|this|it|these|those|the)",
+            rf"(?:from|with|of|on|using|for|to|into|about|after|in|around) (?:that|this|these|those)(?! {_OWN})",
+            rf"{_DONE_WITH} (?:me |us )?(?:that|this|these|those|everything|all)(?! {_PERIODS})",
+            rf"(?:these|those) {_MANY}",
+            rf"(?:that|this) {_ONE_THING}",
+            r"the (?:same|best|top|worst|cheapest|strongest|weakest|highest|lowest) (?:one|ones|two|three|\d+)",
+            r"each (?:one|of them)|one of them|the first one",
+        )
+    ),
+    re.IGNORECASE,
+)
+_BACK_PHRASE: Final = re.compile(
+    r"^(?:(?:and|then|so)\s+)*(?:based|depending|building|relying|drawing|using|from|with|given|in\s+light\s+of|taking|by\s+means\s+of)\s+(?:(?:up)?on\s+)?"
+    r"(?:that|this|it|them|these|those|both|(?:the|those|these|its|their)\s+(?:[a-z]+\s+){0,2}?(?:results?|findings?|outcomes?|outputs?|answers?|"
+    r"insights?|conclusions?|numbers|figures|values?|segments?|analysis))\s*,?\s+",
+    re.IGNORECASE,
+)
+_QUOTED: Final = re.compile(r"\"[^\"]{1,400}\"|“[^”]{1,400}”|\([^()]{1,400}\)|(?<!\w)'[^']{1,400}'(?!\w)")
+EARLIER: Final = re.compile(
+    r"^(?:but\s+)?(?:before\s+(?:that|this|doing\s+(?:so|that))|prior\s+to\s+(?:that|this)|beforehand|but\s+first|first\s+though)\b\s*,?\s*",
+    re.IGNORECASE,
+)
+_DELIVERED: Final = re.compile(
+    r"^(?:\W*)(?:send|email|mail|forward|post|upload|submit|share|present|publish|report\s+back)\s+(?:to|with|by|as|back)\b",
+    re.IGNORECASE,
+)
+_NEW: Final = re.compile(r"\b(?:an?|some)\s+((?:[a-z-]+\s+){0,2}[a-z-]+)", re.IGNORECASE)
+_KNOWN: Final = re.compile(r"\b(?:the|that|this)\s+((?:[a-z-]+\s?){1,3})", re.IGNORECASE)
+_DOCUMENTS: Final = frozenset(  # verbs of requests that are things as well
+    {"report", "plan", "forecast", "brief", "draft", "list", "model", "estimate", "design", "budget", "quote", "invoice", "map",
+     "chart", "survey", "test"}
+)  # fmt: skip
+_ONE: Final = re.compile(r"\b(?:it|its)\b", re.IGNORECASE)
+_MADE_LENGTH_MIN: Final = 4
+
+
+def refers_back(text: str, before: str) -> bool:
+    """Return whether a part needs the results of what stands before it."""
+    return bool(_BACK_WORDS.search(text) or _DELIVERED.match(text) or _names_what_was_made(text, before))
+
+
+def refers_to_one(text: str) -> bool:
+    """Return whether a part refers to the part just before it alone."""
+    return bool(_ONE.search(text))
+
+
+def _names_what_was_made(text: str, before: str) -> bool:
+    """Return whether a part speaks of "the memo" after a part that makes "a memo"."""
+    made = {word for phrase in _NEW.findall(before) for word in tokens(phrase) if len(word) >= _MADE_LENGTH_MIN}
+    known = {word for phrase in _KNOWN.findall(text) for word in tokens(phrase)}
+    return bool({word for word in made & known if not lemma(word) or word in _DOCUMENTS})

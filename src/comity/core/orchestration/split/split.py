@@ -1,0 +1,285 @@
+"""A request of several parts as a plan: rules find the parts and their order, a classifier may confirm them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from comity.core.orchestration.split.connectives import (
+    BOUNDARY,
+    EARLIER,
+    STRONG,
+    Link,
+    followed,
+    items,
+    masked,
+    refers_back,
+    refers_to_one,
+    sentences,
+    without_back_phrase,
+)
+from comity.core.orchestration.split.plan import Part, Plan
+from comity.core.orchestration.split.reversal import reversed_parts
+from comity.core.orchestration.split.verbs import (
+    AUXILIARIES,
+    LOOKING,
+    PAIRING,
+    PARTICLES,
+    WH,
+    is_condition,
+    starts_like_a_clause,
+    tokens,
+    without_politeness,
+)
+
+PARTS_MAX: Final = 20  # of one request; what follows stays in the last part
+TEXT_MAX: Final = 4_000  # characters that are looked at
+SURE: Final = 0.5  # from this confidence on a classifier's word counts
+_FIRST: Final = re.compile(
+    r"^(?:first(?:ly)?(?:\s+of\s+all)?|to\s+(?:begin|start)\s+with|start\s+by|begin\s+by|begin\s+with|as\s+a\s+first\s+step)\b[\s,:]*",
+    re.IGNORECASE,
+)
+
+_ASKED_FOR: Final = re.compile(
+    r"^(?:(?:i|we)(?:'d|\s+would|\s+also)*\s+(?:need|want|like)|give\s+(?:me|us)|get\s+(?:me|us)|prepare|produce|provide|create|make|write|draft|build|"
+    r"generate|show\s+(?:me|us)|send\s+(?:me|us))\s+(?:both\s+)?(?:an?|two|three)\s+\w+",
+    re.IGNORECASE,
+)
+_THING: Final = re.compile(r"^an?\s+\w+\s+\w+", re.IGNORECASE)
+_HOLDING: Final = re.compile(r"\b(?:with|between|including|containing|comparing|that|which|featuring|from)\b", re.IGNORECASE)
+
+_IN_ORDER: Final = re.compile(r"\b(?:in (?:this|that|the following) order|steps?|in order|in turn|one after)\b", re.IGNORECASE)
+
+Rank = Callable[[str], tuple[str, float]]  # the intent of a text, and the confidence in it
+
+
+@dataclass(slots=True)
+class _Piece:
+    """A part that was found, and how it hangs on the one before."""
+
+    text: str
+    link: Link
+
+
+def split(text: str, rank: Rank | None = None) -> Plan:
+    """Return the parts of a request and their order.
+
+    rank: the intent of a text and the confidence in it. Neighbours that a weak connective parts and that have the same intent
+        stay one part.
+    """
+    head, rest = text[:TEXT_MAX], text[TEXT_MAX:]
+    pieces = _pieces(head)
+    if rank is not None:
+        pieces = _confirmed(pieces, rank)
+    kept, more = pieces[:PARTS_MAX], pieces[PARTS_MAX:]
+    if kept and (more or rest):
+        kept[-1].text = " ".join([kept[-1].text, *(one.text for one in more)]) + rest
+    return _ordered(kept)
+
+
+def _pieces(text: str) -> list[_Piece]:
+    listed = items(text)
+    if listed is not None and all(starts_like_a_clause(one, is_strong=True) for one in listed[1]):
+        return _of_list(*listed)
+    pieces: list[_Piece] = []
+    was_first = False
+    for sentence in sentences(text):
+        if pieces and EARLIER.match(sentence):
+            pieces[-1:] = _moved_before(pieces[-1], EARLIER.sub("", sentence))
+            continue
+        opened = _FIRST.match(without_politeness(sentence))
+        found = _of_sentence(sentence)
+        if not found:
+            continue
+        if pieces and not _stands(found[0].text, is_strong=found[0].link in STRONG or was_first):
+            _join(pieces, found)  # no request of its own: what it says belongs to what stands before it
+        elif len(pieces) == 1 and not _stands(pieces[0].text, is_strong=True):
+            found[0].text = f"{pieces[0].text} {found[0].text}"
+            pieces = found
+        else:
+            if was_first and found[0].link is Link.SENTENCE:
+                found[0].link = Link.THEN
+            pieces += found
+        was_first = was_first or opened is not None
+    return pieces
+
+
+def _of_list(intro: str, found: list[str], is_steps: bool) -> list[_Piece]:
+    is_chain = is_steps or bool(_IN_ORDER.search(intro))
+    pieces = [_Piece(one, Link.NUMBERED if is_chain else Link.SENTENCE) for one in found]
+    return [*(_pieces(intro) if _is_request(intro) else []), *pieces]
+
+
+def _moved_before(last: _Piece, text: str) -> list[_Piece]:
+    """Return what is to be done before the last piece, then that piece."""
+    earlier = _cuts(text)
+    if not earlier:
+        return [last]
+    earlier[0].link, last.link = last.link, Link.THEN
+    return [*earlier, last]
+
+
+def _join(pieces: list[_Piece], found: list[_Piece]) -> None:
+    pieces[-1].text = f"{pieces[-1].text} {found[0].text}"
+    pieces += found[1:]
+
+
+def _is_request(intro: str) -> bool:
+    words = tokens(intro)
+    return (
+        starts_like_a_clause(intro)
+        and not intro.endswith(":")
+        and not {"following", "these", "things", "tasks", "steps"} & set(words)
+    )
+
+
+def _of_sentence(sentence: str) -> list[_Piece]:
+    turned = reversed_parts(sentence)
+    if turned is not None:
+        early, late = turned
+        first, second = _cuts(early), _cuts(late)
+        second[0].link = Link.THEN
+        return [*first, *second]
+    return _cuts(sentence)
+
+
+def _cuts(sentence: str) -> list[_Piece]:
+    """Return the parts of one sentence: a cut holds where both sides stand alone."""
+    pieces: list[_Piece] = []
+    start, link = 0, Link.SENTENCE
+    at, searched = 0, masked(sentence)
+    while found := BOUNDARY.search(searched, at):
+        at = max(found.end(), found.start() + 1)
+        kind = Link(next(name for name, value in found.groupdict().items() if value is not None))
+        left, right = sentence[start : found.start()], sentence[found.end() :]
+        if not left.strip(" ,"):
+            if kind in STRONG and not pieces:
+                link, start = kind, found.end()
+            continue
+        if _is_cut(left, right, kind, found.group()):
+            pieces.append(_Piece(left, link))
+            start, link = found.end(), kind
+    pieces.append(_Piece(sentence[start:], link))
+    return [piece for one in pieces for piece in _followed(one) if tokens(piece.text)]
+
+
+def _followed(piece: _Piece) -> list[_Piece]:
+    first, *later = followed(piece.text) or [piece.text]
+    return [_Piece(_tidy(first), piece.link), *(_Piece(_tidy(one), Link.THEN) for one in later)]
+
+
+def _tidy(text: str) -> str:
+    return _FIRST.sub("", text.strip(" ,;:\t\n–—-")).strip()
+
+
+def _is_cut(left: str, right: str, kind: Link, connective: str) -> bool:
+    """Return whether a connective parts two requests."""
+    is_strong = kind in STRONG
+    if kind in {Link.AND, Link.ALSO} and _is_second_thing(left, right):
+        return True
+    if not _stands(left, is_strong=False) or not _begins(right, kind):
+        return False
+    said, told = tokens(without_politeness(_FIRST.sub("", left.strip()))), tokens(without_politeness(right))
+    if kind is Link.THEN and is_condition(without_politeness(left)) and "then" in connective.lower():
+        return False  # if …, then …
+    if is_strong:
+        return True
+    if told[0] in WH and (_has_subordinate(said) or said[0] not in WH | AUXILIARIES):
+        return False  # "tell me what it costs and why it matters"
+    if told[0] in AUXILIARIES and said[0] not in WH | AUXILIARIES:
+        return False
+    if (
+        PAIRING & set(said[:2]) and told[0] not in {"tell", "write", "send", "draft"} and len(said) <= 3
+    ):  # "compare price and rate"
+        return False
+    if said[-1:] == ["ahead"] or (said[0] in {"go", "try", "come"} and len(said) <= 2):  # "go ahead and"
+        return False
+    is_shown = told[0] in {"tell", "say", "explain", "see", "let", "show", "find", "identify"}
+    return not (said[0] in LOOKING and is_shown and "," not in connective and kind is Link.AND and not refers_back(right, ""))
+
+
+def _is_second_thing(left: str, right: str) -> bool:
+    """Return whether two things are asked for by one verb: "I need a forecast of sales and a persona for students"."""
+    return bool(_ASKED_FOR.match(without_politeness(left)) and _THING.match(right)) and not _HOLDING.search(left)
+
+
+def _has_subordinate(words: list[str]) -> bool:
+    return any(word in WH or word in {"whether", "if"} for word in words[1:])
+
+
+def _stands(text: str, *, is_strong: bool) -> bool:
+    """Return whether a text is a request of its own."""
+    bare = _FIRST.sub("", without_back_phrase(without_politeness(text)))
+    words = tokens(bare)
+    if not words or (len(words) == 1 and not is_strong):
+        return False
+    if len(words) == 2 and (words[0] in AUXILIARIES or words[1] in PARTICLES) and not is_strong:
+        return False  # "could you", "clean up"
+    if _FIRST.match(without_politeness(text)) and words[0].endswith("ing"):
+        return True  # "start by comparing the offers"
+    if starts_like_a_clause(bare, is_strong=True):
+        return True
+    _, comma, after = bare.partition(",")  # "for the launch, recommend channels"
+    return bool(comma) and starts_like_a_clause(after, is_strong=True)
+
+
+def _begins(text: str, kind: Link) -> bool:
+    """Return whether what follows a connective begins a request of its own."""
+    if re.match(r"\s*(?:otherwise|else)\b", text, re.IGNORECASE):
+        return False  # the other half of a condition
+    if starts_like_a_clause(text, is_strong=kind in STRONG):
+        return True
+    words = tokens(without_politeness(text))
+    if not words:
+        return False
+    after = without_back_phrase(text)
+    if after != text.lstrip() and starts_like_a_clause(after):
+        return True
+    if words[0] in {"if", "when", "based", "using", "given", "from", "with", "depending", "for", "in"}:
+        _, comma, after = text.partition(",")
+        is_back = words[0] in {"if", "when"} or refers_back(text.partition(",")[0], "")
+        return bool(comma) and is_back and starts_like_a_clause(after)
+    return False
+
+
+def _confirmed(pieces: list[_Piece], rank: Rank) -> list[_Piece]:
+    """Return the pieces, neighbours of one intent joined where a weak connective parts them."""
+    kept: list[_Piece] = []
+    known: list[tuple[str, float]] = []
+    for piece in pieces:
+        intent, sure = rank(piece.text)
+        if kept and piece.link is Link.AND and sure >= SURE and known[-1][1] >= SURE and known[-1][0] == intent:
+            kept[-1].text = f"{kept[-1].text} and {piece.text}"
+            continue
+        kept.append(piece)
+        known.append((intent, sure))
+    return kept
+
+
+def _ordered(pieces: list[_Piece]) -> Plan:
+    """Return the plan: each piece waits for the group before it, for all, or for none."""
+    parts: list[Part] = []
+    group: list[int] = []  # places of the parts beside which the next one stands
+    base: tuple[int, ...] = ()  # what the group waits for
+    for at, piece in enumerate(pieces):
+        before = " ".join(one.text for one in pieces[:at])
+        is_back = at > 0 and refers_back(piece.text, before)
+        if piece.link is Link.LAST and at:
+            base, group = tuple(_ends(parts)), [at]
+        elif at and (piece.link in {Link.THEN, Link.NUMBERED} or (is_back and piece.link is not Link.ALSO)):
+            is_one = piece.link in {Link.AND, Link.SENTENCE} and len(group) > 1 and refers_to_one(piece.text)
+            base, group = ((at - 1,) if is_one else tuple(group)), [at]
+        elif piece.link is Link.AND:
+            group.append(at)
+        else:
+            base, group = (), [*group, at] if not base else [at]
+        parts.append(Part(piece.text, base))
+    return Plan(tuple(parts))
+
+
+def _ends(parts: list[Part]) -> list[int]:
+    """Return the places of the parts that no other part waits for."""
+    waited = {at for part in parts for at in part.after}
+    return [at for at in range(len(parts)) if at not in waited]

@@ -1,0 +1,208 @@
+"""Words by which a clause is recognised: verbs of requests, question words, polite beginnings, words that refer back."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+_PLAIN: Final = """
+accept add adjust advise align allocate amend analyse analyze announce answer apply appraise approve arrange ask assemble
+assess assign attach attribute audit backtest begin block boil book bring build buy calculate call cancel carve categorise
+categorize change characterise characterize chart check choose circulate clarify classify clean close cluster collect come
+combine comment compare compile complete compose compress compute condense configure confirm connect consolidate construct
+contact continue contrast convert copy correct count cover create cut debug decide decline deduct define delete deliver deploy
+derive describe design detect determine develop diagnose disable discard discuss display distribute divide document double
+download draft draw drop dump edit email enable encrypt enrich enter escalate establish estimate evaluate examine exclude
+execute expand explain explore export extend extract extrapolate fetch figure file fill filter find finalise finalize finish
+fix flag flesh focus follow forecast format formulate forward fund gather gauge generate get give grade graph group handle
+help highlight hire identify illustrate implement import improve include increase index inform inspect install integrate
+interpret interview investigate invite invoice issue itemise itemize join judge keep label launch lay learn let link list load
+locate lock log look lower make map mark match measure merge migrate mine model modify monitor move name negotiate normalise
+normalize notify note offer open optimise optimize order organise organize outline overlay pack paint parse pause pay perform
+pick plan play plot post predict prepare present price print prioritise prioritize process produce profile project propose
+provide publish pull push put query quantify quote raise rank rate read recap recommend reconcile record redact redo reduce
+refine refresh refund reject release remind remove rename render renew reorder repeat rephrase replace reply report request
+rerun research reserve reset resolve respond restart restore review revise rewrite round run save say scan schedule score
+scrape screen search segment select sell send separate set settle share ship show simplify simulate sketch solve sort specify
+spell split spot spread stage start state stop store stress structure study submit subtract suggest sum summarise summarize
+supply support survey switch sync tabulate tag take talk target tell test tidy total track train transcribe transfer transform
+translate trim turn tweak unlock update upload use validate value verify view visualise visualize wait walk warn watch weigh
+work wrap write abbreviate activate address aggregate alert anonymise anonymize append archive automate brainstorm capture
+chase clear coach communicate conduct consider consult control coordinate craft critique crop customise customize decode
+demonstrate detail dig direct dispatch do duplicate elaborate eliminate encode enumerate erase exchange feed fold freeze grab
+grant grow guess hand hold ignore infer initiate insert instruct invest justify lead leave lengthen list listen maintain
+manage meet mention navigate obtain observe outsource pass phone ping pitch pivot place point polish preview proofread prove
+purchase queue recalculate recall recheck recompute rebuild recreate recruit redesign redirect redraft refer reformat reframe
+register relate relay reopen reorganise reproduce resend reschedule resubmit retrieve return revert ring roll rotate scale
+shorten sign silence skim slice snooze source speak standardise standardize stream strip style surface swap synthesise
+synthesize tailor teach text think title triage trigger try type uncover undo unify unsubscribe vary vet visit vote wake water
+zip dim mute benchmark budget plan forecast
+"""
+# Verbs that are nouns as often: a verb only before what a noun phrase begins with, or at the end of a strong cut.
+_AMBIGUOUS: Final = """
+answer audit balance block book budget call change chart check code comment contact copy cost count cover design document
+draft email estimate file filter focus forecast format fund grade graph group hire index interview invoice issue label launch
+link list load lock log map mark market measure model name note offer order outline pause plan plot post present price process
+profile project quote rank rate record report request research reserve review round sale schedule score search segment share
+ship show sketch sort split stage state stress structure study summary support survey switch tag target test text total track
+train transfer trim update use value view walk watch work benchmark brief sample sum value
+"""
+VERBS: Final = frozenset(_PLAIN.split()) | frozenset(_AMBIGUOUS.split()) - {"sale", "summary"}
+AMBIGUOUS: Final = frozenset(_AMBIGUOUS.split())
+WH: Final = frozenset(
+    {"what", "what's", "which", "who", "who's", "whose", "whom", "how", "how's", "when", "where", "where's", "why"}
+)
+AUXILIARIES: Final = frozenset(
+    {
+        "is",
+        "are",
+        "was",
+        "were",
+        "do",
+        "does",
+        "did",
+        "can",
+        "could",
+        "should",
+        "will",
+        "would",
+        "has",
+        "have",
+        "am",
+        "may",
+        "might",
+    }
+)
+DETERMINERS: Final = frozenset(
+    {"the", "a", "an", "our", "my", "your", "his", "her", "its", "their", "this", "that", "these", "those", "it", "them", "me",
+     "us", "him", "all", "any", "each", "every", "both", "some", "two", "three", "four", "five", "six", "seven", "ten", "how",
+     "what",
+     "which", "whether", "why", "who", "where", "when", "if", "no", "another", "other"}
+)  # fmt: skip
+PREPOSITIONS: Final = frozenset(
+    {
+        "per",
+        "of",
+        "or",
+        "and",
+        "for",
+        "to",
+        "on",
+        "in",
+        "by",
+        "as",
+        "at",
+        "from",
+        "with",
+        "against",
+        "into",
+        "quality",
+        "figures",
+    }
+)
+PARTICLES: Final = frozenset({"up", "out", "down", "over", "through", "in", "off", "back", "on", "away", "again", "together"})
+# Before its object such a verb asks for two things at once: "compare budget and forecast figures".
+PAIRING: Final = frozenset(
+    {"compare", "contrast", "combine", "merge", "balance", "reconcile", "weigh", "distinguish", "match", "between"}
+)
+LOOKING: Final = frozenset(
+    {"look", "read", "review", "examine", "inspect", "scan", "study", "check", "see", "go", "take", "open", "search", "think"}
+)
+_ALSO: Final = r"(?:'d|\ would|\ will|'ll|\ also|\ really|\ then)*"
+_POLITE: Final = re.compile(
+    rf"""^(?:
+    (?:please|kindly|just|now|so|ok|okay|hi|hey|hello|well|also|too|quickly|briefly|maybe|perhaps|again|simply|always|additionally
+      |afterwards?|instead|otherwise|immediately|carefully|all\ right|thanks|team)\b[\s,]*
+    |(?:can|could|would|will)\ (?:you|we|i|someone)\ (?:please\ |kindly\ |also\ |then\ |just\ |perhaps\ )*(?=\w)
+    |(?:i|we){_ALSO}\ (?:like|want|need|wish|love|have|got)\ (?:you\ |someone\ |us\ )?to\ (?:also\ |then\ )?
+    |you\ (?:should|must|need\ to|can|have\ to)\ (?:also\ |then\ )?
+    |(?:help|assist)\ (?:me|us)\ (?:to\ |with\ )?(?=\w)|let's\ |let\ us\s
+    |(?:go\ ahead\ and|try\ to|be\ sure\ to|make\ sure\ to|don't\ forget\ to|remember\ to|feel\ free\ to|i\ ask\ you\ to
+      |your\ (?:task|job)\ is\ to)\ )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_WANTING: Final = re.compile(rf"^(?:i|we){_ALSO}\ (?:need|want|like|require|love)\b", re.IGNORECASE | re.VERBOSE)
+_WORD: Final = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+
+
+@lru_cache(maxsize=4_096)
+def lemma(word: str) -> str:
+    """Return the request verb that a gerund, a past form or a third person is made of; empty if it is of none."""
+    if word in VERBS:
+        return word
+    for ending in ("ing", "ed", "es", "s"):
+        if word.endswith(ending):
+            root = word[: -len(ending)]
+            doubled = root[:-1] if len(root) > 2 and root[-1:] == root[-2:-1] else root  # planning → plan
+            for candidate in (root, f"{root}e", doubled, f"{root[:-1]}y" if root.endswith("i") else root):
+                if candidate in VERBS:
+                    return candidate
+    return _IRREGULAR.get(word, "")
+
+
+_IRREGULAR: Final = {
+    "written": "write", "wrote": "write", "drawn": "draw", "made": "make", "built": "build", "run": "run", "ran": "run",
+    "found": "find", "got": "get", "sent": "send", "done": "do", "chosen": "choose", "read": "read", "taken": "take",
+    "given": "give", "put": "put", "set": "set", "split": "split", "understood": "understand",
+}  # fmt: skip
+
+
+def tokens(text: str) -> list[str]:
+    """Return the words of a text in small letters."""
+    return _WORD.findall(text.lower().replace("’", "'"))
+
+
+def without_politeness(text: str) -> str:
+    """Return a text without what is said before the request itself."""
+    before = None
+    while before != text:
+        before = text
+        text = _POLITE.sub("", text.strip(" ,:-–—\t\n"), count=1)
+    return text
+
+
+def starts_like_a_clause(text: str, *, is_strong: bool = False) -> bool:
+    """Return whether a text begins as a request or a question of its own does; a strong connective makes a verb enough."""
+    bare = without_politeness(text)
+    words = tokens(bare)
+    if not words:
+        return False
+    first = words[0]
+    if _WANTING.match(bare):
+        return len(words) > 2  # "I need" and what
+    if first in WH or first in AUXILIARIES:
+        return len(words) > 1
+    if first in {"don't", "never"} and len(words) > 1:
+        first, words = words[1], words[1:]
+    if first not in VERBS:
+        return False
+    if is_strong:
+        return True
+    return len(words) > 1 and (first not in AMBIGUOUS or words[1] in DETERMINERS or _is_plural_or_named(bare, words))
+
+
+def _is_plural_or_named(text: str, words: list[str]) -> bool:
+    """Return whether the word after an ambiguous verb can be its object: a plural, a name, or more words than a noun takes."""
+    if words[1] in PREPOSITIONS:
+        return False
+    named = _WORD.findall(text)[1]
+    return len(words) > 2 or words[1].endswith("s") or named[:1].isupper()  # "rank", its object and more
+
+
+def is_condition(text: str) -> bool:
+    """Return whether a text is a condition of what follows it."""
+    first = tokens(text)[:1]
+    return bool(first) and first[0] in {
+        "if",
+        "unless",
+        "when",
+        "whenever",
+        "should",
+        "in",
+        "because",
+        "since",
+        "as",
+        "given",
+        "while",
+    }

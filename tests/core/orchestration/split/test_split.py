@@ -1,0 +1,114 @@
+"""Requests of several parts: the labelled set, the order of parts, and what must stay whole."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comity.core.orchestration.split import Part, Plan, Shape, split
+from comity.core.orchestration.split.split import PARTS_MAX, TEXT_MAX
+
+sys.path.insert(0, str(Path(__file__).parents[4] / "scripts"))
+from check_split import judged
+
+CASES = yaml.safe_load((Path(__file__).parent / "requests.yaml").read_text())
+BARS = {"single": 0.95, "sequential": 0.95, "parallel": 0.95, "mixed": 0.85}
+
+
+@pytest.mark.parametrize("kind", BARS)
+def test_labelled_requests_get_their_parts_in_order(kind: str) -> None:
+    found = judged({kind: CASES[kind]})[kind]
+    assert sum(is_good for _, _, is_good in found) / len(found) >= BARS[kind], [text for text, _, good in found if not good]
+
+
+def test_the_labelled_set_has_more_than_a_hundred_requests() -> None:
+    assert sum(map(len, CASES.values())) > 100
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        ("Calculate the NPV", Shape.SINGLE),
+        ("Calculate the NPV, then write a memo", Shape.SEQUENTIAL),
+        ("Calculate the NPV and describe our buyers", Shape.PARALLEL),
+        ("Calculate the NPV and describe our buyers, then write a memo", Shape.MIXED),
+        ("", Shape.SINGLE),
+    ],
+)
+def test_the_shape_says_how_parts_hang_together(text: str, shape: Shape) -> None:
+    assert split(text).shape is shape
+
+
+def test_a_part_after_two_waits_for_both_and_two_after_one_wait_for_it() -> None:
+    assert [part.after for part in split("Calculate the NPV and list the risks, then write a memo").parts] == [(), (), (0, 1)]
+    assert [part.after for part in split("List the risks, then write a memo and draw a chart").parts] == [(), (0,), (0,)]
+
+
+def test_what_refers_to_one_result_waits_for_that_part_alone() -> None:
+    assert [part.after for part in split("List the risks, draft a memo and send it to Bo").parts] == [(), (), (1,)]
+
+
+def test_neighbours_of_one_intent_stay_one_part_where_a_weak_connective_parts_them() -> None:
+    text = "Describe the buyers and describe the sellers"
+    assert len(split(text).parts) == 2
+    assert len(split(text, lambda _: ("persona", 0.9)).parts) == 1
+    assert len(split(text, lambda _: ("persona", 0.1)).parts) == 2
+
+
+def test_a_request_of_too_many_parts_keeps_the_rest_in_its_last() -> None:
+    plan = split(", ".join(f"check the file{at}" for at in range(PARTS_MAX + 5)))
+    assert len(plan.parts) == PARTS_MAX
+    assert f"file{PARTS_MAX + 4}" in plan.parts[-1].text
+
+
+def test_a_long_request_is_cut_up_to_a_bound_and_loses_nothing() -> None:
+    text = "check the stock and " * 2 + "x" * TEXT_MAX
+    assert split(text).parts[-1].text.count("x") >= TEXT_MAX
+
+
+def test_stages_group_parts_that_can_run_at_the_same_time() -> None:
+    assert Plan((Part("a"), Part("b"), Part("c", (0, 1)), Part("d", (2,)))).stages == ((0, 1), (2,), (3,))
+
+
+@given(st.text(max_size=300))
+def test_any_text_gives_parts_that_wait_only_for_earlier_ones(text: str) -> None:
+    for at, part in enumerate(split(text).parts):
+        assert all(one < at for one in part.after)
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "then",
+                "and",
+                ",",
+                ".",
+                "check",
+                "the",
+                "stock",
+                "write",
+                "a",
+                "memo",
+                "it",
+                "before",
+                "after",
+                "once",
+                "1.",
+                "2.",
+                "-",
+                "until",
+            ]
+        ),
+        max_size=40,
+    )
+)
+def test_connectives_in_any_order_give_parts_with_words(words: list[str]) -> None:
+    plan = split(" ".join(words))
+    assert all(part.text.strip() for part in plan.parts)
+    assert sum(len(stage) for stage in plan.stages) == len(plan.parts)
