@@ -86,8 +86,8 @@ bench-spans: $(READY) ## what the span store costs, from 10,000 to 1,000,000 spa
 # Tempo's own list of queries is not part of this repository: the folder that holds test_examples.yaml of its source.
 export COMITY_TEMPO_DIR ?= ../shared/tempo
 tempo: $(READY) ## how many of Tempo's own queries and recorded answers agree, and the protocol's queries as Tempo reads them
-	$(RUN) -m pytest -p no:xdist tests/core/query/test_query_tempo.py tests/core/query/tempo_corpus.py \
-		tests/core/query/test_query_rewrite.py
+	$(RUN) -m pytest -p no:xdist tests/core/tracing/query/test_query_tempo.py tests/core/tracing/query/tempo_corpus.py \
+		tests/core/tracing/query/test_query_rewrite.py
 
 CEL_DIR ?= ../shared/cel
 cel: $(READY) ## how many of CEL's conformance cases agree; CEL_DIR names the folder with cases.json
@@ -105,7 +105,7 @@ bench-peers: $(READY) ## the same job in other frameworks, each in its own envir
 	$(RUN) bench/peers.py
 
 kill: $(READY) ## kill -9 a node 100 times and cut its power 1,200 times: nothing acknowledged may be lost
-	COMITY_KILLS=100 COMITY_CUTS=1200 $(RUN) -m pytest tests/engines/test_kill.py tests/engines/test_power_cut.py
+	COMITY_KILLS=100 COMITY_CUTS=1200 $(RUN) -m pytest tests/engines/sqlite/test_kill.py tests/engines/sqlite/test_power_cut.py
 
 handoffs: $(READY) ## hand off 1,000 times to 8 receivers that are killed -9 at random: each completed once, nobody polls
 	COMITY_HANDOFFS=1000 $(RUN) -m pytest -s tests/runtime/handoff/test_handoff_kill.py
@@ -115,7 +115,7 @@ sim: $(READY) ## simulate SEEDS seeds of agents under every fault; what was neve
 	$(BIN)/comity sim --seeds $(SEEDS) --complete
 
 sim-defects: $(READY) ## the table of planted defects: which invariant catches each, after how many seeds
-	$(RUN) tests/testing/defects.py
+	$(RUN) tests/testing/sim/defects.py
 
 pii: $(READY) ## precision and recall of personal data per type, on a labelled corpus; PII_ARGS=-v shows what was missed
 	$(RUN) tests/core/redaction/pii_corpus.py $(PII_ARGS)

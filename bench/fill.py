@@ -15,17 +15,17 @@ from pathlib import Path
 import msgspec
 from msgspec import Raw
 
-from comity.core.call_span import summarize
-from comity.core.envelope import Error, Reply, Request, Status
-from comity.core.journal import Accepted, Document, Record, Refused, Saved, Settled
-from comity.core.limits import Limits
-from comity.core.session import Session
-from comity.core.telemetry import CallEnd, Ended, Origin
+from comity.core.call.limits import Limits
+from comity.core.envelope.envelope import Error, Reply, Request, Status
+from comity.core.journal.records import Accepted, Document, Record, Refused, Saved, Settled
+from comity.core.session.session import Session
+from comity.core.tracing.call_spans import summarize
+from comity.core.tracing.telemetry import CallEnd, Ended, Origin
 from comity.engines.cipher import key_for
-from comity.engines.span_place import spans_path
-from comity.engines.span_store import SpanStore
-from comity.engines.sqlite import SqliteJournal
-from comity.engines.system import SystemIds
+from comity.engines.clock import SystemIds
+from comity.engines.sqlite.journal import SqliteJournal
+from comity.engines.sqlite.spans.path import spans_path
+from comity.engines.sqlite.spans.store import SpanStore
 
 CALLS_A_BATCH = 500
 LIMITS = Limits()

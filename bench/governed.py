@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from comity import Agent, Context, Guardrail, Node
-from comity.core.guardrail import Allow
+from comity.core.call.guardrail import Allow
 
 INPUTS = {"cash_flows": [-100000, 25000, 35000, 45000, 55000], "discount_rate": 0.12, "periods": "annual"}
 RESULT = {"npv": 17206.82, "currency": "USD", "discount_rate": 0.12, "periods": 5}

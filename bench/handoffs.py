@@ -29,8 +29,8 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from comity import Node
-from comity.runtime.handoff.manager import AsyncHandoffManager
-from comity.runtime.handoff.receiver import AsyncHandoffReceiver
+from comity.contextcore.handoffs.manager import AsyncHandoffManager
+from comity.contextcore.handoffs.receiver import AsyncHandoffReceiver
 
 IN_FLIGHT = 64
 INPUTS = {"cash_flows": [-100000, 25000, 35000, 45000, 55000], "discount_rate": 0.12, "periods": "annual"}

@@ -16,8 +16,8 @@ from typing import Any
 import jsonschema_rs
 import msgspec
 
-from comity.core.payload import Problem
-from comity.core.reply import Reading, read
+from comity.core.document.payload import Problem
+from comity.core.model.reply import Reading, read
 
 RATIO_MAX = 2.0
 HOSTILE_MS_MAX = 100.0

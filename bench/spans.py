@@ -18,10 +18,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from comity.core.query.builder import spans as spans_where
-from comity.core.query.builder import where
-from comity.core.span import Event, Kind, Span, Status
-from comity.engines.span_store import SpanStore
+from comity.core.tracing.query.builder import spans as spans_where
+from comity.core.tracing.query.builder import where
+from comity.core.tracing.span import Event, Kind, Span, Status
+from comity.engines.sqlite.spans.store import SpanStore
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 BATCH = 5_000

@@ -25,9 +25,9 @@ from governed import INPUTS, RESULT, Lap, analyst
 from msgspec import Raw
 
 from comity import Limits, Node, Reply, Request
-from comity.core.telemetry import CallEnd, Settings
-from comity.engines.system import SystemClock, SystemIds
-from comity.runtime.recorder import Recorder
+from comity.core.tracing.telemetry import CallEnd, Settings
+from comity.engines.clock import SystemClock, SystemIds
+from comity.runtime.tracing.recorder import Recorder
 
 SPANS = 20_000
 

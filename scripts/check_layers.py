@@ -1,86 +1,257 @@
-"""Dependencies point down only, and deciding does nothing: both rules of the architecture, read off the imports and calls."""
+"""Floors, siblings, purity and import cycles: the rules of the architecture, read off the imports and calls.
+
+A floor imports itself and the floors below it. Names that share a floor are siblings and do not import each other. No package
+has an import cycle; an import within a function or for type checkers counts. `OWED` and `KNOTS` list what does not hold yet: an
+entry that is no longer needed is a problem too, so both lists only shrink.
+"""
 
 from __future__ import annotations
 
 import ast
 import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent / "src" / "comity"
 
-# Each layer may import itself and what stands below it.
-LAYERS = (
-    ("errors",),
+FLOORS = (
+    ("errors", "version"),
     ("core",),
     ("dialects",),
     ("ports",),
-    ("engines",),
-    ("runtime",),
-    ("models", "testing", "demo"),
-    ("server",),
+    ("runtime", "engines"),
+    ("node",),
+    ("agents", "contextcore", "doors", "loading", "remote", "workflow"),
+    ("testing", "server", "console", "demo"),
     ("cli",),
     ("__main__",),
 )
-HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
-PURE = {"errors", "core", "dialects"}
+HEIGHT = {name: height for height, names in enumerate(FLOORS) for name in names}
+PURE = {"errors", "version", "core", "dialects"}
 BANNED_MODULES = {
     "asyncio", "logging", "os", "pathlib", "random", "secrets", "shutil", "socket", "sqlite3", "subprocess", "sys", "tempfile",
     "threading", "time", "uuid",
 }  # fmt: skip
 BANNED_CALLS = {"open", "print", "input", "exec", "eval", "datetime.now", "datetime.utcnow", "datetime.datetime.now"}
 
+# Imports that point up or to a sibling and are still to be turned round: importer, imported.
+OWED = {
+    ("engines.files.guidance", "contextcore.insights"),
+    ("node.hosting", "doors.documents"),
+    ("node.node", "contextcore.handoffs.checks"),
+    ("node.node", "doors.documents"),
+    ("runtime.call.context", "contextcore.insights"),
+    ("runtime.call.context", "doors.documents"),
+    ("runtime.guidance.guidance", "engines.files.guidance"),
+    ("runtime.handoff.desk", "contextcore.handoffs.checks"),
+    ("runtime.handoff.hosted", "contextcore.handoffs.receiver"),
+    ("runtime.handoff.hosted", "node.node"),
+    ("runtime.session.memory", "engines.cipher"),
+    ("runtime.session.remembered", "engines.cipher"),
+    ("runtime.session.sessions", "engines.cipher"),
+    ("runtime.session.vault_key", "engines.cipher"),
+    ("runtime.tracing.insights", "contextcore.insights"),
+    ("runtime.tracing.insights", "engines.memory.spans"),
+    ("runtime.tracing.insights", "engines.sqlite.spans.store"),
+    ("runtime.tracing.recorder", "engines.memory.spans"),
+    ("runtime.tracing.recorder", "engines.otlp.export"),
+    ("runtime.tracing.recorder", "engines.sqlite.spans.drain"),
+    ("runtime.tracing.recorder", "engines.sqlite.spans.path"),
+    ("runtime.tracing.recorder", "engines.sqlite.spans.store"),
+}
+# Modules that are still part of an import cycle of their package.
+KNOTS = {
+    "agents.model.agent",
+    "agents.model.colleagues",
+    "agents.model.declared",
+    "agents.model.platform",
+    "agents.model.turn",
+    "cli.commands.agent_checks",
+    "cli.commands.doctor",
+    "core.expression.errors",
+    "core.expression.functions",
+    "core.expression.texts",
+    "core.expression.values",
+    "core.handoff.ends",
+    "core.handoff.machine",
+    "engines.files.guidance",
+    "engines.kubernetes.guidance",
+    "node.hosting",
+    "node.node",
+    "node.tending",
+    "runtime.agent.activations",
+    "runtime.agent.threads",
+    "runtime.agent.watchdog",
+    "runtime.call.binding",
+    "runtime.call.call",
+    "runtime.call.context",
+    "runtime.call.journaled",
+    "runtime.call.long_request",
+    "runtime.call.named",
+    "runtime.call.path",
+    "runtime.call.replay",
+    "runtime.call.run",
+    "runtime.call.screening",
+    "runtime.call.settle",
+    "runtime.call.sync_context",
+    "runtime.call.tasks",
+    "runtime.call.text_stream",
+    "runtime.call.tools",
+    "runtime.call.unfinished",
+    "runtime.call.unread",
+    "runtime.cluster.budgets",
+    "runtime.cluster.cluster",
+    "runtime.cluster.deadlocks",
+    "runtime.cluster.inbound",
+    "runtime.cluster.outbound",
+    "runtime.handoff.child",
+    "runtime.handoff.content",
+    "runtime.handoff.desk",
+    "runtime.handoff.leases",
+    "runtime.session.history",
+    "runtime.session.memory",
+    "runtime.session.privacy",
+    "runtime.session.sessions",
+    "runtime.session.view",
+    "runtime.tracing.insights",
+    "runtime.tracing.recorder",
+    "runtime.tracing.standing",
+    "server.life",
+    "server.openapi",
+    "server.table",
+    "testing.sim.faulty_model",
+    "testing.sim.handoffs",
+    "testing.sim.journal",
+    "testing.sim.network",
+    "testing.sim.nodes",
+    "testing.sim.witness",
+    "testing.sim.world",
+}
 
-def layer_of(module: str) -> str:
-    """Return the layer a module `comity.x.y` belongs to."""
-    parts = module.split(".")
-    return parts[1] if len(parts) > 1 else "__init__"
+Imports = list[tuple[int, str]]
 
 
-def imports(tree: ast.AST) -> list[tuple[int, str]]:
-    """Return every imported module with its line."""
-    found = []
+def floor_of(name: str) -> str:
+    """Return the floor of a module, named without `comity.` before it."""
+    return name.partition(".")[0]
+
+
+def name_of(path: Path) -> str:
+    """Return the dotted name of a file below `comity`; a package has the name of its folder."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(tree: ast.AST, known: set[str]) -> Imports:
+    """Return every module that `tree` imports, with its line; modules of Comity without `comity.` before them."""
+    found: Imports = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found += [(node.lineno, name.name) for name in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found.append((node.lineno, node.module))
+            whole = [f"{node.module}.{name.name}" for name in node.names]
+            found += [(node.lineno, one if one.removeprefix("comity.") in known else node.module) for one in whole]
+    return sorted({(line, module) for line, module in found})
+
+
+def impurities(tree: ast.AST, floor: str) -> Iterator[tuple[int, str]]:
+    """Yield what a pure floor may not do, with its line."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in BANNED_CALLS:
+            yield node.lineno, f"{floor} is pure and calls {ast.unparse(node.func)}"
+        if isinstance(node, (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)):
+            yield node.lineno, f"{floor} is pure and is async"
+
+
+def ascents(name: str, found: Imports) -> Iterator[tuple[int, str]]:
+    """Yield the imports of module `name` that point up or to a sibling, each as its line and the imported module."""
+    floor = floor_of(name)
+    for line, module in found:
+        if module == "comity":  # the public names, which is what floors above the node should use
+            if HEIGHT[floor] <= HEIGHT["node"]:
+                yield line, ""
+        elif module.startswith("comity."):
+            other = floor_of(module.removeprefix("comity."))
+            if other != floor and HEIGHT.get(other, len(FLOORS)) >= HEIGHT[floor]:
+                yield line, module.removeprefix("comity.")
+
+
+def knots(edges: dict[str, set[str]]) -> list[list[str]]:
+    """Return the import cycles: every largest set of modules that reach each other, by Tarjan's algorithm."""
+    number: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(name: str) -> None:
+        number[name] = low[name] = len(number)
+        stack.append(name)
+        for other in sorted(edges[name]):
+            if other not in number:
+                visit(other)
+                low[name] = min(low[name], low[other])
+            elif other in stack:
+                low[name] = min(low[name], number[other])
+        if low[name] == number[name]:
+            members = stack[stack.index(name) :]
+            del stack[-len(members) :]
+            if len(members) > 1:
+                found.append(sorted(members))
+
+    for name in sorted(edges):
+        if name not in number:
+            visit(name)
     return found
 
 
-def problems(path: Path, text: str) -> list[str]:
-    """Return what is wrong with one file."""
-    layer = path.relative_to(ROOT).parts[0].removesuffix(".py")
-    if layer == "__init__":
-        return []
-    if layer not in HEIGHT:
-        return [f"{path}: {layer} is in no layer; add it to scripts/check_layers.py"]
-    tree = ast.parse(text)
-    found = []
-    for line, module in imports(tree):
-        if module.split(".")[0] == "comity":
-            above = layer_of(module)
-            if above == "__init__" and HEIGHT[layer] > HEIGHT["runtime"]:
-                continue  # the public names, which is what those above the runtime should use
-            if above != layer and HEIGHT.get(above, len(LAYERS)) >= HEIGHT[layer]:
-                found.append(f"{path}:{line} {layer} imports {module}, which stands above or beside it")
-        elif layer in PURE and module.split(".")[0] in BANNED_MODULES:
-            found.append(f"{path}:{line} {layer} is pure and imports {module}")
-    if layer in PURE:
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in BANNED_CALLS:
-                found.append(f"{path}:{node.lineno} {layer} is pure and calls {ast.unparse(node.func)}")
-            if isinstance(node, (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)):
-                found.append(f"{path}:{node.lineno} {layer} is pure and is async")
-    return found
+def problems(files: Iterable[Path]) -> tuple[list[str], list[list[str]]]:
+    """Return what is wrong with the files, and the import cycles of each package."""
+    trees = {name_of(path): (path, ast.parse(path.read_text())) for path in files if path != ROOT / "__init__.py"}
+    found: list[str] = []
+    owed: set[tuple[str, str]] = set()
+    edges: dict[str, set[str]] = defaultdict(set)
+    for name, (path, tree) in trees.items():
+        floor = floor_of(name)
+        if floor not in HEIGHT:
+            found.append(f"{path}: {floor} is on no floor; add it to scripts/check_layers.py")
+            continue
+        modules = imports(tree, set(trees))
+        for line, module in ascents(name, modules):
+            owed.add((name, module))
+            if (name, module) not in OWED:
+                found.append(f"{path}:{line} {floor} imports {module or 'comity'}, which stands above or beside it")
+        edges[name] |= {
+            other
+            for _, module in modules
+            if (other := module.removeprefix("comity.")) in trees and other.split(".")[0] == floor
+        } - {name}
+        if floor in PURE:
+            found += [
+                f"{path}:{line} {floor} is pure and imports {module}"
+                for line, module in modules
+                if floor_of(module) in BANNED_MODULES
+            ]
+            found += [f"{path}:{line} {says}" for line, says in impurities(tree, floor)]
+    found += [
+        f"OWED lists {name} -> {module}, which is no longer needed: delete the entry" for name, module in sorted(OWED - owed)
+    ]
+    cycles = knots(edges)
+    knotted = {name for cycle in cycles for name in cycle}
+    found += [f"{name} is part of an import cycle" for name in sorted(knotted - KNOTS)]
+    found += [f"KNOTS lists {name}, which is in no import cycle: delete it" for name in sorted(KNOTS - knotted)]
+    return found, cycles
 
 
 def main() -> int:
-    """Check every file and print what is wrong."""
+    """Check every file, print what is wrong, what is owed and how many import cycles each package has."""
     files = sorted(ROOT.rglob("*.py"))
-    found = [problem for path in files for problem in problems(path, path.read_text())]
+    found, cycles = problems(files)
     for problem in found:
         print(problem)
-    print(f"layers: {len(files)} files, {len(found)} problems")
+    for cycle in cycles:
+        print(f"import cycle in {floor_of(cycle[0])}: {len(cycle)} modules")
+    print(f"layers: {len(files)} files, {len(found)} problems, {len(OWED)} imports owed, {len(cycles)} import cycles")
     return 1 if found else 0
 
 

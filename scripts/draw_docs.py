@@ -8,8 +8,12 @@ from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
 
-from comity.core import activation, breaker, call, handoff, lease, session
+from comity.core.agent import activation, breaker
+from comity.core.call import machine as call
+from comity.core.cluster import lease
+from comity.core.handoff import machine as handoff
 from comity.core.redaction import DETECTORS, Category
+from comity.core.session import session
 from comity.core.workflow.fields import json_schema
 from comity.errors import CODES
 

@@ -1,7 +1,6 @@
 """The counting of steps finds out what is not linear, and what never ends."""
 
 import pytest
-
 from steps import count_steps, grows_no_faster_than_the_text
 
 

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 from comity import Agent, Node
-from comity.core.envelope import Usage
-from comity.core.model import Completion, Finish, Prompt, ToolCall
+from comity.core.envelope.envelope import Usage
+from comity.core.model.exchange import Completion, Finish, Prompt, ToolCall
 
 
 class Prime:

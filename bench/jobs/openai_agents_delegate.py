@@ -4,8 +4,9 @@ import asyncio
 import sys
 import time
 
-from agents import Agent, Model, ModelResponse, RunConfig, Runner, Usage, set_tracing_disabled
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+
+from agents import Agent, Model, ModelResponse, RunConfig, Runner, Usage, set_tracing_disabled
 
 set_tracing_disabled(True)
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from telemetry import traces
 
 from comity.cli.main import main as comity
-from comity.engines.span_store import SpanStore
-from comity.engines.system import SystemClock
+from comity.engines.clock import SystemClock
+from comity.engines.sqlite.spans.store import SpanStore
 
 HERE = Path(__file__).parent
 AUDIENCES = ("executive", "manager", "developer", "operator", "agent")

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from comity import Agent, AsyncHandoffReceiver, Context, Node, Tool
-from comity.engines.guidance import GuidanceFile, GuidanceResponder
-from comity.engines.span_store import SpanStore
+from comity.engines.files.guidance import GuidanceFile, GuidanceResponder
+from comity.engines.sqlite.spans.store import SpanStore
 from comity.errors import RefusedError
 
 PROJECT = "checkout-service"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from comity.core.span import Span
+from comity.core.tracing.span import Span
 
 REQUESTS = 40
 QUERIES_BEFORE, QUERIES_SINCE = 1, 41

@@ -2,61 +2,61 @@
 
 from typing import TYPE_CHECKING, Any
 
-from comity.core.version import VERSION
+from comity.version import VERSION
 
 if TYPE_CHECKING:
-    from comity.core.envelope import Background, Error, Priority, Reply, Request, Status, Usage
-    from comity.core.guardrail import Guardrail
-    from comity.core.limits import Limits
+    from comity.agents.model.agent import Agent
+    from comity.contextcore.handoffs.manager import AsyncHandoffManager
+    from comity.contextcore.handoffs.receiver import AsyncHandoffReceiver
+    from comity.contextcore.handoffs.sync import HandoffManager, HandoffReceiver
+    from comity.core.agent.retry import Retry
+    from comity.core.agent.tool import Risk, Tool
+    from comity.core.call.guardrail import Guardrail
+    from comity.core.call.limits import Limits
+    from comity.core.envelope.envelope import Background, Error, Priority, Reply, Request, Status, Usage
+    from comity.core.journal.retention import Keep, Retention
     from comity.core.redaction.policy import Policy
-    from comity.core.retention import Keep, Retention
-    from comity.core.retry import Retry
-    from comity.core.tool import Risk, Tool
-    from comity.models.agent import Agent
-    from comity.runtime.binding import Bound, bind
-    from comity.runtime.context import Context
-    from comity.runtime.events import Event
-    from comity.runtime.handle import CallHandle
-    from comity.runtime.handoff.manager import AsyncHandoffManager
-    from comity.runtime.handoff.receiver import AsyncHandoffReceiver
-    from comity.runtime.handoff.sync import HandoffManager, HandoffReceiver
-    from comity.runtime.node import Node
-    from comity.runtime.privacy import Privacy
-    from comity.runtime.sync import SyncNode
-    from comity.runtime.sync_context import SyncContext
+    from comity.node.node import Node
+    from comity.node.sync import SyncNode
+    from comity.runtime.call.binding import Bound, bind
+    from comity.runtime.call.context import Context
+    from comity.runtime.call.events import Event
+    from comity.runtime.call.handle import CallHandle
+    from comity.runtime.call.sync_context import SyncContext
+    from comity.runtime.session.privacy import Privacy
 
 # Each public name and its module. A name is imported when it is first used, so that a command that only reads a store
 # does not load the call path, and a program that hands nothing off does not load handoffs.
 _MODULES = {
-    "Agent": "models.agent",
-    "AsyncHandoffManager": "runtime.handoff.manager",
-    "AsyncHandoffReceiver": "runtime.handoff.receiver",
-    "Background": "core.envelope",
-    "Bound": "runtime.binding",
-    "CallHandle": "runtime.handle",
-    "Context": "runtime.context",
-    "Error": "core.envelope",
-    "Event": "runtime.events",
-    "Guardrail": "core.guardrail",
-    "HandoffManager": "runtime.handoff.sync",
-    "HandoffReceiver": "runtime.handoff.sync",
-    "Keep": "core.retention",
-    "Limits": "core.limits",
-    "Node": "runtime.node",
+    "Agent": "agents.model.agent",
+    "AsyncHandoffManager": "contextcore.handoffs.manager",
+    "AsyncHandoffReceiver": "contextcore.handoffs.receiver",
+    "Background": "core.envelope.envelope",
+    "Bound": "runtime.call.binding",
+    "CallHandle": "runtime.call.handle",
+    "Context": "runtime.call.context",
+    "Error": "core.envelope.envelope",
+    "Event": "runtime.call.events",
+    "Guardrail": "core.call.guardrail",
+    "HandoffManager": "contextcore.handoffs.sync",
+    "HandoffReceiver": "contextcore.handoffs.sync",
+    "Keep": "core.journal.retention",
+    "Limits": "core.call.limits",
+    "Node": "node.node",
     "Policy": "core.redaction.policy",
-    "Priority": "core.envelope",
-    "Privacy": "runtime.privacy",
-    "Reply": "core.envelope",
-    "Request": "core.envelope",
-    "Retention": "core.retention",
-    "Retry": "core.retry",
-    "Risk": "core.tool",
-    "Status": "core.envelope",
-    "SyncContext": "runtime.sync_context",
-    "SyncNode": "runtime.sync",
-    "Tool": "core.tool",
-    "Usage": "core.envelope",
-    "bind": "runtime.binding",
+    "Priority": "core.envelope.envelope",
+    "Privacy": "runtime.session.privacy",
+    "Reply": "core.envelope.envelope",
+    "Request": "core.envelope.envelope",
+    "Retention": "core.journal.retention",
+    "Retry": "core.agent.retry",
+    "Risk": "core.agent.tool",
+    "Status": "core.envelope.envelope",
+    "SyncContext": "runtime.call.sync_context",
+    "SyncNode": "node.sync",
+    "Tool": "core.agent.tool",
+    "Usage": "core.envelope.envelope",
+    "bind": "runtime.call.binding",
 }
 
 __all__ = [

@@ -237,7 +237,7 @@ CODES: dict[str, Meaning] = {
 }
 
 
-# What agents may say themselves, beside codes of their own. All others are the platform's: see `core.reserved`.
+# What agents may say themselves, beside codes of their own. All others are the platform's: see `core.envelope.reserved`.
 AGENT_CODES = frozenset({
     "INPUT_VALIDATION_FAILED", "DATA_MISSING_REQUIRED_INPUT", "CALL_NEEDS_INPUT", "TARGET_FAILED", "TARGET_TEMPORARY_FAILURE",
     "TARGET_SENT_BACK", "TARGET_MISCONFIGURED", "OUTPUT_VALIDATION_FAILED", "OUTPUT_TOO_LARGE",

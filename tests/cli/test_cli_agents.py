@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from comity.cli.agents import kind_of
+from comity.cli.commands.agents import kind_of
 
 
 def test_every_agent_is_listed_with_status_and_capabilities(comity, app):

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from comity.core.audit import Row
+from comity.core.journal.audit import Row
 
 
 def change(place, *statements):

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comity.cli.call import read_inputs
-from comity.cli.exits import CliError
-from comity.core.limits import INPUTS_BYTES_MAX
+from comity.cli.commands.call import read_inputs
+from comity.cli.ui.exits import CliError
+from comity.core.call.limits import INPUTS_BYTES_MAX
 
 FIELDS = {
     "request_id",

@@ -12,8 +12,8 @@ import pytest
 
 from comity import Node
 from comity.cli import reader as store_module
-from comity.engines.span_inbox import overview
-from comity.engines.span_place import spans_path
+from comity.engines.sqlite.spans.inbox import overview
+from comity.engines.sqlite.spans.path import spans_path
 
 READERS = [["calls"], ["show", "last"], ["audit", "list"], ["audit", "verify"]]
 

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from comity.cli.completion import SHELLS
+from comity.cli.commands.completion import SHELLS
 from comity.cli.main import COMMANDS, build_parser, leaves, options
 
 

@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import sys
 
-from comity.core.breaker import Policy
+from comity.core.agent.breaker import Policy
 
 
 def test_the_demo_as_json_sums_up_the_three_acts(comity, place):

@@ -5,10 +5,10 @@ import re
 import shlex
 from pathlib import Path
 
-from comity.cli.exits import MEANINGS
 from comity.cli.main import COMMANDS, build_parser, leaves, options
-from comity.runtime.document import MANIFEST_BYTES_MAX, MANIFEST_NESTING_MAX
-from comity.runtime.manifest import AgentEntry, CapabilityEntry, ImplementationEntry, load_agents
+from comity.cli.ui.exits import MEANINGS
+from comity.loading.registry_file import AgentEntry, CapabilityEntry, ImplementationEntry, load_agents
+from comity.loading.strict_file import MANIFEST_BYTES_MAX, MANIFEST_NESTING_MAX
 
 DOC = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from comity import Agent, Node
-from comity.cli import doctor
+from comity.cli.commands import doctor
 
 
 def checks(ran):
@@ -153,8 +153,8 @@ def test_handoffs_that_were_set_aside_are_a_warning_that_names_them(comity, plac
 
 
 def test_guidance_is_looked_for_where_the_engine_keeps_it():
-    from comity.cli.doctor import GUIDANCE_FOLDER
-    from comity.engines.guidance import FOLDER_DEFAULT
+    from comity.cli.commands.doctor import GUIDANCE_FOLDER
+    from comity.engines.files.guidance import FOLDER_DEFAULT
 
     assert GUIDANCE_FOLDER == FOLDER_DEFAULT
 
@@ -169,7 +169,7 @@ def test_a_key_that_others_can_read_fails_also_where_the_store_hides_nothing_yet
 
 
 def test_an_agent_whose_code_ran_on_after_its_call_ended_is_named(comity, place, monkeypatch):
-    monkeypatch.setattr("comity.runtime.stopping.SEAT_GRACE_S", 0.02)
+    monkeypatch.setattr("comity.runtime.call.stopping.SEAT_GRACE_S", 0.02)
     agent = Agent("MULE", concurrency=1)
     enough = False
 

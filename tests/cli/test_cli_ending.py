@@ -5,8 +5,8 @@ import signal
 
 import pytest
 
-from comity.cli.ending import Ending
-from comity.cli.exits import Exit
+from comity.cli.ui.ending import Ending
+from comity.cli.ui.exits import Exit
 
 
 @pytest.mark.parametrize("on_interrupt", [signal.default_int_handler, signal.SIG_IGN], ids=["by hand", "in the background"])

@@ -3,8 +3,8 @@
 import pytest
 import yaml
 
-from comity.engines.insights import InsightQuerier
-from comity.engines.span_store import SpanStore
+from comity.contextcore.insights import InsightQuerier
+from comity.engines.sqlite.spans.store import SpanStore
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from comity.cli.examples import EXAMPLES
-from comity.cli.hints import program, runnable
 from comity.cli.main import build_parser, leaves
+from comity.cli.ui.examples import EXAMPLES
+from comity.cli.ui.hints import program, runnable
 
 OPTIONS = {"--app": "my app:make", "--store": "w.db", "--user": "ada"}
 

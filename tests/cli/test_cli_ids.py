@@ -2,8 +2,8 @@
 
 import pytest
 
-from comity.cli.exits import CliError
-from comity.cli.ids import find, short
+from comity.cli.ui.exits import CliError
+from comity.cli.ui.ids import find, short
 
 ID = "01a1e4db27957e6d8532c2efe587d269"
 

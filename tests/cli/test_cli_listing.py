@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comity.cli.listing import FOLDED_CHARS_LEAST, Listing
-from comity.cli.output import Output
+from comity.cli.ui.listing import FOLDED_CHARS_LEAST, Listing
+from comity.cli.ui.output import Output
 
 ID = "01a1e31840fd720480ffc75586617003"
 

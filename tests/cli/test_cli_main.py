@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from comity import __version__
-from comity.cli.exits import MEANINGS, Exit
 from comity.cli.main import COMMANDS, build_parser, fold_json, leaves, options
+from comity.cli.ui.exits import MEANINGS, Exit
 
 
 def test_help_names_every_command_and_every_exit_code(comity):
@@ -335,7 +335,7 @@ def test_no_command_runs_code_that_lies_in_the_working_directory(place, start, w
 
 def test_commands_that_look_at_a_store_load_nothing_that_is_slow_to_load(used, place):
     """They are to answer in a third of a second, most of which is loading."""
-    slow = {"asyncio", "comity.core.redaction", "comity.runtime.node", "importlib.metadata", "pydantic_core", "statistics"}
+    slow = {"asyncio", "comity.core.redaction", "comity.node.node", "importlib.metadata", "pydantic_core", "statistics"}
     code = (
         "import sys; from comity.cli.main import main\n"
         "for words in ('calls', 'show last', 'sessions list', 'doctor', 'audit verify'):\n"

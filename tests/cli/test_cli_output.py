@@ -2,8 +2,8 @@
 
 import json
 
-from comity.cli.exits import CliError, Exit
-from comity.cli.output import SHOWN_CHARS_MAX, Output, cut
+from comity.cli.ui.exits import CliError, Exit
+from comity.cli.ui.output import SHOWN_CHARS_MAX, Output, cut
 
 
 def test_an_error_after_the_document_is_told_beside_it(capsys):

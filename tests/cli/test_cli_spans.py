@@ -8,12 +8,12 @@ import time
 
 import pytest
 
-from comity.cli.trace import flat, rows_of
-from comity.core.otlp import CONTENT_TYPE, encode_request
-from comity.core.span import Span
-from comity.engines.insights import InsightEmitter
-from comity.engines.span_place import spans_path
-from comity.engines.span_store import SpanStore
+from comity.cli.commands.trace import flat, rows_of
+from comity.contextcore.insights import InsightEmitter
+from comity.core.tracing.otlp import CONTENT_TYPE, encode_request
+from comity.core.tracing.span import Span
+from comity.engines.sqlite.spans.path import spans_path
+from comity.engines.sqlite.spans.store import SpanStore
 
 
 def traces_of(ran):

@@ -13,9 +13,9 @@ import pytest
 
 from comity import Agent, Context, Node
 from comity.cli.reader import Store
-from comity.engines.tables import SCHEMA
+from comity.engines.sqlite.tables import SCHEMA
 
-OLD = Path(__file__).parents[1] / "engines" / "stores" / "v1.tar.gz"
+OLD = Path(__file__).parents[1] / "engines" / "sqlite" / "stores" / "v1.tar.gz"
 KINDS = ("calls", "replies", "sessions", "handoffs", "spans", "audit")
 
 

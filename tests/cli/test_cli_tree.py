@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from comity import Agent, Context, Node, Tool
-from comity.cli.tree import CallTree, short
+from comity.cli.ui.tree import CallTree, short
 
 boss = Agent("BOSS")
 worker = Agent("WORKER")

@@ -3,12 +3,12 @@
 import pytest
 import yaml
 
-from comity.cli.view import AUDIENCES
-from comity.core.audience import View
-from comity.core.emission import Mode
-from comity.core.tokens import estimate
-from comity.engines.insights import InsightEmitter
-from comity.engines.span_store import SpanStore
+from comity.cli.commands.view import AUDIENCES
+from comity.contextcore.insights import InsightEmitter
+from comity.core.insight.views import View
+from comity.core.model.tokens import estimate
+from comity.core.tracing.naming import Mode
+from comity.engines.sqlite.spans.store import SpanStore
 
 
 @pytest.fixture(autouse=True)

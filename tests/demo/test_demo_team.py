@@ -6,7 +6,7 @@ import json
 import pytest
 
 from comity import Node
-from comity.core.breaker import Policy
+from comity.core.agent.breaker import Policy
 from comity.demo import agents
 from comity.demo.team import REQUEST
 

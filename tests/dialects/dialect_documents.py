@@ -17,8 +17,8 @@ from dialect_strategies import (
 )
 from hypothesis import strategies as st
 
-from comity.core.confidence import Band
-from comity.core.reply import FALLBACK_THOUGHT
+from comity.core.envelope.confidence import Band
+from comity.core.model.reply import FALLBACK_THOUGHT
 from comity.dialects import call_agent, contextcore, delegation, kdap
 from comity.errors import CODES
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from comity.core.confidence import Band, representative
-from comity.core.envelope import (
+from comity.core.call.limits import TIMEOUT_MS_CEILING, Limits
+from comity.core.document.payload import pack
+from comity.core.envelope.confidence import Band, representative
+from comity.core.envelope.envelope import (
     Artifact,
     Background,
     Error,
@@ -18,10 +20,8 @@ from comity.core.envelope import (
     Status,
     Usage,
 )
-from comity.core.limits import TIMEOUT_MS_CEILING, Limits
-from comity.core.payload import pack
 from comity.dialects import call_agent, contextcore, delegation, kdap
-from comity.dialects.document import UNSTATED_CONFIDENCE
+from comity.dialects.reading.document import UNSTATED_CONFIDENCE
 from comity.errors import CODES
 
 NOW_MS = 1_760_000_000_000

@@ -7,11 +7,11 @@ import json
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-
-from comity.core.limits import ITEMS_MAX, NESTING_MAX, REQUEST_BYTES_MAX
-from comity.dialects.block import Block, Texts, parse
-from comity.errors import CallerError
 from steps import grows_no_faster_than_the_text
+
+from comity.core.call.limits import ITEMS_MAX, NESTING_MAX, REQUEST_BYTES_MAX
+from comity.dialects.kdap_block import Block, Texts, parse
+from comity.errors import CallerError
 
 HEADINGS = {"REQUEST": Texts(frozenset({"id"}), frozenset({"names"})), "HANDOFF CONTEXT": Texts(frozenset(), frozenset())}
 

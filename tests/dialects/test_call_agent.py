@@ -7,9 +7,9 @@ from dialect_vectors import document_of
 from msgspec import Raw
 from msgspec.structs import replace
 
-from comity.core.envelope import Error, Reply, Status
-from comity.core.limits import MESSAGE_BYTES_MAX
-from comity.core.schema import JsonSchema
+from comity.core.call.limits import MESSAGE_BYTES_MAX
+from comity.core.document.schema import JsonSchema
+from comity.core.envelope.envelope import Error, Reply, Status
 from comity.dialects import call_agent
 from comity.errors import CODES, CallerError
 

@@ -6,7 +6,7 @@ import pytest
 from dialect_vectors import document_of
 from msgspec.structs import replace
 
-from comity.core.envelope import Error, ExpectedOutput, Priority, Reply, Status
+from comity.core.envelope.envelope import Error, ExpectedOutput, Priority, Reply, Status
 from comity.dialects import contextcore
 from comity.errors import CallerError
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comity import Agent, Context, Limits, Tool
-from comity.core.envelope import Error, Reply, Status
+from comity.core.envelope.envelope import Error, Reply, Status
 from comity.dialects import call_agent, delegation
 from comity.dialects.delegation_errors import read_sentence, sentence_of
 from comity.errors import RefusedError

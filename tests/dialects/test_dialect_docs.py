@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from comity.core.envelope import Priority, Status
+from comity.core.envelope.envelope import Priority, Status
 from comity.dialects import DIALECTS, call_agent, contextcore, delegation, kdap, kdap_routing, sacp
 
 PAGE = (Path(__file__).parents[2] / "docs" / "dialects.md").read_text(encoding="utf-8")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from comity.core.envelope import Reply, Request
-from comity.core.limits import NESTING_MAX, REPLY_BYTES_MAX, WARNINGS_MAX, Limits
-from comity.dialects.document import (
+from comity.core.call.limits import NESTING_MAX, REPLY_BYTES_MAX, WARNINGS_MAX, Limits
+from comity.core.envelope.envelope import Reply, Request
+from comity.dialects.reading.document import (
     UNSTATED_CONFIDENCE,
     left_ms,
     load,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET, UnsetType, field
 
-from comity.dialects.form import PROBLEMS_MAX, Form, kept, marks_of, read, with_marks, write
+from comity.dialects.reading.form import PROBLEMS_MAX, Form, kept, marks_of, read, with_marks, write
 from comity.errors import CallerError
 
 

@@ -9,9 +9,9 @@ from dialect_vectors import document_of, names
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comity.core.limits import CHAIN_MAX
+from comity.core.call.limits import CHAIN_MAX
 from comity.dialects import DIALECTS, call_agent, convert, kdap_routing
-from comity.dialects.document import load
+from comity.dialects.reading.document import load
 from comity.errors import CODES, CallerError
 
 NOW_MS = 1_760_000_000_000

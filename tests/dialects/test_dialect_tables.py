@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from comity.core.confidence import Band, representative
-from comity.core.envelope import Error, Priority, Reply, Request, Status
-from comity.core.limits import Limits
+from comity.core.call.limits import Limits
+from comity.core.envelope.confidence import Band, representative
+from comity.core.envelope.envelope import Error, Priority, Reply, Request, Status
 from comity.dialects import DIALECTS, call_agent, contextcore, delegation, kdap, sacp
 
 NOW_MS = 1_760_000_000_000

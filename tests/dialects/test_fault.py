@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comity.core.envelope import Error
-from comity.core.limits import WARNINGS_MAX
-from comity.dialects.fault import lines_of, read_fault, text_of
+from comity.core.call.limits import WARNINGS_MAX
+from comity.core.envelope.envelope import Error
+from comity.dialects.reading.fault import lines_of, read_fault, text_of
 
 WORDS = {"AgentBusy": "AGENT_BUSY"}
 CODES = st.sampled_from(["TARGET_FAILED", "AGENT_BUSY", "MY_OWN"])

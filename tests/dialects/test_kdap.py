@@ -6,9 +6,9 @@ import pytest
 from dialect_vectors import document_of, text_of
 from msgspec.structs import replace
 
-from comity.core.confidence import Band, band
-from comity.core.envelope import Background, Priority, Reference, Reply, Status
-from comity.core.limits import ERROR_CHARS_MAX, NAME_CHARS_MAX, TIMEOUT_MS_CEILING
+from comity.core.call.limits import ERROR_CHARS_MAX, NAME_CHARS_MAX, TIMEOUT_MS_CEILING
+from comity.core.envelope.confidence import Band, band
+from comity.core.envelope.envelope import Background, Priority, Reference, Reply, Status
 from comity.dialects import kdap
 from comity.errors import CallerError
 

@@ -7,7 +7,7 @@ from dialect_vectors import document_of, text_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comity.core.envelope import Background
+from comity.core.envelope.envelope import Background
 from comity.dialects.kdap_routing import (
     HandoffContext,
     Intent,

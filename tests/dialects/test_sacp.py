@@ -6,9 +6,9 @@ import pytest
 from dialect_vectors import document_of
 from msgspec.structs import replace
 
-from comity.core.envelope import Reply, Status
-from comity.core.reply import canonical
-from comity.core.reply import read as read_text
+from comity.core.envelope.envelope import Reply, Status
+from comity.core.model.reply import canonical
+from comity.core.model.reply import read as read_text
 from comity.dialects import sacp
 from comity.errors import CallerError
 

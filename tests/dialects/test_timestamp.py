@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comity.dialects.timestamp import read_time, write_time
+from comity.dialects.reading.timestamp import read_time, write_time
 from comity.errors import CallerError
 
 

@@ -57,7 +57,7 @@ def test_every_parameter_is_explained(what):
 
 
 def test_every_parameter_of_a_capability_is_explained():
-    names = set(inspect.signature(get_overloads(comity.core.agent.Agent.capability)[1]).parameters) - {"self"}
+    names = set(inspect.signature(get_overloads(comity.core.agent.agent.Agent.capability)[1]).parameters) - {"self"}
     told = inspect.getdoc(Agent.capability)
     assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", told)] == []
 

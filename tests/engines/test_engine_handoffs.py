@@ -7,14 +7,15 @@ import contextlib
 
 from handoff_contract import LANE, ME, NOW, HandoffContract, change, do, made, offer, run, take, taking, until
 
-from comity.core.envelope import Reply
-from comity.core.handoff import Cancel, Complete, State
-from comity.core.handoff_holder import Holder
-from comity.core.handoff_queue import Listen, Step, Sweep
-from comity.engines import handoff_tables, handoffs
-from comity.engines.memory import MemoryJournal
-from comity.engines.sqlite import SqliteJournal
-from comity.engines.tables import connect
+from comity.core.envelope.envelope import Reply
+from comity.core.handoff.holder import Holder
+from comity.core.handoff.machine import Cancel, Complete, State
+from comity.core.handoff.queue import Listen, Step, Sweep
+from comity.engines.memory.journal import MemoryJournal
+from comity.engines.sqlite import handoff_rows as handoff_tables
+from comity.engines.sqlite import handoffs
+from comity.engines.sqlite.journal import SqliteJournal
+from comity.engines.sqlite.tables import connect
 
 
 class TestMemoryHandoffs(HandoffContract):

@@ -12,10 +12,10 @@ from journal_contract import JournalContract
 from journal_records import accepted, late, paused, play, refused, settled, written
 from simulated_journal import Unwatched
 
-from comity.core.journal import Document, Saved
-from comity.core.limits import MEMORY_AUDIT_ROWS_MAX, SETTLED_KEPT_MAX
-from comity.engines.memory import MemoryJournal
-from comity.engines.sqlite import SqliteJournal
+from comity.core.call.limits import MEMORY_AUDIT_ROWS_MAX, SETTLED_KEPT_MAX
+from comity.core.journal.records import Document, Saved
+from comity.engines.memory.journal import MemoryJournal
+from comity.engines.sqlite.journal import SqliteJournal
 from comity.ports import Journal
 from comity.testing import World
 

@@ -12,10 +12,10 @@ from handoff_contract import HandoffContract
 from journal_contract import JournalContract
 from simulated_journal import Named, Unwatched
 
-from comity.core.lease import LEASE_MS
+from comity.core.cluster.lease import LEASE_MS
 from comity.ports import Journal, Leases, Transport
 from comity.testing import World
-from comity.testing.network import SimLeases
+from comity.testing.sim.network import SimLeases
 
 
 class Simulated:

@@ -3,11 +3,11 @@
 import pytest
 from tempo_fake import FakeTempo
 
-from comity.core.insight import Type
-from comity.core.query import QueryError
-from comity.core.span import Event, Link, Span, Status
-from comity.engines.insights import InsightEmitter, InsightQuerier
-from comity.engines.span_store import SpanStore
+from comity.contextcore.insights import InsightEmitter, InsightQuerier
+from comity.core.insight.insight import Type
+from comity.core.tracing.query import QueryError
+from comity.core.tracing.span import Event, Link, Span, Status
+from comity.engines.sqlite.spans.store import SpanStore
 from comity.engines.tempo import ATTEMPTS_MAX, TempoStore
 from comity.errors import CallerError, UnavailableError
 

@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 
 from checkers import load_checker
+
 from comity import Agent, Context, Limits, Node
-from comity.core.tool import Tool
-from comity.engines.memory import MemoryJournal
-from comity.engines.sqlite import SqliteJournal
+from comity.core.agent.tool import Tool
+from comity.engines.memory.journal import MemoryJournal
+from comity.engines.sqlite.journal import SqliteJournal
 from comity.testing import VirtualClock, run_virtual
 
 trace_check = load_checker("trace_check")

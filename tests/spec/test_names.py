@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from comity.core.audit import Kind
-from comity.core.limits import Limits
+from comity.core.call.limits import Limits
+from comity.core.journal.audit import Kind
 from comity.errors import CODES
 
 ROOT = Path(__file__).parents[2]

@@ -21,7 +21,7 @@ from spec_world import (
 )
 
 from comity import Agent, Context, Node
-from comity.core import admission
+from comity.core.call import admission
 from comity.testing import VirtualClock, run_virtual
 
 check = trace_check.check

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from comity import Agent, Node
-from comity.core.model import Fault, Prompt, ToolDefinition, User, model_error
+from comity.core.model.exchange import Fault, Prompt, ToolDefinition, User, model_error
 from comity.errors import UnavailableError
 from comity.testing import Answer, Cassette, CassetteError, ScriptedModel, run_virtual, tool_call
 

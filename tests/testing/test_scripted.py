@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from comity.core.envelope import Usage
-from comity.core.model import Completion, Fault, Finish, Prompt, User, model_error
+from comity.core.envelope.envelope import Usage
+from comity.core.model.exchange import Completion, Fault, Finish, Prompt, User, model_error
 from comity.errors import UnavailableError
 from comity.testing import Answer, ScriptedModel, ScriptError, run_virtual, tool_call
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from comity.cli import app
 from comity.cli.reader import Store
-from comity.core.audit import Verdict
-from comity.core.journal import Document, Saved
-from comity.engines.span_place import spans_path
-from comity.engines.span_store import SpanStore
-from comity.engines.system import SystemIds
+from comity.cli.ui import app
+from comity.core.journal.audit import Verdict
+from comity.core.journal.records import Document, Saved
+from comity.engines.clock import SystemIds
+from comity.engines.sqlite.spans.path import spans_path
+from comity.engines.sqlite.spans.store import SpanStore
 from comity.ports import Journal
-from comity.runtime.remembered import without_session
-from comity.runtime.sessions import key_of
+from comity.runtime.session.remembered import without_session
+from comity.runtime.session.sessions import key_of
 
 
 async def erase(

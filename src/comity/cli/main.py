@@ -13,18 +13,18 @@ from importlib import import_module
 from typing import Any, Final, NoReturn
 
 from comity import __version__
-from comity.cli.arguments import a_name, at_least_one
-from comity.cli.ending import Ending
-from comity.cli.examples import EXAMPLES
-from comity.cli.exits import MEANINGS, CliError, Exit
-from comity.cli.hints import STORE, given
-from comity.cli.output import Output
-from comity.core.declaration import DeclarationError
+from comity.cli.ui.arguments import a_name, at_least_one
+from comity.cli.ui.ending import Ending
+from comity.cli.ui.examples import EXAMPLES
+from comity.cli.ui.exits import MEANINGS, CliError, Exit
+from comity.cli.ui.hints import STORE, given
+from comity.cli.ui.output import Output
+from comity.core.agent.declaration import DeclarationError
 from comity.errors import CallerError, ComityError
 
 log = logging.getLogger("comity")
 
-# Every command and what it is for. `comity.cli.NAME` has `configure(parser)` and `run(args, out) -> Exit`; it is imported when
+# Every command and its purpose. `cli.commands.NAME` has `configure(parser)` and `run(args, out) -> Exit`; it is imported when
 # its command is given, so that a command does not wait for what the others need.
 COMMANDS: Final[dict[str, str]] = {
     "demo": "watch four agents build a business case under every rule",
@@ -203,13 +203,13 @@ def fold_json(arguments: Sequence[str]) -> list[str]:
 
 
 def _nearest(name: str, known: list[str]) -> list[str]:
-    from comity.core.registry import nearest
+    from comity.core.agent.registry import nearest
 
     return nearest(name, known)
 
 
 def _module(command: str) -> Any:
-    return import_module(f"comity.cli.{command}")
+    return import_module(f"comity.cli.commands.{command}")
 
 
 def build_parser(commands: Collection[str] = tuple(COMMANDS)) -> Parser:

@@ -12,26 +12,29 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from comity.cli.exits import CliError, Exit
-from comity.core.audit import Row, Verdict
-from comity.core.handoff import Handoff, State
-from comity.core.journal import PAUSED_AT, RUNS_ON, Document, StoredCall
-from comity.core.session import Session
-from comity.engines import audit_rows, handoff_tables, presence, store_file
-from comity.engines.audit_rows import read_rows
+from comity.cli.ui.exits import CliError, Exit
+from comity.core.handoff.machine import Handoff, State
+from comity.core.journal.audit import Row, Verdict
+from comity.core.journal.records import PAUSED_AT, RUNS_ON, Document, StoredCall
+from comity.core.session.session import Session
 from comity.engines.cipher import TRIED_MAX, audit_key, key_for
-from comity.engines.span_place import spans_path
-from comity.engines.tables import SCHEMA, calls_of_session, connect_anywhere, read_call
+from comity.engines.sqlite import audit_rows
+from comity.engines.sqlite import file as store_file
+from comity.engines.sqlite import handoff_rows as handoff_tables
+from comity.engines.sqlite import liveness as presence
+from comity.engines.sqlite.audit_rows import read_rows
+from comity.engines.sqlite.spans.path import spans_path
+from comity.engines.sqlite.tables import SCHEMA, calls_of_session, connect_anywhere, read_call
 from comity.errors import UnavailableError
 
 if TYPE_CHECKING:  # what takes long to load is loaded by the commands that need it
     from types import TracebackType
     from typing import Self
 
-    from comity.core.memory import Memory
     from comity.core.redaction import Vault
-    from comity.runtime.remembered import StoredMemory
-    from comity.runtime.tools import Approval
+    from comity.core.session.memory import Memory
+    from comity.runtime.call.tools import Approval
+    from comity.runtime.session.remembered import StoredMemory
 
 log = logging.getLogger("comity.store")
 
@@ -115,7 +118,7 @@ class Store:
 
     def verify(self, newest: int | None = None, key: bytes | None = None) -> Verdict:
         """Check the whole chain, or its newest rows, with another key than the one beside the store if there is one."""
-        from comity.engines.audit_parts import parts_of, walk_parts
+        from comity.engines.sqlite.audit_parts import parts_of, walk_parts
 
         parts = parts_of(self.row_count()) if self.version == SCHEMA.version else 1
         walker = partial(walk_parts, self.path, parts) if parts > 1 else None
@@ -238,7 +241,7 @@ class Store:
 
     def vault(self, tenant_id: str, session_id: str) -> Vault | None:
         """Return what a session hides, opened with the key of the store; None if it hides nothing."""
-        from comity.runtime.vault_key import open_vault, vault_cipher
+        from comity.runtime.session.vault_key import open_vault, vault_cipher
 
         found = self._documents(Document.VAULT, "AND key = ?", f"{tenant_id}{SEPARATOR}{session_id}")
         return next((open_vault(vault_cipher(key_for(self.path, may_make=False)), *one) for one in found), None)
@@ -258,23 +261,23 @@ class Store:
 
     def approvals(self) -> list[Approval]:
         """Return every question a tool has asked, in order of asking."""
-        from comity.runtime.tools import Approval
+        from comity.runtime.call.tools import Approval
 
         read = self._readable("approval", msgspec.json.Decoder(Approval).decode, self._documents(Document.APPROVAL))
         return sorted((one for _, one in read), key=lambda one: one.asked_at)
 
     def memories(self) -> list[tuple[str, str, StoredMemory]]:
         """Return of whom something is remembered: tenant, user, and what can be read of it without the key."""
-        from comity.runtime.remembered import decode
+        from comity.runtime.session.remembered import decode
 
         read = self._readable("memory of", decode, self._documents(Document.MEMORY, "ORDER BY key"))
         return [(*key.split(SEPARATOR, 1), one) for key, one in read]  # type: ignore[misc]
 
     def memory(self, tenant_id: str, user_id: str) -> Memory:
         """Return what is remembered of a user, decrypted with the key of the store."""
-        from comity.core.memory import Memory
-        from comity.runtime.remembered import opened
-        from comity.runtime.vault_key import memory_cipher
+        from comity.core.session.memory import Memory
+        from comity.runtime.session.remembered import opened
+        from comity.runtime.session.vault_key import memory_cipher
 
         found = self._documents(Document.MEMORY, "AND key = ?", f"{tenant_id}{SEPARATOR}{user_id}")
         return opened(memory_cipher(key_for(self.path, may_make=False)), *found[0]) if found else Memory()

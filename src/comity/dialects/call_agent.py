@@ -12,13 +12,21 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from comity.core import envelope
-from comity.core.envelope import Error, Reply, Request
-from comity.core.limits import CHAIN_MAX, REPLY_BYTES_MAX, Limits
-from comity.core.payload import Problem
-from comity.dialects.document import MESSAGE_CAPABILITY, left_ms, load, malformed, sealed_inputs, sound_reply, sound_request
-from comity.dialects.fault import NEEDS_INPUT, read_fault, text_of
-from comity.dialects.form import Form, kept, marks_of, plain_of, read, with_marks, write
+from comity.core.call.limits import CHAIN_MAX, REPLY_BYTES_MAX, Limits
+from comity.core.document.payload import Problem
+from comity.core.envelope import envelope
+from comity.core.envelope.envelope import Error, Reply, Request
+from comity.dialects.reading.document import (
+    MESSAGE_CAPABILITY,
+    left_ms,
+    load,
+    malformed,
+    sealed_inputs,
+    sound_reply,
+    sound_request,
+)
+from comity.dialects.reading.fault import NEEDS_INPUT, read_fault, text_of
+from comity.dialects.reading.form import Form, kept, marks_of, plain_of, read, with_marks, write
 
 NAME: Final = "call_agent"
 TIMEOUT_MS_DEFAULT: Final = 30_000

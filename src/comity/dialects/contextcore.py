@@ -12,11 +12,11 @@ from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from comity.core import envelope
-from comity.core.envelope import Error, ExpectedOutput, Reply, Request
-from comity.core.limits import REPLY_BYTES_MAX, Limits
-from comity.core.payload import Problem
-from comity.dialects.document import (
+from comity.core.call.limits import REPLY_BYTES_MAX, Limits
+from comity.core.document.payload import Problem
+from comity.core.envelope import envelope
+from comity.core.envelope.envelope import Error, ExpectedOutput, Reply, Request
+from comity.dialects.reading.document import (
     UNSTATED_CONFIDENCE,
     Milliseconds,
     left_ms,
@@ -26,9 +26,9 @@ from comity.dialects.document import (
     sound_reply,
     sound_request,
 )
-from comity.dialects.fault import Fault, lines_of, read_fault, text_of
-from comity.dialects.form import Form, kept, marks_of, plain_of, read, with_marks, write
-from comity.dialects.timestamp import read_time, write_time
+from comity.dialects.reading.fault import Fault, lines_of, read_fault, text_of
+from comity.dialects.reading.form import Form, kept, marks_of, plain_of, read, with_marks, write
+from comity.dialects.reading.timestamp import read_time, write_time
 
 NAME: Final = "contextcore"
 USER: Final = "user"

@@ -11,12 +11,13 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from comity.core.envelope import Reply, Request
-from comity.core.limits import Limits
-from comity.core.payload import Problem
-from comity.dialects import call_agent, contextcore, delegation, delegation_result, document, kdap, sacp
-from comity.dialects.document import MESSAGE_CAPABILITY, Names, malformed, renamed
-from comity.dialects.form import fields_of, is_default
+from comity.core.call.limits import Limits
+from comity.core.document.payload import Problem
+from comity.core.envelope.envelope import Reply, Request
+from comity.dialects import call_agent, contextcore, delegation, delegation_result, kdap, sacp
+from comity.dialects.reading import document
+from comity.dialects.reading.document import MESSAGE_CAPABILITY, Names, malformed, renamed
+from comity.dialects.reading.form import fields_of, is_default
 from comity.errors import CallerError
 
 UNKNOWN: Final = "unknown"

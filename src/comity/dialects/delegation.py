@@ -13,14 +13,14 @@ from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, UnsetType
 
-from comity.core import confidence, envelope
-from comity.core.envelope import Background, Error, Reference, Reply, Request, Usage
-from comity.core.limits import CHAIN_MAX, REPLY_BYTES_MAX, Limits
-from comity.core.payload import Problem
+from comity.core.call.limits import CHAIN_MAX, REPLY_BYTES_MAX, Limits
+from comity.core.document.payload import Problem
+from comity.core.envelope import confidence, envelope
+from comity.core.envelope.envelope import Background, Error, Reference, Reply, Request, Usage
 from comity.dialects.delegation_artifacts import ArtifactForm, read_artifacts, write_artifacts
 from comity.dialects.delegation_artifacts import ArtifactType as ArtifactType  # noqa: PLC0414  a word of this dialect
 from comity.dialects.delegation_errors import read_sentence, sentence_of
-from comity.dialects.document import (
+from comity.dialects.reading.document import (
     EXACT_MAX,
     MESSAGE_CAPABILITY,
     UNSTATED_CONFIDENCE,
@@ -32,9 +32,9 @@ from comity.dialects.document import (
     sound_reply,
     sound_request,
 )
-from comity.dialects.fault import NEEDS_INPUT, Fault, lines_of, read_fault, text_of
-from comity.dialects.form import Form, kept, marks_of, read, with_marks, write
-from comity.dialects.timestamp import read_time, write_time
+from comity.dialects.reading.fault import NEEDS_INPUT, Fault, lines_of, read_fault, text_of
+from comity.dialects.reading.form import Form, kept, marks_of, read, with_marks, write
+from comity.dialects.reading.timestamp import read_time, write_time
 from comity.errors import CallerError
 
 NAME: Final = "delegation"

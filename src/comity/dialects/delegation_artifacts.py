@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any, Final
 
-from comity.core.envelope import Artifact, Reply
-from comity.dialects.form import Form, plain_of
+from comity.core.envelope.envelope import Artifact, Reply
+from comity.dialects.reading.form import Form, plain_of
 
 _DATA_LABEL: Final = "data"
 

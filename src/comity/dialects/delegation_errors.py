@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from comity.core.envelope import Error
+from comity.core.envelope.envelope import Error
 
 _Facts = Mapping[str, Any]
 

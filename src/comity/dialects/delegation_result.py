@@ -12,9 +12,9 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from comity.core.envelope import Reply, Status
-from comity.core.limits import MESSAGE_BYTES_MAX
-from comity.dialects.form import plain_of
+from comity.core.call.limits import MESSAGE_BYTES_MAX
+from comity.core.envelope.envelope import Reply, Status
+from comity.dialects.reading.form import plain_of
 
 SENTENCES_MAX: Final = 3
 SUMMARY_CHARS_MAX: Final = 300

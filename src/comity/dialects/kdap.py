@@ -16,13 +16,14 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import FieldInfo
 
-from comity.core import confidence, envelope
-from comity.core.confidence import Band
-from comity.core.envelope import Background, Error, Reply, Request, is_code
-from comity.core.limits import ERROR_CHARS_MAX, NAME_CHARS_MAX, REPLY_BYTES_MAX, REQUEST_BYTES_MAX, Limits
-from comity.core.payload import Problem
-from comity.dialects import block, document
-from comity.dialects.document import (
+from comity.core.call.limits import ERROR_CHARS_MAX, NAME_CHARS_MAX, REPLY_BYTES_MAX, REQUEST_BYTES_MAX, Limits
+from comity.core.document.payload import Problem
+from comity.core.envelope import confidence, envelope
+from comity.core.envelope.confidence import Band
+from comity.core.envelope.envelope import Background, Error, Reply, Request, is_code
+from comity.dialects import kdap_block as block
+from comity.dialects.reading import document
+from comity.dialects.reading.document import (
     EXACT_MAX,
     Milliseconds,
     as_object,
@@ -33,8 +34,8 @@ from comity.dialects.document import (
     sound_reply,
     sound_request,
 )
-from comity.dialects.fault import NEEDS_INPUT
-from comity.dialects.form import Form, fields_of, is_default, kept, marks_of, plain_of, read, with_marks, write
+from comity.dialects.reading.fault import NEEDS_INPUT
+from comity.dialects.reading.form import Form, fields_of, is_default, kept, marks_of, plain_of, read, with_marks, write
 
 NAME: Final = "kdap"
 USER: Final = "USER"

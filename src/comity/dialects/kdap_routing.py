@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from comity.core.envelope import Background, context_problems
-from comity.dialects.document import malformed
-from comity.dialects.form import Form, kept, marks_of, read, with_marks, write
+from comity.core.envelope.envelope import Background, context_problems
 from comity.dialects.kdap import NAME, Heading, load
+from comity.dialects.reading.document import malformed
+from comity.dialects.reading.form import Form, kept, marks_of, read, with_marks, write
 
 
 class HandoffForm(Form, frozen=True):

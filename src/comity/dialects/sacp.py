@@ -1,22 +1,22 @@
 """SACP's replies: thought, status, data and message in one JSON object. It has no requests.
 
-This reads documents that are what they should be. What a model wrote is read by `comity.core.reply`, which mends what it can
-and falls back to the object that `fallback` makes.
+This reads documents that are what they should be. What a model wrote is read by `comity.core.model.reply`, which mends what it
+can and falls back to the object that `fallback` makes.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from comity.core import envelope
-from comity.core.envelope import Reply
-from comity.core.limits import REPLY_BYTES_MAX
-from comity.core.reply import FALLBACK_MESSAGE, FALLBACK_THOUGHT, SENT_BACK, Status
-from comity.core.reply.canonical import EXTRA, STATUS, error_of, metadata_of
-from comity.core.reply.canonical import MEANING as STATUS_READ
-from comity.core.reply.fields import FIELDS
-from comity.dialects.document import UNSTATED_CONFIDENCE, as_object, load, sound_reply
-from comity.dialects.form import Form, kept, marks_of, plain_of, read, with_marks, write
+from comity.core.call.limits import REPLY_BYTES_MAX
+from comity.core.envelope import envelope
+from comity.core.envelope.envelope import Reply
+from comity.core.model.reply import FALLBACK_MESSAGE, FALLBACK_THOUGHT, SENT_BACK, Status
+from comity.core.model.reply.canonical import EXTRA, STATUS, error_of, metadata_of
+from comity.core.model.reply.canonical import MEANING as STATUS_READ
+from comity.core.model.reply.fields import FIELDS
+from comity.dialects.reading.document import UNSTATED_CONFIDENCE, as_object, load, sound_reply
+from comity.dialects.reading.form import Form, kept, marks_of, plain_of, read, with_marks, write
 
 NAME: Final = "sacp"
 

@@ -12,8 +12,8 @@ import stat
 from pathlib import Path
 from typing import Any, Final
 
-from comity.core.audit import Pseudonyms
-from comity.core.slices import Sliced, whole
+from comity.core.document.slices import Sliced, whole
+from comity.core.journal.audit import Pseudonyms
 from comity.errors import UnavailableError
 
 KEY_BYTES: Final = 32

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 from urllib.parse import urlencode, urlsplit
 
-from comity.core.query import (
+from comity.core.tracing.query import (
     Fault,
     Query,
     QueryError,
@@ -31,10 +31,10 @@ from comity.core.query import (
     matched_spans,
     search,
 )
-from comity.core.query.rewrite import newest_first
-from comity.core.query.search import LIMIT_DEFAULT, SPANS_PER_SPANSET_DEFAULT
-from comity.core.span import Span, SpanError, decode_spans
-from comity.engines.system import SystemClock
+from comity.core.tracing.query.rewrite import newest_first
+from comity.core.tracing.query.search import LIMIT_DEFAULT, SPANS_PER_SPANSET_DEFAULT
+from comity.core.tracing.span import Span, SpanError, decode_spans
+from comity.engines.clock import SystemClock
 from comity.errors import CallerError, UnavailableError
 from comity.ports import Clock
 

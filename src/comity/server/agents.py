@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from comity.core.agent import Agent, Capability
-from comity.core.schema import Checker, SchemaError
+from comity.core.agent.agent import Agent, Capability
+from comity.core.document.schema import Checker, SchemaError
 from comity.server.problem import unknown
 from comity.server.routes import Ask
 

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from comity import CallHandle
 from comity.core.access import Principal, Right
-from comity.core.envelope import Background, Priority
-from comity.core.limits import TIMEOUT_MS_CEILING, Limits
+from comity.core.call.limits import TIMEOUT_MS_CEILING, Limits
+from comity.core.envelope.envelope import Background, Priority
 from comity.errors import CallerError, UnavailableError
 from comity.server.auth import tenant_of, user_of
 from comity.server.problem import unknown

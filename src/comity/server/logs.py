@@ -7,7 +7,7 @@ import time
 
 import msgspec
 
-from comity.core.trace_context import read
+from comity.core.tracing.trace_context import read
 from comity.server.web import Scope
 
 log = logging.getLogger("comity.server")

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from comity.core.payload import Problem
+from comity.core.document.payload import Problem
 from comity.errors import CODES, CallerError, ComityError
 from comity.server.status import status_of
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from comity.core.access import Principal, Right
-from comity.core.payload import Problem
+from comity.core.document.payload import Problem
 from comity.errors import CallerError
 from comity.server.auth import seen_tenant
 from comity.server.state import State

@@ -11,7 +11,7 @@ import msgspec
 import yaml
 from msgspec import Struct
 
-from comity.core.limits import REQUEST_BYTES_MAX
+from comity.core.call.limits import REQUEST_BYTES_MAX
 from comity.errors import CallerError
 
 PREFIX: Final = "COMITY_SERVE_"

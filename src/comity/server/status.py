@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from comity.core.envelope import Reply, Status
+from comity.core.envelope.envelope import Reply, Status
 from comity.errors import CallerError, RefusedError, TargetError, UnavailableError, family
 
 # What each family is answered with, unless its code says otherwise below.

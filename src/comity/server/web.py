@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from comity.core.given import UNREADABLE, problems_of, sentence
-from comity.core.payload import PayloadError, Problem, check, check_keys
+from comity.core.document.checks import UNREADABLE, problems_of, sentence
+from comity.core.document.payload import PayloadError, Problem, check, check_keys
 from comity.errors import CallerError, ComityError
 from comity.server.guard import SAFE_HEADERS
 from comity.server.problem import PROBLEM_TYPE, problem_of

@@ -11,25 +11,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from comity.testing.cassette import Cassette, CassetteError
-    from comity.testing.faults import Fault, Kind
-    from comity.testing.invariants import ViolationError
-    from comity.testing.model_server import Broken, Cut, Failure, Garbage, ModelServer, Received
-    from comity.testing.nodes import CrashedError, SimNode
+    from comity.testing.provider.server import Broken, Cut, Failure, Garbage, ModelServer, Received
     from comity.testing.scripted import Answer, ScriptedModel, ScriptError, tool_call
-    from comity.testing.seeded import SimulationError, simulate
+    from comity.testing.sim.faults import Fault, Kind
+    from comity.testing.sim.invariants import ViolationError
+    from comity.testing.sim.nodes import CrashedError, SimNode
+    from comity.testing.sim.seeded import SimulationError, simulate
+    from comity.testing.sim.world import Outcome, World, current_world
     from comity.testing.virtual import VirtualClock, run_virtual
-    from comity.testing.world import Outcome, World, current_world
 
 _HOMES = {
     "cassette": ("Cassette", "CassetteError"),
-    "faults": ("Fault", "Kind"),
-    "model_server": ("Broken", "Cut", "Failure", "Garbage", "ModelServer", "Received"),
-    "nodes": ("CrashedError", "SimNode"),
-    "invariants": ("ViolationError",),
+    "sim.faults": ("Fault", "Kind"),
+    "provider.server": ("Broken", "Cut", "Failure", "Garbage", "ModelServer", "Received"),
+    "sim.nodes": ("CrashedError", "SimNode"),
+    "sim.invariants": ("ViolationError",),
     "scripted": ("Answer", "ScriptError", "ScriptedModel", "tool_call"),
-    "seeded": ("SimulationError", "simulate"),
+    "sim.seeded": ("SimulationError", "simulate"),
     "virtual": ("VirtualClock", "run_virtual"),
-    "world": ("Outcome", "World", "current_world"),
+    "sim.world": ("Outcome", "World", "current_world"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -24,8 +24,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from comity.core.model import Assistant, Completion, Message, Prompt, ToolCall
-from comity.core.quoting import without_codes
+from comity.core.model.exchange import Assistant, Completion, Message, Prompt, ToolCall
+from comity.core.model.quoting import without_codes
 from comity.core.redaction.redact import walls_in
 from comity.core.redaction.scan import DEFAULT_SCANNER
 from comity.core.redaction.vault import TOKEN

@@ -39,7 +39,7 @@ def pytest_configure(config: Any) -> None:
 def pytest_runtest_makereport(item: Any, call: Any) -> Generator[None, Any, Any]:
     """Tell of a failed simulation once: pytest would repeat the whole message in its summary, and miss the hidden frames."""
     report = yield
-    seeded = sys.modules.get("comity.testing.seeded")
+    seeded = sys.modules.get("comity.testing.sim.seeded")
     counted = getattr(getattr(item, "obj", None), "report", None)
     if seeded is not None and call.when == "call" and isinstance(counted, seeded.Report):
         report.user_properties.append((PROPERTY, counted.summary()))  # which pytest-xdist passes on

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from comity.core.envelope import Usage
-from comity.core.model import Completion, Finish, Prompt, ToolCall
-from comity.core.tokens import count_prompt, estimate
+from comity.core.envelope.envelope import Usage
+from comity.core.model.exchange import Completion, Finish, Prompt, ToolCall
+from comity.core.model.tokens import count_prompt, estimate
 
 
 class Answer(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from comity.core.access.claims import SKEW_S, Claims, Kind, Left, Standing, check_header, check_time, encode, read
-from comity.core.limits import Limits
+from comity.core.call.limits import Limits
 from comity.errors import RefusedError
 
 LEFT = Left(deadline=60_000, calls=5, depth=2, fan_out=3, tokens=100)

@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from redaction_corpus import documents, new_vault, texts
 
+from comity.core.document.slices import whole
 from comity.core.redaction import (
     DEFAULT_SCANNER,
     Action,
@@ -32,7 +33,6 @@ from comity.core.redaction.redact import (
     walls_in,
 )
 from comity.core.redaction.scan import Wall
-from comity.core.slices import whole
 
 
 @given(texts())

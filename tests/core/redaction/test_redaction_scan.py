@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redaction_corpus import new_vault
 
+from comity.core.document.slices import whole
 from comity.core.redaction import (
     DEFAULT_SCANNER,
     DETECTORS,
@@ -21,7 +22,6 @@ from comity.core.redaction import (
 from comity.core.redaction.redact import redact_json_sliced
 from comity.core.redaction.scan import Wall
 from comity.core.redaction.shapes import SHAPE_CHARS_MAX, foreign_label_start, plain_words
-from comity.core.slices import whole
 
 
 class Literal:

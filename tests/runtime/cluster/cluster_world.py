@@ -8,11 +8,11 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from comity import Agent, Node
-from comity.core import wire
-from comity.core.call import State
-from comity.core.lease import Lease
-from comity.engines.memory import MemoryJournal
-from comity.engines.memory_cluster import MemoryLeases, MemoryNetwork, MemoryTransport, SharedJournal
+from comity.core.call.machine import State
+from comity.core.cluster import messages as wire
+from comity.core.cluster.lease import Lease
+from comity.engines.memory.cluster import MemoryLeases, MemoryNetwork, MemoryTransport, SharedJournal
+from comity.engines.memory.journal import MemoryJournal
 from comity.errors import UnavailableError
 from comity.testing import VirtualClock, run_virtual
 

@@ -11,9 +11,9 @@ import pytest
 from cluster_world import World, die, play
 
 from comity import Agent, Context, Limits, Node, Reply, Risk, Status, Tool
-from comity.core import wire
+from comity.core.cluster import messages as wire
 from comity.runtime.cluster import cluster
-from comity.runtime.cluster.carrier import Sent
+from comity.runtime.cluster.outbound import Sent
 
 
 def front() -> Agent:

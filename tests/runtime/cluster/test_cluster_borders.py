@@ -10,16 +10,16 @@ from cluster_world import World, play
 from msgspec.structs import replace
 
 from comity import Agent, Context, Limits, Node
-from comity.core import wire
-from comity.core.envelope import Request
-from comity.core.fencing import Fence, claim
-from comity.core.journal import Accepted
-from comity.core.lease import LEASE_MS, RENEW_MS, Lease
-from comity.core.ledger import Loan
-from comity.engines.memory import MemoryJournal
-from comity.engines.memory_cluster import MemoryLeases
+from comity.core.call.ledger import Loan
+from comity.core.cluster import messages as wire
+from comity.core.cluster.lease import LEASE_MS, RENEW_MS, Lease
+from comity.core.envelope.envelope import Request
+from comity.core.journal.records import Accepted
+from comity.core.journal.terms import Fence, claim
+from comity.engines.memory.cluster import MemoryLeases
+from comity.engines.memory.journal import MemoryJournal
 from comity.runtime.cluster.cluster import OVERDUE_MS
-from comity.runtime.cluster.holds import Holds
+from comity.runtime.cluster.leases import Holds
 from comity.testing import VirtualClock
 
 

@@ -9,8 +9,8 @@ import pytest
 from cluster_world import World, play
 
 from comity import Agent, Context, Node, Tool
-from comity.core import wire
-from comity.core.journal import Document
+from comity.core.cluster import messages as wire
+from comity.core.journal.records import Document
 
 
 class Gate:

@@ -9,11 +9,11 @@ import pytest
 from cluster_world import World, play
 
 from comity import Agent, Context, Limits, Node, Reply, Status, Tool
-from comity.core import agent as agents
-from comity.core import wire
-from comity.core.fencing import Terms
-from comity.core.journal import Accepted, Document, Record, Settled, StoredCall
-from comity.engines.memory_cluster import SharedJournal
+from comity.core.agent import agent as agents
+from comity.core.cluster import messages as wire
+from comity.core.journal.records import Accepted, Document, Record, Settled, StoredCall
+from comity.core.journal.terms import Terms
+from comity.engines.memory.cluster import SharedJournal
 from comity.errors import UnavailableError
 from comity.ports import Then
 from comity.testing import VirtualClock

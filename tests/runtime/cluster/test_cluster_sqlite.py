@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 
 from comity import Agent, Context, Node
-from comity.engines.memory_cluster import MemoryLeases, MemoryNetwork
-from comity.engines.system import SystemClock
+from comity.engines.clock import SystemClock
+from comity.engines.memory.cluster import MemoryLeases, MemoryNetwork
 
 
 def team(began: asyncio.Queue[str], gates: dict[str, asyncio.Event]) -> list[Agent]:

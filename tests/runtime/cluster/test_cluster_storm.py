@@ -12,8 +12,8 @@ import pytest
 from cluster_world import World
 
 from comity import Agent, Context, Limits, Node
-from comity.core import wire
-from comity.engines.system import SystemIds
+from comity.core.cluster import messages as wire
+from comity.engines.clock import SystemIds
 from comity.testing import run_virtual
 
 NAMES = ("A", "B", "C", "D")

@@ -22,8 +22,8 @@ import time
 import traceback
 from typing import Any
 
+from comity.contextcore.handoffs.receiver import AsyncHandoffReceiver
 from comity.errors import ComityError
-from comity.runtime.handoff.receiver import AsyncHandoffReceiver
 
 LONGEST_LIFE_S = 300
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from comity import Agent, AsyncHandoffReceiver, Context, Limits, Node
-from comity.core.envelope import ExpectedOutput
-from comity.core.guardrail import redact_failures
-from comity.core.handoff import State
 from death import die
+
+from comity import Agent, AsyncHandoffReceiver, Context, Limits, Node
+from comity.core.call.guardrail import redact_failures
+from comity.core.envelope.envelope import ExpectedOutput
+from comity.core.handoff.machine import State
 
 
 def boss(**more):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from death import die
 from handoff_pair import code_of
 from pydantic import BaseModel
 
 from comity import Agent, AsyncHandoffManager, AsyncHandoffReceiver, Context, Limits, Node, Reply, Tool
-from comity.core.agent import DeclarationError
-from comity.core.handoff import State
+from comity.core.agent.agent import DeclarationError
+from comity.core.handoff.machine import State
 from comity.testing import World
-from death import die
 
 
 class Found(BaseModel):

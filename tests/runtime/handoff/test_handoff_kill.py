@@ -27,10 +27,10 @@ from pathlib import Path
 
 import pytest
 
-from comity.core.handoff import State
-from comity.engines.audit_rows import read_rows, verify_chain
-from comity.engines.tables import connect, read_call
-from comity.runtime.handoff.manager import AsyncHandoffManager
+from comity.contextcore.handoffs.manager import AsyncHandoffManager
+from comity.core.handoff.machine import State
+from comity.engines.sqlite.audit_rows import read_rows, verify_chain
+from comity.engines.sqlite.tables import connect, read_call
 
 HANDOFFS = int(os.environ.get("COMITY_HANDOFFS", "150"))
 IS_FULL = HANDOFFS >= 1_000

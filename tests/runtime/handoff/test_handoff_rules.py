@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from handoff_pair import FOUND, REPORT, code_of, declared, kinds, pair
 
+from comity.contextcore.handoffs.receiver import AsyncHandoffReceiver
 from comity.errors import CallerError
-from comity.runtime.handoff.receiver import AsyncHandoffReceiver
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from handoff_pair import FOUND, code_of, pair
 from opentelemetry.sdk.trace import TracerProvider
 
 from comity import Agent, AsyncHandoffManager, AsyncHandoffReceiver, Context, Node
-from comity.core.emission import Mode
-from comity.core.telemetry import Origin, Settings
-from comity.engines import ambient
-from comity.engines.span_store import SpanStore
+from comity.core.tracing.naming import Mode
+from comity.core.tracing.telemetry import Origin, Settings
+from comity.engines.sqlite.spans.store import SpanStore
+from comity.runtime.tracing import ambient
 
 TRACER = TracerProvider().get_tracer("test")
 LEGACY = {"handoff.id", "handoff.capability_id", "handoff.inputs", "handoff.result"}

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from comity import AsyncHandoffManager, AsyncHandoffReceiver
-from comity.core.handoff import State
+from comity.core.handoff.machine import State
 from comity.errors import UnavailableError
 from comity.testing import Fault, Kind, World
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from death import die
 from handoff_pair import FOUND, REPORT, code_of, declared, kinds, pair
 
 from comity import Agent, Node
-from comity.core.handoff import State
+from comity.contextcore.handoffs.manager import AsyncHandoffManager
+from comity.contextcore.handoffs.receiver import AsyncHandoffReceiver
+from comity.core.handoff.machine import State
 from comity.errors import TargetError
-from comity.runtime.handoff.manager import AsyncHandoffManager
-from comity.runtime.handoff.receiver import AsyncHandoffReceiver
-from death import die
 
 # --- the protocol of the seed ---
 

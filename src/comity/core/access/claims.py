@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Struct
 
 from comity.core.access.rights import Role
-from comity.core.envelope import is_id
-from comity.core.limits import CALLS_CEILING, CHAIN_MAX, FAN_OUT_CEILING, TIMEOUT_MS_CEILING, Limits
+from comity.core.call.limits import CALLS_CEILING, CHAIN_MAX, FAN_OUT_CEILING, TIMEOUT_MS_CEILING, Limits
+from comity.core.envelope.envelope import is_id
 from comity.errors import RefusedError
 
 TOKEN_CHARS_MAX: Final = 4_096

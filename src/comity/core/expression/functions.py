@@ -23,8 +23,8 @@ from comity.core.expression.values import (
     is_list,
     type_name,
 )
-from comity.core.query.pattern import PatternError
-from comity.core.query.regex import Regex
+from comity.core.tracing.query.pattern import PatternError
+from comity.core.tracing.query.regex import Regex
 
 
 class Function(NamedTuple):

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from comity.core.document.slices import Sliced
 from comity.core.redaction.shapes import plain_words
-from comity.core.slices import Sliced
 
 _BIRTH = re.compile(
     r"birth|born|(?<![a-z])dob(?![a-z])|geburt|geboren|naissance|nacimiento|nascita|nascimento|рожден|出生", re.IGNORECASE

@@ -13,7 +13,7 @@ import unicodedata
 from bisect import bisect_right
 from functools import cache
 
-from comity.core.slices import Sliced
+from comity.core.document.slices import Sliced
 
 # The zeros of the decimal digits of other scripts; the other nine follow each.
 _ZEROS = (

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from comity.core.document.slices import Sliced, in_one_go, whole
 from comity.core.redaction.birth import birth_parts
 from comity.core.redaction.detector import Detector
 from comity.core.redaction.labelled import LabelledDetector
@@ -21,7 +22,6 @@ from comity.core.redaction.policy import DEFAULT_POLICY, Action, Policy
 from comity.core.redaction.scan import DEFAULT_SCANNER, Memory, Scanner, Span, Wall
 from comity.core.redaction.shapes import WALL, plain_words
 from comity.core.redaction.vault import TOKEN, Value, Vault
-from comity.core.slices import Sliced, in_one_go, whole
 
 # "****1234" and "****@example.com": what a mask leaves is not looked into again.
 _MASK = re.compile(r"\*{4}(?:[A-Za-z0-9]{4}(?![A-Za-z0-9])|@[A-Za-z0-9.\u00c0-\u024f-]{1,320})?")

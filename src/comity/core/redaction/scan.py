@@ -14,12 +14,12 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
+from comity.core.document.slices import Sliced, whole
 from comity.core.redaction.detector import Before, Detector, PatternDetector
 from comity.core.redaction.labelled import LabelledDetector
 from comity.core.redaction.normal import ODD_HINT, Copy, is_odd
 from comity.core.redaction.shapes import CONTEXT_CHARS, SKELETON_CHARS, WALL, compile_test
 from comity.core.redaction.table import DETECTORS
-from comity.core.slices import Sliced, whole
 
 _AFTER_CHARS = 24
 # Each round finds values that only another value's digits had kept from being seen. More than two were never seen; the bound

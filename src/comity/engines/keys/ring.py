@@ -22,7 +22,7 @@ from msgspec import Struct, field
 
 from comity.core.access.claims import USER_LIFE_S_MAX
 from comity.core.access.scope import Scope
-from comity.core.envelope import is_id
+from comity.core.envelope.envelope import is_id
 from comity.engines.keys.extra import load_cryptography
 from comity.errors import CallerError, UnavailableError
 

@@ -15,32 +15,32 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from comity.core import wire
-from comity.core.admission import Refused
-from comity.core.agent import Agent, DeclarationError
-from comity.core.call import Event, State
-from comity.core.envelope import Error, Reply, Request, Status, Usage
-from comity.core.fencing import Fence, Terms
-from comity.core.journal import Accepted, Late, Record, Settled
-from comity.core.lease import LEASE_MS
-from comity.core.trace_context import TraceContext
-from comity.core.wire import Message
+from comity.core.agent.agent import Agent, DeclarationError
+from comity.core.call.admission import Refused
+from comity.core.call.machine import Event, State
+from comity.core.cluster import messages as wire
+from comity.core.cluster.lease import LEASE_MS
+from comity.core.cluster.messages import Message
+from comity.core.envelope.envelope import Error, Reply, Request, Status, Usage
+from comity.core.journal.records import Accepted, Late, Record, Settled
+from comity.core.journal.terms import Fence, Terms
+from comity.core.tracing.trace_context import TraceContext
 from comity.errors import CallChangedError, RefusedError, StaleLeaseError, UnavailableError
 from comity.ports import Journal, Leases, Transport
-from comity.runtime.arrival import Arrival, Draft, Identity
-from comity.runtime.call import Call, Errand, Way
-from comity.runtime.cluster.carrier import REPEAT, ROUNDS_MAX, Carrier
-from comity.runtime.cluster.holds import Holds
-from comity.runtime.cluster.loans import Loans, is_short
-from comity.runtime.cluster.probes import Probes
-from comity.runtime.cluster.serving import Server
-from comity.runtime.events import EventLog
-from comity.runtime.repetition import resume
-from comity.runtime.settlement import interrupted
-from comity.runtime.unfinished import keep
+from comity.runtime.call.call import Call, Errand, Way
+from comity.runtime.call.draft import Arrival, Draft, Identity
+from comity.runtime.call.events import EventLog
+from comity.runtime.call.replay import resume
+from comity.runtime.call.settle import interrupted
+from comity.runtime.call.unfinished import keep
+from comity.runtime.cluster.budgets import Loans, is_short
+from comity.runtime.cluster.deadlocks import Probes
+from comity.runtime.cluster.inbound import Server
+from comity.runtime.cluster.leases import Holds
+from comity.runtime.cluster.outbound import REPEAT, ROUNDS_MAX, Carrier
 
 if TYPE_CHECKING:
-    from comity.runtime.path import CallPath
+    from comity.runtime.call.path import CallPath
 
 # How often open calls are looked for that nobody runs, and how long after its deadline anybody may end one.
 SWEEP_MS: Final = LEASE_MS

@@ -14,31 +14,31 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from comity.core.agent import Capability, Implementation
-from comity.core.envelope import Error, ExpectedOutput, Reply, Request, Status
-from comity.core.expected_output import read_expected
-from comity.core.handoff import Cancel, Handoff, Offer
-from comity.core.handoff_holder import result_session
-from comity.core.handoff_trace import metadata_of
-from comity.core.retry import Retry
-from comity.core.running import LOOP
-from comity.core.telemetry import Handed
+from comity.core.agent.agent import Capability, Implementation
+from comity.core.agent.retry import Retry
+from comity.core.agent.running import LOOP
+from comity.core.document.expected_output import read_expected
+from comity.core.envelope.envelope import Error, ExpectedOutput, Reply, Request, Status
+from comity.core.handoff.holder import result_session
+from comity.core.handoff.machine import Cancel, Handoff, Offer
+from comity.core.handoff.trace import metadata_of
+from comity.core.tracing.telemetry import Handed
 from comity.errors import UnavailableError
-from comity.runtime.activation import Lane
-from comity.runtime.arrival import Draft, Identity
-from comity.runtime.call import Call
+from comity.runtime.agent.activations import Lane
+from comity.runtime.call.call import Call
+from comity.runtime.call.draft import Draft, Identity
+from comity.runtime.call.tasks import after_a_turn, in_line
+from comity.runtime.handoff.desk import Handoffs, checked, lane_of
 from comity.runtime.handoff.directory import ANYBODY
-from comity.runtime.handoff.handoffs import Handoffs, checked, lane_of
 from comity.runtime.handoff.spans import handed_of
-from comity.runtime.privacy import reveal
-from comity.runtime.standing import hung
-from comity.runtime.tasks import after_a_turn, in_line
+from comity.runtime.session.privacy import reveal
+from comity.runtime.tracing.standing import hung
 
 _UNDER_WAY: Final = Handed("", "", 0, "")  # until more is known: a handoff of a tree that ends early ends as its call does
 
 if TYPE_CHECKING:
-    from comity.runtime.context import Context
-    from comity.runtime.path import CallPath
+    from comity.runtime.call.context import Context
+    from comity.runtime.call.path import CallPath
 
 
 def hand_off(path: CallPath, parent: Call, draft: Draft, expected: ExpectedOutput | None) -> Coroutine[Any, Any, Reply]:

@@ -8,20 +8,20 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from comity.core import guardrail
-from comity.core.envelope import SUCCESS, Reply, Request
-from comity.core.expected_output import output_problems
-from comity.core.guardrail import Guardrail
-from comity.core.handoff import Entry, Handoff, Question
-from comity.core.handoff_holder import result_session
-from comity.core.journal import Saved
-from comity.core.limits import REPLY_BYTES_MAX
-from comity.core.payload import PayloadError, Problem, pack, unpack
+from comity.core.agent.registry import Registry
+from comity.core.call import guardrail
+from comity.core.call.guardrail import Guardrail
+from comity.core.call.limits import REPLY_BYTES_MAX
+from comity.core.document.expected_output import output_problems
+from comity.core.document.payload import PayloadError, Problem, pack, unpack
+from comity.core.envelope.envelope import SUCCESS, Reply, Request
+from comity.core.handoff.holder import result_session
+from comity.core.handoff.machine import Entry, Handoff, Question
+from comity.core.journal.records import Saved
 from comity.core.redaction import restore_json
-from comity.core.registry import Registry
 from comity.errors import TargetError
-from comity.runtime.privacy import Privacy
-from comity.runtime.sessions import Sessions
+from comity.runtime.session.privacy import Privacy
+from comity.runtime.session.sessions import Sessions
 
 _encode = msgspec.json.Encoder().encode
 _decode_shown = msgspec.json.Decoder(tuple[Request, Reply | None, Question | None, tuple[Entry, ...]]).decode

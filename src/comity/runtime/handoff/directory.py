@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from comity.core.agent import Agent, Capability, DeclarationError
-from comity.core.envelope import is_id
-from comity.core.limits import HANDOFF_PENDING_MAX, NAME_CHARS_MAX
-from comity.core.registry import Address, Registry
+from comity.core.agent.agent import Agent, Capability, DeclarationError
+from comity.core.agent.registry import Address, Registry
+from comity.core.call.limits import HANDOFF_PENDING_MAX, NAME_CHARS_MAX
+from comity.core.envelope.envelope import is_id
 
 _OTHERS_MAX: Final = 1_000  # names remembered
 

@@ -16,23 +16,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from comity.core.agent import Agent, Status
-from comity.core.envelope import Reply
-from comity.core.envelope import Status as Outcome
-from comity.core.handoff import Complete, Handoff
-from comity.core.handoff_trace import place_of
-from comity.core.limits import ID_CHARS_MAX
+from comity.contextcore.handoffs.receiver import CAPABILITIES_MAX, AsyncHandoffReceiver, by
+from comity.core.agent.agent import Agent, Status
+from comity.core.call.limits import ID_CHARS_MAX
+from comity.core.envelope.envelope import Reply
+from comity.core.envelope.envelope import Status as Outcome
+from comity.core.handoff.machine import Complete, Handoff
+from comity.core.handoff.trace import place_of
 from comity.errors import ComityError
-from comity.runtime.arrival import Arrival, Draft, Identity
-from comity.runtime.call import Call
-from comity.runtime.handoff.handoffs import Handoffs, lane_of
-from comity.runtime.handoff.receiver import CAPABILITIES_MAX, AsyncHandoffReceiver, by
-from comity.runtime.repetition import take_over
+from comity.runtime.call.call import Call
+from comity.runtime.call.draft import Arrival, Draft, Identity
+from comity.runtime.call.replay import take_over
+from comity.runtime.handoff.desk import Handoffs, lane_of
 
 if TYPE_CHECKING:
-    from comity.runtime.handoff.ear import Ear
-    from comity.runtime.node import Node
-    from comity.runtime.path import CallPath
+    from comity.node.node import Node
+    from comity.runtime.call.path import CallPath
+    from comity.runtime.handoff.listening import Ear
 
 log = logging.getLogger("comity")
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from comity.core.handoff import Handoff, Renew
-from comity.core.handoff_holder import Holder
-from comity.runtime.clock_watch import ClockWatch
+from comity.core.handoff.holder import Holder
+from comity.core.handoff.machine import Handoff, Renew
+from comity.runtime.agent.clock_watch import ClockWatch
 
 if TYPE_CHECKING:
-    from comity.core.handoff_queue import Step
-    from comity.runtime.handoff.handoffs import Handoffs
+    from comity.core.handoff.queue import Step
+    from comity.runtime.handoff.desk import Handoffs
 
 Lost = Callable[[str], None]  # told the id of a handoff
 

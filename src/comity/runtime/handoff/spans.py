@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from comity.core.call_span import HANDOFF_LEGACY, result_span
-from comity.core.handoff import Handoff, State
-from comity.core.handoff_trace import remote_of, result_span_id
-from comity.core.span import Link, Span
-from comity.core.telemetry import CallEnd, Handed
-from comity.engines import ambient
+from comity.core.handoff.machine import Handoff, State
+from comity.core.handoff.trace import remote_of, result_span_id
+from comity.core.tracing.call_spans import HANDOFF_LEGACY, result_span
+from comity.core.tracing.span import Link, Span
+from comity.core.tracing.telemetry import CallEnd, Handed
+from comity.runtime.tracing import ambient
 
 if TYPE_CHECKING:
-    from comity.runtime.recorder import Recorder
+    from comity.runtime.tracing.recorder import Recorder
 
 _RESULT_NAMES = tuple(
     (one, name, HANDOFF_LEGACY[name]) for one, name in (("id", "gen_ai.tool.call.id"), ("result", "gen_ai.tool.call.result"))

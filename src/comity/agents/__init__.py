@@ -1,0 +1,1 @@
+"""Agents that come with Comity: those that think with a model."""

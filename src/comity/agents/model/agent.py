@@ -1,0 +1,215 @@
+"""`Agent`, as users write it: what `core.agent.agent.Agent` is, and with a model an agent that thinks.
+
+A model agent is an ordinary agent with one more capability, `message`, whose implementation asks the model. It is called,
+refused, bounded, recorded and billed like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from comity.core.agent import agent as core
+from comity.core.agent.agent import DeclarationError, Hook, Status
+from comity.core.agent.declaration import shown
+from comity.core.agent.tool import Tool
+from comity.core.call.limits import Limits
+from comity.core.envelope.envelope import Reply
+from comity.runtime.call.context import Context
+
+if TYPE_CHECKING:
+    from comity.agents.model.declared import Mind
+    from comity.core.model.bounds import Thinking
+    from comity.core.model.exchange import Settings
+    from comity.core.model.tokens import TokenCounter
+    from comity.ports import Model
+
+MESSAGE = "message"  # the capability that a message asks for
+
+
+class Agent(core.Agent):
+    """An agent and what it can do. Capabilities are added by decorator:
+
+    analyst = Agent("ANL", description="Financial analysis")
+
+    @analyst.capability("ANL_NPV", timeout_ms=15_000)
+    async def npv(ctx: Context, cash_flows: list[float], discount_rate: float) -> dict: ...
+
+    With a model it has the capability `message` as well:
+
+    prime = Agent("prime", model="openai:gpt-4o", instructions="You lead a team.", can_call=["byte"])
+
+    id, aliases: under which it is called. `description`, `tags` and `owner` are for people and models.
+    status: active, maintenance or retired; only an active agent takes calls.
+    concurrency: calls that run at a time at each address; `pending_max` more may wait.
+    can_call: the agents it may call; None or `"*"` for all.
+    tools: functions or tools that it brings, or names of the node's, which a model is offered.
+    tools_allowed: further tools that it may use.
+    limits: narrows those of its calls.
+    idle_ms: after so long without a call an address leaves memory.
+    takes_handoffs: whether a running node that hosts it takes handoffs addressed to it.
+    on_activate, on_deactivate: functions of address and state, when an address comes to memory and leaves it.
+    model: `provider:model`, or a `Model`; `instructions` is what it is told first, `settings` how it is asked.
+    output_type: a type or JSON Schema of the data it answers with. `use_standard_protocol`, `response_format`,
+        `success_criteria` and `failure_criteria` say how it answers and when it has succeeded.
+    thinking: how many rounds and tokens an answer may take.
+    can_transfer_to: agents that it may pass the conversation to.
+    clear: types of personal data that its model is shown, if the node grants them.
+    count_tokens: counts the tokens of a text, in place of an estimate.
+    """
+
+    __slots__ = ("mind",)
+
+    def __init__(
+        self,
+        id: str,  # noqa: A002  the public word for it
+        *,
+        description: str = "",
+        aliases: Collection[str] = (),
+        tags: Collection[str] = (),
+        owner: str = "",
+        status: Status | str = Status.ACTIVE,
+        concurrency: int = 64,
+        pending_max: int = 1000,
+        can_call: Collection[str] | None = None,
+        tools: Collection[Tool | Callable[..., Any] | str] = (),
+        tools_allowed: Collection[str] = (),
+        limits: Limits | None = None,
+        idle_ms: int = 300_000,
+        on_activate: Hook | None = None,
+        on_deactivate: Hook | None = None,
+        takes_handoffs: bool = True,
+        model: Model | str | None = None,
+        instructions: str = "",
+        output_type: Any = None,
+        use_standard_protocol: bool | None = None,
+        response_format: str | None = None,
+        success_criteria: Sequence[str] = (),
+        failure_criteria: Sequence[str] = (),
+        settings: Settings | None = None,
+        thinking: Thinking | None = None,
+        can_transfer_to: Collection[str] = (),
+        count_tokens: TokenCounter | None = None,
+        clear: Collection[str] = (),
+    ) -> None:
+        if model is not None and isinstance(tools, Collection) and not isinstance(tools, str):
+            from comity.agents.model.platform import TOOLS  # noqa: PLC0415  most agents have no model
+
+            tools = [TOOLS.get(one, one) if isinstance(one, str) else one for one in tools]
+        super().__init__(
+            id,
+            description=description,
+            aliases=aliases,
+            tags=tags,
+            owner=owner,
+            status=status,
+            concurrency=concurrency,
+            pending_max=pending_max,
+            can_call=can_call,
+            tools=tools,
+            tools_allowed=tools_allowed,
+            limits=limits,
+            idle_ms=idle_ms,
+            on_activate=on_activate,
+            on_deactivate=on_deactivate,
+            takes_handoffs=takes_handoffs,
+        )
+        self.mind: Mind | None = None
+        thoughts = (instructions, output_type, use_standard_protocol, response_format, settings, thinking, count_tokens)
+        if model is None:
+            if any(thoughts) or success_criteria or failure_criteria or can_transfer_to or clear:
+                raise DeclarationError(f"{id}: instructions, output_type and the like are for a model, and no model is given")
+            return
+        self._give_mind(
+            model,
+            instructions,
+            output_type,
+            use_standard_protocol,
+            response_format,
+            success_criteria,
+            failure_criteria,
+            settings,
+            thinking,
+            can_transfer_to,
+            count_tokens,
+            clear,
+        )
+
+    def _give_mind(
+        self,
+        model: Model | str,
+        instructions: str,
+        output_type: Any,
+        use_standard_protocol: bool | None,
+        response_format: str | None,
+        success_criteria: Sequence[str],
+        failure_criteria: Sequence[str],
+        settings: Settings | None,
+        thinking: Thinking | None,
+        can_transfer_to: Collection[str],
+        count_tokens: TokenCounter | None,
+        clear: Collection[str],
+    ) -> None:
+        from comity.agents.model.declared import Mind, uses_protocol  # noqa: PLC0415
+        from comity.core.model.bounds import Thinking  # noqa: PLC0415
+        from comity.core.model.exchange import Settings  # noqa: PLC0415
+        from comity.core.model.sacp_prompt import template_problem  # noqa: PLC0415
+        from comity.core.tracing.gen_ai import AgentFacts  # noqa: PLC0415  most agents have no model
+
+        if not isinstance(model, str) and not callable(getattr(model, "stream", None)):
+            raise DeclarationError(f"{self.id}: model must be a name such as openai:gpt-4o, or a Model, not {shown(model)}")
+        for what, texts in (("success_criteria", success_criteria), ("failure_criteria", failure_criteria)):
+            if isinstance(texts, str):
+                raise DeclarationError(f"{self.id}: {what} must be a list of sentences, not the text {texts!r}")
+        if isinstance(can_transfer_to, str):
+            raise DeclarationError(f"{self.id}: can_transfer_to must be a list of names, not the text {can_transfer_to!r}")
+        if self.can_call is not None and "*" not in self.can_call and not frozenset(can_transfer_to) <= self.can_call:
+            beyond = ", ".join(sorted(frozenset(can_transfer_to) - self.can_call))
+            raise DeclarationError(f"{self.id}: can_transfer_to names {beyond}, which can_call does not allow")
+        criteria = (tuple(success_criteria), tuple(failure_criteria))
+        try:
+            has_protocol = uses_protocol(use_standard_protocol, response_format, output_type, *criteria)
+        except DeclarationError as error:
+            raise DeclarationError(f"{self.id}: {error}") from None
+        if thinking is not None and thinking.protocol_template:
+            problem = template_problem(
+                thinking.protocol_template, has_schema=output_type is not None, has_criteria=any(criteria)
+            )
+            if problem or not has_protocol:
+                told = problem or "it is for agents that reply in the standard protocol"
+                raise DeclarationError(f"{self.id}: protocol_template: {told}")
+        self.mind = mind = Mind(
+            self.id,
+            model=model,
+            instructions=instructions,
+            output_type=output_type,
+            use_standard_protocol=has_protocol,
+            success_criteria=criteria[0],
+            failure_criteria=criteria[1],
+            settings=settings or Settings(),
+            thinking=thinking or Thinking(),
+            can_transfer_to=can_transfer_to,
+            count_tokens=count_tokens,
+            tools=self.tools,
+        )
+
+        facts = mind.facts
+        self.about = AgentFacts(self.about.description if self.about else "", facts.provider, facts.model)
+        self.can_transfer_to = mind.can_transfer_to
+        self.on_open = mind.open if isinstance(model, str) else None
+        self.on_close = mind.close
+
+        async def message(ctx: Context, **inputs: Any) -> Reply:
+            from comity.agents.model.turn import Turn  # noqa: PLC0415  needed when the first message comes
+
+            return await Turn(mind, ctx, inputs).run()
+
+        is_schema = isinstance(output_type, Mapping)
+        if output_type is not None and not is_schema:
+            message.__annotations__["return"] = output_type
+        self.capability(
+            MESSAGE,
+            description=self.description or f"Takes a message and answers it, with {mind.model_name}.",
+            output_schema=output_type if is_schema else None,
+            clear=clear,
+        )(message)

@@ -1,0 +1,1 @@
+"""How commands read arguments and show results."""

@@ -1,0 +1,43 @@
+"""The agents a command works with, and a node for the length of one command."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from comity import Node
+from comity.cli.reader import is_file
+from comity.cli.ui.exits import CliError, Exit
+from comity.cli.ui.hints import NO_APP
+from comity.core.journal.records import StoredCall
+from comity.engines.clock import SystemIds
+from comity.engines.sqlite.journal import SqliteJournal
+
+
+def load(args: argparse.Namespace) -> Node:
+    """Return a node, not running, with the agents that --app names."""
+    if not args.app:
+        raise CliError(Exit.USAGE, "no agents are configured", hint=NO_APP)
+    from comity import Agent
+    from comity.loading.registry_file import load_node
+
+    # --app names modules of the working directory. It comes last, so that a file there never stands in for a package.
+    if (here := os.getcwd()) not in sys.path:  # noqa: PTH109
+        sys.path.append(here)
+    return load_node(args.app, Agent)
+
+
+class Visit(SqliteJournal):
+    """The journal of a node that lives for one command: calls that a node left open wait for one that stays."""
+
+    def abandoned(self) -> list[StoredCall]:
+        """Take over nothing."""
+        return []
+
+
+def open_node(node: Node, store: str) -> Node:
+    """Return the node on the store, to be used with `async with`."""
+    is_file(Path(store))  # a directory is told before anything is made beside it
+    return node.elsewhere(store, Visit(Path(store), SystemIds().span_id()))

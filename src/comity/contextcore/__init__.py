@@ -1,0 +1,1 @@
+"""The client calls of the ContextCore protocol, in its words."""

@@ -1,0 +1,1 @@
+"""Handing work off and receiving it, with ContextCore's calls."""

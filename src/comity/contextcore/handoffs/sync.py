@@ -1,0 +1,171 @@
+"""The calls as ContextCore writes them: without `await`, but for watching, which is an async iterator in any loop."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+
+from comity.contextcore.handoffs.manager import AsyncHandoffManager
+from comity.contextcore.handoffs.receiver import Arrivals, AsyncHandoffReceiver
+from comity.core.agent.agent import Agent
+from comity.core.handoff.machine import LEASE_MS, Entry, Handoff
+from comity.node.sync import LoopThread
+from comity.ports import SpanSource
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+Twin = TypeVar("Twin", AsyncHandoffManager, AsyncHandoffReceiver)
+
+
+class _Sync(Generic[Twin]):
+    """Runs the async twin in a thread of its own, from the first call until it is closed or the program ends."""
+
+    def __init__(self, twin: Twin) -> None:
+        self._twin: Twin = twin
+        self._thread: LoopThread | None = None
+
+    def __enter__(self) -> Self:
+        self._run(self._open())
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End it."""
+        if self._thread is not None:
+            self._run(self._twin.close())
+            self._thread.stop()
+            self._thread = None
+
+    async def _open(self) -> None:
+        await self._twin.desk()
+
+    def _running(self) -> LoopThread:
+        if self._thread is None:
+            self._thread = LoopThread()
+        return self._thread
+
+    def _run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        return self._running().run(work)
+
+
+def _twin(
+    method: Callable[Concatenate[Twin, Given], Coroutine[Any, Any, Result]],
+) -> Callable[Concatenate[_Sync[Twin], Given], Result]:
+    """Return a method of the async twin as one that waits for what it gives, with the same parameters."""
+
+    @functools.wraps(method)
+    def twin(self: _Sync[Twin], /, *given: Given.args, **more: Given.kwargs) -> Result:
+        return self._run(method(self._twin, *given, **more))
+
+    return twin
+
+
+class HandoffManager(_Sync[AsyncHandoffManager]):
+    """Hands work off on behalf of an agent and one user.
+
+    manager = HandoffManager(project_id="checkout-service", agent_id="orchestrator")
+    handoff_id = manager.create_handoff(to_agent="o11y", capability_id="investigate_error", task="Find the root cause")
+    result = manager.await_result(handoff_id)
+    """
+
+    def __init__(
+        self,
+        project_id: str = "",
+        agent_id: str | None = None,
+        *,
+        store: str | Path | None = None,
+        user_id: str | None = None,
+        tenant_id: str = "default",
+        session_id: str | None = None,
+        traces: SpanSource | None = None,
+        tempo_url: str | None = None,
+        agents: Iterable[Agent] = (),
+    ) -> None:
+        """Hand off for an agent and a user; takes what the async twin takes, but for a node."""
+        super().__init__(
+            AsyncHandoffManager(
+                project_id,
+                agent_id,
+                store=store,
+                user_id=user_id,
+                tenant_id=tenant_id,
+                session_id=session_id,
+                traces=traces,
+                tempo_url=tempo_url,
+                agents=agents,
+            )
+        )
+
+    create_handoff = _twin(AsyncHandoffManager.create_handoff)
+    receive = _twin(AsyncHandoffManager.receive)
+    get_handoff_status = _twin(AsyncHandoffManager.get_handoff_status)
+    await_result = _twin(AsyncHandoffManager.await_result)
+    create_and_await = _twin(AsyncHandoffManager.create_and_await)
+    get_result = _twin(AsyncHandoffManager.get_result)
+    get_result_from_trace = _twin(AsyncHandoffManager.get_result_from_trace)
+    provide_input = _twin(AsyncHandoffManager.provide_input)
+    cancel = _twin(AsyncHandoffManager.cancel)
+    list_handoffs = _twin(AsyncHandoffManager.list_handoffs)
+    dead_letters = _twin(AsyncHandoffManager.dead_letters)
+
+    def events(self, handoff_id: str, after: int = 0) -> Iterator[Entry]:
+        """Yield what happens to a handoff until it has ended."""
+        yield from _each(self._running(), self._twin.events(handoff_id, after))
+
+
+class HandoffReceiver(_Sync[AsyncHandoffReceiver]):
+    """Takes work for an agent, and work that anybody with one of its capabilities may do.
+
+    receiver = HandoffReceiver(agent_id="o11y", capabilities=["investigate_error"])
+    async for handoff in receiver.watch_handoffs():      # or: for handoff in receiver.handoffs()
+        receiver.accept(handoff.id)
+        receiver.complete(handoff.id, result=...)
+    """
+
+    def __init__(
+        self,
+        agent_id: str,
+        capabilities: Collection[str] = (),
+        *,
+        store: str | Path | None = None,
+        tenant_id: str = "default",
+        lease_ms: int = LEASE_MS,
+    ) -> None:
+        super().__init__(AsyncHandoffReceiver(agent_id, capabilities, store=store, tenant_id=tenant_id, lease_ms=lease_ms))
+
+    def watch_handoffs(self) -> AsyncIterator[Handoff]:
+        """Yield handoffs as they come, most urgent first, in the caller's own event loop."""
+        source = self._twin.watch_handoffs()
+        return Arrivals(lambda: asyncio.wrap_future(self._running().submit(_following(source))))
+
+    def handoffs(self) -> Iterator[Handoff]:
+        """Yield handoffs as they come, for code without an event loop."""
+        yield from _each(self._running(), self._twin.watch_handoffs())
+
+    poll_handoffs = _twin(AsyncHandoffReceiver.poll)
+    take = _twin(AsyncHandoffReceiver.take)
+    accept = _twin(AsyncHandoffReceiver.accept)
+    reject = _twin(AsyncHandoffReceiver.reject)
+    progress = _twin(AsyncHandoffReceiver.progress)
+    request_input = _twin(AsyncHandoffReceiver.request_input)
+    complete = _twin(AsyncHandoffReceiver.complete)
+    fail = _twin(AsyncHandoffReceiver.fail)
+    release = _twin(AsyncHandoffReceiver.release)
+
+
+async def _following(source: AsyncIterator[Result]) -> Result:
+    return await anext(source)
+
+
+def _each(thread: LoopThread, source: AsyncIterator[Result]) -> Iterator[Result]:
+    while True:
+        try:
+            yield thread.run(_following(source))
+        except StopAsyncIteration:
+            return

@@ -1,0 +1,1 @@
+"""What an agent declares, and the machines of one: activation, mailbox, breaker."""

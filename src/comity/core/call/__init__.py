@@ -1,0 +1,1 @@
+"""The rules of a call: its machine, admission, limits, budgets and waits."""

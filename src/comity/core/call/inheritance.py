@@ -1,0 +1,77 @@
+"""What a call passes on to the calls it makes: which tools they may use at most, and how much of its own time.
+
+A call that is given no time of its own gets what is left to its caller but for a margin, in which the caller can still answer.
+
+A call is granted every tool until a caller names some with `tools=`; from there on down the grant only shrinks. What an agent
+may use of a grant is up to its own profile (`tools_allowed`). Under `ToolRights.CHAIN` each profile shrinks the grant too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+from comity.core.agent.declaration import shown
+from comity.core.agent.tool import EVERYTHING, narrow
+
+MARGIN_MS_MIN: Final = 50
+
+
+class ToolRights(StrEnum):
+    """Whose profiles decide whether a tool may be used."""
+
+    OWN = "own"  # that of the agent which uses it
+    CHAIN = "chain"  # that of every agent from the root down
+
+
+class Inheritance(Struct, frozen=True, kw_only=True):
+    """How a node lets calls pass on what they have."""
+
+    tool_rights: ToolRights = ToolRights.OWN
+    margin: float = 0.05  # the share of its time that a call keeps to react to what it gets back
+
+    @classmethod
+    def of(cls, *, tool_rights: str, margin: float) -> Inheritance:
+        """Return the rules that a node was given. Raises `ValueError` for what is none."""
+        if tool_rights not in list(ToolRights):
+            raise ValueError(f"tool_rights must be one of {', '.join(ToolRights)}, not {shown(tool_rights)}")
+        if type(margin) not in {int, float} or not 0 <= margin < 1:
+            raise ValueError(f"child_margin must be a number from 0 to below 1, not {shown(margin)}")
+        return cls(tool_rights=ToolRights(tool_rights), margin=margin)
+
+    def deadline_at(self, asked: int, latest: int, now_ms: int, has_own_time: bool) -> int:
+        """Return when a call must end that asks for a deadline, below one that ends at `latest`: time for that one is left.
+
+        Only a call with a time of its own that fits into its caller's may use up the margin: its caller chose so.
+        """
+        if has_own_time and asked < latest:
+            return asked
+        return min(asked, latest - self.margin_ms(latest - now_ms))
+
+    def margin_ms(self, left_ms: int) -> int:
+        """Return how much of what is left to a call it keeps when a call that it makes gets the rest."""
+        if not self.margin or left_ms <= 0:
+            return 0
+        return min(max(int(left_ms * self.margin), MARGIN_MS_MIN), left_ms // 2)
+
+    @property
+    def is_chained(self) -> bool:
+        """Whether each agent's profile shrinks what is granted below it."""
+        return self.tool_rights is ToolRights.CHAIN
+
+    def tools(
+        self, granted: Collection[str] | None, profile: frozenset[str], named: Collection[str] | None
+    ) -> tuple[str, ...] | None:
+        """Return what is granted to a call; None for every tool.
+
+        `granted` is what its caller was granted, `profile` what that agent may use itself, `named` the `tools=` of the call.
+        """
+        held = EVERYTHING if granted is None else frozenset(granted)
+        if self.is_chained:
+            held = narrow(held, profile)
+        if named is not None:
+            held = narrow(held, frozenset(named))
+        return None if "*" in held else tuple(sorted(held))

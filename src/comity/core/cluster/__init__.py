@@ -1,0 +1,1 @@
+"""What nodes of a cluster agree on: leases, messages, deadlocks across nodes."""

@@ -1,0 +1,1 @@
+"""One document from outside: packed, checked, bounded."""

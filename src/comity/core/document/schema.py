@@ -1,0 +1,234 @@
+"""What a capability takes and gives: checkers made from type hints or from JSON Schema, built when first needed.
+
+A checker reads JSON bytes and returns either the arguments or every problem with its path. Validators are built on first use,
+because ten thousand registered agents of which a few are called must not cost ten thousand validators.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Collection, Mapping
+from difflib import get_close_matches
+from typing import Any, NotRequired, Protocol
+
+import jsonschema_rs
+from msgspec import Struct
+from pydantic_core import ValidationError
+from typing_extensions import TypedDict
+
+from comity.core.call.limits import NAME_CHARS_MAX, PROBLEMS_MAX
+from comity.core.document.foreign_errors import ENDINGS, told
+from comity.core.document.payload import Problem, unpack
+from comity.core.document.slices import ONE_GO_BYTES, in_one_go
+
+_UNTYPED = (Any, type(None), dict, object)
+
+
+class Checked(Struct, frozen=True, gc=False):
+    """The outcome of a check: the value, or what is wrong with it."""
+
+    value: Any
+    problems: tuple[Problem, ...] = ()
+
+
+class Checker(Protocol):
+    """Reads one JSON document against a schema."""
+
+    def check(self, raw: bytes) -> Checked:
+        """Return the value, or every problem."""
+        ...
+
+    def json_schema(self) -> dict[str, Any]:
+        """Return the schema as plain data."""
+        ...
+
+
+class SchemaError(ValueError):
+    """The schema or signature itself cannot be used."""
+
+
+class JsonSchema:
+    """A foreign JSON Schema, given as data."""
+
+    def __init__(self, schema: Mapping[str, Any], *, path: str) -> None:
+        self._schema = dict(schema)
+        self._path = path
+        try:
+            # Values are masked, since a message may not repeat personal data; references are never fetched.
+            self._validator = jsonschema_rs.validator_for(self._schema, mask="the value", retriever=_no_retrieval)
+        except (ValueError, jsonschema_rs.ReferencingError) as error:
+            where = join("schema", getattr(error, "instance_path", ()))
+            raise SchemaError(f"not a valid JSON Schema: {where}: {str(error).splitlines()[0]}") from None
+
+    def check(self, raw: bytes) -> Checked:
+        """Return the document as it is, or every problem."""
+        value = unpack(raw)
+        if self._validator.is_valid(value):
+            return Checked(value)
+        problems = tuple(
+            Problem(join(self._path, error.instance_path), error.message)
+            for error, _ in zip(self._validator.iter_errors(value), range(PROBLEMS_MAX), strict=False)
+        )
+        return Checked(None, problems)
+
+    def json_schema(self) -> dict[str, Any]:
+        """Return the schema as given."""
+        return self._schema
+
+
+class PythonType:
+    """A Python type, checked by pydantic in strict JSON mode: numbers are not text, dates are ISO text."""
+
+    def __init__(self, kind: Any, *, path: str, is_closed: bool = False, names: Collection[str] = ()) -> None:
+        from pydantic import ConfigDict, PydanticUserError, TypeAdapter  # noqa: PLC0415  slow to import, needed on first use
+
+        self._path = path
+        self._names = names
+        self.is_closed = is_closed  # whether it takes an object of declared names and no others
+        try:
+            try:
+                self._adapter: Any = TypeAdapter(kind, config=ConfigDict(allow_inf_nan=False))
+            except PydanticUserError:  # models, dataclasses and typed dicts bring their own configuration
+                self._adapter = TypeAdapter(kind)
+        except Exception as error:  # noqa: BLE001  a user's annotation can fail in any way; it is their declaration
+            raise SchemaError(f"{path}: {kind!r} cannot be used as a type: {error}") from None
+        self._validate = self._adapter.validator.validate_json
+
+    def check(self, raw: bytes) -> Checked:
+        """Return the typed value, or every problem."""
+        validate = self._validate
+        try:
+            return Checked(validate(raw, strict=True) if len(raw) < ONE_GO_BYTES else in_one_go(self._read, raw))
+        except ValidationError as error:
+            return Checked(None, _problems(error, self._path, self._names))
+        except ENDINGS:
+            raise
+        except BaseException as raised:  # a validator of the user's own can fail in any way
+            raise SchemaError(f"{self._path}: its validator failed with {told(raised)}") from raised
+
+    def _read(self, raw: bytes) -> Any:
+        return self._validate(raw, strict=True)
+
+    def json_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema pydantic derives from the type."""
+        schema: dict[str, Any] = self._adapter.json_schema()
+        return schema
+
+
+def from_signature(function: Callable[..., Any], *, without: Collection[str] = ()) -> tuple[Checker, bool]:
+    """Return the checker for a function's inputs and whether it wants the context as its first argument.
+
+    Parameters in `without` are given by somebody else than the caller.
+    """
+    hints = _hints(function)
+    fields: dict[str, Any] = {}
+    wants_context = takes_any = False
+    for index, parameter in enumerate(_signature(function).parameters.values()):
+        if index == 0 and is_context(parameter, hints):
+            wants_context = True
+        elif parameter.name in without:
+            continue
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            takes_any = True
+        elif parameter.kind in {parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY}:
+            raise SchemaError(f"parameter {parameter.name!r} of {_name(function)} cannot be given by name")
+        else:
+            kind = hints.get(parameter.name, Any)
+            fields[parameter.name] = kind if parameter.default is parameter.empty else NotRequired[kind]
+    make_typed_dict: Any = TypedDict  # type checkers know the functional form with literal fields only
+    inputs = make_typed_dict("Inputs", fields)
+    inputs.__pydantic_config__ = {"extra": "allow" if takes_any else "forbid", "allow_inf_nan": False}
+    return PythonType(inputs, path="inputs", is_closed=not takes_any, names=tuple(fields)), wants_context
+
+
+def from_return(function: Callable[..., Any]) -> Checker | None:
+    """Return the checker for what a function returns, or None where the annotation says nothing to check."""
+    kind = _hints(function).get("return", Any)
+    if _is_reply(kind):
+        kind = (*typing.get_args(kind), Any)[0]
+    if any(kind is one for one in _UNTYPED):  # by identity: an annotation need not be hashable
+        return None
+    return PythonType(kind, path="data")
+
+
+def takes(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the names of a function's inputs, in order, each with its default or `Parameter.empty`."""
+    hints = _hints(function)
+    parameters = list(_signature(function).parameters.values())
+    if parameters and is_context(parameters[0], hints):
+        del parameters[0]
+    return {one.name: one.default for one in parameters if one.kind in {one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY}}
+
+
+def is_context(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
+    """Return whether a first parameter asks for the call's context: by its annotation, or by the name `ctx` without one."""
+    if parameter.name in hints:
+        return getattr(hints[parameter.name], "__name__", "") in {"Context", "SyncContext"}
+    return parameter.name == "ctx"
+
+
+def is_hinted_sync(function: Callable[..., Any]) -> bool:
+    """Return whether a function's first parameter asks for the context of a thread."""
+    first = next(iter(_signature(function).parameters), "")
+    return getattr(_hints(function).get(first), "__name__", "") == "SyncContext"
+
+
+def join(path: str, steps: Any) -> str:
+    """Write a location as `inputs.cash_flows[2]`."""
+    for step in steps:
+        path += f"[{step}]" if isinstance(step, int) else f".{step}"
+    return path
+
+
+def _problems(error: ValidationError, path: str, names: Collection[str]) -> tuple[Problem, ...]:
+    details = error.errors(include_url=False, include_input=False)[:PROBLEMS_MAX]
+    return tuple(Problem(join(path, detail["loc"]), _message(detail, names)) for detail in details)
+
+
+def _message(detail: Any, names: Collection[str]) -> str:
+    """Return what is wrong in one sentence, without the value where pydantic would repeat it."""
+    match detail["type"]:
+        case "missing":
+            return "is required"
+        case "extra_forbidden":
+            meant = get_close_matches(str(detail["loc"][-1])[:NAME_CHARS_MAX], names, n=1) if len(detail["loc"]) == 1 else []
+            return f"is unknown; did you mean {meant[0]}?" if meant else "is unknown"
+        case "union_tag_invalid":
+            return "Input tag should be one of {expected_tags}, found using {discriminator}".format_map(detail["ctx"])
+    return str(detail["msg"])
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError) as error:
+        raise SchemaError(f"the parameters of {_name(function)} cannot be read: {error}") from None
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(inspect.unwrap(function), include_extras=True)
+    except (NameError, TypeError, AttributeError, SyntaxError) as error:
+        raise SchemaError(f"the annotations of {_name(function)} cannot be read: {error}") from None
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", repr(function))
+
+
+def _is_reply(kind: Any) -> bool:
+    return getattr(kind, "__name__", "") == "Reply"
+
+
+def _no_retrieval(uri: str) -> Any:
+    raise ValueError(f"reference to {uri} is outside the schema")
+
+
+def load() -> None:
+    """Check a function once: a node does this before its first call, whose time the imports would use up."""
+
+    def declared(number: int) -> int:
+        return number
+
+    from_signature(declared)[0].check(b'{"number": 1}')

@@ -1,0 +1,1 @@
+"""The canonical `Request` and `Reply`, and their codec."""

@@ -1,0 +1,33 @@
+"""Which ids a caller may choose for a call, so that none of them is ever one that a node makes."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from comity.core.envelope.envelope import is_id
+
+_CHOSEN: Final = ".@"  # before an id that an agent chose below a call; a node numbers its own from `.1`
+
+
+def chosen_id_problem(value: Any) -> str:
+    """Return why a caller may not name a call so, or nothing.
+
+    A node numbers what is below a call: `r.1` is the first call that `r` makes, `r#1` the first tool it uses and the question
+    whether it may. Whoever could take such an id would be answered with what is another's, or answer in its place.
+    """
+    if not is_id(value):
+        return "must be printable text that is not empty"
+    if "." in value or "#" in value:
+        return "must not contain . or #, which number what is below a call: write - or _ instead"
+    return ""
+
+
+def below(above: str, chosen: str) -> str:
+    """Return the id of a call that an agent outside made under an id of its own: one per calling call and chosen id."""
+    return f"{above}{_CHOSEN}{chosen}"
+
+
+def chosen_part(request_id: str) -> str:
+    """Return the id that an agent outside chose for a call, or nothing if the node numbered the call."""
+    _, mark, chosen = request_id.rpartition(_CHOSEN)
+    return chosen if mark and "." not in chosen and "#" not in chosen else ""

@@ -1,0 +1,1 @@
+"""What people want of agents: the document, its scopes, its prompt."""

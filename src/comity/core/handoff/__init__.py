@@ -1,0 +1,1 @@
+"""The rules of a handoff: its machine, its queue, its holder."""

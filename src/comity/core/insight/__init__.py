@@ -1,0 +1,1 @@
+"""What agents found out, and its five views."""

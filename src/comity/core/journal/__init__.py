@@ -1,0 +1,1 @@
+"""What is written down: records, terms of an append, the audit chain, retention."""

@@ -1,0 +1,158 @@
+"""Preconditions of a journal append: stale leaseholders are rejected; a call is opened and settled at most once across nodes.
+
+A store knows, for every address, the newest token under which somebody claimed it. An append may name the tokens it was made
+under and the calls it builds on; the store checks them in the same step in which it writes, so there is no moment in between.
+Ending a call ends every call below it that is still open, whichever node runs it. A tree makes no more calls than it may in all
+its lives together: accounts on several nodes may forget what an earlier life began, the store does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import Struct, json
+
+from comity.core.envelope.envelope import Error, Reply, Request, Status
+from comity.core.journal.records import Accepted, Document, Record, Resumed, Saved, Settled, StoredCall
+from comity.errors import CallChangedError, ComityError, RefusedError, StaleLeaseError
+
+
+class Fence(Struct, frozen=True, gc=False):
+    """The token under which a node holds an address."""
+
+    address: str
+    token: int
+
+
+class Bound(Struct, frozen=True, array_like=True, gc=False):
+    """How many calls the tree of a call may make, itself included."""
+
+    request_id: str
+    root_id: str
+    calls_max: int
+
+
+class _Owned(Struct, frozen=True):
+    """What a stored session says of whose it is."""
+
+    user_id: str
+
+
+_decode_owned = json.Decoder(_Owned).decode
+
+
+class Terms(Struct, frozen=True, kw_only=True, gc=False):
+    """What must be so in the store for an append to take place; otherwise nothing of it does, and `then` is told why."""
+
+    fences: tuple[Fence, ...] = ()  # nobody claimed these addresses under a greater token
+    unknown: str = ""  # a call nobody has accepted
+    unsettled: str = ""  # a call that has not ended, if there is one
+    open: tuple[str, ...] = ()  # calls that were accepted and have not ended
+    ended: str = ""  # a call that was accepted and has ended
+    session: tuple[str, str] | None = None  # a session, by its key, that is nobody's or this user's
+    within: tuple[Bound, ...] = ()  # trees that may make one call more, unless the `unsettled` one was accepted before
+    ends: str = ""  # a call whose whole tree, on every node, ends with this append
+
+
+def claim(fence: Fence, node_id: str) -> Saved:
+    """Return the record by which a node makes its token the newest of an address: it comes before everything done under it."""
+    return Saved(Document.FENCE, fence.address, fence.token, node_id.encode())
+
+
+def breach(
+    terms: Terms,
+    token_of: Callable[[str], int],
+    is_open: Callable[[str], bool | None],
+    begun: Callable[[Bound], int],
+    session_of: Callable[[str], bytes | None],
+) -> ComityError | None:
+    """Return the first term that does not hold.
+
+    The others read the store: the newest token of an address, whether a call is open or None if nobody accepted it, how many
+    calls were accepted below one, and a session as it is stored.
+    """
+    for fence in terms.fences:
+        newest = token_of(fence.address)
+        if newest > fence.token:
+            what = f"{fence.address} was claimed under token {newest}; this was written under {fence.token}"
+            return StaleLeaseError(what, address=fence.address, token=fence.token, newest=newest)
+    if terms.unknown and is_open(terms.unknown) is not None:
+        return _changed(terms.unknown, "is known already")
+    if terms.unsettled and is_open(terms.unsettled) is False:
+        return _changed(terms.unsettled, "has ended")
+    for request_id in terms.open:
+        if not is_open(request_id):
+            return _changed(request_id, "is not open")
+    if terms.ended and is_open(terms.ended) is not False:
+        return _changed(terms.ended, "has not ended")
+    stored = None if terms.session is None else session_of(terms.session[0])
+    if terms.session is not None and stored is not None and _decode_owned(stored).user_id != terms.session[1]:
+        return RefusedError("the session belongs to another user, who named it at the same moment", code="IDENTITY_MISMATCH")
+    for bound in terms.within if is_open(terms.unsettled) is None else ():
+        if begun(bound) + 2 > bound.calls_max:  # itself, those below it, and one more
+            what = f"the tree of {bound.request_id} has made the {bound.calls_max} calls it may, in this life or an earlier one"
+            return RefusedError(what, code="BUDGET_CALLS_EXHAUSTED")
+    return None
+
+
+def _changed(request_id: str, what: str) -> CallChangedError:
+    return CallChangedError(f"the call {request_id} {what}", request_id=request_id)
+
+
+def is_below(request_id: str, above: str) -> bool:
+    """Return whether a call's id says that it was made, over however many hops, by another: `r.1` and `r#1` are below `r`."""
+    return len(request_id) > len(above) and request_id.startswith(above) and request_id[len(above)] in ".#"
+
+
+def counts_below(call: StoredCall, above: Request | Bound) -> bool:
+    """Return whether a stored call was accepted below another; refusals and uses of tools are stored alike and cost none."""
+    return (
+        call.root_id == above.root_id
+        and is_below(call.request_id, above.request_id)
+        and "#" not in call.request_id[len(above.request_id) :]
+        and (call.reply is None or call.reply.status is not Status.REFUSED)
+    )
+
+
+def taken(
+    records: Sequence[Record], terms: Terms, is_open: Callable[[str], bool | None], below: Iterable[Request]
+) -> list[Record]:
+    """Return what an append whose terms hold amounts to: without ends of what is not open, with ends of what it takes along.
+
+    `below` are the open calls under the one that ends. A call that is accepted once more, because its agent moved, is resumed.
+    Who writes an end may not know yet that the call was refused, or has ended.
+    """
+    kept: list[Record] = []
+    beginning: dict[str, None] = {}
+    ending: dict[str, None] = {}
+    end: Settled | None = None
+    for record in records:
+        match record:
+            case Settled(request=request) if not is_open(request.request_id) and request.request_id not in beginning:
+                continue
+            case Settled(request=request):
+                ending[request.request_id] = None
+                end = record if request.request_id == terms.ends else end
+                kept.append(record)
+            case Accepted(request=request, node_id=node_id, at_ms=at_ms) if is_open(request.request_id):
+                kept.append(Resumed(request, node_id, at_ms))
+            case Accepted(request=request):
+                beginning[request.request_id] = None
+                kept.append(record)
+            case _:
+                kept.append(record)
+    if end is not None:
+        root_id = end.request.root_id  # users choose the ids of roots, and `r.1` may be one
+        kept += (
+            ended_with(end, request) for request in below if request.root_id == root_id and request.request_id not in ending
+        )
+    return kept
+
+
+def ended_with(end: Settled, request: Request) -> Settled:
+    """Return the end of a call whose caller has ended."""
+    if end.reply.status is Status.TIMEOUT and request.deadline_at <= end.at_ms:
+        status, error = Status.TIMEOUT, Error.of("CALL_TIMEOUT", "it did not end before its deadline")
+    else:
+        status, error = Status.CANCELLED, Error.of("CALL_CANCELLED", f"{end.request.target}, for which it was made, has ended")
+    return Settled(request, Reply(status=status, error=error, request_id=request.request_id, source=request.target), end.at_ms)

@@ -1,0 +1,1 @@
+"""A session, its conversation, and what is remembered of a user."""

@@ -1,0 +1,146 @@
+"""What is remembered of a user across sessions: facts that agents reported, who reported each, how sure, and when.
+
+A fact is a sentence. One that reads `key: value` can be asked for by its key, and is replaced by a later one under the same
+key. What a person has corrected stands until a person changes it. Memory is bounded: beyond that the least sure facts go
+first, of equally sure ones the oldest, and how many went is counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from comity.core.model.tokens import TokenCounter, estimate
+
+FACTS_MAX: Final = 200  # of one user
+CHARS_MAX: Final = 50_000  # of all of them
+FACT_CHARS_MAX: Final = 1_000
+REPORTED_MAX: Final = 50  # of one reply; the rest is not kept
+OFFERED_TOKENS_MAX: Final = 800  # of memory in a model's background
+
+_KEYED: Final = re.compile(r"\s*([^\W_][\w .\-/]{0,39}?)\s*:\s+(\S.*)", re.DOTALL)
+_NO_WORD: Final = re.compile(r"[\W_]+")
+
+
+class Fact(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One thing known about a user. `source` is the agent that reported it, or the person who corrected it."""
+
+    id: str
+    text: str
+    source: str
+    confidence: float
+    at_ms: int
+    session_id: str = ""  # in which it was last reported
+    request_id: str = ""  # by which call
+    is_corrected: bool = False  # by a person
+
+    @property
+    def key(self) -> str:
+        """The key it can be asked for by; empty if it reads as a plain sentence."""
+        match = _KEYED.fullmatch(self.text)
+        return plain_key(match[1]) if match else ""
+
+    @property
+    def value(self) -> str:
+        """What stands behind its key, or the whole sentence."""
+        match = _KEYED.fullmatch(self.text)
+        return match[2] if match else self.text
+
+
+class Memory(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """All that is remembered of one user of one tenant, in the order it was learnt."""
+
+    facts: tuple[Fact, ...] = ()
+    made: int = 0  # facts so far, for their ids
+    dropped: int = 0  # facts for which there was no room
+
+    def find(self, key: str) -> Fact | None:
+        """Return what is known under a key."""
+        wanted = plain_key(key)
+        return next((one for one in reversed(self.facts) if wanted and one.key == wanted), None)
+
+    def get(self, fact_id: str) -> Fact | None:
+        """Return a fact by its id."""
+        return next((one for one in self.facts if one.id == fact_id), None)
+
+
+def plain_key(key: str) -> str:
+    """Return a key as it is compared: small letters, words joined by underscores."""
+    return _NO_WORD.sub("_", key.casefold()).strip("_")
+
+
+def learn(memory: Memory, facts: Iterable[Fact]) -> Memory:
+    """Return the memory with facts that an agent reported; their ids are given here."""
+    for fact in facts:
+        memory = _learn(memory, replace(fact, text=_bounded(fact.text)))
+    return _fit(memory)
+
+
+def correct(memory: Memory, fact_id: str, text: str, *, by: str, now_ms: int) -> Memory | None:
+    """Return the memory with a fact put right by a person, or None if there is no such fact."""
+    old = memory.get(fact_id)
+    if old is None:
+        return None
+    new = replace(old, text=_bounded(text), source=by, confidence=1.0, at_ms=now_ms, is_corrected=True)
+    return _fit(replace(memory, facts=tuple(new if one is old else one for one in memory.facts)))
+
+
+def forget(memory: Memory, *, fact_id: str = "", session_id: str = "") -> Memory:
+    """Return the memory without a fact, or without what was last reported in a session."""
+    kept = (one for one in memory.facts if one.id != fact_id and (not session_id or one.session_id != session_id))
+    return replace(memory, facts=tuple(kept))
+
+
+def offered(
+    memory: Memory, tokens_max: int = OFFERED_TOKENS_MAX, count: TokenCounter = estimate
+) -> tuple[tuple[str, ...], int]:
+    """Return the surest and newest facts as lines for a model, the surest last, and how many there is no room for."""
+    lines: list[str] = []
+    for fact in sorted(memory.facts, key=_worth, reverse=True):
+        day = datetime.fromtimestamp(fact.at_ms / 1000, UTC).date().isoformat()
+        line = f"{' '.join(fact.text.split())} (source {fact.source}, confidence {fact.confidence:g}, {day})"
+        tokens_max -= count(line)
+        if tokens_max < 0:
+            break
+        lines.append(line)
+    return tuple(reversed(lines)), len(memory.facts) - len(lines)
+
+
+def _learn(memory: Memory, new: Fact) -> Memory:
+    key = new.key
+    for old in memory.facts:
+        if old.text == new.text or (key and old.key == key):
+            if old.is_corrected or (old.text != new.text and old.confidence > new.confidence):
+                return memory  # a person, or an agent that was surer, says otherwise
+            if old.text == new.text:  # passed on, or found out again: it stays the first one's
+                new = replace(new, source=old.source, confidence=max(old.confidence, new.confidence))
+            kept = tuple(one for one in memory.facts if one is not old)
+            return replace(memory, facts=(*kept, replace(new, id=old.id)))
+    number = memory.made + 1
+    return replace(memory, facts=(*memory.facts, replace(new, id=f"m{number}")), made=number)
+
+
+def _fit(memory: Memory) -> Memory:
+    chars = sum(len(one.text) for one in memory.facts)
+    least = sorted(memory.facts, key=_worth)
+    gone = 0
+    while len(least) - gone > FACTS_MAX or chars > CHARS_MAX:
+        chars -= len(least[gone].text)
+        gone += 1
+    if not gone:
+        return memory
+    lost = {one.id for one in least[:gone]}
+    return replace(memory, facts=tuple(one for one in memory.facts if one.id not in lost), dropped=memory.dropped + gone)
+
+
+def _worth(fact: Fact) -> tuple[bool, float, int]:
+    return fact.is_corrected, fact.confidence, fact.at_ms
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= FACT_CHARS_MAX else f"{text[: FACT_CHARS_MAX - 1]}…"

@@ -1,0 +1,1 @@
+"""Spans, their wire forms, their names, and TraceQL."""

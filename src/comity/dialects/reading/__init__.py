@@ -1,0 +1,1 @@
+"""How documents of any dialect are read and written."""

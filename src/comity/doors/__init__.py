@@ -1,0 +1,1 @@
+"""Doors for requests from outside this process."""

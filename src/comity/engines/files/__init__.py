@@ -1,0 +1,1 @@
+"""Guidance in a file, and noticing that the file changed."""

@@ -1,0 +1,1 @@
+"""Guidance as a Kubernetes resource."""

@@ -1,0 +1,1 @@
+"""The engine of a node without a store: everything but durability."""

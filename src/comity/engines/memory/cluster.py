@@ -1,0 +1,201 @@
+"""What several nodes in one process share: a journal, leases and a network in memory. The runtime's tests stand on them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from comity.core.cluster import lease as core
+from comity.core.cluster.lease import LEASE_MS, Grant, Lease
+from comity.core.envelope.envelope import Request
+from comity.core.journal.audit import Pseudonyms, Row, Verdict
+from comity.core.journal.records import Document, Record, StoredCall
+from comity.core.journal.retention import Retention, Sweep
+from comity.core.journal.terms import Terms
+from comity.engines.memory.journal import MemoryJournal
+from comity.errors import UnavailableError
+from comity.ports import Clock, Receive, Then
+
+
+class SharedJournal:
+    """One node's end of a journal in memory that several nodes share."""
+
+    def __init__(self, shared: MemoryJournal, node_id: str) -> None:
+        self.node_id = node_id
+        self.failure: UnavailableError | None = None  # memory does not fail
+        self.has_company = True
+        self._shared = shared
+
+    @property
+    def names(self) -> Pseudonyms:
+        """How names stand in the audit."""
+        return self._shared.names
+
+    @names.setter
+    def names(self, names: Pseudonyms) -> None:
+        self._shared.names = names
+
+    def open(self) -> None:
+        """Nothing to make ready."""
+
+    def visits(self) -> int:
+        """Nodes that pass calls on read sessions again with each."""
+        return 0
+
+    async def close(self) -> None:
+        """Nothing to let go."""
+
+    def append(self, records: Sequence[Record], then: Then | None = None, terms: Terms | None = None) -> None:
+        """Take the records at once, if the terms hold."""
+        self._shared.append(records, then, terms)
+
+    def call(self, request_id: str) -> StoredCall | None:
+        """Return a call that is open or among the newest settled."""
+        return self._shared.call(request_id)
+
+    def calls(self, *, limit: int) -> list[StoredCall]:
+        """Return calls by users, newest first."""
+        return self._shared.calls(limit=limit)
+
+    def abandoned(self) -> list[StoredCall]:
+        """Nobody here can tell which nodes are gone; leases do."""
+        return []
+
+    def open_roots(self) -> list[StoredCall]:
+        """Return the open calls by users, whichever node runs them."""
+        return self._shared.open_roots()
+
+    def begun(self, request: Request) -> int:
+        """Return how many calls below this one were accepted."""
+        return self._shared.begun(request)
+
+    def take_paused(self, root_id: str) -> list[StoredCall]:
+        """Return the open calls of a paused tree and make them this node's own."""
+        return self._shared.take_paused(root_id, self.node_id)
+
+    def load(self, kind: Document, key: str) -> tuple[int, bytes] | None:
+        """Return version and data of a document."""
+        return self._shared.load(kind, key)
+
+    def list_documents(self, kind: Document, limit: int | None = None) -> list[tuple[str, bytes]]:
+        """Return the documents of a kind with their keys, in order of keys, at most `limit`."""
+        return self._shared.list_documents(kind, limit)
+
+    def erase(self, tenant_id: str, session_id: str) -> int:
+        """Forget a session's documents, calls and replies."""
+        return self._shared.erase(tenant_id, session_id)
+
+    def remove(self, kind: Document, key: str) -> bool:
+        """Remove a document for good; return whether there was one."""
+        return self._shared.remove(kind, key)
+
+    def sessions_of(self, tenant_id: str, user_id: str) -> set[str]:
+        """Return the ids of the sessions in which a user called or handed work off."""
+        return self._shared.sessions_of(tenant_id, user_id)
+
+    prunes_aside = False
+
+    def prune(self, retention: Retention, now_ms: int) -> Sweep:
+        """Forget what is kept no longer."""
+        return self._shared.prune(retention, now_ms)
+
+    def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:
+        """Return the kept audit rows in order."""
+        return self._shared.rows(after_id=after_id, limit=limit, root_id=root_id)
+
+    def verify(self) -> Verdict:
+        """Check the kept part of the chain."""
+        return self._shared.verify()
+
+
+class MemoryLeases:
+    """Leases of all nodes that hold this object; its clock is the one that counts."""
+
+    def __init__(self, clock: Clock, *, lease_ms: int = LEASE_MS) -> None:
+        self._clock = clock
+        self._lease_ms = lease_ms
+        self._grants: dict[str, Grant] = {}
+
+    async def acquire(self, address: str, holder: str) -> Lease:
+        """Return who holds the address now."""
+        now_ms = self._now_ms()
+        grant = core.acquire(self._grants.get(address), holder, now_ms=now_ms, lease_ms=self._lease_ms)
+        return self._keep(address, grant, now_ms)
+
+    async def find(self, address: str) -> Lease | None:
+        """Return who holds the address, if anybody does."""
+        now_ms = self._now_ms()
+        held = self._grants.get(address)
+        if held is None or not held.holder or held.expires_at <= now_ms:
+            return None
+        return Lease(address, held.holder, held.token, held.expires_at - now_ms)
+
+    async def renew(self, lease: Lease) -> Lease | None:
+        """Extend a lease that has not run out."""
+        now_ms = self._now_ms()
+        held = self._grants.get(lease.address)
+        grant = core.renew(held, lease.holder, lease.token, now_ms=now_ms, lease_ms=self._lease_ms)
+        return None if grant is None else self._keep(lease.address, grant, now_ms)
+
+    async def release(self, lease: Lease) -> None:
+        """Let others have the address."""
+        grant = core.release(self._grants.get(lease.address), lease.holder, lease.token)
+        if grant is not None:
+            self._grants[lease.address] = grant
+
+    def expire(self, address: str) -> None:
+        """Let the lease of an address run out now; its holder is not told."""
+        held = self._grants.get(address)
+        if held is not None:
+            self._grants[address] = Grant(held.holder, held.token, self._now_ms())
+
+    def _keep(self, address: str, grant: Grant, now_ms: int) -> Lease:
+        self._grants[address] = grant
+        return Lease(address, grant.holder, grant.token, grant.expires_at - now_ms)
+
+    def _now_ms(self) -> int:
+        return self._clock.now_ns() // 1_000_000
+
+
+class MemoryNetwork:
+    """Carries messages between the nodes of one process: in order, once, in the next turn of the event loop."""
+
+    def __init__(self) -> None:
+        self.members: dict[str, Receive] = {}
+
+    def transport(self) -> MemoryTransport:
+        """Return the end of one node."""
+        return MemoryTransport(self)
+
+    def deliver(self, sender: str, node_id: str, message: bytes) -> None:
+        """Hand a message over, if there is somebody to take it."""
+        receive = self.members.get(node_id)
+        if receive is not None:
+            receive(sender, message)
+
+
+class MemoryTransport:
+    """One node's end of a network in memory."""
+
+    def __init__(self, network: MemoryNetwork) -> None:
+        self._network = network
+        self._node_id = ""
+
+    async def open(self, node_id: str, receive: Receive) -> None:
+        """Take part under a name."""
+        if node_id in self._network.members:
+            raise ValueError(f"there is a node {node_id} already")
+        self._node_id = node_id
+        self._network.members[node_id] = receive
+
+    async def close(self) -> None:
+        """Leave."""
+        self._network.members.pop(self._node_id, None)
+
+    def send(self, node_id: str, message: bytes) -> None:
+        """Send in the next turn of the loop: no sender finds itself inside the receiver."""
+        asyncio.get_running_loop().call_soon(self._network.deliver, self._node_id, node_id, message)
+
+    def peers(self) -> Sequence[str]:
+        """Return who else is here."""
+        return sorted(one for one in self._network.members if one != self._node_id)

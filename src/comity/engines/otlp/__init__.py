@@ -1,0 +1,1 @@
+"""Spans to and from OpenTelemetry, over HTTP."""

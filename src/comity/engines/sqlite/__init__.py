@@ -1,0 +1,1 @@
+"""The embedded engine: one store file, one writer thread, group commit."""

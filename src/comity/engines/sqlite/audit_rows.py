@@ -1,0 +1,277 @@
+"""The audit of a store file: its rows, which of them are of a tree, whether the chain is whole, and cutting its beginning off.
+
+A chain is cut only where it still verifies. The rows that go are checked first. What is left begins at a checkpoint that has
+the number and the hash of the last row that went; a row at the end of the chain says the same; and the checkpoint is sealed by
+an HMAC under the key of the store, which is not in the file. So somebody who can change the file and nothing else can neither
+remove further rows nor put a checkpoint in another place. Somebody who has the key as well can.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from comity.core.journal.audit import (
+    ENTRY_FIELDS,
+    GENESIS,
+    START,
+    Checkpoint,
+    Row,
+    Stored,
+    Verdict,
+    checkpoint_seal,
+    cut_entry,
+    link,
+    row,
+    verify,
+    walk,
+)
+from comity.engines.sqlite import bulk
+
+# What a row says is stored once, as the very bytes its hash covers; the view shows it field by field.
+_SAID: Final = {name: f"json_extract(CAST(audit.body AS TEXT), '$[{index}]')" for index, name in enumerate(ENTRY_FIELDS)}
+_ROOT: Final = _SAID["root_id"]
+_FIELDS: Final = ", ".join(
+    f"{said} AS {name}" for name, said in (_SAID | {"correlation_id": f"coalesce({_SAID['correlation_id']}, {_ROOT})"}).items()
+)
+_PREVIOUS: Final = (
+    "coalesce((SELECT before.hash FROM audit AS before WHERE before.id = audit.id - 1), "  # noqa: S608
+    f"(SELECT json_extract(CAST(checkpoint.body AS TEXT), '$[1]') FROM checkpoint), '{GENESIS}')"
+)
+VIEW: Final = (
+    "audit_rows",
+    f"CREATE VIEW audit_rows AS SELECT id, {_FIELDS}, {_PREVIOUS} AS previous_hash, hash FROM audit",  # noqa: S608
+)
+CHECKPOINT: Final = "CREATE TABLE checkpoint (one INTEGER PRIMARY KEY CHECK (one = 1), body BLOB NOT NULL, seal TEXT NOT NULL)"
+# Where the rows of a tree are: one entry for each transaction that wrote some of them, since an entry for each row would cost
+# every call twice as much.
+_TREES: Final = (
+    "CREATE TABLE audit_trees (root_id TEXT NOT NULL, first_id INTEGER NOT NULL, last_id INTEGER NOT NULL, "
+    "PRIMARY KEY (root_id, first_id)) WITHOUT ROWID"
+)
+_DELETE_TREES: Final = (
+    "DELETE FROM audit_trees WHERE last_id <= :last AND root_id IN "  # noqa: S608
+    f"(SELECT {_ROOT} FROM audit WHERE id <= :last AND json_valid(CAST(audit.body AS TEXT)))"
+)
+_INSERT_TREES: Final = "INSERT INTO audit_trees VALUES "
+_ROOT_AT: Final = ENTRY_FIELDS.index("root_id")
+_TIME_AT: Final = ENTRY_FIELDS.index("created_at")
+_COLUMNS: Final = f"audit.id, CAST(audit.body AS BLOB), {_PREVIOUS}, audit.hash"
+_READ_ROWS: Final = f"SELECT {_COLUMNS} FROM audit WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
+# Within a tree's part of the audit most rows of others are passed over by their bytes, which is cheaper than parsing them.
+_READ_TREE: Final = (
+    f"SELECT {_COLUMNS} FROM audit_trees AS t CROSS JOIN audit ON audit.id BETWEEN t.first_id AND t.last_id "  # noqa: S608
+    f"WHERE t.root_id = ? AND audit.id > ? AND instr(audit.body, ?) AND {_ROOT} = ? ORDER BY audit.id LIMIT ?"
+)
+READ_LINKS: Final = (
+    "SELECT id, CASE typeof(body) WHEN 'blob' THEN body END AS body, CAST(hash AS BLOB) AS hash "
+    "FROM audit WHERE id > ? ORDER BY id"
+)
+_FILLED_ROWS: Final = 1_000
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(list[Any]).decode
+_decode_checkpoint = msgspec.json.Decoder(Checkpoint).decode
+_UNREADABLE: Final = (msgspec.DecodeError, ValueError, IndexError, TypeError)
+
+
+# Walks a chain after a row with its hash, up to the last: how far it is whole, as `core.journal.audit.walk` says it.
+Walker = Callable[[int, bytes, int], tuple[int, bytes]]
+
+
+# --- the rows of a tree ---
+
+
+def add_trees(connection: sqlite3.Connection) -> None:
+    """Make the index of trees, and fill it from the rows there are."""
+    connection.execute(_TREES)
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for row_id, body in connection.execute("SELECT id, CAST(body AS BLOB) FROM audit ORDER BY id"):
+        with contextlib.suppress(*_UNREADABLE):  # `verify` names it
+            root_id = _decode(body)[_ROOT_AT]
+            first.setdefault(root_id, row_id)
+            last[root_id] = row_id
+        if row_id % _FILLED_ROWS == 0:
+            insert_trees(connection, first, last)
+            first.clear()
+    insert_trees(connection, first, last)
+
+
+def insert_trees(connection: sqlite3.Connection, first: dict[str, int], last: dict[str, int]) -> None:
+    """Note of each tree in which part of the audit this transaction wrote rows of it."""
+    places: list[Any] = []
+    for root_id, begin in first.items():
+        places += (root_id, begin, last[root_id])
+    bulk.run(connection, _INSERT_TREES, "(?,?,?)", "", places)
+
+
+def read_rows(
+    connection: sqlite3.Connection, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None
+) -> list[Row]:
+    """Return audit rows in order."""
+    most = -1 if limit is None else limit
+    if root_id is None:
+        found = connection.execute(_READ_ROWS, (after_id, most))
+    else:
+        found = connection.execute(_READ_TREE, (root_id, after_id, _encode(root_id), root_id, most))
+    return [row(one) for one in found]
+
+
+def root_of(connection: sqlite3.Connection, request_id: str) -> str | None:
+    """Return the root of the tree that a call is in, as the audit says."""
+    above = min((request_id.partition(mark)[0] for mark in ".#"), key=len)  # a node numbers what is below a call
+    for root_id in (request_id, above):
+        if any(one.request_id == request_id for one in read_rows(connection, root_id=root_id)):
+            return root_id
+    return None
+
+
+# --- the chain ---
+
+
+def verify_chain(
+    connection: sqlite3.Connection, key: bytes | None = None, newest: int | None = None, walker: Walker | None = None
+) -> Verdict:
+    """Check every row and that the chain begins and ends where it should, reading one consistent snapshot.
+
+    Without the `key` the seal of a checkpoint cannot be checked, which the verdict's reason says. If only so many of the
+    `newest` rows are asked for, the row before them is taken at its word. A `walker` may be quicker where rows are many; what
+    it finds wrong is looked at again.
+    """
+    connection.execute("BEGIN")
+    try:
+        begin, wrong, note = _read_checkpoint(connection, key)
+        if wrong is not None:
+            return wrong
+        if newest is not None and (part := _begin_of_newest(connection, newest)) is not None and part.row_id > begin.row_id:
+            return _verify_rows(connection, part, note, is_part=True)
+        return _verify_rows(connection, begin, note, walker)
+    finally:
+        connection.execute("ROLLBACK")
+
+
+def _begin_of_newest(connection: sqlite3.Connection, newest: int) -> Checkpoint | None:
+    query = "SELECT id, hash FROM audit WHERE id = (SELECT max(id) FROM audit) - ? AND typeof(hash) = 'text'"
+    found = connection.execute(query, (newest,)).fetchone()
+    return None if found is None else Checkpoint(found[0], found[1], 0, 0)
+
+
+def _verify_rows(
+    connection: sqlite3.Connection, begin: Checkpoint, note: str, walker: Walker | None = None, *, is_part: bool = False
+) -> Verdict:
+    head_id, head_hash = connection.execute("SELECT id, CAST(hash AS BLOB) FROM head").fetchone() or (None, b"")
+    (lowest,) = connection.execute("SELECT min(id) FROM audit").fetchone()
+    (highest,) = connection.execute("SELECT max(id) FROM audit").fetchone()
+    if (lowest is None or lowest > begin.row_id or is_part) and (highest or begin.row_id) == head_id:
+        if walker is not None:
+            next_id, sealed = walker(begin.row_id, begin.hash.encode(), head_id)
+        else:
+            next_id, sealed = walk(connection.execute(READ_LINKS, (begin.row_id,)), begin.row_id + 1, begin.hash.encode())
+        if (next_id - 1, sealed) == (head_id, head_hash) and (is_part or _is_noted(connection, begin)):
+            return Verdict(True, next_id - 1 - begin.row_id, None, note)
+    head = None if head_id is None else str(head_hash, errors="replace")
+    verdict = verify(_links(connection, begin, is_part), first_id=begin.row_id + 1, previous_hash=begin.hash, head=head)
+    last = begin.row_id + verdict.rows
+    if not verdict.ok:
+        return verdict
+    if head_id != last:
+        what = "was removed" if head_id is None else f"is not row {last}"
+        return Verdict(False, verdict.rows, last, f"the recorded end of the chain {what}")
+    return Verdict(False, verdict.rows, begin.row_id + 1, f"no row says that the rows up to {begin.row_id} were removed")
+
+
+def _read_checkpoint(connection: sqlite3.Connection, key: bytes | None) -> tuple[Checkpoint, Verdict | None, str]:
+    """Return where the chain begins, what is wrong with that, and what could not be checked of it."""
+    found = connection.execute("SELECT CAST(body AS BLOB), CAST(seal AS BLOB) FROM checkpoint").fetchone()
+    if found is None:
+        return START, None, ""
+    try:
+        begin = _decode_checkpoint(found[0])
+    except _UNREADABLE:
+        return START, Verdict(False, 0, 1, "the checkpoint at which the audit begins cannot be read"), ""
+    if key is None:
+        return begin, None, f"it begins after row {begin.row_id}; the seal of that was not checked, since the key is not here"
+    if checkpoint_seal(found[0], key).encode() != found[1]:
+        wrong = f"the checkpoint at row {begin.row_id} was changed, or sealed under another key"
+        return begin, Verdict(False, 0, begin.row_id + 1, wrong), ""
+    return begin, None, ""
+
+
+def _is_noted(connection: sqlite3.Connection, begin: Checkpoint) -> bool:
+    """Return whether the chain itself says what the checkpoint says."""
+    if begin == START:
+        return True
+    found = connection.execute("SELECT CAST(body AS BLOB) FROM audit WHERE id = ?", (begin.noted_in,)).fetchone()
+    if found is None:
+        return False
+    told, expected = (dict(zip(ENTRY_FIELDS, _decode(one), strict=False)) for one in (found[0], _entry_of(begin)))
+    return all(told[name] == expected[name] for name in ("kind", "created_at", "note"))
+
+
+def _entry_of(begin: Checkpoint) -> bytes:
+    return cut_entry(begin.row_id, begin.hash, begin.at_ms)
+
+
+def _links(connection: sqlite3.Connection, begin: Checkpoint, is_part: bool) -> Iterator[Stored]:
+    """Yield the rows as they are, whatever somebody made of them; also those that stand before the beginning of the whole."""
+    previous = begin.hash
+    for row_id, body, raw in connection.execute(READ_LINKS, (begin.row_id if is_part else -1 << 63,)):
+        sealed = str(raw, errors="replace")
+        yield row_id, body, previous, sealed
+        previous = sealed
+
+
+# --- cutting ---
+
+
+def extent(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Return the ids of the first row and of the last; without any, the first is the one that comes next."""
+    (first,) = connection.execute("SELECT min(id) FROM audit").fetchone()
+    (last,) = connection.execute("SELECT id FROM head").fetchone()
+    return (last + 1 if first is None else first), last
+
+
+def first_row(connection: sqlite3.Connection, roots: Iterable[str]) -> int | None:
+    """Return where the rows of these trees begin; None if there are none."""
+    query = "SELECT min(first_id) FROM json_each(?) CROSS JOIN audit_trees ON root_id = value"
+    found: int | None = connection.execute(query, (bulk.array(list(roots)),)).fetchone()[0]
+    return found
+
+
+def times(connection: sqlite3.Connection, after_id: int, until_id: int) -> Iterator[tuple[int, int]]:
+    """Yield the id and time of the rows of a part, in order; one that cannot be read is of all times, and stops a cut."""
+    query = "SELECT id, CAST(body AS TEXT) AS said FROM audit WHERE id > ? AND id <= ? ORDER BY id"
+    said = f"CASE WHEN json_valid(said) THEN json_extract(said, '$[{_TIME_AT}]') END"
+    for row_id, at_ms in bulk.read(connection, f"id, {said}", query, (after_id, until_id)):
+        yield row_id, at_ms if type(at_ms) is int else -1
+
+
+def cut(connection: sqlite3.Connection, last_id: int, key: bytes, at_ms: int) -> int:
+    """Remove the rows up to one, within a transaction, and return how many. Raises `ValueError` if they do not verify."""
+    begin, wrong, _ = _read_checkpoint(connection, key)
+    head_id, head_hash = connection.execute("SELECT id, hash FROM head").fetchone()
+    if wrong is None:
+        query = f"{READ_LINKS} LIMIT ?"
+        columns = "id, CAST(body AS TEXT), CAST(hash AS TEXT)"
+        going = bulk.read(connection, columns, query, (begin.row_id, last_id - begin.row_id))
+        links = ((one, None if said is None else bulk.as_bytes(said), bulk.as_bytes(hash_)) for one, said, hash_ in going)
+        next_id, sealed = walk(links, begin.row_id + 1, begin.hash.encode())
+        if next_id != last_id + 1:
+            wrong = Verdict(False, 0, next_id, f"row {next_id} does not fit")
+    if wrong is not None:
+        raise ValueError(f"the audit is not cut, so that what is wrong with it can still be seen: {wrong.reason}")
+    last_hash = sealed.decode()
+    entry = cut_entry(last_id, last_hash, at_ms)
+    noted_in = head_id + 1
+    noted = link(noted_in, entry, head_hash)
+    connection.execute("INSERT INTO audit VALUES (?, ?, ?)", (noted_in, entry, noted))
+    connection.execute("UPDATE head SET id = ?, hash = ?", (noted_in, noted))
+    body = _encode(Checkpoint(last_id, last_hash, noted_in, at_ms))
+    connection.execute("INSERT OR REPLACE INTO checkpoint VALUES (1, ?, ?)", (body, checkpoint_seal(body, key)))
+    connection.execute(_DELETE_TREES, {"last": last_id})
+    connection.execute("DELETE FROM audit WHERE id <= ?", (last_id,))
+    return last_id - begin.row_id

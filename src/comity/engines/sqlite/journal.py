@@ -1,0 +1,436 @@
+"""The embedded store: SQLite in WAL mode with `synchronous=FULL`, one writer thread, group commit.
+
+The event loop gathers records and goes on; the writer is handed what has been gathered, writes it in one transaction and
+reports back once. So a durable write costs a share of an fsync, and the loop never waits for the disk. What is gathered and who
+waits for it belongs to the loop alone; only whole batches and reports cross to the other thread.
+
+Several processes may use one store. Any failure to write is the end of this journal: after a lost write nothing later may be
+acknowledged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import sqlite3
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from comity.core.envelope.envelope import Request
+from comity.core.handoff.queue import Step
+from comity.core.journal.audit import Row, Verdict
+from comity.core.journal.records import PAUSED_AT, Accepted, Document, Paused, Record, Saved, Settled, StoredCall
+from comity.core.journal.retention import Retention, Sweep
+from comity.core.journal.terms import Terms
+from comity.engines.cipher import FRESH_NAMES, audit_key
+from comity.engines.sqlite import file as store_file
+from comity.engines.sqlite import handoff_rows as handoff_tables
+from comity.engines.sqlite import liveness as presence
+from comity.engines.sqlite import person, tables
+from comity.engines.sqlite.audit_rows import read_rows, verify_chain
+from comity.engines.sqlite.call_rows import readable
+from comity.engines.sqlite.files import StoreFiles, database_files
+from comity.engines.sqlite.handoffs import SqliteHandoffs
+from comity.engines.sqlite.tables import BUSY_TIMEOUT_MS, SCHEMA_VERSION, connect, read_call
+from comity.errors import UnavailableError
+from comity.ports import Then
+
+if TYPE_CHECKING:
+    from comity.engines.sqlite.retention import Pruner
+
+__all__ = ["SCHEMA_VERSION", "SqliteJournal", "connect", "read_call", "read_rows", "verify_chain"]
+
+log = logging.getLogger("comity")
+
+# How long records are gathered before they are written: while somebody waits for them, and while nobody does.
+GATHER_S: Final = 0.005
+FLUSH_S: Final = 0.02
+# How often the write-ahead log is copied into the main file. A short log is overwritten in place, which syncs faster.
+CHECKPOINT_COMMITS: Final = 64
+# How long the event loop keeps the interpreter from the writer. A commit asks for it a dozen times, and all calls wait for it.
+SWITCH_S: Final = 0.0005
+
+_Documents = dict[tuple[Document, str], Saved]
+_Batch = tuple[list[tables.Written], list[Then]]
+
+
+class SqliteJournal:
+    """A journal in one file."""
+
+    def __init__(self, path: str | Path, node_id: str, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
+        self.path = Path(path)
+        self.node_id = node_id
+        self.failure: UnavailableError | None = None  # why nothing is accepted any more
+        self.names = FRESH_NAMES  # as they stand in the audit; a node sets them by its key
+        self._busy_timeout_ms = busy_timeout_ms
+        self._lock_path = presence.lock_path(self.path, node_id)
+        self._lock_file: int | None = None
+        self._company = presence.Company(self.path, self._lock_path)
+        self.handoffs = SqliteHandoffs(self.path, node_id, self._reading, self._aside, self._is_alive)
+        self._files = StoreFiles()  # of the database
+        self._beside = StoreFiles()  # of what belongs to the store beside it
+        self._reader: sqlite3.Connection | None = None
+        self._writer: sqlite3.Connection | None = None  # of the writer's thread while that runs
+        self._thread: threading.Thread | None = None
+        self._batches: SimpleQueue[_Batch | None] = SimpleQueue()
+        # The rest belongs to the event loop.
+        self._records: list[tables.Written] = []
+        self._thens: list[Then] = []
+        self._gathered: _Documents = {}  # in the batch to come, and in the one being written: not to be found in the file yet
+        self._in_writing: _Documents = {}
+        self._open = 0  # calls that may settle any moment, as far as this journal saw them accepted
+        self._is_writing = False  # the writer has a batch and will report
+        self._reported_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._pruner: Pruner | None = None  # belongs to whoever sweeps
+
+    @property
+    def has_company(self) -> bool:
+        """Whether another node has this store open."""
+        try:
+            return self._company.is_there()
+        except OSError as error:
+            raise self._lost(error) from error
+
+    def visits(self) -> int:
+        """Return a number that grows once another node may have written since."""
+        try:
+            return self._company.visits()
+        except OSError as error:
+            raise self._lost(error) from error
+
+    def _lost(self, error: OSError) -> UnavailableError:
+        """Accept nothing more: a file of the store, or its folder, is gone or not to be seen any more."""
+        if self.failure is None:
+            message = f"the store {self.path} is gone: {error}; restart the node once the cause is gone"
+            self.failure = UnavailableError(message, code="STORE_UNAVAILABLE", retryable=False)
+            log.error("nothing more is accepted: %s", self.failure)
+        return self.failure
+
+    # --- opening and closing ---
+
+    def open(self) -> None:
+        """Create or check the file and start the writer."""
+        with contextlib.ExitStack() as undo:
+            try:
+                store_file.make_file(self.path)
+                writer = undo.enter_context(contextlib.closing(connect(self.path, busy_timeout_ms=self._busy_timeout_ms)))
+                tables.prepare(writer)
+                reader = connect(self.path, read_only=True, busy_timeout_ms=self._busy_timeout_ms)
+                undo.callback(reader.close)
+                lock_file = presence.enter(self._lock_path)
+                undo.callback(presence.leave, self._lock_path, lock_file)
+                presence.clear(self.path)
+                self._files = StoreFiles(*database_files(self.path), self._lock_path)
+            except (sqlite3.Error, OSError) as error:
+                raise _unavailable(f"cannot open the store {self.path}: {error}") from error
+            undo.pop_all()
+        self._reader, self._writer, self._lock_file = reader, writer, lock_file
+        self._loop = asyncio.get_running_loop()
+        self._ended = asyncio.Event()
+        self._thread = threading.Thread(target=self._write, args=(writer,), name="comity-store", daemon=True)
+        self._thread.start()
+        sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_S))
+
+    def watch(self, *paths: Path) -> None:
+        """Accept nothing more once one of these files, which belong to the store, is removed or replaced."""
+        try:
+            self._beside.add(*paths)
+        except OSError as error:
+            raise _unavailable(f"cannot open the store {self.path}: {error}") from error
+
+    def unwatch(self) -> None:
+        """Watch these files no more: whoever opened them closes them."""
+        self._beside = StoreFiles()
+
+    async def close(self) -> None:
+        """Write what is left, stop the writer, release the file."""
+        if self._thread is None or self._reader is None or self._writer is None:
+            return
+        if self._records or self._thens:
+            self._hand_over()
+        self._batches.put(None)
+        if self.failure is None:
+            self.failure = _unavailable(f"the store {self.path} is closed")
+        try:
+            await self._ended.wait()
+        finally:
+            self._thread.join()
+            self._thread = None
+            # In this order: who closes last copies the log into the file, if it may write; a closed store is one file.
+            self._reader.close()
+            self._files.close(self._writer, self.path)
+            self._reader = self._writer = None
+            if self._lock_file is not None:
+                presence.leave(self._lock_path, self._lock_file)
+                self._lock_file = None
+
+    # --- gathering, in the event loop ---
+
+    def append(self, records: Sequence[Record | Step], then: Then | None = None, terms: Terms | None = None) -> None:
+        """Gather records for the writer; they stay together in one transaction."""
+        if self.failure is not None:
+            if then is not None:
+                then(self.failure)
+            return
+        if terms is None:
+            self._records += records
+        else:
+            conditional = tables.Conditional(records, terms)  # type: ignore[arg-type]  # a step has terms of its own
+            self._records.append(conditional)
+            then = None if then is None else conditional.tell(then)
+        for record in records:
+            kind = type(record)
+            if kind is Accepted:
+                self._open += 1
+            elif kind is Settled or kind is Paused:
+                if self._open:  # what another life accepted was never counted
+                    self._open -= 1
+            elif kind is Saved:
+                tables.keep_newest(self._gathered, record)  # type: ignore[arg-type]
+        if then is not None:
+            self._thens.append(then)
+        if self._is_writing:
+            return
+        if not self._thens:
+            if self._timer is None:
+                self._arm(FLUSH_S)
+        elif not self._open:
+            if not records or type(records[0]) is not Step:
+                self._hand_over()
+            elif self._timer is None or self._timer.when() > self._loop.time():
+                self._arm(0)  # steps come in swarms: those of one turn of the loop share a commit
+        elif then is not None and len(self._thens) == 1:
+            self._arm_gathering()
+
+    def _arm_gathering(self) -> None:
+        """Wait a little for calls that may settle any moment: a commit costs as much as dozens of calls.
+
+        Commits keep a distance from each other, so a call that comes alone does not wait and calls that come thick share one.
+        """
+        self._arm(max(self._reported_at + GATHER_S - self._loop.time(), 0))
+
+    def _arm(self, delay_s: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(delay_s, self._hand_over)
+
+    def _hand_over(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        batch = self._records, self._thens
+        self._records, self._thens = [], []
+        self._in_writing, self._gathered = self._gathered, {}
+        self._is_writing = True
+        self._batches.put(batch)
+
+    def _reported(self, thens: list[Then], error: UnavailableError | None, rung: set[str]) -> None:
+        """Tell everybody who waited for a batch, in order; what came meanwhile is the next one."""
+        self._is_writing = False
+        self._in_writing = {}
+        self._reported_at = self._loop.time()
+        if error is not None and error is not self.failure:
+            log.error("nothing more is accepted: %s", error)
+            self.failure = error
+            thens += self._thens
+            self._records, self._thens, self._gathered = [], [], {}
+            self._loop.call_soon(self.handoffs.hear, None)  # who waits for a handoff waits in vain
+        for then in thens:
+            try:
+                then(error)
+            except Exception:  # the task boundary: one listener's fault is not another's
+                log.exception("a listener to the store failed")
+        if rung:
+            self._loop.call_soon(self.handoffs.hear, rung)
+        if self._is_writing:  # a listener wrote, and handed over
+            return
+        if self._thens:
+            self._loop.call_soon(self._go_on)  # not at once: who was just told may have the next call ready
+        elif self._records:
+            self._arm(FLUSH_S)
+
+    def _go_on(self) -> None:
+        if self._thens and not self._is_writing:
+            self._arm_gathering() if self._open else self._hand_over()
+
+    # --- writing, in the writer's thread ---
+
+    def _write(self, connection: sqlite3.Connection) -> None:
+        failure: UnavailableError | None = None
+        try:
+            for number, (records, thens) in enumerate(iter(self._batches.get, None), 1):
+                own: set[str] = set()  # what this node itself is to hear of
+                failure = failure or self._commit(connection, records, own)
+                self._post(self._reported, thens, failure, own)
+                if number % CHECKPOINT_COMMITS == 0 and failure is None:  # after the report: nobody waits for it
+                    with contextlib.suppress(sqlite3.Error):  # what could not be copied stays in the log until the next
+                        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        finally:
+            self.handoffs.silence()
+            self._post(self._ended.set)
+
+    def _commit(self, connection: sqlite3.Connection, records: list[tables.Written], own: set[str]) -> UnavailableError | None:
+        try:
+            with self.handoffs.sync_as_needed(connection, records):
+                rings = tables.write_batch(
+                    connection, records, self.node_id, self._check_files, self.handoffs.perform, self.names
+                )
+        except Exception as error:  # noqa: BLE001  the task boundary: a writer that died silently would leave all waiting
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            message = f"the store {self.path} could not be written: {error}; restart the node once the cause is gone"
+            return UnavailableError(message, code="STORE_UNAVAILABLE", retryable=False)
+        if rings:
+            own |= rings.pop(self.node_id, own)
+            if self.handoffs.ring(rings):
+                self._post(self.handoffs.hear, None)
+        return None
+
+    def _check_files(self) -> None:
+        """Refuse to commit to a file nobody will find again, or after the lock that keeps other nodes off was removed."""
+        self._files.check()
+        beside = self._beside
+        try:
+            beside.check()
+        except OSError:
+            if beside is self._beside:  # else they are being closed
+                raise
+
+    def _post(self, callback: Callable[..., None], *arguments: Any) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody is left to be told
+            self._loop.call_soon_threadsafe(callback, *arguments)
+
+    # --- reading ---
+
+    def call(self, request_id: str) -> StoredCall | None:
+        """Return a call by id, as of the last commit."""
+        with self._reading() as connection:
+            return read_call(connection, request_id)
+
+    def calls(self, *, limit: int) -> list[StoredCall]:
+        """Return calls by users, newest first."""
+        with self._reading() as connection:
+            query = "SELECT open_at, body FROM calls WHERE is_root ORDER BY rowid DESC LIMIT ?"
+            found = list(readable(connection.execute(query, (limit,))))
+            handed_off = handoff_tables.read_calls(connection, limit)
+        return sorted(found + handed_off, key=lambda call: call.created_at, reverse=True)[:limit] if handed_off else found
+
+    def abandoned(self) -> list[StoredCall]:
+        """Return open calls whose node is gone, and make them this node's own."""
+        with self._reading() as connection:
+            owners = connection.execute("SELECT DISTINCT open_at FROM calls WHERE open_at IS NOT NULL").fetchall()
+            gone = [one for (one,) in owners if one not in {self.node_id, PAUSED_AT} and not self._is_alive(one)]
+            if not gone:
+                return []
+            with self._aside() as writer:
+                return tables.take_over(writer, gone, self.node_id)
+
+    def open_roots(self) -> list[StoredCall]:
+        """Return the open calls by users that no person is asked about, oldest first."""
+        with self._reading() as connection:
+            query = "SELECT open_at, body FROM calls WHERE open_at IS NOT NULL AND open_at != ? AND is_root"
+            found = readable(connection.execute(query, (PAUSED_AT,)))
+            return sorted(found, key=lambda call: (call.created_at, call.request_id))
+
+    def begun(self, request: Request) -> int:
+        """Return how many calls below this one were accepted, as of the last commit."""
+        with self._reading() as connection:
+            return tables.count_begun(connection, request)
+
+    def take_paused(self, root_id: str) -> list[StoredCall]:
+        """Return the open calls of a paused tree and make them this node's own; nothing if another node was first."""
+        with self._reading(), self._aside() as writer:
+            return tables.take_paused(writer, root_id, self.node_id)
+
+    def load(self, kind: Document, key: str) -> tuple[int, bytes] | None:
+        """Return version and data of a document, written or on its way."""
+        with self._reading() as connection:
+            query = "SELECT version, data FROM documents WHERE kind = ? AND key = ?"
+            found = connection.execute(query, (kind.value, key)).fetchone()
+        newest: tuple[int, bytes] | None = found
+        for unwritten in (self._in_writing, self._gathered):
+            saved = unwritten.get((kind, key))
+            if saved is not None and (newest is None or saved.version > newest[0]):
+                newest = (saved.version, saved.data)
+        return newest
+
+    def list_documents(self, kind: Document, limit: int | None = None) -> list[tuple[str, bytes]]:
+        """Return the documents of a kind with their keys, in order of keys, at most `limit`."""
+        query = "SELECT key FROM documents WHERE kind = ? ORDER BY key LIMIT ?"
+        with self._reading() as connection:
+            written = connection.execute(query, (kind.value, -1 if limit is None else limit)).fetchall()
+        keys = {key for (key,) in written}
+        keys |= {key for unwritten in (self._in_writing, self._gathered) for one, key in unwritten if one is kind}
+        found = ((key, self.load(kind, key)) for key in sorted(keys)[:limit])
+        return [(key, newest[1]) for key, newest in found if newest is not None]
+
+    def erase(self, tenant_id: str, session_id: str) -> int:
+        """Remove a session's documents, calls and replies for good; the audit, which holds nothing personal, stays whole."""
+        with self._reading(), self._aside() as writer:
+            return tables.erase_session(writer, tenant_id, session_id)
+
+    def remove(self, kind: Document, key: str) -> bool:
+        """Remove a document for good; return whether there was one. Nothing of it may be on its way."""
+        with self._reading(), self._aside() as writer:
+            return person.remove(writer, kind, key)
+
+    def sessions_of(self, tenant_id: str, user_id: str) -> set[str]:
+        """Return the ids of the sessions in which a user called or handed work off."""
+        with self._reading() as connection:
+            return person.sessions_of(connection, tenant_id, user_id)
+
+    prunes_aside = True
+
+    def prune(self, retention: Retention, now_ms: int) -> Sweep:
+        """Remove what is kept no longer, a slice with each step, on a connection of its own."""
+        with self._reading(), self._aside() as connection:
+            connection.execute("PRAGMA synchronous = NORMAL")  # what comes back after a loss of power goes with the next sweep
+            if self._pruner is None:
+                from comity.engines.sqlite.retention import Pruner  # noqa: PLC0415  few nodes remove anything
+
+                self._pruner = Pruner(audit_key(self.path))
+            for pruned in self._pruner.sweep(connection, retention, now_ms):
+                yield pruned
+                self._files.check()  # before the next slice
+
+    def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:
+        """Return audit rows in order."""
+        with self._reading() as connection:
+            return read_rows(connection, after_id=after_id, limit=limit, root_id=root_id)
+
+    def verify(self) -> Verdict:
+        """Check the whole chain against its stored head."""
+        with self._reading(), self._aside() as connection:  # on one of its own, so that another thread may do it
+            return verify_chain(connection, audit_key(self.path))
+
+    def _is_alive(self, node_id: str) -> bool:
+        return presence.is_held(presence.lock_path(self.path, node_id))
+
+    def _aside(self) -> contextlib.closing[sqlite3.Connection]:
+        """A connection for what must be known at once, and so cannot go through the writer."""
+        return contextlib.closing(connect(self.path, busy_timeout_ms=self._busy_timeout_ms))
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        if self._reader is None:
+            raise _unavailable(f"the store {self.path} is closed")
+        try:
+            self._files.check()  # else it may read pages that another process put in the place of its own
+        except OSError as error:
+            raise self._lost(error) from error
+        try:
+            yield self._reader
+        except (sqlite3.Error, OSError, ValueError, msgspec.DecodeError) as error:
+            raise _unavailable(f"cannot use the store {self.path}: {error}") from error
+
+
+def _unavailable(message: str) -> UnavailableError:
+    return UnavailableError(message, code="STORE_UNAVAILABLE")

@@ -1,0 +1,1 @@
+"""The span store: spans in SQLite, found by TraceQL."""

@@ -1,0 +1,470 @@
+"""The tables of a store file: how it is opened, and what is written to it and read from it, one transaction at a time.
+
+The file is SQLite in WAL mode with `synchronous=FULL`. The head of the audit chain is read inside each write transaction, so
+any number of processes may write.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from comity.core.envelope.envelope import Request
+from comity.core.handoff.holder import result_session
+from comity.core.handoff.queue import Step
+from comity.core.journal.audit import GENESIS, Pseudonyms, link
+from comity.core.journal.records import (
+    HANDED_AT,
+    PAUSED_AT,
+    Accepted,
+    Document,
+    Paused,
+    Record,
+    Refused,
+    Resumed,
+    Saved,
+    Settled,
+    StoredCall,
+    entry,
+    held_at,
+    parties_of,
+    stored,
+)
+from comity.core.journal.terms import Bound, Terms, breach, counts_below, is_below, taken
+from comity.engines.cipher import FRESH_NAMES
+from comity.engines.sqlite import audit_rows, bulk
+from comity.engines.sqlite import handoff_rows as handoff_tables
+from comity.engines.sqlite.call_rows import UNREADABLE, is_of_session, readable, revive
+from comity.engines.sqlite.schema import Schema
+from comity.engines.sqlite.wakeups import Rings
+from comity.ports import Then
+
+BUSY_TIMEOUT_MS: Final = 10_000
+# How long an erasure waits for readers that keep what was erased in the write-ahead log.
+ERASE_WAIT_MS: Final = 250
+BODY_BYTES_MOST: Final = 512  # what most calls need, so that the buffer need not grow while one is encoded
+WAL_BYTES_KEPT: Final = 32 * 1024 * 1024
+PRAGMAS: Final = (
+    "page_size = 8192",  # a batch is some twenty pages: half as many writes as with the smaller ones that are the default
+    "journal_mode = WAL",
+    # NORMAL loses acknowledged commits when the power fails; FULL does not, where fsync does what it says.
+    "synchronous = FULL",
+    "fullfsync = ON",
+    # A request is replaced by its reply, a document by its next version: without this, the old bytes would outlive an erasure.
+    "secure_delete = ON",
+    # The write-ahead log is copied into the main file when it has this many pages, if the writer did not do it before.
+    "wal_autocheckpoint = 4000",
+    # One that a long reader let grow shrinks to this when the reader has gone.
+    f"journal_size_limit = {WAL_BYTES_KEPT}",
+)
+
+_FIRST = f"""
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), id INTEGER NOT NULL, hash TEXT NOT NULL);
+INSERT INTO head VALUES (1, 0, '{GENESIS}');
+CREATE TABLE audit (id INTEGER PRIMARY KEY, body BLOB NOT NULL, hash TEXT NOT NULL);
+CREATE TABLE calls (request_id TEXT NOT NULL, is_root INTEGER NOT NULL, open_at TEXT, body BLOB NOT NULL);
+CREATE UNIQUE INDEX calls_id ON calls (request_id);
+CREATE INDEX calls_open ON calls (open_at) WHERE open_at IS NOT NULL;
+CREATE TABLE documents (
+  kind TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (kind, key)
+) WITHOUT ROWID;
+"""  # noqa: S608
+# When a session was last used, so that the latest can be found and the oldest removed without reading them all.
+_SESSION_USE = """
+ALTER TABLE documents ADD COLUMN used_at INTEGER;
+UPDATE documents SET used_at = max(
+  coalesce(CASE WHEN json_valid(CAST(data AS TEXT)) THEN json_extract(CAST(data AS TEXT), '$.used_at') END, 0),
+  coalesce((SELECT noted.version FROM documents AS noted WHERE noted.kind = 'use' AND noted.key = documents.key), 0)
+) WHERE kind = 'session';
+CREATE INDEX documents_used ON documents (used_at) WHERE kind = 'session';
+"""
+# How to add a version is said in `engines/sqlite/schema.py`.
+SCHEMA: Final = Schema(
+    what="its schema",
+    table="meta",
+    read_version="SELECT value FROM meta WHERE key = 'schema_version'",
+    write_version="INSERT OR REPLACE INTO meta VALUES ('schema_version', ?)",
+    steps=(_FIRST, audit_rows.CHECKPOINT, (), audit_rows.add_trees, _SESSION_USE),  # the third: correlation_id in the audit
+    views=(audit_rows.VIEW,),
+)
+SCHEMA_VERSION: Final = SCHEMA.version
+_READ_HEAD = "SELECT id, hash FROM head"
+_MOVE_HEAD = "UPDATE head SET id = ?, hash = ?"
+_INSERT_ROWS = "INSERT INTO audit VALUES "
+_INSERT_CALLS = "INSERT INTO calls VALUES "
+# `open_at` names the node a call is open at. What has settled never changes.
+_ON_KNOWN_CALL = (
+    " ON CONFLICT (request_id) DO UPDATE SET open_at = excluded.open_at, body = excluded.body WHERE calls.open_at IS NOT NULL"
+)
+_UPSERT_DOCUMENT = (
+    "INSERT INTO documents VALUES (?, ?, ?, ?, ?) ON CONFLICT (kind, key) DO UPDATE SET version = excluded.version, "
+    "data = excluded.data, used_at = coalesce(max(documents.used_at, excluded.used_at), excluded.used_at) "
+    "WHERE excluded.version > documents.version"
+)
+_NOTE_USE = "UPDATE documents SET used_at = max(coalesce(used_at, 0), ?) WHERE kind = 'session' AND key = ?"
+_encoder = msgspec.json.Encoder()
+_encode, _encode_into = _encoder.encode, _encoder.encode_into
+_STANDINGS: Final = frozenset({Accepted, Settled, Paused, Resumed})  # what says where a call stands
+
+
+class Connect(Protocol):
+    """Opens a file."""
+
+    def __call__(self, path: Path, *, read_only: bool, is_archived: bool) -> sqlite3.Connection: ...
+
+
+# --- the file ---
+
+
+def connect(
+    path: Path, *, read_only: bool = False, is_archived: bool = False, busy_timeout_ms: int = BUSY_TIMEOUT_MS
+) -> sqlite3.Connection:
+    """Open the file; a reader cannot change it."""
+    place = uri(path, read_only=read_only, is_archived=is_archived)
+    connection = sqlite3.connect(place, uri=True, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute(f"PRAGMA busy_timeout = {busy_timeout_ms}")
+        if not read_only:
+            patiently(lambda: _check_owner(connection), busy_timeout_ms)
+            patiently(lambda: make_compactable(connection), busy_timeout_ms)
+            for pragma in PRAGMAS:
+                patiently(lambda pragma=pragma: connection.execute(f"PRAGMA {pragma}"), busy_timeout_ms)  # type: ignore[misc]
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def make_compactable(connection: sqlite3.Connection) -> None:
+    """Let room be given back to the disk while a file is used. Only one that is still empty can be made so."""
+    if not connection.execute("PRAGMA page_count").fetchone()[0]:
+        connection.execute(f"PRAGMA {PRAGMAS[0]}")  # the size of a page, which is settled with the first
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+
+
+def uri(path: Path, *, read_only: bool, is_archived: bool) -> str:
+    """Return how SQLite is told to open a file; an archived one is taken for one that nobody can change."""
+    return f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}{'&immutable=1' * is_archived}"
+
+
+def connect_anywhere(path: Path, connect: Connect = connect) -> sqlite3.Connection:
+    """Open a file to read it, be it in use or where nothing can be written."""
+    try:
+        connection = connect(path, read_only=True, is_archived=False)
+        try:
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+        except sqlite3.DatabaseError:
+            connection.close()
+            raise
+    except sqlite3.OperationalError:
+        log = path.with_name(f"{path.name}-wal")
+        if log.exists() and log.stat().st_size:
+            raise
+        # Readers of a live file share one beside it. Where that cannot be made, as in an archive, nobody writes either.
+        return connect(path, read_only=True, is_archived=True)
+    return connection
+
+
+def patiently(step: Callable[[], object], patience_ms: int) -> None:
+    """Try a step again while another process makes the file: SQLite does not wait by itself when the mode changes."""
+    give_up = time.monotonic() + patience_ms / 1000
+    while True:
+        try:
+            step()
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > give_up:
+                raise
+        time.sleep(0.01)
+
+
+def _check_owner(connection: sqlite3.Connection) -> None:
+    """Leave the database of another program as it is: not even its mode may be changed."""
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    if tables and not tables >= {"meta", "audit", "calls"}:
+        raise sqlite3.DatabaseError("it is the database of another program")
+
+
+def prepare(connection: sqlite3.Connection) -> None:
+    """Make the tables of a new file, or bring those of an old one to this program's version."""
+    SCHEMA.prepare(connection)
+
+
+# --- records ---
+
+
+class Conditional:
+    """Records that are written only on terms."""
+
+    __slots__ = ("_refusal", "records", "terms")
+
+    def __init__(self, records: Sequence[Record], terms: Terms) -> None:
+        self.records = records
+        self.terms = terms
+        self._refusal: Exception | None = None
+
+    def refuse(self, why: Exception) -> None:
+        """Note why they were not written."""
+        self._refusal = why
+
+    def tell(self, then: Then) -> Then:
+        """Return a listener that hears of a refusal as of an error."""
+        return lambda error: then(error or self._refusal)
+
+
+Written = Record | Conditional | Step
+Perform = Callable[[sqlite3.Connection, Sequence[Written]], tuple[Sequence[Written], Rings]]
+
+
+def write_batch(
+    connection: sqlite3.Connection,
+    records: Sequence[Written],
+    node_id: str,
+    check: Callable[[], None] | None = None,
+    perform: Perform | None = None,
+    names: Pseudonyms = FRESH_NAMES,
+) -> Rings:
+    """Write records in one transaction, sealing audit entries onto the chain. `check` may still call it off.
+
+    Steps of the handoff queue are done first, and what they add stands in their place. Returns who is to hear of them.
+    """
+    execute = connection.execute
+    execute("BEGIN IMMEDIATE")
+    rings: Rings = {}
+    kinds = set(map(type, records))
+    if perform is not None and Step in kinds:
+        records, rings = perform(connection, records)
+        kinds = set(map(type, records))
+    row_id, head_hash = execute(_READ_HEAD).fetchone()
+    rows: list[Any] = []  # id, body and hash of each row, one after the other
+    first: dict[str, int] = {}  # and last row of each tree
+    last: dict[str, int] = {}
+    # Most calls settle within the batch that accepts them: one write for both, and the parties are named once.
+    spoken_of: dict[str, bytes] = {}  # by request id; a refused request may claim an id that is another's
+    calls: dict[str, Accepted | Settled | Paused | Resumed] = {}
+    documents: dict[tuple[Document, str], Saved] = {}  # of several versions only the last is written
+    for record in _on_terms(connection, records, calls, documents) if _has_terms(kinds, records) else records:
+        kind = type(record)
+        if kind is Saved:
+            keep_newest(documents, record)  # type: ignore[arg-type]
+            continue
+        request = record.request  # type: ignore[union-attr]
+        request_id = request.request_id
+        if kind is not Resumed:
+            row_id += 1
+            root_id = request.root_id
+            first.setdefault(root_id, row_id)
+            last[root_id] = row_id
+            parties = None
+            if kind is not Refused:
+                parties = spoken_of.get(request_id)
+                if parties is None:
+                    parties = spoken_of[request_id] = parties_of(record, names)  # type: ignore[arg-type]
+            line = entry(record, names, parties)  # type: ignore[arg-type]
+            head_hash = link(row_id, line, head_hash)
+            rows += (row_id, bytearray(line), head_hash)  # an adapter for bytes would be looked for, as slow as the insert
+        if (kind is Accepted or kind is Settled) and record.node_id == HANDED_AT:  # type: ignore[union-attr]
+            continue  # the queue says where it stands
+        call = record if kind in _STANDINGS else _told_refusal(record)  # type: ignore[arg-type]
+        if call is not None and type(calls.get(request_id)) is not Settled:
+            calls[request_id] = call  # type: ignore[assignment]
+    columns: list[Any] = []  # of each call, one after the other
+    for call in calls.values():
+        kind, request = type(call), call.request
+        open_at = "" if kind is Settled else held_at(call, node_id)
+        is_root = 1 if request.parent_id is None else 0
+        body = bytearray(BODY_BYTES_MOST)
+        _encode_into(stored(call, node_id), body)
+        columns += (request.request_id, is_root, open_at, body)
+    bulk.run(connection, _INSERT_ROWS, "(?,?,?)", "", rows)
+    bulk.run(connection, _INSERT_CALLS, "(?,?,nullif(?,''),?)", _ON_KNOWN_CALL, columns)
+    if documents:
+        values = [(one.kind.value, one.key, one.version, one.data, one.used_at) for one in documents.values()]
+        connection.executemany(_UPSERT_DOCUMENT, values)
+        if used := [(one.version, one.key) for one in documents.values() if one.kind is Document.USE]:
+            connection.executemany(_NOTE_USE, used)
+    if rows:
+        audit_rows.insert_trees(connection, first, last)
+        execute(_MOVE_HEAD, (row_id, head_hash))
+    if check is not None:
+        check()
+    execute("COMMIT")
+    return rings
+
+
+def _has_terms(kinds: set[type], records: Sequence[Written]) -> bool:
+    # Most batches hold neither kind.
+    return Conditional in kinds or (Saved in kinds and any(type(one) is Saved and one.token for one in records))
+
+
+def _on_terms(
+    connection: sqlite3.Connection,
+    records: Sequence[Written],
+    calls: dict[str, Accepted | Settled | Paused | Resumed],
+    documents: dict[tuple[Document, str], Saved],
+) -> Iterator[Record]:
+    """Yield what is to be written. `calls` and `documents` are what this batch has brought so far; the file has the rest."""
+
+    def token_of(address: str) -> int:
+        query = "SELECT version FROM documents WHERE kind = 'fence' AND key = ?"
+        (newest,) = connection.execute(query, (address,)).fetchone() or (0,)
+        here = documents.get((Document.FENCE, address))
+        return max(newest, 0 if here is None else here.version)
+
+    def is_open(request_id: str) -> bool | None:
+        here = calls.get(request_id)
+        if here is not None:
+            return type(here) is not Settled
+        try:
+            found = read_call(connection, request_id)
+        except UNREADABLE:  # nothing can be added to it, and the writer must not end with it
+            return False
+        return None if found is None else found.settled_at is None
+
+    def below(above: str) -> Iterator[Request]:
+        query = "SELECT open_at, body FROM calls WHERE open_at IS NOT NULL AND request_id > ? AND request_id < ?"
+        for first, last in (("#", "$"), (".", "/")) if above else ():  # each with the character after it
+            for found in readable(connection.execute(query, (above + first, above + last)).fetchall()):
+                if found.request is not None and found.request_id not in calls:
+                    yield found.request
+        yield from (
+            one.request for one in calls.values() if type(one) is not Settled and is_below(one.request.request_id, above)
+        )
+
+    def begun(above: Bound) -> int:
+        here = [one for one in calls.values() if is_below(one.request.request_id, above.request_id)]
+        count = "SELECT count(*) FROM calls WHERE request_id > ? AND request_id < ?"
+        (most,) = connection.execute(count, _range_below(above)).fetchone()
+        if most + len(here) + 2 <= above.calls_max:  # all that have such an id are few enough: no need to look at each
+            return int(most) + len(here)
+        written = (one for one in _below(connection, above) if one.request_id not in calls)
+        return sum(counts_below(one, above) for one in (*written, *(stored(one, "") for one in here)))
+
+    def session_of(key: str) -> bytes | None:
+        query = "SELECT data FROM documents WHERE kind = 'session' AND key = ?"
+        found = connection.execute(query, (key,)).fetchone()
+        here = documents.get((Document.SESSION, key))
+        return bytes(found[0]) if found else None if here is None else here.data
+
+    for record in records:
+        if type(record) is Conditional:
+            refusal = breach(record.terms, token_of, is_open, begun, session_of)
+            if refusal is None:
+                yield from taken(record.records, record.terms, is_open, list(below(record.terms.ends)))
+            else:
+                record.refuse(refusal)
+        elif type(record) is not Saved or not record.token or token_of(record.address) <= record.token:
+            yield record  # type: ignore[misc]
+
+
+def keep_newest(documents: dict[tuple[Document, str], Saved], saved: Saved) -> None:
+    """Note a document, unless a higher version of it is there."""
+    held = documents.get((saved.kind, saved.key))
+    if held is None or saved.version > held.version:
+        documents[saved.kind, saved.key] = saved
+
+
+def _told_refusal(record: Record | Step) -> Settled | None:
+    """Return a refusal that is to be found again: an agent that is resumed must be told what it was told the first time.
+
+    A user who was refused may ask again under the same id.
+    """
+    if type(record) is Refused and record.request.parent_id is not None:
+        return Settled(record.request, record.reply, record.at_ms)
+    return None
+
+
+# --- calls ---
+
+
+def read_call(connection: sqlite3.Connection, request_id: str) -> StoredCall | None:
+    """Return a call by id, also one that was handed off."""
+    found = connection.execute("SELECT open_at, body FROM calls WHERE request_id = ?", (request_id,)).fetchone()
+    return revive(*found) if found else handoff_tables.read_call(connection, request_id)
+
+
+def take_over(connection: sqlite3.Connection, owners: Sequence[str], node_id: str) -> list[StoredCall]:
+    """Return the calls open at nodes that are gone and give them to another, oldest first."""
+    query = "UPDATE calls SET open_at = ? WHERE open_at = ? RETURNING open_at, body"
+    connection.execute("BEGIN IMMEDIATE")  # of two that look at the same moment, one gets the calls
+    taken = [call for owner in owners for call in readable(connection.execute(query, (node_id, owner)).fetchall())]
+    connection.execute("COMMIT")
+    return sorted(taken, key=lambda call: call.created_at)
+
+
+def count_begun(connection: sqlite3.Connection, request: Request) -> int:
+    """Return how many calls below one were accepted."""
+    return sum(counts_below(one, request) for one in _below(connection, request))
+
+
+def _below(connection: sqlite3.Connection, above: Request | Bound) -> Iterator[StoredCall]:
+    query = "SELECT open_at, body FROM calls WHERE request_id > ? AND request_id < ?"
+    return readable(connection.execute(query, _range_below(above)))
+
+
+def _range_below(above: Request | Bound) -> tuple[str, str]:
+    """Return between which ids the calls below one lie, which the index finds: they begin with its own and `.`."""
+    return f"{above.request_id}.", f"{above.request_id}/"  # `/` follows `.`
+
+
+def take_paused(connection: sqlite3.Connection, root_id: str, node_id: str) -> list[StoredCall]:
+    """Return the paused calls of a tree, as they were, and give them to a node; nothing if another was first."""
+    connection.execute("BEGIN IMMEDIATE")
+    found = connection.execute("SELECT open_at, body FROM calls WHERE open_at = ?", (PAUSED_AT,)).fetchall()
+    paused = [call for call in readable(found) if call.root_id == root_id]
+    for call in paused:
+        body = _encode(msgspec.structs.replace(call, node_id=node_id, reply=None))
+        connection.execute("UPDATE calls SET open_at = ?, body = ? WHERE request_id = ?", (node_id, body, call.request_id))
+    connection.execute("COMMIT")
+    return paused
+
+
+def erase_session(connection: sqlite3.Connection, tenant_id: str, session_id: str) -> int:
+    """Remove what a store knows of a session, also from the log, and return how many records that were."""
+    # In a long store looking takes long, and nobody must wait for it. What came meanwhile is looked at when all others wait.
+    (last,) = connection.execute("SELECT coalesce(max(rowid), 0) FROM calls").fetchone()
+    calls = _ids_of_session(connection, tenant_id, session_id)
+    connection.execute("BEGIN IMMEDIATE")
+    calls |= _ids_of_session(connection, tenant_id, session_id, after=last)
+    handed_off = handoff_tables.erase(connection, tenant_id, session_id)  # what came back has a vault of its own
+    names = [f"{tenant_id}\x1f{one}" for one in (session_id, *map(result_session, handed_off))]
+    documents = [(kind, name) for kind in ("session", "use", "vault") for name in names]
+    for key, data in connection.execute("SELECT key, data FROM documents WHERE kind = 'approval'"):
+        with contextlib.suppress(*UNREADABLE, LookupError, TypeError):  # what says nothing at all is nobody's
+            asked = msgspec.json.decode(data)
+            if (asked["tenant_id"], asked["session_id"]) == (tenant_id, session_id):
+                documents.append(("approval", key))
+    connection.executemany("DELETE FROM calls WHERE request_id = ?", [(one,) for one in sorted(calls)])
+    gone = len(calls.union(handed_off))  # a handoff and its call are one
+    gone += connection.executemany("DELETE FROM documents WHERE kind = ? AND key = ?", documents).rowcount
+    connection.execute("COMMIT")
+    empty_log(connection)
+    return gone
+
+
+def empty_log(connection: sqlite3.Connection) -> None:
+    """Empty the write-ahead log, in which what was deleted still stands. Writers wait while this waits for readers."""
+    connection.execute(f"PRAGMA busy_timeout = {ERASE_WAIT_MS}")
+    (is_busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if is_busy:
+        raise sqlite3.OperationalError("it was erased, but a reader keeps a copy in the log: erase it once more")
+
+
+def _ids_of_session(connection: sqlite3.Connection, tenant_id: str, session_id: str, *, after: int = 0) -> set[str]:
+    query = "SELECT request_id, body FROM calls WHERE rowid > ? AND instr(body, ?)"
+    found = connection.execute(query, (after, _encode(session_id)))
+    return {request_id for request_id, body in found if is_of_session(body, tenant_id, session_id)}
+
+
+def calls_of_session(connection: sqlite3.Connection, tenant_id: str, session_id: str) -> list[StoredCall]:
+    """Return the calls of a session in the order they came, those that were handed off aside."""
+    query = "SELECT open_at, body FROM calls WHERE instr(body, ?) ORDER BY rowid"
+    found = readable(connection.execute(query, (_encode(session_id),)))
+    return [call for call in found if (call.tenant_id, call.session_id) == (tenant_id, session_id)]

@@ -1,0 +1,1 @@
+"""Agents from outside the program: registry files and modules."""

@@ -1,0 +1,31 @@
+"""What the runtime needs from outside. Engines supply it for real, `comity.testing` supplies faulty twins.
+
+Timers and tasks come from the running asyncio event loop, which a simulation replaces as a whole; everything else that could
+differ from run to run comes in through here.
+"""
+
+from comity.ports.clock import Clock, Ids
+from comity.ports.cluster import Leases, Receive, Transport
+from comity.ports.guidance import GuidanceSource
+from comity.ports.handoffs import HandoffJournal, Handoffs
+from comity.ports.journal import Journal, Then
+from comity.ports.model import Model
+from comity.ports.spans import SpanSink, SpanSource
+from comity.ports.threads import Threads
+
+__all__ = [
+    "Clock",
+    "GuidanceSource",
+    "HandoffJournal",
+    "Handoffs",
+    "Ids",
+    "Journal",
+    "Leases",
+    "Model",
+    "Receive",
+    "SpanSink",
+    "SpanSource",
+    "Then",
+    "Threads",
+    "Transport",
+]

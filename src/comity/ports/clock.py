@@ -1,0 +1,37 @@
+"""Time and names that come from outside."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Time that never runs backwards, anchored to the epoch."""
+
+    def now_ns(self) -> int:
+        """Return nanoseconds since the epoch."""
+        ...
+
+
+class Ids(Protocol):
+    """Names nobody used before, and chance."""
+
+    def new_request(self, now_ms: int) -> tuple[str, str]:
+        """Return a new request id, which sorts after those made earlier, and the trace id that goes with it."""
+        ...
+
+    def trace_id(self) -> str:
+        """Return 32 hex digits."""
+        ...
+
+    def span_id(self) -> str:
+        """Return 16 hex digits."""
+        ...
+
+    def entropy(self) -> bytes:
+        """Return 16 bytes nobody can guess."""
+        ...
+
+    def chance(self) -> float:
+        """Return a number from 0 to below 1."""
+        ...

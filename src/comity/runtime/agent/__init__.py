@@ -1,0 +1,1 @@
+"""Agents in memory: activations, threads, workers, breakers."""

@@ -1,0 +1,141 @@
+"""The breakers of one node: what the end of a call tells them, whom they turn away, and how they find out that it works again.
+
+A timeout says something about a capability only if the call had at least the capability's own time. Otherwise a caller could
+open its breaker for all others by asking for a millisecond.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from comity.core.agent.breaker import CLOSED, OPEN, Breaker
+from comity.errors import Breaker as Effect
+from comity.errors import breaker_effect
+from comity.ports import Clock
+from comity.runtime.call.tasks import PASSES, is_own
+
+if TYPE_CHECKING:
+    from comity.core.agent.agent import Agent, Capability
+    from comity.core.call.limits import Limits
+    from comity.core.envelope.envelope import Reply
+    from comity.runtime.call.call import Call
+
+log = logging.getLogger("comity")
+
+PROBE_MS_MAX: Final = 10_000
+# What a capability that declares no time is given by default gets shorter by its callers' margins, about so much a hop.
+_HOP: Final = 0.9
+_TIMEOUTS: Final = frozenset({"CALL_TIMEOUT", "MODEL_TIMEOUT"})
+
+
+class Breakers:
+    """The breakers of those capabilities that have ever failed here."""
+
+    __slots__ = ("_clock", "_limits", "_probes", "known")
+
+    def __init__(self, clock: Clock, limits: Limits) -> None:
+        self.known: dict[tuple[str, str], Breaker] = {}  # by agent and capability
+        self._clock = clock
+        self._limits = limits
+        self._probes: dict[tuple[str, str], asyncio.Task[None]] = {}
+
+    def gate(self, agent: Agent, code: str, now_ms: int) -> tuple[Breaker | None, int | None, bool]:
+        """Return a capability's breaker if it ever failed, how long no call may pass, and whether a fallback stands in."""
+        breaker = self.known.get((agent.id, code))
+        wait_ms = None if breaker is None else breaker.retry_after_ms(now_ms)
+        if wait_ms is not None and code in agent.capabilities and len(agent.capabilities[code].implementations) > 1:
+            return breaker, None, True
+        return breaker, wait_ms, False
+
+    def tell(self, call: Call, reply: Reply, now_ms: int) -> None:
+        """Take note of how a call ended."""
+        if call.skips_primary:
+            return
+        key, error = (call.agent.id, call.capability.code), call.primary or reply.error
+        breaker = self.known.get(key)
+        effect = None if error is None else breaker_effect(error.code, retryable=error.retryable)
+        if effect is None:
+            if breaker is not None:
+                breaker.succeeded(now_ms, probe=call.probe)
+        elif effect is Effect.IGNORES or (self._is_timeout(call, error) and not self._had_time(call)):
+            if breaker is not None:
+                breaker.released(probe=call.probe)
+        else:
+            if breaker is None:
+                breaker = self.known[key] = Breaker(call.capability.breaker)
+            breaker.failed(now_ms, probe=call.probe, trips=effect is Effect.TRIPS)
+            if breaker.state is OPEN and call.capability.probe is not None:
+                self._watch(key, breaker, call.capability)
+
+    def release(self, call: Call) -> None:
+        """Give back the place of a probe that is put aside: it says nothing, and when it goes on it enters anew."""
+        if call.probe:
+            self.known[call.agent.id, call.capability.code].released(probe=call.probe)
+            call.probe = 0
+
+    def close(self) -> list[asyncio.Task[None]]:
+        """Cancel all probes, and return their tasks."""
+        tasks = list(self._probes.values())
+        for task in tasks:
+            task.cancel()
+        return tasks
+
+    @staticmethod
+    def _is_timeout(call: Call, error: Any) -> bool:
+        return call.gave_up or error.code in _TIMEOUTS
+
+    def _had_time(self, call: Call) -> bool:
+        """Return whether a call had, from when it got its place, as long as its capability asks for."""
+        capability, request = call.capability, call.request
+        if call.began_ms < 0:  # it never ran
+            return False
+        limits = self._limits.narrow(call.agent.limits).narrow(capability.limits)
+        own_ms: float
+        if capability.timeout_ms is not None:
+            own_ms = min(capability.timeout_ms, limits.timeout_ms_max)
+        else:
+            own_ms = min(limits.timeout_ms, limits.timeout_ms_max) * _HOP**request.depth
+        return request.deadline_at - (call.began_ms or call.started_ns // 1_000_000) >= own_ms
+
+    # --- probes ---
+
+    def _watch(self, key: tuple[str, str], breaker: Breaker, capability: Capability) -> None:
+        task = self._probes.get(key)
+        if task is None or task.done():
+            name = f"probe {' '.join(key)}"
+            self._probes[key] = asyncio.get_running_loop().create_task(self._recover(breaker, capability, name), name=name)
+
+    async def _recover(self, breaker: Breaker, capability: Capability, name: str) -> None:
+        """Probe a capability whenever its breaker would let a call pass and none comes, until it is closed."""
+        while breaker.state is not CLOSED:
+            wait_ms = breaker.retry_after_ms(self._now_ms())
+            if wait_ms is not None:
+                await asyncio.sleep(wait_ms / 1000)
+                continue
+            probe = breaker.enter(self._now_ms())
+            try:
+                is_well = await _probed(capability)
+            except BaseException as raised:  # the task boundary
+                if isinstance(raised, PASSES) and not is_own(raised, asyncio.current_task()):
+                    breaker.released(probe=probe)
+                    raise
+                log.info("%s raised %s", name, type(raised).__name__)  # what it says may quote anything
+                is_well = False
+            if is_well:
+                breaker.succeeded(self._now_ms(), probe=probe)
+            else:
+                breaker.failed(self._now_ms(), probe=probe)
+
+    def _now_ms(self) -> int:
+        return self._clock.now_ns() // 1_000_000
+
+
+async def _probed(capability: Capability) -> bool:
+    """Run a capability's probe; one that raises, takes too long or returns False says that it does not work."""
+    probe = capability.probe
+    assert probe is not None
+    async with asyncio.timeout(min(capability.timeout_ms or PROBE_MS_MAX, PROBE_MS_MAX) / 1000):
+        result = await (probe() if asyncio.iscoroutinefunction(probe) else asyncio.to_thread(probe))
+    return result is not False

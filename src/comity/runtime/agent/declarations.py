@@ -1,0 +1,42 @@
+"""What is wrong with what was declared, told when a node starts, all at once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection
+
+from comity.core.agent.cross_check import idle_grants, missing_grants, unknown_names, unknown_types
+from comity.core.agent.declaration import DeclarationError
+from comity.core.agent.disclosure import leaks
+from comity.core.agent.registry import Registry
+from comity.core.agent.tool import Tool
+from comity.runtime.session.privacy import Privacy
+
+log = logging.getLogger("comity")
+
+
+async def check_declarations(
+    registry: Registry, tools: Collection[Tool], privacy: Privacy | None, *, is_alone: bool
+) -> tuple[str, ...]:
+    """Log and return what may be wrong; raise `DeclarationError` with everything that cannot be right.
+
+    Agents get ready here: one whose model has no key or no package is among what is returned.
+    """
+    grants = {} if privacy is None else privacy.grants
+    wrong = [str(one) for one in leaks(registry)]
+    if privacy is not None:
+        wrong += unknown_types(registry, tools, {**grants, **privacy.approvers}, privacy.types)
+    if wrong:
+        raise DeclarationError("\n".join(wrong))
+    names = frozenset(tool.name for tool in tools)
+    # Where nodes share the work, other nodes have the other agents.
+    found = [one for agent in registry for one in unknown_names(agent, registry, names)] if is_alone else []
+    found += idle_grants(registry, grants)
+    found += missing_grants(registry, grants) if privacy is not None else ()
+    for agent in registry:
+        if agent.on_open is not None and (told := await asyncio.to_thread(agent.on_open)):
+            found.append(told)
+    for one in found:
+        log.warning("%s", one)
+    return tuple(found)

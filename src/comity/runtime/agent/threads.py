@@ -1,0 +1,320 @@
+"""Plain functions in threads, beside the event loop, so that none of them can stop it.
+
+At most `threads_max` of them run at a time; further ones wait for a place. A function that waits for a call or a tool gives up
+its place meanwhile: plain functions that call each other cannot take all places and then wait for one.
+
+A thread cannot be stopped. When its call ends first, the caller is answered on time, and everything the function asks of its
+`ctx` raises CALL_CANCELLED. It keeps its place here and at its agent until it returns; the watchdog names it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from contextvars import Context as Variables
+from contextvars import copy_context
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from comity.core.agent.declaration import DeclarationError, shown
+from comity.core.agent.running import name_of
+from comity.core.call.machine import RUNNING
+from comity.errors import RefusedError
+from comity.ports import Threads
+from comity.runtime.agent import forked
+from comity.runtime.call.sync_context import SyncContext
+
+if TYPE_CHECKING:
+    from comity.runtime.call.call import Call
+    from comity.runtime.call.context import Context
+
+log = logging.getLogger("comity")
+
+Late = Callable[[Any, BaseException | None], None]  # what a function returned or raised after it was left behind
+
+
+class Answer:
+    """What a function in a thread asked of the loop."""
+
+    __slots__ = ("error", "gate", "task", "value")
+
+    def __init__(self) -> None:
+        self.gate = threading.Lock()
+        self.gate.acquire()
+        self.value: Any = None
+        self.error: BaseException | None = None
+        self.task: asyncio.Task[Any] | None = None
+
+
+class Job:
+    """One function in its thread."""
+
+    __slots__ = (
+        "answers",
+        "call",
+        "error",
+        "has_place",
+        "has_returned",
+        "is_over",
+        "late",
+        "name",
+        "result",
+        "waiter",
+        "waiting",
+    )
+
+    def __init__(self, call: Call, name: str) -> None:
+        self.call = call
+        self.name = name
+        self.answers: dict[Answer, None] = {}  # that it waits for
+        self.waiting = 0  # how many of them are calls or tools, for which it gave up its place
+        self.has_place = True
+        self.is_over = False  # nothing it asks for is done any more
+        self.has_returned = False
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.waiter: asyncio.Future[None] | None = None
+        self.late: Late | None = None
+
+    @property
+    def described(self) -> str:
+        """Its function and its call, for people."""
+        request = self.call.request
+        return f"{self.name} of {request.target} {request.capability} (request {request.request_id})"
+
+
+class FunctionThreads:
+    """The plain functions of one node that run in threads."""
+
+    def __init__(self, threads: Threads, threads_max: int) -> None:
+        if type(threads_max) is not int or threads_max < 1:
+            raise DeclarationError(f"threads_max must be a whole number of at least 1, not {shown(threads_max)}")
+        self._threads = threads
+        self._free = threads_max
+        self._queue: deque[Callable[[], None]] = deque()
+        self._loop = asyncio.get_running_loop()
+        self._loop_thread = threading.get_ident()
+        self._jobs: dict[Job, None] = {}
+        self._idle: asyncio.Future[None] | None = None  # while a node that closes waits for the last function to return
+        self.notice: Callable[[Job], None] | None = None  # told of a function that was left behind
+
+    async def run(
+        self,
+        call: Call,
+        function: Callable[..., Any],
+        arguments: dict[str, Any],
+        ctx: Context | None = None,
+        late: Late | None = None,
+        waits: bool = False,
+    ) -> Any:
+        """Run a function on behalf of a call and return its result.
+
+        Cancelled, it waits until the function has returned if its call has ended: the agent is busy until then. If the call
+        goes on, or `late` is there to be told the outcome, the function is left behind at once. With `ctx` it is given a sync
+        twin of that; `waits` if it uses one that it has from elsewhere.
+        """
+        await self._place()
+        job = Job(call, name_of(function))
+        given = () if ctx is None else (SyncContext(ctx, partial(self._ask, job)),)
+        variables = copy_context()
+        work = partial(variables.run, partial(function, *given, **arguments))
+        self._jobs[job] = None
+        self._threads.start(partial(self._do, job, work, variables), waits=waits or ctx is not None)
+        is_cancelled = False
+        try:
+            while not job.has_returned:
+                job.waiter = self._loop.create_future()
+                try:
+                    await job.waiter
+                except asyncio.CancelledError:
+                    is_cancelled = True
+                    if late is not None or call.state is RUNNING:
+                        job.late = late
+                        raise
+                    self._leave_behind(job)
+        finally:
+            self._leave_behind(job)
+        if job.error is not None:
+            raise asyncio.CancelledError if is_cancelled else job.error
+        if not inspect.isawaitable(job.result):
+            return job.result  # of a call that has ended it is recorded, and goes nowhere
+        return await _unless(job.result, is_cancelled)
+
+    def runs(self, call: Call) -> bool:
+        """Return whether a function of a call is in a thread."""
+        return any(job.call is call for job in self._jobs)
+
+    async def close(self, wait_s: float) -> None:
+        """Wait for what still runs, but not for ever; what is left behind is named in the log."""
+        if self._jobs and wait_s > 0:
+            self._idle = self._loop.create_future()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._idle
+        for job in tuple(self._jobs):
+            log.warning("%s still runs in a thread, which nothing can stop; the node closes without it", job.described)
+            job.late = None  # how it ends is not known, and the store is about to close
+            self._returned(job, None, asyncio.CancelledError())
+        self._threads.close()
+
+    # --- in the thread ---
+
+    def _do(self, job: Job, work: Callable[[], Any], variables: Variables) -> None:
+        result: Any = None
+        error: BaseException | None = None
+        try:
+            result = work()
+        except StopIteration as raised:  # no future can carry it
+            error = RuntimeError(f"{job.name} raised StopIteration")
+            error.__cause__ = raised
+        except BaseException as raised:  # noqa: BLE001  the thread boundary
+            error = raised
+        if forked.is_child():
+            forked.leave(error)
+        with suppress(RuntimeError):  # the loop has been closed: there is nobody to tell
+            self._loop.call_soon_threadsafe(self._returned, job, result, error, context=variables)
+
+    def _ask(self, job: Job, make: Callable[[], Any]) -> Any:
+        """Do something in the loop for a function and return what it gives; what gives a coroutine is waited for."""
+        if threading.get_ident() == self._loop_thread:  # a coroutine that the function returned: it can wait by itself
+            return make()
+        if job.is_over or forked.is_child():
+            raise _ended(job)
+        answer = Answer()
+        job.answers[answer] = None
+        try:
+            self._loop.call_soon_threadsafe(self._serve, job, answer, make, context=copy_context())
+        except RuntimeError:
+            raise _ended(job) from None
+        self._threads.wait(answer.gate)
+        if answer.error is not None:
+            raise answer.error
+        return answer.value
+
+    # --- in the loop ---
+
+    def _serve(self, job: Job, answer: Answer, make: Callable[[], Any]) -> None:
+        if job.is_over:
+            self._answer(job, answer, None, _ended(job))
+            return
+        try:
+            value = make()
+        except BaseException as raised:  # noqa: BLE001  it is the function's to deal with
+            self._answer(job, answer, None, raised)
+            return
+        if not inspect.iscoroutine(value):
+            self._answer(job, answer, value, None)
+            return
+        job.waiting += 1
+        if job.waiting == 1:
+            self._give_up_place(job)
+        answer.task = self._loop.create_task(value)
+        answer.task.add_done_callback(partial(self._asked, job, answer))
+
+    def _asked(self, job: Job, answer: Answer, task: asyncio.Task[Any]) -> None:
+        error = _ended(job) if task.cancelled() else task.exception()
+        value = None if error is not None else task.result()
+        job.waiting -= 1
+        if job.waiting or job.is_over:
+            self._answer(job, answer, value, error)
+        else:
+            self._take(partial(self._go_on, job, answer, value, error))
+
+    def _go_on(self, job: Job, answer: Answer, value: Any, error: BaseException | None) -> None:
+        job.has_place = True
+        if job.has_returned:  # left behind while it waited for its place
+            self._give_up_place(job)
+        self._answer(job, answer, value, error)
+
+    def _answer(self, job: Job, answer: Answer, value: Any, error: BaseException | None) -> None:
+        if answer in job.answers:  # and not told already that its call has ended
+            del job.answers[answer]
+            answer.value, answer.error = value, error
+            self._threads.go_on(answer.gate)
+
+    def _leave_behind(self, job: Job) -> None:
+        """Do nothing more for a function: its call, or the attempt it was, has ended."""
+        if job.is_over:
+            return
+        job.is_over = True
+        for answer in tuple(job.answers):
+            self._answer(job, answer, None, _ended(job))
+            if answer.task is not None:
+                answer.task.cancel()
+        if self.notice is not None and not job.has_returned:
+            self.notice(job)
+
+    def _returned(self, job: Job, result: Any, error: BaseException | None) -> None:
+        if job.has_returned:  # the node closed without it
+            return
+        del self._jobs[job]
+        was_over = job.is_over
+        job.result, job.error, job.has_returned = result, error, True
+        self._leave_behind(job)
+        if job.has_place:
+            self._give_up_place(job)
+        if was_over and job.late is not None:
+            job.late(result, error)
+        if job.waiter is not None and not job.waiter.done():
+            job.waiter.set_result(None)
+        if self._idle is not None and not self._jobs and not self._idle.done():
+            self._idle.set_result(None)
+
+    # --- places ---
+
+    async def _place(self) -> None:
+        if self._free > 0:
+            self._free -= 1
+            return
+        waiter = self._loop.create_future()
+        self._take(partial(_release, waiter, self._give))
+        if stuck := [job.described for job in self._jobs if job.is_over]:
+            log.warning("all threads are busy; left behind by ended calls and still running: %s", ", ".join(stuck))
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled():  # it was given one in the same step
+                self._give()
+            raise
+
+    def _take(self, then: Callable[[], None]) -> None:
+        """Take a place and call back, at once or when one is free."""
+        if self._free > 0:
+            self._free -= 1
+            then()
+        else:
+            self._queue.append(then)
+
+    def _give(self) -> None:
+        if self._queue:
+            self._queue.popleft()()
+        else:
+            self._free += 1
+
+    def _give_up_place(self, job: Job) -> None:
+        job.has_place = False
+        self._give()
+
+
+async def _unless(awaitable: Awaitable[Any], is_cancelled: bool) -> Any:
+    if is_cancelled:
+        if inspect.iscoroutine(awaitable):
+            awaitable.close()
+        raise asyncio.CancelledError
+    return await awaitable
+
+
+def _release(waiter: asyncio.Future[None], give: Callable[[], None]) -> None:
+    if waiter.done():  # who waited for a place has gone away
+        give()
+    else:
+        waiter.set_result(None)
+
+
+def _ended(job: Job) -> RefusedError:
+    return RefusedError(f"the call {job.call.request.request_id} has ended", code="CALL_CANCELLED")

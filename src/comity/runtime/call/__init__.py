@@ -1,0 +1,1 @@
+"""One call from its door to its settled reply."""

@@ -1,0 +1,282 @@
+"""One call under way: the request, where it runs, who waits for it, and what it has used so far."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from comity.core.agent.agent import Agent, Capability
+from comity.core.agent.tool import EVERYTHING, narrow
+from comity.core.call.ledger import Account, Loan
+from comity.core.call.limits import Limits
+from comity.core.call.machine import ADMITTED, RUNNING, State
+from comity.core.envelope.envelope import Error, Reply, Request, Usage
+from comity.core.envelope.reserved import words_of
+from comity.core.journal.records import Accepted, Settled
+from comity.core.journal.terms import Bound, Fence, Terms
+from comity.core.tracing.telemetry import CallEnd, Handed
+from comity.core.tracing.trace_context import TraceContext
+from comity.errors import RefusedError
+from comity.runtime.agent.activations import Activation
+from comity.runtime.call.draft import Arrival
+from comity.runtime.call.events import EventLog
+from comity.runtime.session.sessions import Live
+
+
+class Way(Struct, eq=False, gc=False):
+    """How a call goes where several nodes share the work."""
+
+    fence: Fence | None = None  # the token under which its agent is held here; None if it goes to another node
+    node_id: str = ""  # that node
+    caller: Fence | None = None  # the token under which the agent that makes it is held, here or elsewhere
+    is_served: bool = False  # another node waits for it
+    loop: tuple[str, ...] = ()  # that it would close, as far as other nodes could tell
+    bounds: tuple[Bound, ...] = ()  # on how many calls the trees it stands in may make, each narrower than the one before
+    loan: Loan | None = None  # set aside for what is below it, by the node that asks for it
+    borrowing: asyncio.Future[None] | None = None  # more was asked for, and who waits for that
+    is_moved: bool = False  # it left this node without having ended
+
+    def bounds_below(self, request: Request) -> tuple[Bound, ...]:
+        """Return the bounds of what a call that goes this way makes in turn."""
+        calls_max = request.limits.calls_max
+        if self.bounds and self.bounds[-1].calls_max <= calls_max:
+            return self.bounds
+        return (*self.bounds, Bound(request.request_id, request.root_id, calls_max))
+
+    def to_end(self, request_id: str) -> Terms:
+        """Return the terms on which a call and everything below it ends."""
+        return Terms(fences=() if self.fence is None else (self.fence,), open=(request_id,), ends=request_id)
+
+
+class Unjudged(NamedTuple):
+    """A step of a call whose words may turn out to be withheld: its records, and its span if spans are kept."""
+
+    accepted: Accepted
+    settled: Settled
+    end: CallEnd | None
+
+    def without_words(self) -> Unjudged:
+        """Return the step as it is recorded if a guardrail took the words away: that it happened, and what it cost."""
+        reply = replace(self.settled.reply, data=None)
+        asked = None if self.end is None or self.end.asked is None else replace(self.end.asked, prompt=None)
+        end = None if self.end is None else replace(self.end, reply=reply, asked=asked)
+        return Unjudged(self.accepted, replace(self.settled, reply=reply), end)
+
+
+class Call(Struct, eq=False, gc=False):
+    """Everything the runtime knows about one call; equal only to itself.
+
+    Its cycles (task, children, seat) are undone when it ends, so the garbage collector need not look for them.
+    """
+
+    request: Request
+    parent: Call | None
+    agent: Agent
+    capability: Capability
+    arguments: Any
+    seat: Activation
+    account: Account
+    started_ns: int
+    live: Live | None = None  # the session; None for a call without one, until something in it needs keeping
+    log: EventLog | None = None  # the root's, if somebody may watch it
+    root: Call | None = None  # None for a root; read `top`
+    state: State = ADMITTED
+    # None until first needed: most calls have neither, and the collector need not look at empty ones.
+    children: dict[Call, None] | None = None  # not settled yet
+    objectives: dict[tuple[str | None, str, str], int] | None = None  # in progress under this root
+    leftovers: dict[str, Request] | None = None  # if it was taken up: calls below it that were open when its node stopped
+    uses: dict[str, Request] | None = None  # of tools, begun and not done
+    task: asyncio.Task[None] | None = None
+    arriving: asyncio.Task[None] | None = None  # while its long request is looked through
+    waiters: list[asyncio.Future[None]] | None = None
+    slot: int = 0  # of its deadline, while that is watched
+    reply: Reply | None = None
+    reply_bytes: int = 0  # of its data, where they are many
+    ended_ns: int = 0  # when its code gave back a result that is settled in the same step; 0 for any other
+    partial: Any = None  # the last progress told, or the text being written
+    parts: list[tuple[Request, Reply]] | None = None  # what the calls it made gave back: see `runtime/call/unfinished.py`
+    has_missed: bool = False  # one of them ran out of time
+    warnings: tuple[str, ...] = ()  # of people's constraints, for the reply
+    primary: Error | None = None  # why the first implementation failed
+    gave_up: bool = False  # its code waited for something no longer
+    began_ms: int = 0  # when it got its place; 0 if it had not to wait for one, -1 while it does
+    is_delivered: bool = False  # the reply may leave: it is durable where the node promises that
+    is_detached: bool = False  # nobody needs to wait for it: a handle holds it, or it was resumed
+    probe: int = 0  # of which half-open time of the breaker: its outcome decides whether that closes
+    skips_primary: bool = False  # the breaker is open and another implementation stands in
+    uses_state: bool = False  # it looked at the agent's state, which is saved when it settles
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    calls_below: int = 0
+    handed: Handed | None = None  # of a handoff within a tree: what its span says
+    reported: tuple[int, int] | None = None  # tokens its own code reported, prompt and completion
+    way: Way | None = None  # None where no other node takes part
+    unjudged: list[Unjudged] | None = None  # words of a model that are recorded once the reply has passed the guardrails
+    has_answer: Callable[[], bool] | None = None  # of a handoff: whether its end is stored, which was in time
+    calls_made: int = 0  # numbers the ids of the calls it makes
+    tools_used: int = 0  # and of the tools it uses
+    asked: int = 0  # calls that an agent outside made for it under ids of its own, repeated ones too
+    named: dict[str, tuple[Request, Call | Reply] | None] | None = None  # by id: what was asked, and what came of it here
+    line: asyncio.Lock | None = None  # in which what it asks for waits once it has asked too often
+    said: Request | None = None  # the request as its session keeps it, where its callee sees more of it
+    remote: TraceContext | None = None  # the trace its root came with from outside
+    told: set[str] | None = None  # what the node told it in words that are the platform's: codes, and names of metadata
+    marks: dict[str, str] | None = None  # the platform's own metadata for its reply
+
+    @property
+    def top(self) -> Call:
+        """The root of the tree."""
+        return self if self.root is None else self.root
+
+    @property
+    def rights(self) -> frozenset[str]:
+        """The tools it may use: what its agent's profile allows of what was granted to it."""
+        granted = self.request.tools
+        return narrow(EVERYTHING if granted is None else frozenset(granted), self.agent.tools_allowed)
+
+    @property
+    def session_head(self) -> Call:
+        """The call at or above this one that is the first in its session: what a session holds hangs there."""
+        call, top = self, self.top
+        if self.request.session_id == top.request.session_id:
+            return top
+        while call.parent is not None and call.parent.request.session_id == call.request.session_id:
+            call = call.parent
+        return call
+
+    @property
+    def is_again(self) -> bool:
+        """Whether an earlier life may have done what it does: it or a call above it was taken up."""
+        call: Call | None = self
+        while call is not None:
+            if call.leftovers is not None:
+                return True
+            call = call.parent
+        return False
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether it still waits for its place."""
+        return self.state is not RUNNING
+
+    @property
+    def waits_for(self) -> Collection[Call]:
+        """The calls it made that have not ended."""
+        return self.children or ()
+
+    @property
+    def terms(self) -> Terms | None:
+        """On which it may write down what it does: its agent is held still, and it has not ended."""
+        if self.way is None or self.way.fence is None:
+            return None
+        return Terms(fences=(self.way.fence,), open=(self.request.request_id,))
+
+    @property
+    def held(self) -> Terms | None:
+        """On which what it did may be written down, also after its end: its agent is held still."""
+        return None if self.way is None or self.way.fence is None else Terms(fences=(self.way.fence,))
+
+    def attach(self, parent: Call) -> None:
+        """Stand below the call that makes it."""
+        self.root = top = parent.top
+        if parent.children is None:
+            parent.children = {}
+        parent.children[self] = None
+        if self.request.objective:
+            key = (self.request.source, self.request.target, self.request.objective)
+            if top.objectives is None:
+                top.objectives = {}
+            top.objectives[key] = top.objectives.get(key, 0) + 1
+
+    def withdraw(self) -> None:
+        """Stand below its caller no more: it was not begun, and costs nothing."""
+        if self.parent is not None and self.parent.children is not None:
+            self.parent.children.pop(self, None)
+            self.account.give_back(1, 0)
+
+    def note_named(self, request_id: str) -> bool:
+        """Note that a call is asked for under an id that an agent outside chose; return whether it was before, in this life."""
+        self.asked += 1
+        if self.named is None:
+            self.named = {}
+        if request_id in self.named:
+            return True
+        self.named[request_id] = None
+        return False
+
+    def hear(self, *words: str) -> None:
+        """Note codes, and names of metadata, that the node gave to this call, which may pass them on."""
+        if self.told is None:
+            self.told = set()
+        self.told.update(words)
+
+    def given(self, reply: Reply) -> Reply:
+        """Return a reply that the node gives to this call, having noted what the call may pass on of it."""
+        if words := words_of(reply):
+            self.hear(*words)
+        return reply
+
+    def check_running(self) -> None:
+        """Raise if it has ended: a task that outlived its call does nothing in the world any more."""
+        if self.state is not RUNNING:
+            raise RefusedError(f"the call {self.request.request_id} has ended", code="CALL_CANCELLED")
+
+    def use_tokens(self, prompt_tokens: int, completion_tokens: int) -> None:
+        """Note tokens that were used, here and in every call above."""
+        call: Call | None = self
+        while call is not None:
+            call.prompt_tokens += prompt_tokens
+            call.completion_tokens += completion_tokens
+            call = call.parent
+
+    def usage(self) -> Usage:
+        """What this call and those below it used."""
+        return Usage(prompt_tokens=self.prompt_tokens, completion_tokens=self.completion_tokens, calls=self.calls_below)
+
+    def left(self, now_ms: int) -> Limits:
+        """Return what is left to it: hops below, further parallel calls, milliseconds, and the tree's calls and tokens."""
+        limits = self.request.limits
+        left_ms = max(self.request.deadline_at - now_ms, 0)
+        return Limits(
+            depth_max=max(limits.depth_max - self.request.depth, 0),
+            fan_out_max=max(limits.fan_out_max - len(self.waits_for), 0),
+            timeout_ms=min(limits.timeout_ms, left_ms),
+            timeout_ms_max=min(limits.timeout_ms_max, left_ms),
+            calls_max=max(self.account.calls_left(), 0),
+            tokens_max=self.account.tokens_left(),
+        )
+
+    def watch(self, log: EventLog) -> None:
+        """Let events of this call and those below it be seen from now on."""
+        self.log = log
+        for child in self.waits_for:
+            child.watch(log)
+
+
+class Errand:
+    """A question of this node that is answered here or elsewhere, and may have to be asked more than once."""
+
+    __slots__ = ("arrival", "call", "is_repeated", "is_withdrawn", "log", "parent", "remote", "task", "without")
+
+    def __init__(
+        self,
+        arrival: Arrival,
+        parent: Call | None,
+        remote: TraceContext | None = None,
+        log: EventLog | None = None,
+        *,
+        is_repeated: bool = False,
+    ) -> None:
+        self.is_repeated = is_repeated  # its caller asked for it before, so that it is known, and was charged
+        self.arrival = arrival
+        self.parent = parent
+        self.remote = remote
+        self.log = log
+        self.call: Call | None = None
+        self.task: asyncio.Task[Reply] | None = None
+        self.is_withdrawn = False
+        self.without: list[str] = []  # nodes that have no such agent

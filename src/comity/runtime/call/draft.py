@@ -1,0 +1,300 @@
+"""From what a door was given to a frozen request: read once, with every problem noted, nothing decided yet."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import Raw, Struct, json
+from msgspec.structs import replace
+
+from comity.core.agent.agent import Agent, Capability
+from comity.core.agent.registry import Registry
+from comity.core.agent.tool import EVERYTHING
+from comity.core.call.inheritance import Inheritance
+from comity.core.call.limits import (
+    ID_CHARS_MAX,
+    INPUTS_BYTES_MAX,
+    MESSAGE_BYTES_MAX,
+    OBJECTIVE_CHARS_MAX,
+    TIMEOUT_MS_CEILING,
+    Limits,
+)
+from comity.core.document.checks import rejected
+from comity.core.document.payload import PayloadError, Problem, pack, text_problem, unlooked
+from comity.core.envelope.envelope import VERSION, Background, Priority, Request, context_problems, encode, is_id
+from comity.ports import Ids
+
+_decode_background = json.Decoder(Background).decode
+_EMPTY: Final = b"{}"
+_EMPTY_BODY: Final = Raw(_EMPTY)
+_NORMAL: Final = Priority.NORMAL
+IDENTITIES_KEPT_MAX: Final = 10_000
+# What doors are given by default. Compared by identity: an equal one that is another object only takes the longer way.
+_NO_TEXT, _NORMAL_WORD, _ALL, _NONE = "", "normal", "full", "none"
+_NO_PROBLEMS: Final[tuple[tuple[Problem, ...], str]] = ((), "")
+_NAME_RULE: Final = f"must be printable text that is not empty, of at most {ID_CHARS_MAX} characters"
+_TEXT_OR_NONE: Final = frozenset({str, type(None)})
+_LISTS: Final = (list, tuple, set, frozenset)
+_PRIORITIES: Final = {str(priority): priority for priority in Priority}
+
+
+class Draft(Struct, frozen=True, gc=False):
+    """What a door was given. Nothing about it has been checked, not even its types."""
+
+    target: Any
+    capability: Any
+    inputs: Any
+    objective: Any
+    message: Any
+    timeout_ms: Any
+    priority: Any
+    context: Background | None
+    limits: Limits | None
+    history: Any
+    tools: Any = None  # granted to it; whatever its caller was granted if it says nothing
+    correlation_id: Any = ""  # of its workflow; that of its caller, else its own id, if it says nothing
+    metadata: dict[str, Any] | None = None  # what a document says beside all this, as its door read it
+
+
+class Identity(Struct, frozen=True, gc=False):
+    """Who asks: bound at the root, inherited below."""
+
+    user_id: Any
+    tenant_id: Any
+    session_id: Any
+    parent_session_id: Any = None
+
+
+class Arrival(Struct, frozen=True, gc=False):
+    """A request that has arrived, whom it is for, and what is wrong with it."""
+
+    request: Request
+    body: bytes
+    agent: Agent | None
+    capability: Capability | None
+    problems: tuple[Problem, ...]
+    code: str  # of the problems
+    depth_max: int | None = None  # that the request itself asks for; it holds for the request too
+
+
+class Reader:
+    """Makes requests of what doors were given."""
+
+    __slots__ = ("_ids", "_inheritance", "_limits", "_registry", "_sound")
+
+    def __init__(self, registry: Registry, limits: Limits, ids: Ids, inheritance: Inheritance) -> None:
+        self._registry = registry
+        self._inheritance = inheritance
+        self._limits = limits
+        self._ids = ids
+        # Identities that were looked at before: most calls are by users who call often.
+        self._sound: set[tuple[Any, ...]] = set()
+
+    def read(
+        self, draft: Draft, identity: Identity, above: Request | None, request_id: str, now_ms: int, trace_id: str = ""
+    ) -> Arrival:
+        """Make the request. `above` is the request on whose behalf this one is made; limits and deadline shrink from there."""
+        target, called, timeout_ms = draft.target, draft.capability, draft.timeout_ms
+        agent: Agent | None = None
+        capability: Capability | None = None
+        address = self._registry.resolve(target) if type(target) is str else None
+        if address is not None:
+            agent, target = address.agent, address.text
+            capability = agent.capabilities.get(called) if type(called) is str else None
+        is_plain = capability is not None and _is_plain(draft)
+        problems, code = _NO_PROBLEMS if is_plain else draft_problems(draft)
+        if above is None and (flaws := self._identity_problems(identity)):
+            problems, code = flaws, "IDENTITY_INVALID"
+        limits = self._limits if above is None else above.limits
+        depth_max: int | None = None
+        if draft.limits is not None and not problems:
+            limits, depth_max = limits.narrow(draft.limits), draft.limits.depth_max
+        if agent is not None and agent.limits is not None:
+            limits = limits.narrow(agent.limits)
+        if capability is not None:
+            if capability.limits is not None:
+                limits = limits.narrow(capability.limits)
+            if timeout_ms is None:
+                timeout_ms = capability.timeout_ms
+        if not (has_own_time := type(timeout_ms) is int):
+            timeout_ms = limits.timeout_ms
+        if timeout_ms > limits.timeout_ms_max:  # noqa: PLR1730  `min` costs as much as three rules
+            timeout_ms = limits.timeout_ms_max
+        deadline_at = now_ms + timeout_ms
+        raw, body = _EMPTY, _EMPTY_BODY
+        if not problems and draft.inputs:
+            try:
+                # Where the names of inputs are declared, no number can be one of them.
+                raw = pack(draft.inputs, "inputs", INPUTS_BYTES_MAX, capability is not None and capability.is_closed)
+                body = Raw(raw)
+            except PayloadError as error:
+                problems, code = error.problems, error.code
+        if problems or capability is None:  # something is not known to be sound, so nothing is recorded as it came
+            target, called, identity = recordable(target), recordable(called), named(identity)
+        if above is None:
+            source = parent_id = None
+            chain: tuple[str, ...] = ()
+            root_id = correlation_id = request_id
+            parent_span_id, priority = "", _NORMAL
+            trace_id = trace_id or self._ids.trace_id()
+            span_id = trace_id[16:]  # as random as any
+        else:
+            source, chain, root_id, parent_id = above.target, (*above.chain, above.target), above.root_id, above.request_id
+            correlation_id, trace_id, parent_span_id = above.correlation_id, above.trace_id, above.span_id
+            priority = above.priority
+            deadline_at = self._inheritance.deadline_at(deadline_at, above.deadline_at, now_ms, has_own_time)
+            span_id = self._ids.span_id()
+        objective = message = ""
+        history, context = draft.history, None
+        if not is_plain:
+            objective, message, history, context, correlation_id = _said(draft, correlation_id, is_sound=not problems)
+        if draft.priority is not None and not problems:
+            priority = _NORMAL if is_plain else _priority(draft.priority, priority)
+        session_id = request_id if identity.session_id is None else identity.session_id
+        # By position: naming two dozen fields costs as much as all the rules together.
+        request = Request(
+            request_id, target, called, identity.user_id, limits, deadline_at, now_ms, VERSION, source, chain, body, objective,
+            message, priority, root_id, parent_id, correlation_id, identity.tenant_id, session_id, identity.parent_session_id,
+            context, None, trace_id, span_id, parent_span_id, history,
+        )  # fmt: skip
+        if not is_plain or above is not None:
+            request = self._furnished(request, draft, above, is_sound=not problems)
+        return Arrival(request, raw, agent, capability, problems, code, depth_max)
+
+    def _furnished(self, request: Request, draft: Draft, above: Request | None, *, is_sound: bool) -> Request:
+        """Return the request with the tools it is granted, and what its document says beside all else."""
+        if draft.tools is not None or (above is not None and (above.tools is not None or self._inheritance.is_chained)):
+            request = replace(request, tools=self._granted(above, draft.tools if is_sound else None))
+        return request if draft.metadata is None else replace(request, metadata=draft.metadata)
+
+    def _granted(self, above: Request | None, named: Any) -> tuple[str, ...] | None:
+        if above is None:
+            return self._inheritance.tools(None, EVERYTHING, named)
+        caller = self._registry.resolve(above.target)
+        return self._inheritance.tools(above.tools, frozenset() if caller is None else caller.agent.tools_allowed, named)
+
+    def _identity_problems(self, identity: Identity) -> tuple[Problem, ...]:
+        user_id, tenant_id, session_id = key = (identity.user_id, identity.tenant_id, identity.session_id)
+        # Text of another kind cannot be written though it equals one that was looked at.
+        is_text = type(user_id) is type(tenant_id) is str and type(session_id) in _TEXT_OR_NONE
+        if is_text and key in self._sound and identity.parent_session_id is None:
+            return ()
+        problems = identity_problems(identity)
+        if not problems:
+            if len(self._sound) >= IDENTITIES_KEPT_MAX:
+                self._sound.clear()
+            self._sound.add(key)
+        return problems
+
+
+def _is_plain(draft: Draft) -> bool:
+    """Return whether a call whose capability was found says nothing else that would have to be looked at, as most do."""
+    return (
+        (type(draft.inputs) is dict or draft.inputs is None)
+        and draft.objective is _NO_TEXT
+        and draft.message is _NO_TEXT
+        and draft.timeout_ms is None
+        and draft.context is None
+        and draft.limits is None
+        and (draft.priority is _NORMAL_WORD or draft.priority is None)
+        and (draft.history is _ALL or draft.history is _NONE)
+        and draft.tools is None
+        and draft.correlation_id is _NO_TEXT
+        and draft.metadata is None
+    )
+
+
+def _said(draft: Draft, workflow: str, *, is_sound: bool) -> tuple[str, str, str | int, Background | None, str]:
+    """Return objective, message, history, context and workflow as they can be recorded, whatever they are."""
+    if not is_sound:  # a refusal does not repeat what was wrong
+        return "", "", "none", None, workflow
+    context = draft.context
+    if context is not None:
+        context = _decode_background(encode(context))  # a copy: what the caller holds may change, what was sent may not
+    return draft.objective, draft.message, draft.history, context, draft.correlation_id or workflow
+
+
+def _priority(asked: Any, otherwise: Priority) -> Priority:
+    return _PRIORITIES.get(asked, otherwise) if isinstance(asked, str) else otherwise
+
+
+def draft_problems(draft: Draft) -> tuple[tuple[Problem, ...], str]:
+    """Return what is wrong with what a door was given, and the code that says so. Identity is checked where it is bound."""
+    try:
+        return _problems_of(draft)
+    except (Exception, SystemExit) as raised:  # noqa: BLE001  looking at a value runs its code
+        return (unlooked("request", raised),), "INPUT_VALIDATION_FAILED"
+
+
+def _problems_of(draft: Draft) -> tuple[tuple[Problem, ...], str]:
+    problems = [
+        Problem(name, f"must be text, not {type(value).__name__}")
+        for name, value in (("target", draft.target), ("capability", draft.capability))
+        if type(value) is not str
+    ]
+    if draft.inputs is not None and type(draft.inputs) is not dict:
+        problems.append(Problem("inputs", f"must be an object with named fields, not {type(draft.inputs).__name__}"))
+    if draft.timeout_ms is not None and not (type(draft.timeout_ms) is int and 0 <= draft.timeout_ms <= TIMEOUT_MS_CEILING):
+        problems.append(Problem("timeout_ms", f"must be a whole number from 0 to {TIMEOUT_MS_CEILING}"))
+    if draft.priority is not None and not (isinstance(draft.priority, str) and draft.priority in _PRIORITIES):
+        problems.append(Problem("priority", f"must be one of {', '.join(Priority)}"))
+    if draft.context is not None:
+        is_background = type(draft.context) is Background
+        problems += context_problems(draft.context) if is_background else [Problem("context", "must be a Background")]
+    history = draft.history
+    is_policy = isinstance(history, str) and history in ("none", "summary", "full")
+    if not is_policy and not (type(history) is int and history >= 0):
+        problems.append(Problem("history", "must be none, summary, full or a number of turns"))
+    if draft.limits is not None and type(draft.limits) is not Limits:
+        problems.append(Problem("limits", "must be a Limits"))
+    if draft.tools is not None and not (isinstance(draft.tools, _LISTS) and all(map(is_id, draft.tools))):
+        problems.append(Problem("tools", "must be a list of names of tools"))
+    if draft.correlation_id is not _NO_TEXT and not (type(draft.correlation_id) is str and is_id(draft.correlation_id)):
+        problems.append(Problem("correlation_id", _NAME_RULE))
+    code = "INPUT_VALIDATION_FAILED"
+    for name, value, most in (
+        ("objective", draft.objective, OBJECTIVE_CHARS_MAX),
+        ("message", draft.message, MESSAGE_BYTES_MAX),
+    ):
+        if problem := text_problem(value, path=name, bytes_max=most):
+            problems.append(problem)
+            code = "ENVELOPE_TOO_LARGE" if "at most" in problem.message else code
+    return (tuple(problems), code) if problems else ((), "")
+
+
+def identity_problems(identity: Identity) -> tuple[Problem, ...]:
+    """Return what is wrong with who asks."""
+    return tuple(
+        Problem(name, _NAME_RULE)
+        for name, value, may_miss in (
+            ("user_id", identity.user_id, False),
+            ("tenant_id", identity.tenant_id, False),
+            ("session_id", identity.session_id, True),
+            ("parent_session_id", identity.parent_session_id, True),
+        )
+        if not (is_id(value) or (may_miss and value is None))
+    )
+
+
+def check_names(**names: Any) -> None:
+    """Raise `CallerError` for what a program took for the name of something and cannot be one."""
+    if problems := tuple(Problem(field, _NAME_RULE) for field, name in names.items() if not is_id(name)):
+        raise rejected(PayloadError("IDENTITY_INVALID", problems))
+
+
+def named(identity: Identity) -> Identity:
+    """Return who asks as it may be recorded, whatever it is."""
+    session_id = None if identity.session_id is None else recordable(identity.session_id)  # none named is none named
+    return Identity(recordable(identity.user_id), recordable(identity.tenant_id), session_id)
+
+
+def recordable(value: Any) -> str:
+    """Return a name as it may be recorded; one that cannot be recorded as it is has been noted as a problem or is unknown."""
+    if type(value) is str and value.isprintable() and len(value) <= ID_CHARS_MAX:
+        return value
+    return quoted(value)[1:-1][:ID_CHARS_MAX] if issubclass(type(value), str) else quoted(value)
+
+
+def quoted(value: Any) -> str:
+    """Return a value that is no sound name as a refusal may quote it: a text escaped, of anything else the type alone."""
+    return ascii(str.__str__(value)) if issubclass(type(value), str) else f"({type(value).__name__})"

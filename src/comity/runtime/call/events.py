@@ -1,0 +1,123 @@
+"""What a caller can watch while a call runs: its own steps and those of every call below it, in order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct
+
+from comity.core.call.limits import EVENTS_KEPT_MAX
+from comity.core.envelope.envelope import Request
+
+
+class Kind(StrEnum):
+    """What happened."""
+
+    QUEUED = "queued"
+    STARTED = "started"
+    PROGRESS = "progress"
+    TEXT = "text"  # the next piece of an answer that is being written
+    REFUSED = "refused"
+    SETTLED = "settled"
+
+
+class Event(Struct, frozen=True, kw_only=True):
+    """One step. `seq` counts from 1 within the root call without gaps, so a watcher can go on from the last it saw."""
+
+    seq: int
+    kind: Kind
+    at_ms: int
+    request_id: str
+    parent_id: str | None
+    target: str
+    capability: str
+    data: Any = None
+    text: str = ""  # what a user may be told about it
+
+
+class EventLog:
+    """The events of one root call; kept up to a bound, oldest dropped first."""
+
+    __slots__ = ("_aside", "_events", "_is_closed", "_seq", "_watchers")
+
+    def __init__(self) -> None:
+        self._aside: deque[tuple[Kind, int, Request, Any]] = deque(maxlen=EVENTS_KEPT_MAX)
+        self._events: deque[Event] = deque(maxlen=EVENTS_KEPT_MAX)
+        self._seq = 0
+        self._watchers: list[asyncio.Future[None]] = []
+        self._is_closed = False
+
+    def add(self, kind: Kind, at_ms: int, request: Request, data: Any = None, text: str = "") -> None:
+        """Append an event and wake who watches."""
+        self._seq += 1
+        self._events.append(
+            Event(
+                seq=self._seq,
+                kind=kind,
+                at_ms=at_ms,
+                request_id=request.request_id,
+                parent_id=request.parent_id,
+                target=request.target,
+                capability=request.capability,
+                data=data,
+                text=text,
+            )
+        )
+        self._wake()
+
+    def put_aside(self, kind: Kind, at_ms: int, request: Request, data: Any) -> None:
+        """Keep an event until the reply has been judged: `show_aside` appends it, `drop_aside` forgets it."""
+        self._aside.append((kind, at_ms, request, data))
+
+    def show_aside(self) -> None:
+        """Append what was put aside."""
+        while self._aside:
+            self.add(*self._aside.popleft())
+
+    def drop_aside(self) -> None:
+        """Forget what was put aside."""
+        self._aside.clear()
+
+    def close(self) -> None:
+        """The root call has settled and been delivered; watchers end after the last event."""
+        self._is_closed = True
+        self._wake()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no further event comes."""
+        return self._is_closed
+
+    def since(self, after: int) -> list[Event]:
+        """Return the events after sequence number `after` that are still kept."""
+        if self._seq <= after:
+            return []
+        return [event for event in self._events if event.seq > after]
+
+    def notify(self, waiter: asyncio.Future[None]) -> None:
+        """Resolve `waiter` with the next event, or when the log is closed."""
+        self._watchers.append(waiter)
+
+    async def watch(self, after: int = 0) -> AsyncIterator[Event]:
+        """Yield the events after sequence number `after`, then new ones as they come, until the call has settled."""
+        while True:
+            for event in self.since(after):
+                after = event.seq
+                yield event
+            if self._seq > after:
+                continue
+            if self._is_closed:
+                return
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.notify(waiter)
+            await waiter
+
+    def _wake(self) -> None:
+        watchers, self._watchers = self._watchers, []
+        for watcher in watchers:
+            if not watcher.done():
+                watcher.set_result(None)

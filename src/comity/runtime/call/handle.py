@@ -1,0 +1,61 @@
+"""What `start_call` returns: a call under way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, Generic
+
+from comity.core.agent.agent import Capability
+from comity.core.envelope.envelope import Reply
+from comity.runtime.call.binding import Result_co, typed
+from comity.runtime.call.call import Call, Errand
+from comity.runtime.call.events import Event, EventLog
+from comity.runtime.call.path import CallPath
+
+
+class CallHandle(Generic[Result_co]):
+    """A call under way: watch it, cancel it, or wait for its reply."""
+
+    def __init__(
+        self, path: CallPath, opened: Call | Reply | Errand, log: EventLog, request_id: str, read: Capability | None = None
+    ) -> None:
+        self._path = path
+        self._opened = opened
+        self._log = log
+        self._read = read  # the capability whose type the data is to have
+        self.request_id = request_id
+
+    def events(self, after: int = 0) -> AsyncIterator[Event]:
+        """Yield what happens in this call and below it, beginning after sequence number `after`."""
+        return self._log.watch(after)
+
+    @property
+    def log(self) -> EventLog:
+        """The events of this call, for a reader that keeps its own place in them."""
+        return self._log
+
+    async def updates(self) -> AsyncIterator[str]:
+        """Yield what the user may be told about the work as it goes on: the capabilities' own words, no codes."""
+        async for event in self._log.watch():
+            if event.text:
+                yield event.text
+
+    def cancel(self) -> bool:
+        """Withdraw the call and everything below it; return whether it was still under way."""
+        if isinstance(self._opened, Errand):
+            assert self._path.cluster is not None
+            return self._path.cluster.withdraw(self._opened)
+        return isinstance(self._opened, Call) and self._path.settlement.cancel(self._opened, "its caller cancelled it")
+
+    async def reply(self) -> Reply[Result_co]:
+        """Wait for the reply."""
+        return typed(await self._reply(), self._read)
+
+    async def _reply(self) -> Reply[Any]:
+        if isinstance(self._opened, Call):
+            return await self._path.reply_of(self._opened)
+        if isinstance(self._opened, Errand):
+            assert self._opened.task is not None
+            return await asyncio.shield(self._opened.task)
+        return await self._path.told(self._opened)

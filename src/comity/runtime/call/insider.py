@@ -1,0 +1,103 @@
+"""What an agent with a model may do beyond what `ctx` offers: the inner side of a context, for `comity.models` alone."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Any, Self
+
+from msgspec.structs import replace
+
+from comity.core.agent.tool import may_use
+from comity.core.model.quoting import Seal
+from comity.runtime.call.binding import Result
+from comity.runtime.call.context import Context
+
+if TYPE_CHECKING:
+    from comity.core.agent.agent import Agent
+    from comity.core.agent.tool import Tool
+    from comity.core.document.schema import Checker
+    from comity.core.envelope.envelope import Reply
+    from comity.core.model.task_prompt import Known
+    from comity.core.tracing.gen_ai import Asked
+
+
+class Insider(Context, eq=False, gc=False):
+    """The context of an agent with a model."""
+
+    @classmethod
+    def of(cls, ctx: Context) -> Self:
+        """Return the inner side of a context."""
+        return cls(ctx._path, ctx._call)  # noqa: SLF001  the same call, by the same hand
+
+    def mark(self, name: str, value: str) -> None:
+        """Write metadata of the platform's own into the reply of this call."""
+        self._call.marks = {**(self._call.marks or {}), name: value}
+
+    @property
+    def seal(self) -> Seal:
+        """What the marks of quotations in this conversation are made with. They stay the same from prompt to prompt."""
+        request = self._call.request
+        return Seal(self._path.identity_key, f"{request.tenant_id} {request.session_id}")
+
+    @property
+    def captures_content(self) -> bool:
+        """Whether spans of this node say what people and agents said."""
+        return self._path.recorder.settings.captures_content
+
+    async def use_offered(self, offered: Collection[str], name: str, inputs: dict[str, Any], call_id: str = "") -> Any:
+        """Use a tool for a model: one that was not offered to it is refused and recorded, whatever this agent may use.
+
+        `call_id` is the id that the model gave to this use, for its span.
+        """
+        return await self._path.toolbox.use(self._path, self._call, name, inputs, offered, call_id)
+
+    def tools(self, names: Iterable[str]) -> dict[str, tuple[Tool, Checker]]:
+        """Return those of the tools that this call may use, each with the checker of its inputs."""
+        box, held = self._path.toolbox, self._call.rights
+        found = {name: tool for name in names if may_use(held, name) and (tool := box.get(name)) is not None}
+        return {name: (tool, box.inputs(tool)) for name, tool in found.items()}
+
+    def colleagues(self, *, limit: int) -> list[Agent]:
+        """Return the agents that a call from here could reach, at most `limit`; none where depth or calls are used up."""
+        call, request = self._call, self._call.request
+        if request.depth >= request.limits.depth_max or call.account.calls_left() <= 0:
+            return []
+        return self._path.registry.reachable(call.agent, {call.agent.id, *request.chain}, limit)
+
+    def known(self) -> Known:
+        """Return what a model is told before its task: of the session as far as this call may see it, and of the user."""
+        from comity.core.model.task_prompt import NOTHING  # noqa: PLC0415
+        from comity.core.session.memory import offered  # noqa: PLC0415  only agents with a model need it
+
+        known = NOTHING if self._call.session_head.live is None else self.session.known()
+        lines, left = offered(self.memory.memory())
+        return replace(known, memory=lines, memory_left=left) if lines or left else known
+
+    async def once(
+        self,
+        target: str,
+        capability: str,
+        make: Callable[[], Awaitable[Reply[Result]]],
+        *,
+        is_last: Callable[[Reply], bool] | None = None,
+        asked: Callable[[], Asked] | None = None,
+    ) -> Reply[Result]:
+        """Do something whose outcome is recorded, as `Context.once` does.
+
+        An outcome for which `is_last`, on which nothing but the reply depends, is recorded with the end of the call where the
+        node has guardrails that may withhold it. `asked` tells its span what was asked of a model.
+        """
+        return await self._path.steps.once(self._call, target, capability, make, is_last, asked)
+
+    def chance(self) -> float:
+        """Return a number from 0 to below 1, from the node's own source of chance."""
+        return self._path.steps.chance()
+
+    async def hide(self, raw: bytes) -> bytes:
+        """Return JSON without personal data, as it would be in a reply."""
+        answers = self._path.answers
+        return raw if answers is None else await answers.long_data(self._call, raw)
+
+    def charge(self, prompt: int, completion: int) -> None:
+        """Charge tokens that the span of a request to a model says already. Raises as `report_usage` does."""
+        self._charge(prompt, completion)

@@ -1,0 +1,242 @@
+"""The same request id again: the first outcome is returned, and another request under it is refused.
+
+A tree that was put aside goes on under the ids it had. Of two nodes that are asked for the same at one moment, one runs it: the
+one whose record the store takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from comity.core.call.admission import Refused
+from comity.core.call.machine import CANCEL, PAUSED, SETTLED
+from comity.core.envelope.envelope import Reply, Request, Status
+from comity.core.journal.records import PAUSED_AT, Accepted, Paused, Record, Resumed, fingerprint
+from comity.core.journal.terms import Terms
+from comity.errors import CallChangedError, RefusedError, UnavailableError
+from comity.ports import Journal
+from comity.runtime.call.draft import Arrival
+from comity.runtime.call.settle import interrupted
+from comity.runtime.call.unfinished import keep
+from comity.runtime.call.unread import unread
+from comity.runtime.session.sessions import Live, is_new
+
+if TYPE_CHECKING:
+    from comity.runtime.call.call import Call, Way
+    from comity.runtime.call.path import CallPath
+    from comity.runtime.call.tools import Approval
+
+# How often a store that could not be read is asked for the answer to a question, and how long after each time.
+_READS_MAX: Final = 10
+_READ_PAUSE_S: Final = 0.05
+
+
+def take_over(path: CallPath, journal: Journal) -> None:
+    """Take up what nodes that are gone left open in the store."""
+    trees: dict[str, dict[str, Request]] = {}
+    for call in journal.abandoned():
+        if call.request is not None:
+            trees.setdefault(call.root_id, {})[call.request_id] = call.request
+    for root_id, requests in trees.items():
+        resume(path, journal, requests.pop(root_id, None), requests)
+
+
+def resume(
+    path: CallPath, journal: Journal, request: Request | None, leftovers: dict[str, Request], way: Way | None = None
+) -> Call | None:
+    """Take up a root that an earlier life of the store accepted and did not settle, or end it if it cannot go on.
+
+    What it calls again under the same ids and had settled is answered from the store; `leftovers` are the calls below it that
+    were open. Those it does not make again end with it. A root that has ended already is None.
+    """
+    now_ns = path.clock.now_ns()
+    if request is not None and request.deadline_at > now_ns // 1_000_000:
+        address = path.registry.resolve(request.target)
+        agent = address.agent if address is not None else None
+        capability = agent.capabilities.get(request.capability) if agent is not None else None
+        arrival = Arrival(request, bytes(request.body), agent, capability, (), "")
+        begun = 0 if path.cluster is not None else count_begun(journal, request)
+        opened = path.enter(arrival, None, now_ns, None, leftovers, way=way)
+        if not isinstance(opened, Reply):
+            opened.account.calls_used += begun
+            opened.is_detached = True
+            return opened
+    open_ = tuple(leftovers.values()) if request is None else (request, *leftovers.values())
+    terms = None if way is None or request is None else way.to_end(request.request_id)
+    journal.append(interrupted(open_, now_ns // 1_000_000), None, terms)
+    return None
+
+
+def known(request: Request, journal: Journal, *, is_alone: bool) -> Reply | Refused | None:
+    """Return what a store has under a request's id: its reply, or why it cannot be had now; None if it may be run."""
+    stored = journal.call(request.request_id)
+    if stored is None:
+        return None
+    owner = (stored.tenant_id, stored.user_id, stored.fingerprint)
+    if owner != (request.tenant_id, request.user_id, fingerprint(request)):
+        return reused(request)
+    if stored.reply is not None and (stored.settled_at is not None or stored.node_id == PAUSED_AT):
+        return stored.reply
+    if not is_alone:  # whoever holds its agent takes it up
+        return None
+    if stored.node_id != journal.node_id:
+        return Refused("AGENT_BUSY", f"request {request.request_id} is under way on another node", 1_000)
+    if request.parent_id is None:  # taken up and ended, and its end is not on disk yet
+        return Refused("AGENT_BUSY", f"request {request.request_id} is about to end", 1_000)
+    return None
+
+
+async def newest(path: CallPath, journal: Journal, reply: Reply) -> Reply:
+    """Return how a call stands that waited for a person: if its end was told meanwhile, nobody is told that it waits."""
+    running = path.calls.get(reply.request_id)
+    if running is not None:
+        return await path.reply_of(running)
+    with contextlib.suppress(UnavailableError):
+        stored = journal.call(reply.request_id)
+        if stored is not None and stored.settled_at is not None and stored.reply is not None:
+            return path.settlement.shown(stored.reply, stored)
+    return reply
+
+
+def again(path: CallPath, journal: Journal, parent: Call, arrival: Arrival, now_ns: int) -> Call | Reply:
+    """Replay a child call after a restart: if it already settled, return the stored reply; never charge the budget twice.
+
+    Calls that were begun before the restart were charged when the tree was resumed.
+    """
+    request = arrival.request
+    seen = path.seen(request)
+    if seen is not None:
+        if isinstance(seen, Reply) and seen.status is not Status.REFUSED:
+            path.count(parent, seen.usage)
+            keep(parent, request, seen)
+        return seen
+    leftovers = parent.top.leftovers
+    if leftovers is None or request.request_id not in leftovers:
+        return path.enter(arrival, parent, now_ns, None)
+    begun = count_begun(journal, request)
+    parent.account.give_back(1, 0)  # it is counted anew
+    opened = path.enter(arrival, parent, now_ns, None)
+    if isinstance(opened, Reply):
+        parent.account.spend_call()
+    elif opened.account is not parent.account:
+        opened.account.calls_used += begun
+    return opened
+
+
+def count_begun(journal: Journal, request: Request) -> int:
+    """Return how many calls an earlier life began below one; if the store cannot say, as many as there may be."""
+    try:
+        return journal.begun(request)
+    except UnavailableError:
+        return request.limits.calls_max
+
+
+def reused(request: Request) -> Refused:
+    """Return the refusal of an id that belongs to another request."""
+    return Refused("IDENTITY_REQUEST_ID_REUSED", f"request_id {request.request_id!r} belongs to another request")
+
+
+async def take_up(path: CallPath, journal: Journal, approval: Approval) -> Reply | None:
+    """Go on with a paused tree whose question is answered; return its reply, None if there is none or it runs elsewhere."""
+    while (running := path.calls.get(approval.root_id)) is not None:  # it went on just now, or is about to be put aside
+        reply = await path.reply_of(running)
+        if running.state is not PAUSED or reply.status is not Status.NEEDS_INPUT or reply.data["approval_id"] != approval.id:
+            return reply
+    taken = _taken_up(path, journal, approval.root_id)
+    if isinstance(taken, Request):
+        assert path.cluster is not None
+        # Whoever holds its agent finds its new deadline in the store.
+        await path.durable((Resumed(taken, journal.node_id, path.now_ms()),))
+        return await path.cluster.go_on(taken)
+    return None if taken is None else await path.reply_of(taken)
+
+
+def go_on(path: CallPath, journal: Journal, approval_id: str, reads: int = _READS_MAX) -> None:
+    """Go on with a tree that has just been put aside, if its question was answered before: nobody else would any more."""
+    if path.cluster is not None or path.is_closed:
+        return
+    try:
+        approval = path.toolbox.approval(approval_id)
+        if approval is not None and approval.granted is not None:
+            _taken_up(path, journal, approval.root_id)
+    except UnavailableError:
+        if reads > 1:
+            asyncio.get_running_loop().call_later(_READ_PAUSE_S, go_on, path, journal, approval_id, reads - 1)
+
+
+def _taken_up(path: CallPath, journal: Journal, root_id: str) -> Call | Request | None:
+    """Take a paused tree as this node's own and go on with it; where nodes share the work, return its root as it goes on."""
+    taken = [(call.request, call.reply) for call in journal.take_paused(root_id) if call.request is not None]
+    try:
+        return _resumed(path, journal, {request.request_id: request for request, _ in taken}, root_id)
+    except UnavailableError:  # nobody would go on with it: it waits as before, for the same answer again
+        now_ms = path.now_ms()
+        journal.append([Paused(request, reply, now_ms) for request, reply in taken if reply is not None])
+        raise
+
+
+def _resumed(path: CallPath, journal: Journal, requests: dict[str, Request], root_id: str) -> Call | Request | None:
+    root = requests.pop(root_id, None)
+    if root is None:
+        return None
+    # Waiting for a person does not use up the time the work was given.
+    now_ms = path.now_ms()
+    if (live := path.sessions.find(root.tenant_id, root.session_id)) is not None:
+        path.sessions.use(live, root, now_ms)  # the answer uses the session, however long it took
+    root = replace(root, deadline_at=now_ms + root.deadline_at - root.created_at, created_at=now_ms)
+    return resume(path, journal, root, requests) if path.cluster is None else root
+
+
+def accept_once(path: CallPath, journal: Journal, call: Call, record: Accepted) -> None:
+    """Accept a call if no other node has, and bind the session it is the first to name if no other user has.
+
+    Only then does it get its place. Who cancels it meanwhile is heard afterwards.
+    """
+    request, live = call.request, call.live
+    records: tuple[Record, ...] = (record,)
+    terms = Terms(unknown=request.request_id)
+    begun = live if live is not None and is_new(live, request) else None
+    if begun is not None:
+        records = (record, path.sessions.saved(begun))
+        terms = replace(terms, session=(begun.key, request.user_id))
+    journal.append(records, partial(_accepted, path, call, begun), terms)
+
+
+def _seen(path: CallPath, request: Request) -> Call | Reply | None:
+    try:
+        return path.seen(request)
+    except UnavailableError as error:
+        return unread(path, request, error)
+
+
+def _accepted(path: CallPath, call: Call, begun: Live | None, error: Exception | None) -> None:
+    request, withdrawn = call.request, call.reply
+    call.reply = None
+    if isinstance(error, (CallChangedError, RefusedError)):
+        del path.calls[request.request_id]
+        call.withdraw()
+        if begun is not None:
+            begun.is_stored = False
+        if isinstance(error, RefusedError):
+            path.sessions.drop(request.tenant_id, request.session_id)  # it is another's
+            call.reply = path.refuse(request, Refused(error.code, error.message))
+        else:
+            found = _seen(path, request)
+            busy = Refused("AGENT_BUSY", f"request {request.request_id} is under way on another node", 1_000)
+            call.reply = found if isinstance(found, Reply) else path.refuse(request, busy)
+        call.state = SETTLED
+        path.settlement.deliver(call, None)
+        return
+    try:
+        path.place(call, path.now_ms())
+    except UnavailableError as unreadable:
+        error = error or unreadable
+    if error is not None:
+        withdrawn = Reply(status=Status.ERROR, error=path.settlement.unrecorded(error))
+    if withdrawn is not None:
+        path.settlement.settle(call, CANCEL, withdrawn)

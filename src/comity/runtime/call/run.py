@@ -1,0 +1,428 @@
+"""Running a capability: its implementations in order, retries of what is transient, and reading what comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import msgspec
+
+from comity.core.agent.agent import Implementation
+from comity.core.agent.disclosure import spoken, spoken_of_code
+from comity.core.agent.running import LOOP, THREAD
+from comity.core.call.limits import REPLY_BYTES_MAX, WARNINGS_MAX
+from comity.core.document.foreign_errors import error_of, told
+from comity.core.document.payload import PayloadError, Problem, check_repeats, pack, unpack
+from comity.core.document.slices import Sliced, in_one_go, whole
+from comity.core.envelope.confidence import Band, at_most
+from comity.core.envelope.envelope import NEEDS_INPUT, PARTIAL, SUCCESS, Error, Reply, Status, Usage, artifact_problems, copied
+from comity.core.envelope.reserved import (
+    VERDICTS,
+    is_raised_by_platform,
+    is_reserved,
+    passed_on,
+    problem_of,
+    reserved_error,
+    without_marks,
+)
+from comity.errors import Breaker as Effect
+from comity.errors import CallerError, ComityError, RefusedError, UnavailableError, breaker_effect, family
+from comity.ports import Clock, Ids
+from comity.runtime.agent import forked
+from comity.runtime.agent.threads import FunctionThreads
+from comity.runtime.call.slices import LONG_BYTES, Slices
+from comity.runtime.call.tasks import PASSES, is_own
+from comity.runtime.call.tools import Paused
+from comity.runtime.call.unfinished import warnings_of
+
+if TYPE_CHECKING:
+    from comity.runtime.call.call import Call
+from comity.runtime.agent.failure_log import log_raised
+
+log = logging.getLogger("comity")
+
+NO_USAGE = Usage()
+STANDS_IN: Final = "The usual source was not available. This answer comes from a substitute and may be less exact or older."
+
+
+class Hide(Protocol):
+    """Hides personal data in what an agent answers."""
+
+    def may_hold(self, raw: bytes) -> bool:
+        """Return False only if there is nothing personal in a JSON document."""
+        ...
+
+    def data(self, call: Call, raw: bytes) -> bytes:
+        """Return the data without what it must not show."""
+        ...
+
+    def data_sliced(self, call: Call, raw: bytes) -> Sliced[bytes]:
+        """Return what `data` does, with pauses."""
+        ...
+
+    def words(self, call: Call, reply: Reply) -> Sliced[Reply]:
+        """Return the reply with its texts without it."""
+        ...
+
+    def error(self, call: Call, error: Error) -> Error:
+        """Return why the agent failed, without it."""
+        ...
+
+    def trace(self, call: Call, text: str) -> str:
+        """Return a traceback without it, for the log."""
+        ...
+
+
+RunInProcess = Callable[[Callable[..., Any], dict[str, Any]], Awaitable[Any]]
+
+
+class Execution:
+    """How calls are run; one per node."""
+
+    __slots__ = ("_clock", "_hide", "_ids", "_run_in_process", "_slices", "_threads")
+
+    def __init__(
+        self,
+        clock: Clock,
+        ids: Ids,
+        threads: FunctionThreads,
+        run_in_process: RunInProcess,
+        hide: Hide | None,
+        slices: Slices,
+    ) -> None:
+        self._threads = threads
+        self._slices = slices
+        self._hide = hide
+        self._clock = clock
+        self._ids = ids
+        self._run_in_process = run_in_process
+
+    async def run(self, call: Call, ctx: Any) -> Reply:
+        """Return the first implementation's answer that is one, marked degraded if it was not the first's."""
+        error: Error | None = None
+        failed: Reply | None = None  # that an implementation gave back itself
+        is_told = False  # whether it was raised to be read: by an agent, on purpose
+        implementations = call.capability.implementations
+        for implementation in implementations:
+            is_first = implementation is implementations[0]
+            if is_first and call.skips_primary:
+                continue
+            failures, was_told = 0, False
+            while True:
+                try:
+                    result = await self._invoke(call, ctx, implementation)
+                    read = read_result(call, result, self._clock.now_ns(), self._hide)
+                    reply: Reply = read if isinstance(read, Reply) else await self._slices.run(read)
+                    failed = reply
+                    if reply.status is NEEDS_INPUT and (known := ctx.session.answers_to(reply)):
+                        if not was_told and _fill_in(call, known):
+                            was_told = True
+                            continue
+                        reply = _with_known(reply, known)
+                    if reply.error is None or not _is_fault(reply.error):
+                        return reply if is_first else _instead(reply, call, implementation, ctx)
+                    error = reply.error
+                except (*PASSES, Paused) as raised:
+                    if not is_own(raised, call.task):
+                        raise
+                    error, failed, is_told = _classify(raised, call, self._hide), None, issubclass(type(raised), ComityError)
+                except BaseException as raised:  # noqa: BLE001  the task boundary: an agent's failure is a value to its caller
+                    if forked.is_child():
+                        forked.leave(raised)
+                    error, failed, is_told = _classify(raised, call, self._hide), None, issubclass(type(raised), ComityError)
+                failures += 1
+                pause_ms = self._pause_ms(call, implementation, error, failures)
+                if pause_ms is None:
+                    break
+                await asyncio.sleep(pause_ms / 1000)
+            if is_first:
+                call.primary = error
+            if issubclass(family(error.code), (CallerError, RefusedError)):
+                break  # the request is at fault, or a rule: another implementation would be told the same
+        assert error is not None
+        if failed is not None:
+            return failed
+        if self._hide is not None:
+            error = _hidden(self._hide, call, error)
+        return Reply(status=Status.ERROR, error=error, message=_message(error, is_told=is_told))
+
+    def _invoke(self, call: Call, ctx: Any, implementation: Implementation) -> Awaitable[Any]:
+        function = implementation.function
+        if implementation.run_in is not LOOP or implementation.timeout_ms is not None or not implementation.is_async:
+            running = self._begin(call, ctx, implementation, function)
+            return running if implementation.timeout_ms is None else _within(running, implementation)
+        if call.capability.wants_context[function]:
+            return function(ctx, **call.arguments)  # type: ignore[no-any-return]
+        return function(**call.arguments)  # type: ignore[no-any-return]
+
+    def _begin(self, call: Call, ctx: Any, implementation: Implementation, function: Callable[..., Any]) -> Awaitable[Any]:
+        if implementation.run_in is not LOOP:
+            if implementation.run_in is THREAD:
+                given = ctx if call.capability.wants_context[function] else None
+                return self._threads.run(call, function, call.arguments, given)
+            return self._run_in_process(function, call.arguments)
+        if not implementation.is_async:
+            return _plain(function, ctx if call.capability.wants_context[function] else None, call.arguments)
+        if call.capability.wants_context[function]:
+            return function(ctx, **call.arguments)  # type: ignore[no-any-return]
+        return function(**call.arguments)  # type: ignore[no-any-return]
+
+    def _pause_ms(self, call: Call, implementation: Implementation, error: Error, failures: int) -> float | None:
+        if not error.retryable:
+            return None
+        left_ms = call.request.deadline_at - self._clock.now_ns() / 1_000_000
+        return implementation.retry.pause_ms(failures, left_ms=left_ms, chance=self._ids.chance())
+
+
+def _fill_in(call: Call, known: dict[str, Any]) -> bool:
+    """Give a call the inputs that its agent asks for and that are known; return whether it can run once more with them.
+
+    Only inputs that were left out, and only where nothing was done yet that would be done twice.
+    """
+    if call.calls_made or call.tools_used:
+        return False
+    given = unpack(call.request.body)
+    takes = call.capability.inputs.json_schema().get("properties", {})
+    new = {key: value for key, value in known.items() if key in takes and key not in given}
+    for values in (new, {key: _as_number(value) for key, value in new.items()}) if new else ():
+        checked = call.capability.inputs.check(msgspec.json.encode(given | values))
+        if not checked.problems:
+            call.arguments = checked.value
+            return True
+    return False
+
+
+def _as_number(value: Any) -> Any:
+    """Return what a text says that reads as a number; facts about users are sentences."""
+    try:
+        return msgspec.json.decode(value, type=int | float) if isinstance(value, str) else value
+    except msgspec.MsgspecError:
+        return value
+
+
+def _with_known(reply: Reply, known: dict[str, Any]) -> Reply:
+    """Return a question with a warning that names what is known already, for a caller that can answer it."""
+    warning = f"known already: {', '.join(sorted(known))}"
+    return msgspec.structs.replace(reply, warnings=(*reply.warnings, warning)[:WARNINGS_MAX])
+
+
+async def _plain(function: Callable[..., Any], ctx: Any, arguments: dict[str, Any]) -> Any:
+    """Run a function that is not `async` in the loop; what it returns may still have to be awaited."""
+    result = function(**arguments) if ctx is None else function(ctx, **arguments)
+    return await result if inspect.isawaitable(result) else result
+
+
+async def _within(running: Awaitable[Any], implementation: Implementation) -> Any:
+    """Wait for an implementation as long as it may take. Raises `UnavailableError` if it takes longer."""
+    assert implementation.timeout_ms is not None
+    try:
+        async with asyncio.timeout(implementation.timeout_ms / 1000) as timer:
+            return await running
+    except TimeoutError:
+        if not timer.expired():  # the implementation's own
+            raise
+        raise UnavailableError(f"{implementation.name} did not answer within {implementation.timeout_ms} ms") from None
+
+
+def read_result(call: Call, value: Any, now_ns: int, hide: Hide | None) -> Reply | Sliced[Reply]:
+    """Return what a capability gave back as a reply, its data checked and copied; as sliced work if it is long.
+
+    Raises what is wrong as `PayloadError`.
+    """
+    if type(value) is not dict and isinstance(value, Reply):  # most give back a dict, and of one the answer takes long
+        try:
+            reply = copied(value)
+        except PayloadError as error:
+            raise PayloadError("OUTPUT_VALIDATION_FAILED", error.problems) from None
+        if problems := artifact_problems(reply.artifacts):
+            raise PayloadError("OUTPUT_VALIDATION_FAILED", problems)
+        raw = _packed(call, value.data, reply.ok)
+        if hide is None:
+            data = None if raw is None else _unpacked(raw, value.data)
+            return complete(_said(call, reply, data), call, now_ns, data)
+        work = _read_long(call, reply, raw, value.data, now_ns, hide)
+        is_long = len(raw or b"") > LONG_BYTES or len(reply.message) > LONG_BYTES or bool(reply.artifacts)
+        return work if is_long else whole(work)
+    raw = _packed(call, value, True)
+    if raw is None:
+        return complete(None, call, now_ns, None)
+    if hide is None:
+        return complete(None, call, now_ns, _unpacked(raw, value))
+    if len(raw) > LONG_BYTES:
+        return _read_long(call, None, raw, value, now_ns, hide)
+    data = unpack(hide.data(call, raw) if hide.may_hold(raw) else raw)
+    if type(value) is dict and len(data) != len(value):  # two keys may have become one
+        _check_outermost(raw)
+    call.ended_ns = now_ns
+    return complete(None, call, now_ns, data)
+
+
+def _read_long(call: Call, reply: Reply | None, raw: bytes | None, value: Any, now_ns: int, hide: Hide) -> Sliced[Reply]:
+    data = None
+    if raw is not None:
+        raw = yield from hide.data_sliced(call, raw)
+        yield
+        data = in_one_go(lambda hidden: _unpacked(hidden, value), raw)
+        yield
+    if reply is not None:
+        reply = yield from hide.words(call, _said(call, reply, data))
+    return complete(reply, call, now_ns, data)
+
+
+def _said(call: Call, reply: Reply, data: Any) -> Reply:
+    """Return what an agent said with the node's marks on it; raise if it speaks for the platform."""
+    if call.has_answer is None and (reply.error is not None or reply.metadata or reply.status is NEEDS_INPUT):
+        reply = _own(reply, data, call)  # else it is what the node's own queue says of a handoff
+    if call.marks is not None:
+        reply = msgspec.structs.replace(reply, metadata={**reply.metadata, **call.marks})
+    return reply
+
+
+def _own(reply: Reply, data: Any, call: Call) -> Reply:
+    """Return what an agent says for itself, or passes on of what it was told; raise if it speaks for the platform.
+
+    A refusal, timeout or withdrawal of a call below is an error of the call that passes it on: that one ran.
+    """
+    if what := problem_of(reply, data, call.told or ()):
+        said = reply.message if reply.error is None else reply.error.message
+        wrong = reserved_error(f"holds {what}", said)
+        raise PayloadError(wrong.code, (Problem("reply", wrong.message),))
+    changes: dict[str, Any] = {}
+    if reply.metadata:
+        changes["metadata"] = without_marks(reply.metadata)
+    error, message = reply.error, reply.message
+    if error is not None:
+        if reply.status in VERDICTS:
+            changes["status"] = Status.ERROR
+            if message == f"{error.message}. {error.advice}":  # the node's words to an agent, not to a user
+                changes["message"] = spoken(error, message)
+        changes["error"] = passed_on(error, call.request.target)
+    return msgspec.structs.replace(reply, **changes)
+
+
+def _message(error: Error, *, is_told: bool) -> str:
+    """Return what the user is told: an error that an agent raised on purpose says so itself, an exception never does."""
+    return spoken(error, error.message) if is_told else spoken_of_code(error)
+
+
+def complete(reply: Reply | None, call: Call, now_ns: int, data: Any) -> Reply:
+    """Return the reply with what only the end of the call knows; without one, a plain success."""
+    request = call.request
+    usage = call.usage() if call.prompt_tokens or call.completion_tokens or call.calls_below else NO_USAGE
+    duration_ms = (now_ns - call.started_ns) / 1_000_000
+    if reply is None:
+        return Reply(
+            status=SUCCESS,
+            data=data,
+            confidence=call.capability.confidence,
+            usage=usage,
+            request_id=request.request_id,
+            duration_ms=duration_ms,
+            source=request.target,
+            session_id=request.session_id,
+            warnings=warnings_of(call) if call.has_missed else (),  # it does not say so itself
+        )
+    return msgspec.structs.replace(
+        reply,
+        data=data,
+        usage=usage,
+        request_id=request.request_id,
+        duration_ms=duration_ms,
+        source=request.target,
+        session_id=request.session_id,
+    )
+
+
+def _packed(call: Call, value: Any, is_result: bool) -> bytes | None:
+    outputs = call.capability.output_checker if is_result else None  # prepared when the inputs were checked
+    if value is None and outputs is None:
+        return None
+    try:
+        raw = pack(value, "data", REPLY_BYTES_MAX, type(value) is dict)
+    except PayloadError as error:
+        code = "OUTPUT_TOO_LARGE" if error.code == "ENVELOPE_TOO_LARGE" else "OUTPUT_VALIDATION_FAILED"
+        raise PayloadError(code, error.problems) from None
+    if outputs is not None and (problems := outputs.check(raw).problems):
+        raise PayloadError("OUTPUT_VALIDATION_FAILED", problems)
+    if len(raw) > LONG_BYTES:
+        call.reply_bytes = len(raw)
+    return raw
+
+
+def _unpacked(raw: bytes, value: Any) -> Any:
+    data = unpack(raw)
+    if type(value) is dict and len(data) != len(value):  # two keys may have become one
+        _check_outermost(raw)
+    return data
+
+
+def _check_outermost(raw: bytes) -> None:
+    try:
+        check_repeats(raw, "data")
+    except PayloadError as error:
+        raise PayloadError("OUTPUT_VALIDATION_FAILED", error.problems) from None
+
+
+def _hidden(hide: Hide, call: Call, error: Error) -> Error:
+    try:
+        return hide.error(call, error)
+    except ComityError as unread:  # what is to be hidden cannot be found out, so nothing is shown
+        log.error("why %s failed is not told: %s", call.request.request_id, unread)  # noqa: TRY400  no fault of the agent
+        return Error.of(error.code, "why it failed cannot be told now", retryable=error.retryable)
+
+
+def _classify(raised: BaseException, call: Call, hide: Hide | None) -> Error:
+    """Return what an exception of an agent's code means to its caller."""
+    try:
+        return _meaning(raised, call, hide)
+    except Exception:  # noqa: BLE001  `str()` or `repr()` of a foreign exception may itself raise, also inside `logging`
+        return Error.of("TARGET_CRASHED", f"{call.request.target} raised {type(raised).__name__}, which cannot be looked at")
+
+
+def _meaning(raised: BaseException, call: Call, hide: Hide | None) -> Error:
+    where = f"{call.request.target} {call.request.capability}"
+    call.gave_up = isinstance(raised, TimeoutError)
+    if isinstance(raised, ComityError):
+        try:
+            return _raised_error(raised, call)
+        except PayloadError as error:
+            what = f"{where} raised {type(raised).__name__} with what cannot be recorded: {error}"
+            return Error.of("OUTPUT_VALIDATION_FAILED", what, problems=error.problems)
+    if isinstance(raised, PayloadError):
+        return Error.of(raised.code, f"{where} answered badly: {raised}", problems=raised.problems)
+    if isinstance(raised, (TimeoutError, ConnectionError)):
+        return Error.of("TARGET_TEMPORARY_FAILURE", f"{where}: {told(raised)}")
+    hide_text = None if hide is None else partial(hide.trace, call)
+    log_raised(raised, hide_text, "%s raised (request %s)", where, call.request.request_id)
+    return Error.of("TARGET_CRASHED", f"{where} raised {told(raised)}")
+
+
+def _raised_error(raised: ComityError, call: Call) -> Error:
+    error = error_of(raised)
+    if not is_reserved(error.code) or is_raised_by_platform(raised):
+        return error
+    if call.told is not None and error.code in call.told:
+        return passed_on(error, call.request.target)
+    return reserved_error(f"{call.request.target} raised the code {error.code}", error.message)
+
+
+def _is_fault(error: Error) -> bool:
+    """Return whether an error that an implementation gave back is its failure, and not its answer."""
+    return breaker_effect(error.code, retryable=error.retryable) is not Effect.IGNORES
+
+
+def _instead(reply: Reply, call: Call, implementation: Implementation, ctx: Any) -> Reply:
+    """Return what an implementation answered in place of the first one, as its user is to be told."""
+    why = "is switched off by its breaker" if call.primary is None else f"failed with {call.primary.code}"
+    ctx.note(f"{implementation.name} answered; the first implementation {why}")  # for those who run the node
+    if implementation.equivalent:
+        return reply
+    warnings = (implementation.warning or STANDS_IN, *reply.warnings)[:WARNINGS_MAX]
+    if not reply.ok or reply.confidence is None:
+        return msgspec.structs.replace(reply, degraded=True, warnings=warnings)
+    sure = at_most(Band.MEDIUM, reply.confidence)
+    return msgspec.structs.replace(reply, status=PARTIAL, degraded=True, warnings=warnings, confidence=sure)

@@ -1,0 +1,65 @@
+"""What a request passes between its admission and its callee: guardrails, the hiding of personal data, people's constraints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from comity.core.call import guardrail
+from comity.core.call.admission import Refused, told
+from comity.core.document.slices import Sliced, whole
+from comity.core.envelope.envelope import Error, Request, encode
+from comity.runtime.call.slices import LONG_BYTES
+from comity.runtime.session.privacy import Privacy, conceal
+from comity.runtime.session.sessions import SEALED_AT_ONCE
+
+if TYPE_CHECKING:
+    from comity.core.call.guardrail import Guardrail
+    from comity.core.guidance.guidance import Finding
+    from comity.runtime.call.call import Call
+    from comity.runtime.call.path import CallPath
+
+
+def screen(
+    path: CallPath,
+    call: Call,
+    body: bytes,
+    findings: tuple[Finding, ...],
+    guardrails: tuple[Guardrail, ...],
+    privacy: Privacy | None,
+) -> str | Refused | Sliced[str | Refused]:
+    """Change the call into what its callee may see; return a note for the audit, or why it may not see it.
+
+    Of a long request that has to be looked at closely it returns the work still to be done; see `long_request`.
+    """
+    request, note = call.request, ""
+    if guardrails:
+        passed = guardrail.admit(request, guardrails)
+        if isinstance(passed, Error):
+            call.request = guardrail.unsaid(request)
+            return Refused(passed.code, passed.message if privacy is None else privacy.hide_trace(passed.message))
+        call.request = passed
+    if privacy is not None and privacy.concerns(call.request, body, call.capability.clear):
+        work = conceal(path, call, call.request, body, privacy)
+        is_long = _is_long(call.request, body) or len(path.sessions.vault_of(call) or ()) > SEALED_AT_ONCE
+        if is_long and not call.is_again:  # what an earlier life began is either taken up or ended, at once
+            return _screened(call, work, findings)
+        outcome = whole(work)
+        if isinstance(outcome, Refused):
+            return outcome
+        note = outcome
+    return _warned(call, note, findings) if findings else note
+
+
+def _is_long(request: Request, body: bytes) -> bool:
+    said = len(body) + len(request.message)
+    return said > LONG_BYTES or (request.context is not None and said + len(encode(request.context)) > LONG_BYTES)
+
+
+def _screened(call: Call, work: Sliced[str | Refused], findings: tuple[Finding, ...]) -> Sliced[str | Refused]:
+    outcome = yield from work
+    return _warned(call, outcome, findings) if findings and isinstance(outcome, str) else outcome
+
+
+def _warned(call: Call, note: str, findings: tuple[Finding, ...]) -> str:
+    call.warnings = tuple(map(str, findings))
+    return "; ".join(filter(None, (note, told(findings))))

@@ -1,0 +1,493 @@
+"""The end of a call: once, with everything below it, in one record; then the reply goes to whoever waits for it.
+
+A result that comes after the end is recorded and goes nowhere. For a root, and for a capability declared to have effects,
+delivery waits until the journal has made the end durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Raw
+from msgspec.structs import replace
+
+from comity.core.call import guardrail
+from comity.core.call.admission import Refused
+from comity.core.call.guardrail import Guardrail
+from comity.core.call.limits import WARNINGS_MAX, Limits
+from comity.core.call.machine import ADMITTED, CANCEL, EXPIRE, FINISH, PAUSED, QUEUED, RUNNING, SETTLED, Event, advance
+from comity.core.document.payload import PayloadError
+from comity.core.document.slices import Sliced, whole
+from comity.core.envelope.envelope import Error, Reply, Request, Status, encode
+from comity.core.journal.records import Accepted, Late, Record, Settled, StoredCall, fingerprint
+from comity.core.journal.records import Paused as PausedRecord
+from comity.core.journal.terms import is_below
+from comity.core.tracing.telemetry import CallEnd
+from comity.errors import ComityError, UnavailableError
+from comity.ports import Clock, Journal
+from comity.runtime.agent.breakers import Breakers
+from comity.runtime.call import events, unfinished
+from comity.runtime.call.call import Call
+from comity.runtime.call.deadlines import Deadlines
+from comity.runtime.call.run import complete
+from comity.runtime.call.slices import LONG_BYTES, Slices
+from comity.runtime.session.memory import Memories
+from comity.runtime.session.privacy import Privacy, hide_verdict, reveal_sliced
+from comity.runtime.session.sessions import Live, Sessions
+
+if TYPE_CHECKING:
+    from comity.runtime.call.tools import Approval
+    from comity.runtime.cluster.cluster import Cluster
+
+log = logging.getLogger("comity")
+
+# So long after its deadline a call takes an answer that was stored in time. A process that stood still longer is too late.
+ANSWER_MS_MAX: Final = 500
+
+
+class Settlement:
+    """Ends calls and hands out their replies."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        sessions: Sessions,
+        memories: Memories,
+        guardrails: tuple[Guardrail, ...],
+        ended: Callable[[CallEnd], None] | None,
+        limits: Limits,
+        privacy: Privacy | None,
+        stop: Callable[[Call], None],
+    ) -> None:
+        self.calls: dict[str, Call] = {}  # by request id, until the reply has been delivered
+        self.breakers = Breakers(clock, limits)
+        self.deadlines = Deadlines(clock, loop, self._expire)
+        self.cluster: Cluster | None = None
+        self._journal = journal
+        self._clock = clock
+        self._loop = loop
+        self._sessions = sessions
+        self._memories = memories
+        self._guardrails = guardrails
+        self._privacy = privacy
+        self._ended = ended
+        self._stop = stop
+        self._deliver = self.deliver  # bound once
+        self.keeps_content = False  # whether spans say what people and agents said
+        self.slices = Slices()
+        self._delivering: dict[asyncio.Task[None], None] = {}
+
+    def cancel(self, call: Call, why: str) -> bool:
+        """Withdraw a call and everything below it; return whether it was still under way."""
+        error = Error.of("CALL_CANCELLED", f"{call.request.capability} of {call.request.target} was cancelled: {why}")
+        return self.settle(call, CANCEL, Reply(status=Status.CANCELLED, error=error, data=unfinished.data_of(call)))
+
+    def _expire(self, call: Call) -> None:
+        if _is_answered(call, self._clock.now_ns() // 1_000_000):  # its answer is stored; its waiter settles this call shortly
+            self._loop.call_later(ANSWER_MS_MAX / 1000, self._expire, call)
+            return
+        if self.cluster is None or not self.cluster.carrier.answered_in_store(call):
+            self.settle(call, EXPIRE, unfinished.timed_out(call))
+
+    def settle(self, call: Call, event: Event, reply: Reply) -> bool:
+        """End a call and everything below it, once; a result that comes later is recorded and goes nowhere."""
+        now_ns = call.ended_ns or self._clock.now_ns()
+        now_ms = now_ns // 1_000_000
+        if call.state is not RUNNING:  # what runs can end in every way
+            if call.arriving is not None and call.way is not None:  # other nodes know nothing of it
+                self.take_back(call, complete(reply, call, now_ns, data=reply.data))
+                return True
+            if call.state is ADMITTED and call.arriving is None and call.reply is None:  # see `accept_once`
+                call.reply = reply
+                return True
+            if advance(call.state, event) is None:
+                if event is FINISH and call.state is not PAUSED:  # what waits for a person has not ended
+                    self._late(call, reply, now_ms)
+                return False
+        deadline_at = call.request.deadline_at
+        if now_ms >= deadline_at and event is FINISH and now_ns > deadline_at * 1_000_000 and _is_overdue(call, now_ms):
+            self._expire(call)
+            self._late(call, reply, now_ms)
+            return False
+        records: list[Record] = []
+        below: list[Call] | None = [] if call.children else None
+        self._close(call, event, reply, now_ns, now_ms, records, below)
+        if call.way is not None:
+            assert self.cluster is not None
+            self.cluster.ended(call, event, records)
+        elif call.parent is None or call.capability.effects:
+            self._journal.append(records, partial(self._deliver, call))
+        else:
+            self._journal.append(records)
+            self.deliver(call, None)
+        for one in below or ():
+            self.deliver(one, None)
+        return True
+
+    def _late(self, call: Call, reply: Reply, now_ms: int) -> None:
+        if self.cluster is None:
+            self._journal.append((Late(call.request, reply, now_ms),))
+        else:
+            self.cluster.late(call, reply)
+
+    def _close(
+        self, call: Call, event: Event, reply: Reply, now_ns: int, now_ms: int, records: list[Record], below: list[Call] | None
+    ) -> None:
+        """Do everything that the end of a call means, children first; only delivery is left."""
+        request = call.request
+        if call.children:
+            assert below is not None
+            for child in tuple(call.children):
+                if event is EXPIRE and child.request.deadline_at <= now_ms:
+                    self._close(child, event, unfinished.timed_out(child), now_ns, now_ms, records, below)
+                else:
+                    gone = Error.of("CALL_CANCELLED", f"{request.target}, which made this call, has ended")
+                    self._close(child, CANCEL, Reply(status=Status.CANCELLED, error=gone), now_ns, now_ms, records, below)
+                below.append(child)
+        if call.arriving is not None:
+            _stop_looking(call)
+            records.append(Accepted(request, now_ms, self._journal.node_id, "it ended before it was looked through"))
+        elif call.state is not RUNNING:
+            call.seat.mailbox.remove(call, request.priority)
+        elif event is not FINISH and call.task is not None:
+            self._stop(call)
+        if call.uses_state:
+            reply = self._save_state(call, reply, records)
+        call.state = SETTLED
+        if reply.request_id != request.request_id:
+            reply = complete(reply, call, now_ns, data=reply.data)
+        if self._guardrails:
+            reply = self._judged(call, event, reply, now_ns, records)
+        if call.warnings:
+            reply = replace(reply, warnings=(*reply.warnings, *call.warnings)[:WARNINGS_MAX])
+        # What an agent thought is kept for those who must explain it, and shown to nobody.
+        call.reply = replace(reply, thought="") if reply.thought else reply
+        parent = call.parent
+        if parent is not None:
+            assert parent.children is not None
+            del parent.children[call]
+            parent.calls_below += 1 + call.calls_below
+            unfinished.keep(parent, request, call.reply)
+            if request.objective:
+                _end_objective(call)
+        self.deadlines.discard(call)
+        if self.breakers.known or reply.error is not None or call.primary is not None:
+            self.breakers.tell(call, reply, now_ms)
+        live = call.live
+        if live is not None:
+            if request.message or reply.message or live.vault is not None or request.source is not None or call.way is not None:
+                records.extend(self._session_records(call, live, reply, now_ms))
+            else:  # as most end: a user's call without words
+                self._sessions.note(live, call.said or request, reply, now_ms)
+        if reply.new_facts and reply.ok and (call.way is None or call.way.fence is not None):
+            records.extend(self._memories.reported(request, reply, None if live is None else live.vault, now_ms))
+        if len(request.body) > LONG_BYTES or len(request.message) > LONG_BYTES:
+            request = _outlined(request)  # its content is no longer needed, and would be kept by all who keep its end
+        records.append(Settled(request, reply, now_ms, "", call.reply_bytes))
+        root = call if call.root is None else call.root
+        if root.leftovers:
+            records.extend(end_leftovers(root, request.request_id, now_ms))
+        if call.uses:
+            records.extend(_end_uses(call, now_ms))
+        if (ended := self._ended) is not None:
+            told = replace(reply, data=None) if call.reply_bytes and not self.keeps_content else reply
+            asked = call.request if self.keeps_content else request
+            ended(CallEnd(asked, told, call.started_ns, now_ns, call.remote, call.handed, call.agent.about, call.reported))
+        if call.log is not None and parent is not None:
+            call.log.add(events.Kind.SETTLED, now_ms, request, _outline(reply))
+
+    def _judged(self, call: Call, event: Event, reply: Reply, now_ns: int, records: list[Record]) -> Reply:
+        """Return the reply as the guardrails let it pass, and record the model's steps that waited for their verdict."""
+        released, is_withheld = guardrail.release(call.request, reply, self._guardrails)
+        for step in call.unjudged or ():
+            # Words of a call that was cancelled or timed out were judged by nobody.
+            told = step if event is FINISH and not is_withheld else step.without_words()
+            records += (told.accepted, told.settled)
+            if self._ended is not None and told.end is not None:
+                self._ended(told.end)
+        call.unjudged = None
+        if is_withheld and call.log is not None:
+            call.log.drop_aside()
+        if released is reply:
+            return reply
+        if self._privacy is not None:
+            released = hide_verdict(self._privacy, self._sessions, call, released)
+        return complete(released, call, now_ns, data=released.data)
+
+    def _session_records(self, call: Call, live: Live, reply: Reply, now_ms: int) -> tuple[Record, ...]:
+        """Return what the end of a call adds to its session: who answered, what the user is told, and what was hidden."""
+        records: tuple[Record, ...] = ()
+        request, above = call.request, None
+        if call.parent is not None and request.parent_session_id is not None:  # delegated to a session of its own
+            above = call.parent.session_head.live
+        try:
+            if call.way is None or call.way.fence is not None:  # else the node that ran it has noted it
+                records = self._sessions.ended(live, call.said or request, reply, now_ms)
+                if above is not None:
+                    self._sessions.answered(above, request, reply)
+        except UnavailableError as error:  # the call ends all the same
+            log.warning("what %s was told is not in its session: %s", request.request_id, error)
+        if live.vault is None:
+            return records
+        if above is None or above is live:
+            return (*records, *self._sessions.saved_vault(live))
+        self._sessions.vault(above).learn(live.vault)  # its reply goes there, with what is hidden in it
+        return (*records, *self._sessions.saved_vault(live), *self._sessions.saved_vault(above))
+
+    def pause(self, root: Call, approval: Approval, then: Callable[[], None]) -> None:
+        """Put a whole tree aside until a person has answered: it stays open in the store and leaves memory, `then` comes."""
+        if root.state is not RUNNING:
+            return
+        now_ns = self._clock.now_ns()
+        question = f"Allow {approval.use}?"
+        about = {"approval_id": approval.id, "tool": approval.tool, "inputs": approval.inputs}
+        reply = complete(Reply.needs_input(question, data=about), root, now_ns, data=about)
+        arriving = {call for call in _below(root) if call.arriving is not None}  # of which nothing is recorded
+        aside = [call for call in self._put_aside(root) if call not in arriving]
+        requests = [call.request for call in aside]
+        # Tools in use, and what an earlier life began and this one has not made again yet, wait with the tree they are part of.
+        requests += [use for call in aside for use in (call.uses or {}).values()]
+        requests += (root.leftovers or {}).values()
+        for call in aside:
+            call.uses = None
+        records: list[Record] = [PausedRecord(request, reply, now_ns // 1_000_000) for request in requests]
+        if root.live is not None:
+            records.extend(self._session_records(root, root.live, reply, now_ns // 1_000_000))
+        root.reply = reply
+        self._journal.append(records, partial(self._paused, root, then), root.terms)
+
+    def _paused(self, root: Call, then: Callable[[], None], error: Exception | None) -> None:
+        self.deliver(root, error)
+        if error is None:
+            then()
+
+    def _put_aside(self, top: Call) -> list[Call]:
+        """Take a call and everything below it out of memory without ending it, and return them all."""
+        below = [top]
+        for call in below:
+            below.extend(call.waits_for)
+            if call.arriving is not None:
+                _stop_looking(call)
+            elif call.state is QUEUED:
+                call.seat.mailbox.remove(call, call.request.priority)
+            elif call.task is not None and call.task is not asyncio.current_task():
+                self._stop(call)
+            self.breakers.release(call)
+            call.state = PAUSED
+            call.children = None
+            self.deadlines.discard(call)
+            if call is not top:
+                self.calls.pop(call.request.request_id, None)
+        return below
+
+    def move(self, call: Call) -> None:
+        """Let go of a call and everything below it: whoever holds its agent now goes on with it, under the same ids."""
+        # Somebody else than its caller may wait for it too: a node that was asked for it again.
+        for one in self._take_out(call):
+            self.release_moved(one)
+
+    def take_back(self, call: Call, reply: Reply) -> None:
+        """Deliver a refusal for a call whose `Accepted` record the store rejected. It never started, so nothing settles."""
+        for one in self._take_out(call)[1:]:
+            self.release_moved(one)
+        call.reply = reply
+        self.deliver(call, None)
+
+    def _take_out(self, call: Call) -> list[Call]:
+        """Take a call out of memory and from below its caller."""
+        below = self._put_aside(call)
+        if call.parent is not None and call.parent.children is not None:
+            call.parent.children.pop(call, None)
+            if call.request.objective:
+                _end_objective(call)
+        return below
+
+    def release_moved(self, call: Call) -> None:
+        """Tell whoever waits for a call that it goes on elsewhere."""
+        assert call.way is not None
+        call.way.is_moved = True
+        error = Error.of("LEASE_STALE", f"{call.request.target} has moved to another node")
+        call.reply = Reply(status=Status.ERROR, error=error, request_id=call.request.request_id)
+        self.calls.pop(call.request.request_id, None)
+        call.is_delivered = True
+        _wake(call)
+
+    def _save_state(self, call: Call, reply: Reply, records: list[Record]) -> Reply:
+        try:
+            call.seat.keep()
+            records.extend(call.seat.changes())
+        except PayloadError as error:  # the state is as it was last saved
+            what = f"the state of {call.request.target} cannot be kept: {error}"
+            if reply.error is not None:  # it has failed already, or its time is up
+                return replace(reply, warnings=(*reply.warnings, what)[-WARNINGS_MAX:])
+            failure = Error.of("OUTPUT_VALIDATION_FAILED", what, problems=error.problems)
+            return Reply(status=Status.ERROR, error=failure, message=failure.message)
+        return reply
+
+    def deliver(self, call: Call, error: Exception | None) -> None:
+        """Hand the reply to whoever waits. For a root this comes after the journal has made it durable."""
+        if error is not None:
+            failure = self.unrecorded(error)
+            call.reply = Reply(status=Status.ERROR, error=failure, request_id=call.request.request_id)
+        elif (
+            call.parent is None
+            and call.live is not None
+            and call.live.vault is not None
+            and call.reply is not None
+            and (call.way is None or not call.way.is_served)
+        ):
+            try:
+                work = self._shown(call.reply, call.request)
+                if len(encode(call.reply)) > LONG_BYTES:
+                    self._deliver_later(call, work)
+                    return
+                call.reply = whole(work)
+            except UnavailableError as unread:  # it has ended, and who asks again is told how
+                failure = self.unrecorded(unread)
+                call.reply = Reply(status=Status.ERROR, error=failure, request_id=call.request.request_id)
+        self._hand_out(call)
+
+    def _deliver_later(self, call: Call, work: Sliced[Reply]) -> None:
+        """Put the values back into a long reply in slices, and deliver it then."""
+        task = self._loop.create_task(self._deliver_slowly(call, work), name=f"{call.request.request_id} is delivered")
+        self._delivering[task] = None
+        task.add_done_callback(self._delivering.pop)
+
+    async def _deliver_slowly(self, call: Call, work: Sliced[Reply]) -> None:
+        try:
+            call.reply = await self.slices.run(work)
+        except UnavailableError as unread:
+            call.reply = Reply(status=Status.ERROR, error=self.unrecorded(unread), request_id=call.request.request_id)
+        self._hand_out(call)
+
+    async def delivered(self) -> None:
+        """Wait until long replies have been delivered."""
+        for task in list(self._delivering):
+            await task
+
+    def _hand_out(self, call: Call) -> None:
+        call.is_delivered = True
+        self.calls.pop(call.request.request_id, None)
+        _wake(call)
+        if call.log is not None and call.parent is None:
+            assert call.reply is not None
+            call.log.show_aside()
+            call.log.add(events.Kind.SETTLED, self._clock.now_ns() // 1_000_000, call.request, _outline(call.reply))
+            call.log.close()
+
+    def unrecorded(self, error: Exception) -> Error:
+        """Return why a call cannot be recorded, as its caller is told. Once the journal has failed, asking again is in vain."""
+        message = error.message if isinstance(error, ComityError) else str(error)
+        can_help = getattr(error, "retryable", None) if self._journal.failure is None else False
+        return Error.of("STORE_UNAVAILABLE", message, retryable=can_help)
+
+    def stopped(self) -> Refused | None:
+        """Return the refusal of every call if the journal has failed."""
+        return None if self._journal.failure is None else self.unavailable(self._journal.failure)
+
+    def unavailable(self, error: Exception) -> Refused:
+        """Return the refusal of a call that cannot be recorded: it must not be begun."""
+        failed = self.unrecorded(error)
+        return Refused(failed.code, failed.message, retryable=failed.retryable)
+
+    def shown(self, reply: Reply, request: Request | StoredCall) -> Reply:
+        """Return a reply as the session's user may see it: personal data back in its place, no thoughts."""
+        return whole(self._shown(reply, request))
+
+    def _shown(self, reply: Reply, request: Request | StoredCall) -> Sliced[Reply]:
+        # Who asks again for a reply need not name the session the first time was in.
+        live = self._sessions.find(request.tenant_id, reply.session_id or request.session_id)
+        if live is not None and live.vault is not None and live.session.user_id == request.user_id and len(live.vault):
+            reply = yield from reveal_sliced(reply, live.vault)
+        return replace(reply, thought="") if reply.thought else reply
+
+
+def _outlined(request: Request) -> Request:
+    """Return a request that has ended without what made it long; its fingerprint still tells it from others."""
+    return replace(request, body=Raw(b"{}"), message="", context=None, fingerprint=fingerprint(request))
+
+
+def _below(top: Call) -> list[Call]:
+    """Return a call and everything below it."""
+    below = [top]
+    for call in below:
+        below.extend(call.waits_for)
+    return below
+
+
+def _stop_looking(call: Call) -> None:
+    """Stop looking through a long request."""
+    assert call.arriving is not None
+    if call.arriving is not asyncio.current_task():
+        call.arriving.cancel()
+    call.arriving = None
+    call.seat.coming -= 1
+
+
+def _wake(call: Call) -> None:
+    for waiter in call.waiters or ():
+        if not waiter.done():
+            waiter.set_result(None)
+
+
+def _is_answered(call: Call, now_ms: int) -> bool:
+    """Whether an answer was stored in time and is still in time to be taken."""
+    return call.has_answer is not None and now_ms - call.request.deadline_at <= ANSWER_MS_MAX and call.has_answer()
+
+
+def _is_overdue(call: Call, now_ms: int) -> bool:
+    """Whether a result comes too late, though no timer said so: a process that stood still finds results before timers."""
+    if call.has_answer is not None:
+        return not _is_answered(call, now_ms)
+    return call.way is None or call.way.fence is not None
+
+
+def _end_objective(call: Call) -> None:
+    objectives = call.top.objectives
+    assert objectives is not None
+    key = (call.request.source, call.request.target, call.request.objective)
+    objectives[key] -= 1
+    if not objectives[key]:
+        del objectives[key]
+
+
+def _outline(reply: Reply) -> dict[str, Any]:
+    return {"status": str(reply.status), "code": reply.error.code if reply.error else None, "ms": reply.duration_ms}
+
+
+def _end_uses(call: Call, now_ms: int) -> list[Settled]:
+    """Return the ends of the tools a call was using: whether they did what they do is not known, and comes late if ever."""
+    assert call.uses is not None
+    error = Error.of("TOOL_OUTCOME_UNKNOWN", f"{call.request.target}, which used this tool, has ended")
+    uses, call.uses = call.uses, None
+    return [
+        Settled(use, Reply(status=Status.CANCELLED, error=error, request_id=use.request_id, source=use.target), now_ms)
+        for use in uses.values()
+    ]
+
+
+def end_leftovers(root: Call, request_id: str, now_ms: int) -> tuple[Settled, ...]:
+    """Return the ends of what an earlier life left open at and below a call."""
+    assert root.leftovers is not None
+    ended = [one for one in root.leftovers if one == request_id or is_below(one, request_id)]
+    requests = tuple(root.leftovers.pop(one) for one in ended)
+    return interrupted(requests, now_ms)
+
+
+def interrupted(requests: tuple[Request, ...], now_ms: int) -> tuple[Settled, ...]:
+    """Return the ends of calls that an earlier life of the store left open and nobody takes up."""
+    records = []
+    for request in requests:
+        if request.deadline_at <= now_ms:
+            status, error = Status.TIMEOUT, Error.of("CALL_TIMEOUT", "its node stopped, and its deadline has passed since")
+        else:
+            status, error = Status.ERROR, Error.of("CALL_INTERRUPTED", "its node stopped before it ended")
+        reply = Reply(status=status, error=error, request_id=request.request_id, source=request.target)
+        records.append(Settled(request, reply, now_ms))
+    return tuple(records)

@@ -1,0 +1,77 @@
+"""Long work on the loop: one slice of one piece of work in every few turns of the loop, so that everything else goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Final
+
+from comity.core.document.slices import Sliced, T
+
+# Work on fewer bytes than this is done at once; the densest text takes about 3 µs a byte.
+LONG_BYTES: Final = 4_096
+# Of the loop, from one slice to the next: a short call passes through several turns, and waits for one slice, not for each.
+TURNS: Final = 4
+# After so much long work the loop rests from it, so that other threads, and calls that have waited for them, find it free.
+BUSY_S: Final = 0.002
+REST_S: Final = 0.001
+
+
+class Slices:
+    """The pieces of long work of one node. They take turns, so ten of them delay a timer no more than one does."""
+
+    __slots__ = ("_busy_s", "_is_due", "_waiting", "count")
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._is_due = False
+        self._busy_s = 0.0  # with slices, since the last rest
+        self.count = 0  # of slices after which others had a turn
+
+    async def run(self, work: Sliced[T]) -> T:
+        """Return the result of sliced work. Cancelled between two slices, the work stops there."""
+        time = asyncio.get_running_loop().time
+        try:
+            while True:
+                begun_s = time()
+                try:
+                    next(work)
+                except StopIteration as end:
+                    result: T = end.value
+                    return result
+                self._busy_s += time() - begun_s
+                await self._turn()
+        finally:
+            work.close()
+
+    async def pause(self) -> None:
+        """Let everything else have a turn between two long steps."""
+        await self._turn()
+
+    def _turn(self) -> asyncio.Future[None]:
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[None] = loop.create_future()
+        self._waiting.append(waiter)
+        if not self._is_due:
+            self._is_due = True
+            loop.call_soon(self._next, loop, TURNS - 2)  # two pass anyway: this one, and that which wakes the work
+        return waiter
+
+    def _next(self, loop: asyncio.AbstractEventLoop, turns: int) -> None:
+        """Wake the next piece of work after so many turns."""
+        if turns:
+            loop.call_soon(self._next, loop, turns - 1)
+            return
+        if self._busy_s >= BUSY_S:
+            self._busy_s = 0.0
+            loop.call_later(REST_S, self._next, loop, 0)
+            return
+        self.count += 1
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                break
+        self._is_due = bool(self._waiting)
+        if self._is_due:
+            loop.call_soon(self._next, loop, TURNS - 1)

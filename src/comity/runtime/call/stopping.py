@@ -1,0 +1,101 @@
+"""Stopping the code of calls that have ended.
+
+Code is cancelled with its call and may clean up. Code that goes on all the same cannot be stopped: after a grace it is named in
+the log and in the audit, and its place is given to the next call, so that it blocks nobody. `node.strays` shows it until it
+ends, and its `ctx` refuses everything. A function in a thread, which nothing can cancel, keeps its place: else one agent could
+fill all threads of the node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+
+from comity.core.call.machine import SETTLED
+from comity.core.journal.records import RUNS_ON, Noted
+from comity.ports import Clock, Journal
+from comity.runtime.agent.activations import Activations
+from comity.runtime.call.call import Call
+
+log = logging.getLogger("comity")
+
+SEAT_GRACE_S: Final = 1.0  # so long cancelled code keeps its place at its agent
+
+
+class Stray(Struct, frozen=True):
+    """A call that has ended and whose code still runs, without a place at its agent."""
+
+    request_id: str
+    target: str
+    capability: str
+    noticed_at: int  # epoch milliseconds
+
+
+class Stopping:
+    """Cancels code, and takes its place back if it does not stop."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        activations: Activations,
+        is_in_thread: Callable[[Call], bool],
+    ) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._loop = loop
+        self._activations = activations
+        self._is_in_thread = is_in_thread
+        self._cancelled: deque[tuple[float, Call]] = deque()  # and when their grace is over, in the loop's time
+        self._timer: asyncio.TimerHandle | None = None
+
+    def stop(self, call: Call) -> None:
+        """Cancel the code of a call."""
+        assert call.task is not None
+        call.task.cancel()
+        self._cancelled.append((self._loop.time() + SEAT_GRACE_S, call))
+        if self._timer is None:
+            self._timer = self._loop.call_later(SEAT_GRACE_S, self._look)
+
+    def close(self) -> None:
+        """Look after nothing more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._cancelled.clear()
+
+    def _look(self) -> None:
+        self._timer = None
+        now_s = self._loop.time()
+        stuck = []
+        while self._cancelled and self._cancelled[0][0] <= now_s:
+            _, call = self._cancelled.popleft()
+            if call.task is not None and call in call.seat.holders:
+                stuck.append(call)
+        if self._cancelled:
+            self._timer = self._loop.call_later(self._cancelled[0][0] - now_s, self._look)
+        for call in stuck:  # last: it starts other calls
+            self._report(call)
+
+    def _report(self, call: Call) -> None:
+        if call.state is SETTLED:  # and not put aside: then it may run again by now
+            self._journal.append((Noted(call.request, RUNS_ON, self._clock.now_ns() // 1_000_000),), None, call.held)
+        if self._is_in_thread(call):  # the watchdog has named it
+            return
+        log.warning(
+            "%s still runs %.0f s after its call ended: it does not heed its cancellation. Its place goes to the next call",
+            described(call),
+            SEAT_GRACE_S,
+        )
+        self._activations.take_back(call)
+
+
+def described(call: Call) -> str:
+    """Return which code a call runs, for people."""
+    request = call.request
+    return f"{request.target} {request.capability} (request {request.request_id})"

@@ -1,0 +1,309 @@
+"""`ctx` in a plain function, which runs in a thread: what `Context` has, without `await`.
+
+Everything is done in the event loop, in the order in which the function asks for it; the function waits, and no agent does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Protocol, Unpack, cast, overload
+
+from comity.core.call.limits import Limits
+from comity.core.envelope.envelope import Reply, Request
+from comity.runtime.call.binding import Bound, Given, Result, Result_co
+from comity.runtime.call.context import Context
+from comity.runtime.call.options import CallOptions
+from comity.runtime.tracing.ambient import standing_at
+
+if TYPE_CHECKING:
+    from comity.core.guidance.guidance import Guidance
+    from comity.ports import Clock
+    from comity.runtime.call.text_stream import TextStream
+    from comity.runtime.session.memory import MemoryView
+    from comity.runtime.session.view import SessionView
+    from comity.runtime.tracing.recorder import OpenSpan
+
+
+class Ask(Protocol):
+    """Does something in the event loop for a thread."""
+
+    def __call__(self, make: Callable[[], Any], /) -> Any:
+        """Return what `make` gives in the loop; a coroutine that it gives is waited for."""
+        ...
+
+
+class OnLoop:
+    """An object of the event loop as a thread may use it: its attributes are read and its methods run in the loop."""
+
+    __slots__ = ("_ask", "_target")
+
+    def __init__(self, target: object, ask: Ask) -> None:
+        self._target = target
+        self._ask = ask
+
+    def __getattr__(self, name: str) -> Any:
+        target, ask = self._target, self._ask
+        found = ask(lambda: getattr(target, name))
+        if not callable(found):
+            return found
+
+        @functools.wraps(found)
+        def method(*given: Any, **more: Any) -> Any:
+            return ask(lambda: found(*given, **more))
+
+        return method
+
+
+@overload
+def _twin(
+    method: Callable[Concatenate[Context, Given], Coroutine[Any, Any, Result]],
+) -> Callable[Concatenate[SyncContext, Given], Result]: ...
+@overload
+def _twin(method: Callable[Concatenate[Context, Given], Result]) -> Callable[Concatenate[SyncContext, Given], Result]: ...
+def _twin(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method of `Context` as one that does its work in the loop and waits for what it gives."""
+
+    @functools.wraps(method)
+    def twin(self: SyncContext, /, *given: Any, **more: Any) -> Any:
+        return self._ask(lambda: method(self._ctx, *given, **more))
+
+    return twin
+
+
+class StartedCall(Generic[Result_co]):
+    """A call that a plain function has begun and does not wait for yet."""
+
+    __slots__ = ("_ask", "_task")
+
+    def __init__(self, task: asyncio.Task[Reply[Result_co]], ask: Ask) -> None:
+        self._task = task
+        self._ask = ask
+
+    def reply(self) -> Reply[Result_co]:
+        """Wait for the reply and return it."""
+        return cast("Reply[Result_co]", self._ask(lambda: _ended(self._task)))
+
+
+async def _ended(task: asyncio.Task[Reply]) -> Reply:
+    return await asyncio.shield(task)
+
+
+class SyncContext:
+    """Given to a plain function whose first parameter is `ctx`: what `Context` has, each method waiting for its result.
+
+    Once its call has ended, every use raises `RefusedError` CALL_CANCELLED: nothing else can tell a thread to stop.
+    """
+
+    __slots__ = ("_ask", "_ctx")
+
+    def __init__(self, ctx: Context, ask: Ask) -> None:
+        self._ctx = ctx
+        self._ask = ask
+
+    def __repr__(self) -> str:
+        return f"Sync{self._ctx!r}"
+
+    @property
+    def request(self) -> Request:
+        """The request being served."""
+        return self._ctx.request
+
+    @property
+    def session(self) -> SessionView:
+        """The session this call belongs to: what is known already, and where to note what this agent finds."""
+        return cast("SessionView", OnLoop(self._ask(lambda: self._ctx.session), self._ask))
+
+    @property
+    def memory(self) -> MemoryView:
+        """What is remembered of the user across sessions, and where to note what this agent finds out about them."""
+        return cast("MemoryView", OnLoop(self._ask(lambda: self._ctx.memory), self._ask))
+
+    @property
+    def limits(self) -> Limits:
+        """What is left from here: hops below, further parallel calls, milliseconds, and the tree's calls and tokens."""
+        return cast("Limits", self._ask(lambda: self._ctx.limits))
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The agent's private state at this address. What it holds when the call settles is saved with the settlement."""
+        return cast("dict[str, Any]", self._ask(lambda: self._ctx.state))
+
+    @property
+    def guidance(self) -> Guidance:
+        """What people want of this node's agents now; empty if the node has no guidance."""
+        return cast("Guidance", self._ask(lambda: self._ctx.guidance))
+
+    @property
+    def token(self) -> str:
+        """A signed token with which an agent outside this process may call back on behalf of this call."""
+        return cast("str", self._ask(lambda: self._ctx.token))
+
+    @property
+    def traceparent(self) -> str:
+        """Where this call stands in its trace, as the W3C header."""
+        return cast("str", self._ask(lambda: self._ctx.traceparent))
+
+    @property
+    def tracestate(self) -> str:
+        """What other tracing systems sent along, to be passed on unchanged."""
+        return cast("str", self._ask(lambda: self._ctx.tracestate))
+
+    @property
+    def project_id(self) -> str:
+        """The project this call works for: the node's (`COMITY_PROJECT`), else the tenant."""
+        return cast("str", self._ask(lambda: self._ctx.project_id))
+
+    @property
+    def clock(self) -> Clock:
+        """The node's clock; in a simulation its time is the simulation's."""
+        return cast("Clock", self._ask(lambda: self._ctx.clock))
+
+    @property
+    def left_ms(self) -> int:
+        """Milliseconds until the deadline."""
+        return cast("int", self._ask(lambda: self._ctx.left_ms))
+
+    @property
+    def tokens_left(self) -> int | None:
+        """Tokens this call may still use; None without a limit."""
+        return cast("int | None", self._ask(lambda: self._ctx.tokens_left))
+
+    if TYPE_CHECKING:
+
+        @overload
+        def call(
+            self, target: str, capability: str, inputs: dict[str, Any] | None = None, **options: Unpack[CallOptions]
+        ) -> Reply[Any]: ...
+        @overload
+        def call(self, target: Bound[Result], /, **options: Unpack[CallOptions]) -> Reply[Result]: ...
+        @overload
+        def call(
+            self,
+            target: Callable[Given, Awaitable[Reply[Result]] | Reply[Result]],
+            /,
+            *args: Given.args,
+            **inputs: Given.kwargs,
+        ) -> Reply[Result]: ...
+        @overload
+        def call(
+            self,
+            target: Callable[Concatenate[AnyContext, Given], Awaitable[Reply[Result]] | Reply[Result]],
+            /,
+            *args: Given.args,
+            **inputs: Given.kwargs,
+        ) -> Reply[Result]: ...
+        @overload
+        def call(
+            self, target: Callable[Given, Awaitable[Result]], /, *args: Given.args, **inputs: Given.kwargs
+        ) -> Reply[Result]: ...
+        @overload
+        def call(
+            self,
+            target: Callable[Concatenate[AnyContext, Given], Awaitable[Result]],
+            /,
+            *args: Given.args,
+            **inputs: Given.kwargs,
+        ) -> Reply[Result]: ...
+        @overload
+        def call(self, target: Callable[Given, Result], /, *args: Given.args, **inputs: Given.kwargs) -> Reply[Result]: ...
+        @overload
+        def call(
+            self, target: Callable[Concatenate[AnyContext, Given], Result], /, *args: Given.args, **inputs: Given.kwargs
+        ) -> Reply[Result]: ...
+        def call(self, target: Any, *args: Any, **more: Any) -> Any:  # type: ignore[misc]
+            """Call another agent and wait for its reply; see `Context.call`."""
+
+    else:
+        call = _twin(Context.call)
+
+    hand_off = _twin(Context.hand_off)
+    use_tool = _twin(Context.use_tool)
+    insight = _twin(Context.insight)
+    insights = _twin(Context.insights)
+    answer_question = _twin(Context.answer_question)
+    history = _twin(Context.history)
+    guidance_text = _twin(Context.guidance_text)
+    note = _twin(Context.note)
+    progress = _twin(Context.progress)
+    report_usage = _twin(Context.report_usage)
+
+    @overload
+    def start_call(
+        self, target: str, capability: str, inputs: dict[str, Any] | None = None, **options: Unpack[CallOptions]
+    ) -> StartedCall[Any]: ...
+    @overload
+    def start_call(self, target: Bound[Result], /, **options: Unpack[CallOptions]) -> StartedCall[Result]: ...
+    @overload
+    def start_call(
+        self, target: Callable[Given, Awaitable[Reply[Result]] | Reply[Result]], /, *args: Given.args, **inputs: Given.kwargs
+    ) -> StartedCall[Result]: ...
+    @overload
+    def start_call(
+        self,
+        target: Callable[Concatenate[AnyContext, Given], Awaitable[Reply[Result]] | Reply[Result]],
+        /,
+        *args: Given.args,
+        **inputs: Given.kwargs,
+    ) -> StartedCall[Result]: ...
+    @overload
+    def start_call(
+        self, target: Callable[Given, Awaitable[Result]], /, *args: Given.args, **inputs: Given.kwargs
+    ) -> StartedCall[Result]: ...
+    @overload
+    def start_call(
+        self, target: Callable[Concatenate[AnyContext, Given], Awaitable[Result]], /, *args: Given.args, **inputs: Given.kwargs
+    ) -> StartedCall[Result]: ...
+    @overload
+    def start_call(
+        self, target: Callable[Given, Result], /, *args: Given.args, **inputs: Given.kwargs
+    ) -> StartedCall[Result]: ...
+    @overload
+    def start_call(
+        self, target: Callable[Concatenate[AnyContext, Given], Result], /, *args: Given.args, **inputs: Given.kwargs
+    ) -> StartedCall[Result]: ...
+    def start_call(self, target: Any, *args: Any, **more: Any) -> StartedCall[Any]:  # type: ignore[misc]
+        """Begin a call and return at once; takes what `call` takes. `gather` waits for several of them."""
+        begin = functools.partial(self._ctx.call, target, *args, **more)
+        return StartedCall(self._ask(lambda: asyncio.get_running_loop().create_task(begin())), self._ask)
+
+    def gather(self, *calls: StartedCall[Result] | Reply[Result]) -> list[Reply[Result]]:
+        """Return the replies to calls that `start_call` began, in order; one that fails does not stop the others."""
+        for place, one in enumerate(calls, 1):
+            if not isinstance(one, StartedCall | Reply):
+                what = f"argument {place} is a {type(one).__name__}"
+                raise TypeError(f"ctx.gather takes calls, as in ctx.gather(ctx.start_call(…), ctx.start_call(…)); {what}")
+        return [one.reply() if isinstance(one, StartedCall) else one for one in calls]
+
+    def once(self, target: str, capability: str, make: Callable[[], Reply[Result]]) -> Reply[Result]:
+        """Return what `make` gives, recorded as a durable step: the same when this call is run again; see `Context.once`."""
+        ctx = self._ctx
+        return cast("Reply[Result]", self._ask(lambda: ctx.once(target, capability, lambda: ctx._in_thread(make))))  # noqa: SLF001
+
+    def write(self) -> TextStream:
+        """Begin a text that watchers can follow; what there is of it is kept as partial data if time runs out."""
+        return cast("TextStream", OnLoop(self._ask(self._ctx.write), self._ask))
+
+    @contextmanager
+    def span(self, name: str, *, kind: str = "internal", attributes: Mapping[str, Any] | None = None) -> Iterator[OpenSpan]:
+        """Record what happens inside as a span of its own under this call's. Its `headers` go with requests elsewhere."""
+        span = self._ctx.span(name, kind=kind, attributes=attributes)
+        run = copy_context().run  # it ends in the context that it began in, which is not this thread's
+        opened = self._ask(lambda: run(span.__enter__))
+        try:
+            with standing_at(opened.context):
+                yield opened
+        except BaseException as raised:
+            ended = functools.partial(run, span.__exit__, type(raised), raised, raised.__traceback__)
+            self._ask(ended)
+            raise
+        self._ask(lambda: run(span.__exit__, None, None, None))
+
+
+if TYPE_CHECKING:
+
+    class AnyContext(Context, SyncContext):  # type: ignore[misc]
+        """What a function's first parameter is, whichever of both it is hinted as."""

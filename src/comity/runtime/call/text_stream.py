@@ -1,0 +1,57 @@
+"""Text that an agent is still writing: what is safe goes to who watches, and the rest is kept for when time runs out.
+
+What a watcher sees has passed the same redaction as a whole reply, with the session's own values put back. The raw text is
+redacted only if it is needed, at the end.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from comity.core.document.payload import Problem
+from comity.errors import CallerError
+from comity.runtime.call.events import Kind
+
+if TYPE_CHECKING:
+    from comity.runtime.call.call import Call
+    from comity.runtime.call.path import CallPath
+
+
+class TextStream:
+    """The text of one answer as it grows."""
+
+    __slots__ = ("_call", "_path", "_pieces", "_redactor")
+
+    def __init__(self, path: CallPath, call: Call) -> None:
+        self._path = path
+        self._call = call
+        self._pieces: list[str] = []
+        self._redactor = None if call.log is None or path.answers is None else path.answers.redactor(call)
+        call.partial = self
+
+    def feed(self, raw: str, shown: str) -> None:
+        """Take the next piece: all of it, and what of it is for the user."""
+        for path, piece in (("raw", raw), ("shown", shown)):
+            if not isinstance(piece, str):  # who joins the pieces at the end can no longer say whose fault it was
+                raise CallerError(
+                    f"{path}: must be text, not {type(piece).__name__}", problems=(Problem(path, "must be text"),)
+                )
+        self._pieces.append(raw)
+        if shown:
+            self._tell(shown if self._redactor is None else self._redactor.feed(shown))
+
+    def finish(self) -> None:
+        """The text has ended; let go what was held back."""
+        if self._redactor is not None:
+            self._tell(self._redactor.finish())
+
+    def data(self) -> Any:
+        """Return what there is so far, as partial data of a reply."""
+        text = "".join(self._pieces).encode(errors="replace").decode()  # half a character may be the last that came
+        if not text:
+            return None
+        return {"raw_output": text if self._path.answers is None else self._path.answers.text(self._call, text)}
+
+    def _tell(self, text: str) -> None:
+        if text:
+            self._path.tell(self._call, Kind.TEXT, {"text": text})

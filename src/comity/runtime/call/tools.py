@@ -1,0 +1,438 @@
+"""Using tools: what the agent's own profile allows and every explicit grant above names, written down before it happens.
+
+A tool's intent is durable before its effect, under an id that stays the same when its tree is run again. So an effect whose
+outcome is known is never repeated, and one whose outcome is not known is not risked twice. High risk waits for a person: the
+whole tree is put aside as it would be after a crash, and taken up when the answer is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import inspect
+import logging
+from collections.abc import Collection, Coroutine, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from comity.core.agent import effects as touch
+from comity.core.agent import tool as core
+from comity.core.agent.agent import DeclarationError
+from comity.core.agent.declaration import shown
+from comity.core.agent.registry import Registry, nearest
+from comity.core.agent.running import LOOP, THREAD, RunIn, place_of
+from comity.core.agent.tool import Risk, Tool
+from comity.core.call import admission
+from comity.core.call.admission import Refused as Refusal
+from comity.core.call.limits import INPUTS_BYTES_MAX, REPLY_BYTES_MAX
+from comity.core.call.machine import PAUSED
+from comity.core.document.checks import rejected
+from comity.core.document.foreign_errors import told
+from comity.core.document.payload import PayloadError, Problem, pack, unpack
+from comity.core.document.schema import Checker
+from comity.core.document.slices import Sliced, whole
+from comity.core.envelope.envelope import Error, Reply, Request, Status, is_id
+from comity.core.envelope.reserved import CODE as RESERVED
+from comity.core.envelope.reserved import is_raised_by_platform, is_reserved
+from comity.core.journal.records import PAUSED_AT, Accepted, Document, Late, Saved, Settled
+from comity.core.redaction import restore_value
+from comity.core.tracing.telemetry import TOOL_PREFIX, CallEnd
+from comity.errors import CallerError, ComityError, RefusedError, TargetError, UnavailableError
+from comity.ports import Clock, Journal
+from comity.runtime.agent import forked
+from comity.runtime.agent.failure_log import log_raised
+from comity.runtime.call.draft import recordable
+from comity.runtime.call.journaled import step_request
+from comity.runtime.call.tasks import PASSES, after_a_turn, in_line, is_own
+from comity.runtime.tracing import standing
+
+if TYPE_CHECKING:
+    from comity.core.guidance.guidance import Finding
+    from comity.runtime.call.call import Call
+    from comity.runtime.call.path import CallPath
+
+log = logging.getLogger("comity")
+
+SHOWN_CHARS_MAX: Final = 500  # of the inputs in the question a person reads
+_EXPLAINED: Final = (ComityError, PayloadError, TimeoutError, ConnectionError)  # as of an agent: their message says it all
+
+
+class Approval(Struct, frozen=True, kw_only=True):
+    """A question to a person: may this tool be used so? `granted` is None until somebody answers."""
+
+    id: str
+    root_id: str
+    tool: str
+    target: str
+    user_id: str
+    tenant_id: str
+    session_id: str
+    inputs: Any
+    asked_at: int
+    granted: bool | None = None
+    decided_by: str = ""
+    decided_at: int | None = None
+    proof: str = ""  # of the inputs, where policy hides something of them for good
+
+    def is_for(self, tool: str, target: str, use: Request) -> bool:
+        """Return whether this question was asked for that tool, by that agent, for the same user in the same session."""
+        asked = (self.tool, self.target, self.tenant_id, self.user_id, self.session_id)
+        return asked == (tool, target, use.tenant_id, use.user_id, use.session_id)
+
+    @property
+    def use(self) -> str:
+        """What is asked for, as people read a function call, at most `SHOWN_CHARS_MAX` long."""
+        inputs = self.inputs if isinstance(self.inputs, dict) else {}
+        named = ", ".join(f"{name}={_encode(value).decode()}" for name, value in inputs.items())
+        return f"{self.tool}({named if len(named) <= SHOWN_CHARS_MAX else named[: SHOWN_CHARS_MAX - 1] + '…'})"
+
+
+class Paused(BaseException):
+    """Unwinds the tree of a call that waits for a person."""
+
+    def __init__(self, approval: Approval) -> None:
+        self.approval = approval
+
+
+_encode = msgspec.json.Encoder().encode
+_sorted = msgspec.json.Encoder(
+    order="deterministic"
+).encode  # equal bytes for equal inputs; in Python 1, 1.0 and True are equal
+_decode = msgspec.json.Decoder(Approval).decode
+
+
+class Toolbox:
+    """The tools of a node."""
+
+    def __init__(self, tools: Iterable[Tool], journal: Journal, clock: Clock) -> None:
+        self._tools: dict[str, Tool] = {}
+        self._touching: dict[str, touch.Touching | None] = {}
+        self._checkers: dict[str, Checker] = {}
+        self._places: dict[str, RunIn] = {}
+        self._journal = journal
+        self._clock = clock
+        for tool in tools:
+            self.add(tool)
+
+    def add(self, tool: Tool) -> None:
+        """Take a tool in; two tools cannot have one name."""
+        if self._tools.setdefault(tool.name, tool) != tool:
+            raise DeclarationError(f"two different tools are named {tool.name}")
+        self._touching[tool.name] = touch.declare(tool.touches, tool.function)
+        self._places[tool.name] = place_of(tool.function, tool.run_in)
+
+    def get(self, name: str) -> Tool | None:
+        """Return a tool by its name."""
+        return self._tools.get(name)
+
+    def inputs(self, tool: Tool) -> Checker:
+        """Return the checker of what a tool is given."""
+        checker = self._checkers.get(tool.name)
+        if checker is None:
+            checker = self._checkers[tool.name] = tool.inputs()
+        return checker
+
+    def use(
+        self,
+        path: CallPath,
+        call: Call,
+        name: str,
+        inputs: dict[str, Any],
+        offered: Collection[str] | None = None,
+        call_id: str = "",
+    ) -> Coroutine[Any, Any, Any]:
+        """Use a tool on behalf of a call; the coroutine gives its result, or raises what refused or failed it.
+
+        With `offered`, no other tool may be used, whatever the call's rights: so much a model was told of.
+        """
+        call.tools_used += 1  # before it runs, for the same reason as with calls
+        return self._told(call, self._use(path, call, name, inputs, call.tools_used, offered, call_id))
+
+    async def _told(self, call: Call, use: Coroutine[Any, Any, Any]) -> Any:
+        """Note with which code a use was refused or failed: the agent may pass that on."""
+        try:
+            return await use
+        except ComityError as error:
+            call.hear(error.code)
+            raise
+
+    async def _use(
+        self,
+        path: CallPath,
+        call: Call,
+        name: str,
+        inputs: dict[str, Any],
+        number: int,
+        offered: Collection[str] | None,
+        call_id: str,
+    ) -> Any:
+        await asyncio.sleep(0)  # an agent that uses tools in a loop must let others run, and its own deadline come
+        call.check_running()
+        start_ns = self._clock.now_ns()
+        request = self._request(call, name, inputs, path.recorder.new_span_id(), number)
+        refusal = self._refusal(path, call, name, request, offered)
+        findings: tuple[Finding, ...] = ()
+        if refusal is None and path.guidance is not None and (touching := self._touching[name]) is not None:
+            findings = path.guidance.findings(touching, inputs)
+            refusal = admission.forbidden(findings)
+        if refusal is not None:
+            if pause_ms := call.request.limits.pause_ms(number):
+                await in_line(call, pause_ms)
+                call.check_running()
+            reply = await after_a_turn(path.refuse(request, refusal))
+            return reply.unwrap()
+        tool = self._tools[name]
+        known = self._journal.call(request.request_id) if call.is_again else None
+        if known is not None and known.settled_at is not None and known.reply is not None:
+            return known.reply.unwrap()
+        if known is not None and known.node_id != PAUSED_AT and not tool.idempotent:
+            message = f"{name} was begun as {request.request_id} before its node stopped; nobody knows whether it happened"
+            raise RefusedError(message, code="TOOL_OUTCOME_UNKNOWN")
+        if tool.risk == Risk.HIGH:
+            self._check_approval(path, call, tool, request)
+        if known is not None and call.top.leftovers is not None:
+            call.top.leftovers.pop(request.request_id, None)  # begun again: it ends by itself now
+        note = ""
+        if findings:
+            call.warnings = (*call.warnings, *map(str, findings))
+            note = admission.told(findings)
+        if call.uses is None:
+            call.uses = {}
+        call.uses[request.request_id] = request
+        await path.durable((Accepted(request, self._now_ms(), self._journal.node_id, note),), call.terms)  # before the effect
+        call.check_running()  # it may have ended meanwhile, and with it what it was about to do
+        reply = await standing.inside(path.recorder, call, request, self._run(path, call, tool, request))
+        if path.recorder.ended is not None:
+            path.recorder.ended(CallEnd(request, reply, start_ns, self._clock.now_ns(), call.remote, call_id=call_id))
+        if call.state is PAUSED:
+            pass  # it waits with its tree; when that goes on, nobody knows whether it happened
+        elif call.uses is None or call.uses.pop(request.request_id, None) is None:
+            self._journal.append((Late(request, reply, self._now_ms()),), None, call.held)
+        elif tool.has_effects:  # what the agent does next may depend on it, and must not be done twice either
+            await path.durable((Settled(request, reply, self._now_ms()),), call.held)
+        else:
+            self._journal.append((Settled(request, reply, self._now_ms()),), None, call.held)
+        return reply.unwrap()
+
+    def approval(self, approval_id: str) -> Approval | None:
+        """Return a question by its id."""
+        stored = self._journal.load(Document.APPROVAL, approval_id)
+        try:
+            return _decode(stored[1]) if stored is not None else None
+        except msgspec.MsgspecError as error:
+            message = f"the question {approval_id!r} cannot be read: {error}"
+            raise UnavailableError(message, code="STORE_UNAVAILABLE", retryable=False) from None
+
+    def approvals(self) -> list[Approval]:
+        """Return every question, answered or not; one that cannot be read is named in the log."""
+        found = []
+        for key, data in self._journal.list_documents(Document.APPROVAL):
+            try:
+                found.append(_decode(data))
+            except msgspec.MsgspecError as error:
+                log.error("the question %s cannot be read and is left out: %s", key, error)  # noqa: TRY400
+        return found
+
+    def check_goes_on(self, approval: Approval, registry: Registry) -> None:
+        """Raise if this node cannot go on with the tree that waits: answering here would end it without its work."""
+        root = self._journal.call(approval.root_id)
+        if root is None or root.request is None:  # it has ended
+            return
+        for target in (root.target, approval.target):
+            if registry.resolve(target) is None:
+                raise CallerError(
+                    f"this node has no agent {target!r}, which the waiting call needs", code="ROUTING_UNKNOWN_AGENT"
+                )
+        if approval.tool not in self._tools:
+            raise CallerError(f"this node has no tool {approval.tool!r}, which the waiting call needs", code="TOOL_UNKNOWN")
+
+    async def decide(self, path: CallPath, approval: Approval, *, granted: bool, by: str) -> str:
+        """Note a person's answer, and return what to say of one that is not the first. Raises if it is not the same."""
+        for field, is_sound, rule in (
+            ("granted", type(granted) is bool, "must be True or False"),
+            ("by", is_id(by), "must name who answers, in printable text"),
+        ):
+            if not is_sound:
+                raise rejected(PayloadError("INPUT_VALIDATION_FAILED", (Problem(field, rule),)))
+        if approval.granted is None:
+            mine = replace(approval, granted=granted, decided_by=by, decided_at=self._now_ms())
+            await path.durable((Saved(Document.APPROVAL, approval.id, 2, _encode(mine)),))
+            approval = self.approval(approval.id) or mine  # somebody may have been first, here or in another process
+            if approval == mine:
+                return ""
+        from comity.core.insight.insight import time_text  # noqa: PLC0415  most answers are the first
+
+        what = f"{approval.id} was {'granted' if approval.granted else 'denied'} by {approval.decided_by}"
+        what = f"{what} at {time_text(approval.decided_at or 0)}; this answer changed nothing"
+        if approval.granted is not granted:
+            raise RefusedError(what, code="APPROVAL_ANSWERED", approval=approval)
+        return what
+
+    def _request(self, call: Call, name: str, inputs: dict[str, Any], span_id: str, number: int) -> Request:
+        try:
+            body = pack(inputs, path="inputs", bytes_max=INPUTS_BYTES_MAX)
+        except PayloadError as error:
+            raise rejected(error) from None
+        shown = recordable(name)
+        return step_request(call.request, number, f"{TOOL_PREFIX}{shown}", shown, Raw(body), self._now_ms(), span_id)
+
+    def _refusal(
+        self, path: CallPath, call: Call, name: str, request: Request, offered: Collection[str] | None
+    ) -> Refusal | None:
+        if not isinstance(name, str) or name not in self._tools:
+            close = nearest(request.capability, self._tools if offered is None else offered)
+            hint = f"; did you mean {' or '.join(close)}?" if close else ""
+            return Refusal("TOOL_UNKNOWN", f"no tool {request.capability[:64]!r}{hint}")
+        facts = {"agent": request.source, "tool": name}
+        if offered is not None and name not in offered:
+            return Refusal("TOOL_NOT_PERMITTED", f"{name} is not offered to {request.source}", facts=facts)
+        if not core.may_use(call.rights, name):
+            return Refusal("TOOL_NOT_PERMITTED", _not_permitted(path, call, name), facts=facts)
+        if self._tools[name].typed and (problems := self.inputs(self._tools[name]).check(bytes(request.body)).problems):
+            told = "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
+            return Refusal("INPUT_VALIDATION_FAILED", told, problems=problems)
+        return None
+
+    def _check_approval(self, path: CallPath, call: Call, tool: Tool, request: Request) -> None:
+        approval = self.approval(request.request_id)
+        # The question outlives the call, so it is kept as an answer would be.
+        inputs = unpack(request.body if path.answers is None else path.answers.data(call, bytes(request.body)))
+        proof = _proof(path, call, inputs, bytes(request.body))
+        if approval is None:
+            approval = Approval(
+                id=request.request_id,
+                root_id=request.root_id,
+                tool=tool.name,
+                target=call.request.target,
+                user_id=request.user_id,
+                tenant_id=request.tenant_id,
+                session_id=request.session_id,
+                inputs=inputs,
+                asked_at=self._now_ms(),
+                proof=proof,
+            )
+            live = call.session_head.live
+            hidden = () if live is None else path.sessions.saved_vault(live)
+            self._journal.append((*hidden, Saved(Document.APPROVAL, approval.id, 1, _encode(approval))))
+        if not approval.is_for(tool.name, call.request.target, request):  # an id may be chosen again, by anybody
+            raise RefusedError(f"{approval.id} was asked for another use of a tool", code="APPROVAL_DENIED")
+        if approval.granted is None:
+            raise Paused(approval)
+        if (_sorted(approval.inputs), approval.proof) != (_sorted(inputs), proof):  # a person said yes to something else
+            raise RefusedError(f"{tool.name} was approved with other inputs", code="APPROVAL_DENIED")
+        if not approval.granted:
+            raise RefusedError(f"{tool.name} was denied by {approval.decided_by}", code="APPROVAL_DENIED")
+
+    async def _run(self, path: CallPath, call: Call, tool: Tool, request: Request) -> Reply:
+        inputs, vault, task = unpack(request.body), path.sessions.vault_of(call), asyncio.current_task()
+        if tool.clear and vault is not None:
+            inputs = restore_value(inputs, vault, tool.clear)
+        try:
+            if tool.typed:
+                inputs = _typed(self.inputs(tool), inputs)
+            if tool.takes_key:
+                inputs["idempotency_key"] = request.request_id
+            result = await self._result(path, call, tool, request, inputs)
+            return await path.slices.run(_done(path, call, request, result))
+        except BaseException as raised:  # a tool's failure is a value to the agent that used it
+            if forked.is_child():
+                forked.leave(raised)
+            if isinstance(raised, PASSES) and not is_own(raised, task):
+                raise
+            return _failed(path, call, tool, request, raised)
+
+    async def _result(self, path: CallPath, call: Call, tool: Tool, request: Request, inputs: dict[str, Any]) -> Any:
+        """Run a tool's function where it is declared to run, and return what it gives."""
+        place = self._places[tool.name]
+        if place is THREAD:
+            late = partial(self._ended_late, path, call, tool, request)
+            return await path.threads.run(call, tool.function, inputs, late=late)
+        if place is not LOOP:
+            return await path.run_in_process(tool.function, inputs)
+        result = tool.function(**inputs)
+        return await result if inspect.isawaitable(result) else result
+
+    def _ended_late(
+        self, path: CallPath, call: Call, tool: Tool, request: Request, result: Any, raised: BaseException | None
+    ) -> None:
+        """Record what a tool did whose thread outlived the call that used it."""
+        try:
+            reply = (
+                _failed(path, call, tool, request, raised) if raised is not None else whole(_done(path, call, request, result))
+            )
+        except Exception as unsound:  # noqa: BLE001  a result that cannot be recorded, or hidden any more
+            reply = _failed(path, call, tool, request, unsound)
+        self._journal.append((Late(request, reply, self._now_ms()),), None, call.held)
+
+    def _now_ms(self) -> int:
+        return self._clock.now_ns() // 1_000_000
+
+
+def _not_permitted(path: CallPath, call: Call, name: str) -> str:
+    """Return why a call may not use a tool, and where it would have to be added."""
+    needed = [call.agent]
+    if path.inheritance.is_chained:
+        above = (path.registry.resolve(address) for address in call.request.chain)
+        needed = [*(address.agent for address in above if address is not None), call.agent]
+    if without := [agent.id for agent in needed if not core.may_use(agent.tools_allowed, name)]:
+        return f"{call.agent.id} may not use {name}: add {name!r} to tools_allowed of {' and '.join(without)}"
+    return f"{call.agent.id} may not use {name} here: a call above was made with tools= that does not name it"
+
+
+def _proof(path: CallPath, call: Call, shown: Any, body: bytes) -> str:
+    """Return a keyed digest of a tool's inputs if the question cannot tell them from others, as where policy masks values."""
+    vault, inputs = path.sessions.vault_of(call), unpack(body)
+    if vault is not None:
+        shown, inputs = restore_value(shown, vault), restore_value(inputs, vault)
+    if shown == inputs:
+        return ""
+    return hmac.new(path.identity_key, b"comity approval 1\n" + _sorted(inputs), hashlib.sha256).hexdigest()
+
+
+def _done(path: CallPath, call: Call, request: Request, result: Any) -> Sliced[Reply]:
+    raw = pack(result, path="data", bytes_max=REPLY_BYTES_MAX)
+    data = unpack(raw if path.answers is None else (yield from path.answers.data_sliced(call, raw)))
+    return Reply.success(data, request_id=request.request_id, source=request.target)
+
+
+def _failed(path: CallPath, call: Call, tool: Tool, request: Request, raised: BaseException) -> Reply:
+    if not isinstance(raised, _EXPLAINED):
+        hide = None if path.answers is None else partial(path.answers.trace, call)
+        log_raised(raised, hide, "the tool %s raised (request %s)", tool.name, request.request_id)
+    code = raised.code if isinstance(raised, (CallerError, TargetError)) else "TARGET_FAILED"
+    if is_reserved(code) and not is_raised_by_platform(raised):  # type: ignore[arg-type]
+        code = RESERVED
+    error = Error.of(code, f"{tool.name}: {_said(raised)}")
+    error = error if path.answers is None else path.answers.error(call, error)
+    return Reply(status=Status.ERROR, error=error, request_id=request.request_id, source=request.target)
+
+
+def _said(raised: BaseException) -> str:
+    """Return what a tool's exception says, without its type where it says something."""
+    try:
+        return str(raised) if isinstance(raised, Exception) else told(raised)
+    except Exception:  # noqa: BLE001  also what it says of itself is foreign code
+        return told(raised)
+
+
+def _typed(checker: Checker, inputs: dict[str, Any]) -> Any:
+    """Return the inputs as the types the function asks for; with personal data in clear again, they may not fit any more."""
+    checked = checker.check(pack(inputs, path="inputs", bytes_max=INPUTS_BYTES_MAX))
+    if checked.problems:
+        raise PayloadError("INPUT_VALIDATION_FAILED", checked.problems)
+    return checked.value
+
+
+def checked_tools(tools: Iterable[Tool]) -> tuple[Tool, ...]:
+    """Return the tools that a node was given. Raises `DeclarationError` where something else is among them."""
+    found = tuple(tools) if isinstance(tools, Iterable) else (tools,)
+    for tool in found:
+        if not isinstance(tool, Tool):
+            hint = "make it with Tool(name=…, function=…) or Tool.of(function)"
+            raise DeclarationError(f"tools must be a list of tools; {shown(tool)} is none: {hint}")
+    return found

@@ -1,0 +1,122 @@
+"""Budgets of trees that span nodes: a call that runs elsewhere gets a part of what is left, and more when it needs more.
+
+What is lent is charged at once to the account it comes from, so no two nodes can spend the same. What was not spent comes back
+with the reply.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from comity.core.call.ledger import Loan
+from comity.core.call.machine import State
+from comity.core.cluster.messages import Borrow, Lend, Message
+from comity.runtime.call.call import Call
+from comity.runtime.cluster.outbound import REPEAT
+
+if TYPE_CHECKING:
+    from comity.runtime.cluster.cluster import Cluster
+
+
+class Loans:
+    """What this node lends to others and borrows from them."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._tasks: dict[asyncio.Task[None], None] = {}
+
+    async def cover(self, call: Call) -> None:
+        """See that the tree of a call has a call and a token left, borrowing where it runs on what another node lent."""
+        top = call.top
+        while is_short(top) and top.way is not None and top.way.loan is not None and top.state is State.RUNNING:
+            before = top.way.loan
+            if top.way.borrowing is None:
+                top.way.borrowing = asyncio.get_running_loop().create_future()
+                self._spawn(self._borrow(top))
+            await asyncio.shield(top.way.borrowing)
+            if top.way.loan == before:
+                return  # nothing is left, anywhere
+
+    def top_up(self, call: Call, *, were_there: bool) -> bool:
+        """Borrow once half of the tokens are gone, as using them cannot wait; return whether those used were there."""
+        top, way = call.top, call.top.way
+        if way is None or way.loan is None or way.loan.tokens is None:
+            return were_there
+        if top.account.tokens_used * 2 > way.loan.tokens and way.borrowing is None:
+            way.borrowing = asyncio.get_running_loop().create_future()
+            self._spawn(self._borrow(top))
+        return were_there or (top.account.tokens_used <= way.loan.tokens_most and call.account.is_within(top.account))
+
+    def received(self, sender: str, message: Message) -> None:
+        """Take a wish or what was granted."""
+        match message:
+            case Borrow(request_id=request_id, has=has) if (call := self._cluster.carrier.sent(request_id, sender)) is not None:
+                self._spawn(self._lend(call, has))
+            case Lend(request_id=request_id, loan=loan) if (served := self._cluster.path.calls.get(request_id)) is not None:
+                way = served.way
+                if way is not None and way.is_served and way.loan is not None:
+                    if loan.calls >= way.loan.calls and (loan.tokens or 0) >= (way.loan.tokens or 0):  # else it is an old one
+                        way.loan = loan
+                        served.account.widen(loan.of(served.request.limits))
+                    _release(way.borrowing)
+            case _:
+                pass
+
+    async def _borrow(self, top: Call) -> None:
+        """Ask until there is an answer, or the call has ended."""
+        cluster, way, request_id = self._cluster, top.way, top.request.request_id
+        assert way is not None
+        assert way.borrowing is not None
+        asked = way.borrowing
+        try:
+            for attempt in range(1, REPEAT.attempts):
+                asker = cluster.asker(request_id)
+                if asker is None or way.loan is None or top.state is not State.RUNNING:
+                    return
+                cluster.send(asker, Borrow(request_id, way.loan))
+                left_ms = top.request.deadline_at - cluster.now_ms()
+                pause_ms = REPEAT.pause_ms(attempt, left_ms=left_ms, chance=cluster.ids.chance())
+                if pause_ms is None or await _done(asked, pause_ms):
+                    return
+        finally:
+            way.borrowing = None
+            _release(asked)
+
+    async def _lend(self, call: Call, has: Loan) -> None:
+        """Set more aside for a call that runs elsewhere, after borrowing it in turn if need be."""
+        way = call.way
+        assert way is not None
+        if way.loan == has:  # what it has not heard of yet it gets first
+            await self.cover(call)
+            if way.loan == has and call.state is State.RUNNING:
+                way.loan = call.account.lend(has)
+        if way.loan is not None:
+            self._cluster.send(way.node_id, Lend(call.request.request_id, way.loan))
+
+    def _spawn(self, work: asyncio._CoroutineLike[None]) -> None:
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(task, None)
+
+
+def is_short(call: Call) -> bool:
+    """Return whether a call's account has no call or no token left."""
+    return call.account.calls_left() < 1 or call.account.tokens_left() == 0
+
+
+def _release(waiter: asyncio.Future[None] | None) -> None:
+    if waiter is not None and not waiter.done():
+        waiter.set_result(None)
+
+
+async def _done(waiter: asyncio.Future[None], pause_ms: float) -> bool:
+    try:
+        async with asyncio.timeout(pause_ms / 1000):
+            await asyncio.shield(waiter)
+    except TimeoutError:
+        return False
+    return True

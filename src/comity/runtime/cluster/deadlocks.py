@@ -1,0 +1,136 @@
+"""Asks other nodes who waits for whom, before a call is let wait for a place.
+
+While it asks, the call counts as waiting already: of two that would close a loop from both sides at the same moment, at least
+one sees the other. A node that does not answer is asked again, for it may know of a loop: until it does, or until the place is
+free, the call is not let wait, and its deadline ends it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from comity.core.cluster.deadlock import Awaited, Fact, loop_among, unasked
+from comity.core.cluster.messages import Look, Message, Seen
+from comity.core.envelope.envelope import Request
+from comity.runtime.agent.activations import Activation
+from comity.runtime.call.call import Call
+
+if TYPE_CHECKING:
+    from comity.runtime.cluster.cluster import Cluster
+
+# How long other nodes have to answer before they are asked again, and over how many of them a loop is followed.
+ANSWER_S: Final = 0.25
+ROUNDS_MAX: Final = 32
+
+
+class Probes:
+    """The questions this node has asked, and its answers to others."""
+
+    def __init__(self, cluster: Cluster, calls: dict[str, Call]) -> None:
+        self._cluster = cluster
+        self._calls = calls
+        self._about_to_wait: dict[str, tuple[str | None, Activation]] = {}  # by request id: its caller, and where
+        self._number = 0
+        self._answers: dict[int, tuple[set[str], dict[str, Fact], asyncio.Future[None]]] = {}
+
+    async def loop(self, request: Request, seat: Activation, is_wanted: Callable[[], bool]) -> tuple[str, ...]:
+        """Return the loop that a request would close by waiting for a place at a seat whose places are taken."""
+        assert request.parent_id is not None
+        self._about_to_wait[request.request_id] = request.parent_id, seat
+        while seat.is_full and is_wanted() and self._cluster.now_ms() < request.deadline_at:
+            facts, is_all_known = await self._look(seat)
+            loop = loop_among(facts, request.parent_id, request.source or "", seat.address, _ids(seat.holders))
+            if seat.is_full and (loop or is_all_known):
+                return loop
+        return ()
+
+    async def _look(self, seat: Activation) -> tuple[dict[str, Fact], bool]:
+        """Return what is known of the calls that hold the places, here and elsewhere, and whether everybody answered."""
+        facts = {fact.call_id: fact for fact in self._facts(_ids(seat.holders))}
+        asked: list[Awaited] = []
+        is_all_known = True
+        for _ in range(ROUNDS_MAX):
+            ahead = unasked(facts, asked)
+            if not ahead:
+                break
+            asked += (Awaited(call_id, node_id) for node_id, call_ids in ahead.items() for call_id in call_ids)
+            found, is_answered = await self._ask(ahead)
+            facts.update(found)
+            is_all_known = is_all_known and is_answered
+        return facts, is_all_known
+
+    def done(self, request: Request) -> None:
+        """Forget a request that was about to wait: by now it waits, runs or was refused."""
+        self._about_to_wait.pop(request.request_id, None)
+
+    def received(self, sender: str, message: Message) -> None:
+        """Take a question or an answer."""
+        match message:
+            case Look(probe_id=probe_id, call_ids=call_ids):
+                self._cluster.send(sender, Seen(probe_id, tuple(self._facts(call_ids))))
+            case Seen(probe_id=probe_id, facts=facts) if (waiting := self._answers.get(probe_id)) is not None:
+                nodes, found, done = waiting
+                nodes.discard(sender)
+                found.update((fact.call_id, fact) for fact in facts)
+                if not nodes and not done.done():
+                    done.set_result(None)
+
+    async def _ask(self, ahead: dict[str, list[str]]) -> tuple[dict[str, Fact], bool]:
+        self._number += 1
+        number = self._number
+        found: dict[str, Fact] = {}
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        silent = set(ahead)
+        self._answers[number] = silent, found, done
+        for node_id, call_ids in ahead.items():
+            self._cluster.send(node_id, Look(number, tuple(call_ids)))
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                await done
+        except TimeoutError:
+            pass
+        finally:
+            del self._answers[number]
+        return found, not silent
+
+    def _facts(self, call_ids: Iterable[str]) -> list[Fact]:
+        """Return what is known here of calls, and of all that their ends depend on."""
+        facts: dict[str, Fact] = {}
+        ahead = list(call_ids)
+        while ahead:
+            call_id = ahead.pop()
+            if call_id in facts:
+                continue
+            call = self._calls.get(call_id)
+            if call is None or self._is_sent(call):
+                about = self._about_to_wait.get(call_id)
+                if about is not None:
+                    ahead += self._wait(facts, call_id, about[1])
+            elif call.is_queued:
+                ahead += self._wait(facts, call_id, call.seat)
+            else:
+                waits_for = [self._awaited(child) for child in call.waits_for]
+                waits_for += (Awaited(one) for one, (caller, _) in self._about_to_wait.items() if caller == call_id)
+                facts[call_id] = Fact(call_id, call.seat.address, False, call.seat.is_full, (), tuple(waits_for))
+                ahead += (one.call_id for one in waits_for if not one.node_id)
+        return list(facts.values())
+
+    @staticmethod
+    def _wait(facts: dict[str, Fact], call_id: str, seat: Activation) -> tuple[str, ...]:
+        holders = _ids(seat.holders)
+        facts[call_id] = Fact(call_id, seat.address, True, seat.is_full, holders)
+        return holders
+
+    @staticmethod
+    def _is_sent(call: Call) -> bool:
+        return call.way is not None and bool(call.way.node_id)
+
+    @staticmethod
+    def _awaited(call: Call) -> Awaited:
+        return Awaited(call.request.request_id, "" if call.way is None else call.way.node_id)
+
+
+def _ids(calls: Iterable[Call]) -> tuple[str, ...]:
+    return tuple(call.request.request_id for call in calls)

@@ -1,0 +1,165 @@
+"""The callee's side of calls that come from other nodes: through the one call path, once for each request id."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from comity.core.cluster.messages import Answer, Ask, Cancel, Inquire, Message, Moved, Taken, Unhosted, Unknown
+from comity.core.envelope.envelope import Reply, Request
+from comity.core.journal.terms import Fence
+from comity.errors import UnavailableError
+from comity.runtime.call.call import Call, Errand, Way
+from comity.runtime.call.draft import Arrival
+from comity.runtime.call.tasks import all_ended
+
+if TYPE_CHECKING:
+    from comity.runtime.cluster.cluster import Cluster
+
+
+class Served:
+    """A call another node waits for."""
+
+    __slots__ = ("askers", "call", "caller", "task")
+
+    def __init__(self) -> None:
+        self.askers: dict[str, int] = {}  # with the token under which each holds the caller; 0 for a user's call
+        self.caller: Fence | None = None  # the newest under which the call was asked for
+        self.call: Call | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    def note(self, asker: str, caller: Fence | None) -> None:
+        """Note who asks and under which token; the last one is who is most likely to wait."""
+        self.askers.pop(asker, None)
+        self.askers[asker] = _token(caller)
+        if _token(caller) > _token(self.caller):
+            self.caller = caller
+            if self.call is not None and self.call.way is not None:
+                self.call.way.caller = caller
+
+    def note_inquiry(self, asker: str) -> None:
+        """Note who asks what became of a call that it asked for before, perhaps in an earlier life of this node."""
+        known = self.askers.pop(asker, None)
+        self.askers[asker] = known if known is not None else 0 if self.caller is None else -1
+
+    def may_cancel(self, asker: str) -> bool:
+        """Return whether a node asked for the call, and is not a former holder of its caller."""
+        return self.askers.get(asker, -1) >= _token(self.caller)
+
+
+def _token(fence: Fence | None) -> int:
+    return 0 if fence is None else fence.token
+
+
+class Server:
+    """Calls of other nodes that run here."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._served: dict[str, Served] = {}
+
+    def received(self, sender: str, message: Message) -> None:
+        """Take what another node asks."""
+        match message:
+            case Ask(request=request):
+                self._cluster.send(sender, Taken(request.request_id, request.parent_id is None))
+                served = self._served.get(request.request_id)
+                if served is None:
+                    served = Served()
+                    self._begin(served, message)
+                served.note(sender, message.caller)
+            case Inquire(request_id=request_id):
+                if (served := self._served.get(request_id)) is not None:
+                    served.note_inquiry(sender)
+                    self._cluster.send(sender, Taken(request_id))
+                else:
+                    reply = self._settled(request_id)
+                    self._cluster.send(sender, Unknown(request_id) if reply is None else Answer(request_id, reply))
+            case Cancel(request_id=request_id, why=why):
+                served = self._served.get(request_id)
+                if served is not None and served.may_cancel(sender):
+                    self._cancel(served, why)
+            case _:
+                pass
+
+    def asker(self, request_id: str) -> str | None:
+        """Return the node that asked for a call last."""
+        served = self._served.get(request_id)
+        return None if served is None else next(reversed(served.askers))
+
+    def serves(self, request_id: str) -> bool:
+        """Return whether a call of another node is here."""
+        return request_id in self._served
+
+    async def close(self) -> None:
+        """Let the calls go to whoever takes their agents next."""
+        tasks = [one.task for one in self._served.values() if one.task is not None]
+        for served in list(self._served.values()):
+            if served.call is not None:
+                self._cluster.let_go(served.call)
+            elif served.task is not None:
+                served.task.cancel()
+        await all_ended({task: task.get_name() for task in tasks})
+        for task in tasks:
+            task.cancel()
+
+    def _cancel(self, served: Served, why: str) -> None:
+        if served.call is not None:
+            self._cluster.path.settlement.cancel(served.call, why)
+        elif served.task is not None:
+            served.task.cancel()
+
+    def _begin(self, served: Served, ask: Ask) -> None:
+        request_id = ask.request.request_id
+        self._served[request_id] = served
+        served.task = self._cluster.loop.create_task(self._serve(served, ask), name=f"serve {request_id}")
+        # Not at the end of the task itself: one that is cancelled before it began has none.
+        served.task.add_done_callback(lambda _: self._served.pop(request_id))
+
+    async def _serve(self, served: Served, ask: Ask) -> None:
+        try:
+            answer = await self._answer(served, ask)
+        except UnavailableError:
+            return  # nobody can tell who holds the agent: it is asked again
+        for asker in served.askers:
+            self._cluster.send(asker, answer)
+
+    async def _answer(self, served: Served, ask: Ask) -> Message:
+        cluster, request = self._cluster, ask.request
+        arrival = self._arrive(request)
+        if arrival.agent is None:
+            return Unhosted(request.request_id)
+        request = arrival.request
+        fence = await cluster.holds.locate(request.target, is_hosted=True)
+        if not isinstance(fence, Fence):
+            return Moved(request.request_id)
+        cluster.path.sessions.refresh(request.tenant_id, request.session_id)
+        way = Way(fence=fence, caller=served.caller, is_served=True, bounds=ask.bounds, loan=ask.loan)
+        opened = await cluster.enter(Errand(arrival, None), arrival, way, may_be_known=True)
+        if opened is None:
+            return Moved(request.request_id)
+        if isinstance(opened, Reply):
+            await cluster.path.recorded()  # until then the same question, asked again, joins this one and is not asked anew
+            return Answer(request.request_id, opened)
+        served.call = opened
+        reply = await cluster.path.reply_of(opened)
+        is_moved = opened.way is not None and opened.way.is_moved
+        return Moved(request.request_id) if is_moved else Answer(request.request_id, reply)
+
+    def _arrive(self, request: Request) -> Arrival:
+        """Return the request with what this node knows of its target; limits only shrink."""
+        address = self._cluster.path.registry.resolve(request.target)
+        if address is not None:
+            limits = request.limits.narrow(address.agent.limits)
+            capability = address.agent.capabilities.get(request.capability)
+            if capability is not None:
+                limits = limits.narrow(capability.limits)
+            latest = self._cluster.now_ms() + limits.timeout_ms_max
+            request = replace(request, target=address.text, limits=limits, deadline_at=min(request.deadline_at, latest))
+        return self._cluster.arrival(request)
+
+    def _settled(self, request_id: str) -> Reply | None:
+        stored = self._cluster.journal.call(request_id)
+        return None if stored is None or stored.settled_at is None else stored.reply

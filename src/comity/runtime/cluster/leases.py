@@ -1,0 +1,198 @@
+"""Which addresses this node holds, under which tokens, and where the others are.
+
+A hold counts as lost when the lease could not be renewed in time by this node's own clock, measured from when it asked: that is
+never later than by the clock of the lease service. A node that notices too late is stopped by the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from comity.core.cluster.lease import RENEW_MS, Event, Lease, State, advance
+from comity.core.journal.terms import Fence, Terms, claim
+from comity.errors import UnavailableError
+from comity.ports import Clock, Journal, Leases
+
+log = logging.getLogger("comity")
+
+
+class Hold:
+    """What this node knows about one address."""
+
+    __slots__ = ("address", "asking", "good_until", "lease", "spoilt", "state")
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.state = State.UNKNOWN
+        self.lease: Lease | None = None
+        self.good_until = 0  # milliseconds, by this node's clock
+        # A token that must not be used again, though the lease may run: code that was begun under it may not have stopped.
+        self.spoilt = 0
+        self.asking: asyncio.Task[None] | None = None
+
+    def advance(self, event: Event) -> bool:
+        """Move on; return whether the event still meant anything."""
+        state = advance(self.state, event)
+        if state is not None:
+            self.state = state
+        return state is not None
+
+
+class Holds:
+    """Leases that this node holds or knows about. `lose` is called when a lease held here ends."""
+
+    def __init__(self, leases: Leases, journal: Journal, clock: Clock, lose: Callable[[str], None]) -> None:
+        self._leases = leases
+        self._journal = journal
+        self._clock = clock
+        self._lose = lose
+        self._holds: dict[str, Hold] = {}
+        self._tasks: dict[asyncio.Task[None], None] = {}  # the loop keeps only weak references
+
+    def fence(self, address: str) -> Fence | None:
+        """Return the token under which an address is held here now."""
+        hold = self._holds.get(address)
+        if hold is None or hold.state is not State.HELD or hold.lease is None:
+            return None
+        if self._now_ms() >= hold.good_until:
+            self.lost(address, hold.lease.token)
+            return None
+        return Fence(address, hold.lease.token)
+
+    async def locate(self, address: str, *, is_hosted: bool) -> Fence | str | None:
+        """Return the token if the address is held here, the node if it is held elsewhere, None if nobody holds it.
+
+        An address that nobody holds is taken if its agent `is_hosted` here. Raises `UnavailableError` if nobody can tell.
+        """
+        if (fence := self.fence(address)) is not None:
+            return fence
+        hold = self._holds.setdefault(address, Hold(address))
+        if hold.state is not State.ELSEWHERE or self._now_ms() >= hold.good_until:
+            if hold.asking is None:
+                hold.asking = self._spawn(self._ask(hold, is_hosted=is_hosted))
+            await asyncio.shield(hold.asking)
+        if (fence := self.fence(address)) is not None:
+            return fence
+        return hold.lease.holder if hold.state is State.ELSEWHERE and hold.lease is not None else None
+
+    def doubt(self, address: str, node_id: str) -> None:
+        """Ask the lease service anew next time: the node that had the address does not answer, or says it has it not."""
+        hold = self._holds.get(address)
+        if hold is not None and hold.state is State.ELSEWHERE and hold.lease is not None and hold.lease.holder == node_id:
+            hold.good_until = 0
+
+    def lost(self, address: str, token: int) -> None:
+        """Note that a token is not the newest any more."""
+        hold = self._holds.get(address)
+        if hold is not None and hold.lease is not None and hold.lease.token <= token and hold.state is State.HELD:
+            hold.spoilt = hold.lease.token
+            hold.advance(Event.LOST)
+            self._lose(address)
+
+    def spoil(self, address: str) -> None:
+        """Give up a hold whose lease still runs: what was begun under its token cannot be trusted."""
+        hold = self._holds.get(address)
+        if hold is not None and hold.lease is not None:
+            self.lost(address, hold.lease.token)
+
+    def release(self, address: str) -> None:
+        """Give an address back once everything written for it is durable."""
+        hold = self._holds.get(address)
+        if hold is not None and hold.lease is not None and hold.advance(Event.RELEASED):
+            self._journal.append((), partial(self._give_back, hold.lease))
+
+    async def keep(self) -> None:
+        """Renew what is held, for as long as the node runs."""
+        while True:
+            await asyncio.sleep(RENEW_MS / 1000)
+            now_ms = self._now_ms()
+            for hold in [one for one in self._holds.values() if one.asking is None and one.good_until <= now_ms]:
+                if hold.state is not State.HELD and not hold.spoilt:  # forgotten: asked for again when somebody needs it
+                    del self._holds[hold.address]
+            held = [hold for hold in self._holds.values() if hold.state is State.HELD]
+            await asyncio.gather(*(self._renew(hold) for hold in held))
+
+    async def close(self) -> None:
+        """Give everything back; the journal has made durable what was written for it."""
+        mine = [hold for hold in self._holds.values() if hold.state is State.HELD or hold.spoilt]
+        leases = [hold.lease for hold in mine if hold.lease is not None]
+        self._holds.clear()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*(self._release(lease) for lease in leases), *self._tasks, return_exceptions=True)
+
+    async def _ask(self, hold: Hold, *, is_hosted: bool) -> None:
+        hold.advance(Event.ASK)
+        asked_at = self._now_ms()
+        event = Event.FAILED
+        try:
+            node_id = self._journal.node_id
+            lease = await (self._leases.acquire(hold.address, node_id) if is_hosted else self._leases.find(hold.address))
+            if lease is not None and lease.holder == node_id and lease.token <= hold.spoilt:
+                await self._leases.release(lease)
+                lease = await self._leases.acquire(hold.address, node_id)
+            if lease is not None and lease.holder == node_id:
+                fence = Fence(hold.address, lease.token)
+                await self._written(fence)
+                hold.lease, hold.good_until, event = lease, asked_at + lease.left_ms, Event.GRANTED
+                hold.spoilt = 0
+            elif lease is not None:
+                hold.lease, hold.good_until, event = lease, self._now_ms() + lease.left_ms, Event.DENIED
+                hold.spoilt = hold.spoilt if lease.token <= hold.spoilt else 0
+        finally:
+            hold.asking = None
+            hold.advance(event)
+
+    async def _written(self, fence: Fence) -> None:
+        """Make the token the newest in the store: what a former holder writes from now on is refused there."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def then(error: Exception | None) -> None:
+            if not done.done():
+                done.set_result(None) if error is None else done.set_exception(error)
+
+        self._journal.append((claim(fence, self._journal.node_id),), then, Terms(fences=(fence,)))
+        await done
+
+    async def _renew(self, hold: Hold) -> None:
+        asked_at = self._now_ms()
+        lease = hold.lease
+        assert lease is not None
+        try:
+            async with asyncio.timeout(RENEW_MS / 1000):  # not wait_for: its steps differ between versions of Python
+                renewed = await self._leases.renew(lease)
+        except (UnavailableError, TimeoutError):
+            if self._now_ms() >= hold.good_until:
+                self.lost(hold.address, lease.token)
+            return
+        if renewed is None:
+            self.lost(hold.address, lease.token)
+        elif hold.lease is lease and hold.advance(Event.RENEWED):
+            hold.lease, hold.good_until = renewed, asked_at + renewed.left_ms
+
+    def _give_back(self, lease: Lease, error: Exception | None) -> None:
+        if error is None:
+            self._spawn(self._release(lease))
+
+    async def _release(self, lease: Lease) -> None:
+        try:
+            await self._leases.release(lease)
+        except UnavailableError as error:
+            log.info("%s is given back by its time alone: %s", lease.address, error)
+
+    def _spawn(self, work: asyncio._CoroutineLike[None]) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(task, None)
+        if not task.cancelled():
+            task.exception()  # whoever waits for it has been told; if nobody does, it is asked again
+
+    def _now_ms(self) -> int:
+        return self._clock.now_ns() // 1_000_000

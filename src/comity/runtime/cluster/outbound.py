@@ -1,0 +1,287 @@
+"""The caller's side of a call that runs on another node: sent until taken, inquired about until answered, withdrawn at its end.
+
+On this node it is a call like any other, with a deadline, a place among its caller's children and a share of its budget. It has
+no record of its own here: the node that runs it writes those.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+from comity.core.agent.retry import Retry
+from comity.core.call.machine import Event, State
+from comity.core.cluster.messages import Answer, Ask, Cancel, Inquire, Message, Moved, Taken, Unhosted, Unknown
+from comity.core.envelope.envelope import Reply, Status
+from comity.core.journal.records import Accepted, Record, Settled
+from comity.core.journal.terms import Terms
+from comity.errors import CallChangedError, UnavailableError
+from comity.runtime.call.call import Call
+
+if TYPE_CHECKING:
+    from comity.runtime.cluster.cluster import Cluster
+
+# When an unanswered message is repeated; the deadline of the call ends it.
+REPEAT: Final = Retry(attempts=100, delay_ms=100, multiplier=2.0, delay_ms_max=2_000, jitter=0.5)
+ROUNDS_MAX: Final = 10  # after so many the pause does not grow any more
+# How often a store that could not be read is asked what became of a call, and how long after each time.
+READS_MAX: Final = 10
+READ_PAUSE_S: Final = 0.05
+
+
+class Sent:
+    """A call on its way, or taken by the other node."""
+
+    __slots__ = ("call", "heard", "is_taken")
+
+    def __init__(self, call: Call, heard: asyncio.Event) -> None:
+        self.call = call
+        self.heard = heard
+        self.is_taken = False
+
+
+class Carrier:
+    """Calls of this node that run elsewhere."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._sent: dict[str, Sent] = {}
+
+    def carry(self, call: Call) -> None:
+        """Set aside what the call may spend there, and send it."""
+        assert call.way is not None
+        request = call.request
+        if call.parent is not None:
+            call.way.loan = call.account.lend()
+        call.state = State.RUNNING
+        sent = self._sent[request.request_id] = Sent(call, asyncio.Event())
+        call.task = self._cluster.loop.create_task(self._carry(sent), name=request.request_id)
+        call.task.add_done_callback(partial(self._forget, sent))
+
+    async def _carry(self, sent: Sent) -> None:
+        call, cluster = sent.call, self._cluster
+        request, way = call.request, call.way
+        assert way is not None
+        try:  # the other node finds its caller and its session in the store
+            await cluster.path.durable()
+        except UnavailableError:
+            return  # nobody else may go on with what this node could not write; its deadline ends it
+        silences = 0
+        for round_ in count(1):  # until it is answered, or its deadline ends it
+            ask = Ask(request, way.caller, way.loan, way.bounds)
+            cluster.send(way.node_id, Inquire(request.request_id) if sent.is_taken else ask)
+            pause_ms = REPEAT.pause_ms(min(round_, ROUNDS_MAX), left_ms=math.inf, chance=cluster.ids.chance())
+            assert pause_ms is not None
+            if await _heard(sent.heard, pause_ms):
+                silences = 0
+                if sent.is_taken:
+                    await asyncio.sleep(pause_ms / 1000)
+                continue
+            silences += 1
+            if silences > 1 and await self._has_moved(call):
+                self.move(call)
+                return
+
+    def _forget(self, sent: Sent, _: asyncio.Task[None]) -> None:
+        # Not at the end of the task itself: one that is cancelled before it began has none. A cancelled one remembers where it
+        # stood, and so the call; the collector does not look at calls.
+        sent.call.task = None
+        if self._sent.get(sent.call.request.request_id) is sent:
+            del self._sent[sent.call.request.request_id]
+
+    async def _has_moved(self, call: Call) -> bool:
+        """Ask whether another node has the agent now, or nobody, which makes this one take it."""
+        assert call.way is not None
+        address, node_id = call.request.target, call.way.node_id
+        self._cluster.holds.doubt(address, node_id)
+        try:
+            place = await self._cluster.holds.locate(
+                address, is_hosted=self._cluster.path.registry.resolve(address) is not None
+            )
+        except UnavailableError:
+            return False
+        return place != node_id
+
+    def move(self, call: Call) -> None:
+        """Let whoever waits for the call look for its agent anew."""
+        if call.state is not State.RUNNING:
+            return
+        self._give_back(call, spent=None)
+        self._cluster.path.settlement.move(call)
+
+    def received(self, sender: str, message: Message) -> None:
+        """Take what another node says about a call that was sent there."""
+        match message:
+            case Taken(request_id=request_id, is_root=True) if not self._cluster.is_wanted(request_id):
+                # Of a call between agents this would be a guess: its caller may have moved, and will ask again from there.
+                self._cluster.send(sender, Cancel(request_id, "its user has gone on"))
+            case Taken() | Answer() | Unknown() | Moved() | Unhosted():
+                if self.sent(message.request_id, sender) is not None:  # else it has ended here, or is with another node by now
+                    self._hear(self._sent[message.request_id], message)
+            case _:
+                pass
+
+    def _hear(self, sent: Sent, message: Taken | Answer | Unknown | Moved | Unhosted) -> None:
+        call = sent.call
+        assert call.way is not None
+        match message:
+            case Answer(reply=reply):
+                self.answer(call, reply)
+            case Taken():
+                sent.is_taken = True
+                sent.heard.set()
+            case Unknown():
+                sent.is_taken = False
+                sent.heard.set()
+            case Moved() | Unhosted():
+                if isinstance(message, Unhosted):
+                    self._cluster.without(call.request, call.way.node_id)
+                self._cluster.holds.doubt(call.request.target, call.way.node_id)
+                if call.task is not None:
+                    call.task.cancel()
+                self.move(call)
+
+    def answer(self, call: Call, reply: Reply) -> None:
+        """End the call with what the other node has recorded as its end."""
+        if call.task is not None:
+            call.task.cancel()
+        self._give_back(call, spent=reply)
+        usage = reply.usage
+        call.calls_below = usage.calls
+        call.use_tokens(usage.prompt_tokens, usage.completion_tokens)
+        self._cluster.path.sessions.refresh(call.request.tenant_id, call.request.session_id)
+        self._cluster.path.settlement.settle(call, Event.FINISH, reply)
+
+    def answered_in_store(self, call: Call) -> bool:
+        """End a call whose time is up with the end that the store has of it: it came before, only the message did not."""
+        if call.request.request_id not in self._sent:
+            return False
+        with contextlib.suppress(UnavailableError):
+            stored = self._cluster.journal.call(call.request.request_id)
+            if stored is not None and stored.settled_at is not None and stored.reply is not None:
+                self.answer(call, stored.reply)
+                return True
+        return False
+
+    def ended(self, call: Call, event: Event, records: list[Record]) -> None:
+        """Do what is left when a call that was sent has ended on this side."""
+        way, request_id = call.way, call.request.request_id
+        assert way is not None
+        settlement, journal = self._cluster.path.settlement, self._cluster.journal
+        end = next(one for one in records if type(one) is Settled and one.request.request_id == request_id)
+        if event is Event.FINISH:  # recorded by the node that ran it
+            journal.append([one for one in records if one is not end])
+        else:
+            self.withdraw(request_id)
+            self._give_up(call, end, records)
+            return
+        settlement.deliver(call, None)
+
+    def _give_up(self, call: Call, end: Settled, records: list[Record]) -> None:
+        """End a call from this side, if it was accepted and has not ended; whoever waits for it is told what the store says."""
+        assert call.way is not None
+        fences = () if call.way.caller is None else (call.way.caller,)
+        terms = Terms(fences=fences, open=(end.request.request_id,), ends=end.request.request_id)
+        self._cluster.journal.append(records, partial(self._given_up, call, end, records), terms)
+
+    def _given_up(
+        self, call: Call, end: Settled, records: list[Record], error: Exception | None, reads: int = READS_MAX
+    ) -> None:
+        journal, request_id = self._cluster.journal, end.request.request_id
+        if isinstance(error, CallChangedError):
+            try:
+                stored = journal.call(request_id)
+            except UnavailableError as unreadable:
+                self._look_again(call, unreadable, partial(self._given_up, call, end, records, error), reads)
+                return
+            if stored is None:  # never accepted; should it arrive there still, it must find that it has ended
+                then = partial(self._never_begun, call, end, records)
+                callers = () if end.request.parent_id is None else (end.request.parent_id,)
+                journal.append(_unbegun(end, journal.node_id), then, Terms(unknown=request_id, open=callers))
+                return
+            if stored.settled_at is None or stored.reply is None:  # it was accepted in between
+                self._give_up(call, end, records)
+                return
+            self._learn(call, stored.reply)
+            error = None
+        self._cluster.path.settlement.deliver(call, error)
+
+    def _learn(self, call: Call, reply: Reply) -> None:
+        """Take the end that the store has of a call which was given up here, and count what it used."""
+        call.reply = reply
+        self._give_back(call, spent=reply)
+        if call.parent is not None:
+            call.parent.calls_below += reply.usage.calls
+            call.parent.use_tokens(reply.usage.prompt_tokens, reply.usage.completion_tokens)
+
+    def _never_begun(
+        self, call: Call, end: Settled, records: list[Record], error: Exception | None, reads: int = READS_MAX
+    ) -> None:
+        if isinstance(error, CallChangedError):
+            try:
+                is_known = self._cluster.journal.call(end.request.request_id) is not None
+            except UnavailableError as unreadable:
+                self._look_again(call, unreadable, partial(self._never_begun, call, end, records, error), reads)
+                return
+            if is_known:  # it was accepted in between
+                self._give_up(call, end, records)
+                return
+            error = None  # its caller has ended, and nobody asks for it any more
+        self._cluster.path.settlement.deliver(call, error)
+
+    def _look_again(self, call: Call, unreadable: Exception, look: Callable[[int], None], reads: int) -> None:
+        """See a little later what the store says of a call: it could be written, so it can be read again."""
+        if reads > 1 and self._cluster.journal.failure is None:
+            self._cluster.loop.call_later(READ_PAUSE_S, look, reads - 1)
+        else:
+            self._cluster.path.settlement.deliver(call, unreadable)
+
+    def withdraw(self, request_id: str) -> bool:
+        """Tell the other node that nobody waits for a call any more; return whether it was sent at all."""
+        sent = self._sent.get(request_id)
+        if sent is None or sent.call.way is None:
+            return False
+        self._cluster.send(sent.call.way.node_id, Cancel(request_id, "its caller has ended"))
+        return True
+
+    @staticmethod
+    def _give_back(call: Call, spent: Reply | None) -> None:
+        """Return what was set aside and not spent: all of it for a call that moves, which is counted anew where it goes.
+
+        Of a call that ends unanswered nobody knows, so nothing comes back.
+        """
+        way = call.way
+        if way is None or way.loan is None:
+            return
+        loan, way.loan = way.loan, None
+        calls, tokens = (0, 0) if spent is None else (spent.usage.calls, spent.usage.total_tokens)
+        never_ran = spent is None or spent.status is Status.REFUSED
+        call.account.give_back(loan.calls - calls + never_ran, (loan.tokens or 0) - tokens)
+
+    def sent(self, request_id: str, node_id: str) -> Call | None:
+        """Return a call that is with another node, and has not ended here."""
+        sent = self._sent.get(request_id)
+        if sent is None or sent.call.state is not State.RUNNING:
+            return None
+        return sent.call if sent.call.way is not None and sent.call.way.node_id == node_id else None
+
+
+def _unbegun(end: Settled, node_id: str) -> tuple[Record, ...]:
+    """Return what is recorded of a call that ended on its way: it was taken from its caller, and ended."""
+    return (Accepted(end.request, min(end.at_ms, end.request.deadline_at - 1), node_id), end)
+
+
+async def _heard(event: asyncio.Event, pause_ms: float) -> bool:
+    """Return whether something was heard before the pause was over."""
+    try:
+        async with asyncio.timeout(pause_ms / 1000):
+            await event.wait()
+    except TimeoutError:
+        return False
+    event.clear()
+    return True

@@ -1,0 +1,1 @@
+"""Guidance in force on a node."""

@@ -1,0 +1,514 @@
+"""Handoffs on a node: into the queue by the one call path, out of it by whoever receives, and everybody told when they change.
+
+Creating one admits a call like any other and accepts it for whoever takes it. What ends it settles that call, in the
+transaction that ends the handoff. Nobody looks at the queue without a reason: the queue rings, a deadline or a lease runs out,
+or, in case a ring was lost with a process that died, half a minute has passed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from functools import partial
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from comity.contextcore.handoffs.checks import check_id
+from comity.core.call.admission import Refused
+from comity.core.call.guardrail import Guardrail, unsaid
+from comity.core.call.limits import SETTLED_KEPT_MAX
+from comity.core.document.slices import Sliced
+from comity.core.envelope.envelope import ExpectedOutput, Reply, Request
+from comity.core.envelope.request_id import chosen_id_problem
+from comity.core.handoff.holder import holder_name
+from comity.core.handoff.machine import (
+    ATTEMPTS_MAX,
+    ENDED,
+    Change,
+    Handoff,
+    Offer,
+    Outcome,
+    State,
+)
+from comity.core.handoff.queue import Listen, Step, Sweep
+from comity.core.handoff.trace import metadata_of
+from comity.core.journal.records import is_same
+from comity.core.tracing.trace_context import TraceContext
+from comity.errors import ComityError, UnavailableError, family
+from comity.ports import Clock, Ids, Journal
+from comity.ports import Handoffs as Queue
+from comity.runtime.agent.activations import Lane
+from comity.runtime.call.call import Call
+from comity.runtime.call.draft import Draft, Identity, Reader, quoted
+from comity.runtime.call.path import CallPath
+from comity.runtime.call.replay import reused
+from comity.runtime.handoff.content import Content
+from comity.runtime.handoff.directory import ANYBODY, Directory
+from comity.runtime.handoff.leases import Leases, Receiver
+from comity.runtime.handoff.listening import Ear, closed
+from comity.runtime.handoff.spans import record
+from comity.runtime.session.privacy import Privacy
+from comity.runtime.tracing.standing import placed
+
+log = logging.getLogger("comity")
+
+TIMEOUT_MS: Final = 300_000
+_MADE_KEPT_MAX: Final = 1_024  # what most nodes have under way; of more, the store is asked
+_COUNT_AGAIN_MS: Final = 1_000
+_SOON_S: Final = 1.0
+_PATIENCE_MS: Final = 10_000  # how long to retry an unreadable store before failing waiters past their deadline
+LOOK_AGAIN_S: Final = 30.0  # a ring may be lost with the process that should have rung
+_JITTER_S: Final = 0.02  # so that not all processes look at one lapsed lease at once
+
+
+class Handoffs:
+    """The handoffs of one node."""
+
+    def __init__(
+        self,
+        path: CallPath,
+        journal: Journal,
+        clock: Clock,
+        ids: Ids,
+        *,
+        privacy: Privacy | None,
+        guardrails: tuple[Guardrail, ...],
+    ) -> None:
+        if not hasattr(journal, "handoffs"):
+            raise UnavailableError("this node's store has no handoff queue", code="STORE_UNAVAILABLE", retryable=False)
+        self.journal: Any = journal
+        self.queue: Queue = self.journal.handoffs
+        self.node_id = journal.node_id
+        self.sessions = path.sessions
+        self._path = path
+        self._clock, self._ids = clock, ids
+        self.content = Content(path.registry, path.sessions, privacy, guardrails)
+        self.hide_trace = None if privacy is None else privacy.hide_trace
+        self.masked = privacy.hide_trace if privacy is not None else str
+        self._directory = Directory(path.registry)
+        self.reader = Reader(self._directory, path.limits, ids, path.inheritance)
+        self._loop = asyncio.get_running_loop()
+        self._ears: dict[str, tuple[Ear, ...]] = {}  # by topic
+        self._made: OrderedDict[str, Handoff] = OrderedDict()  # by this node, the newest; up to date once they have ended
+        self._waiting: dict[str, tuple[int, int]] = {}  # in each lane: how many at most, and when that was counted
+        self._lanes: dict[str, int] = {}  # to how many receivers each matters
+        self.hosted: set[str] = set()  # of them, those of which the node itself is one
+        self._listening = 0  # how often that is being written down, and so not heard yet
+        self._coming: dict[str, int] = {}  # into each lane: how many this node offers just now
+        self._watch = path.settlement.deadlines.watch
+        self._watch.join(self)
+        self.leases = Leases(self, self._loop, self._watch)
+        self._receivers = 0
+        self.receivers: dict[Receiver, None] = {}  # that end with this node
+        self._timer: asyncio.TimerHandle | None = None
+        self._looks_by = 0  # ms; when the timer rings
+        self._is_due = False  # whether it was set for a point in time, and not for a while
+        self._unread_since = 0  # ms; when the store could not be read for the first time since it was
+        self._retry: asyncio.TimerHandle | None = None  # everybody looks again, after the store could not be read
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.is_closed = False
+        self.queue.open(self._hear)
+        self.post(self.step(Listen(self.node_id, ("-",))))
+        # Whoever this node takes the place of may be dying just now.
+        self._again = self._loop.call_later(_SOON_S, self._look_for_the_dead)
+
+    async def stop(self) -> None:
+        """Tell those who wait here that the node closes, and let receivers end what they do and give it back."""
+        self._fail(closed)
+        await asyncio.gather(*(receiver.stop() for receiver in self.receivers))
+
+    def close(self) -> None:
+        """Hear no more, and tell who waits so. Nothing is given back: who holds a handoff has done that before."""
+        self.leases.close()
+        self._watch.leave(self)
+        for timer in (self._timer, self._again, self._retry):
+            if timer is not None:
+                timer.cancel()
+        for task in self._tasks:
+            task.cancel()
+        self.post(self.step(Listen(self.node_id, ())))
+        self.queue.close()
+        self.is_closed = True
+        self._fail(closed)
+
+    @property
+    def now_ms(self) -> int:
+        """The time."""
+        return self._clock.now_ns() // 1_000_000
+
+    # --- creating ---
+
+    def create(
+        self,
+        draft: Draft,
+        identity: Identity,
+        *,
+        source: str | None,
+        expected: ExpectedOutput | None = None,
+        request_id: str | None = None,
+        attempts_max: int = ATTEMPTS_MAX,
+        metadata: dict[str, Any] | None = None,
+        remote: TraceContext | None = None,
+    ) -> Awaitable[Handoff]:
+        """Hand work off; it is there once it is durable. Waiting for it raises the error class that says who must act.
+
+        `remote` is the trace it belongs to, if that began elsewhere.
+        """
+        now_ns = self._clock.now_ns()
+        now_ms = now_ns // 1_000_000
+        new_id, trace_id = self._ids.new_request(now_ms)
+        problem = "" if request_id is None else chosen_id_problem(request_id)
+        handoff_id = quoted(request_id)[:64] if problem else request_id or new_id
+        arrival = self.reader.read(draft, identity, None, handoff_id, now_ms, trace_id)
+        if remote is not None:
+            arrival = placed(arrival, remote, self._ids)
+        more = {"metadata": kept} if (kept := (metadata or {}) | metadata_of(remote)) else {}
+        chain = () if source is None else (source,)
+        request = replace(arrival.request, source=source, chain=chain, expected_output=expected, **more)
+        if problem:
+            refusal = Refused("IDENTITY_INVALID", f"handoff_id {handoff_id} {problem}")
+            return self._refused(self._path.refuse(request, refusal))
+        waiter: asyncio.Future[Handoff] = self._loop.create_future()
+        is_named = request_id is not None
+        if is_named and (known := self._known(request)) is not None:
+            waiter.set_result(known)
+            return waiter
+        if is_named and (handoff_id in self._path.calls or self.journal.call(handoff_id) is not None):
+            return self._refused(self._path.refuse(request, reused(request)))
+        lane, agent = lane_of(request.tenant_id, request.target), arrival.agent or ANYBODY
+        waiting = self.count_waiting(lane, agent.pending_max, now_ms)
+        queued = Lane(agent, request.target, self.journal, waiting, takes=True)
+        arrival = replace(arrival, request=request)
+        opened = self._path.enter(arrival, None, now_ns, None, lane=queued, remote=remote, is_named=is_named)
+        if isinstance(opened, Reply):
+            return self._refused(opened)
+        offer = partial(self._offer, opened, lane, attempts_max, waiter)
+        if queued.screening is not None:
+            return self._offer_later(opened, queued.screening, offer, waiter)
+        offer(queued.note)
+        return waiter
+
+    async def _offer_later(
+        self, opened: Call, work: Sliced[str | Refused], offer: Callable[[str], None], waiter: asyncio.Future[Handoff]
+    ) -> Handoff:
+        outcome = await self._path.slices.run(work)
+        if isinstance(outcome, Refused):
+            return await self._refused(self._path.refuse(unsaid(opened.request), outcome))
+        if (known := self._known(opened.request)) is not None:  # the same was offered while this was looked through
+            return known
+        offer(outcome)
+        return await waiter
+
+    def _offer(self, opened: Call, lane: str, attempts_max: int, waiter: asyncio.Future[Handoff], note: str) -> None:
+        request, now_ms = opened.request, self.now_ms  # as it may leave
+        if opened.live is not None:
+            self.sessions.use(opened.live, request, now_ms)
+        handoff = Handoff(
+            request=request, lane=lane, made_by=self.node_id, attempts_max=attempts_max, result_trace_id=request.trace_id
+        )
+        self.remember(handoff)  # before anybody can end it
+        step = Step(handoff_id=request.request_id, change=Offer(handoff, note), now_ms=now_ms)
+        before = self._coming.get(lane, 0)
+        self._coming[lane] = before + 1
+        self.journal.append((step,), partial(self._offered, step, waiter, lane))
+        if not before and lane in self._coming and lane in self._lanes:
+            self._ring((f"+{lane}",))  # it is not there yet; who waits for it here may take it in the same transaction
+
+    async def _refused(self, reply: Reply) -> Handoff:
+        await self._path.recorded()
+        reply.unwrap()
+        raise AssertionError("a refusal has no data")
+
+    def _offered(self, step: Step, waiter: asyncio.Future[Handoff], lane: str, error: Exception | None) -> None:
+        self._coming[lane] -= 1
+        if not self._coming[lane]:
+            del self._coming[lane]
+        if error is not None:
+            self._ring(tuple(self._ears))
+        elif (refusal := step.outcome.refusal) is not None:
+            error = refusal_error(refusal)
+        handoff = step.outcome.handoff if error is None else None
+        if handoff is None or handoff.made_by != self.node_id:  # another node was first: the store is asked
+            self._made.pop(step.handoff_id, None)
+        if waiter.done():
+            return
+        if error is not None:
+            waiter.set_exception(error)
+        else:
+            waiter.set_result(checked(step.outcome))
+
+    def is_received(self, lane: str) -> bool:
+        """Return whether a program has a receiver of its own for a lane here, beside the node itself."""
+        return self._lanes.get(lane, 0) > (lane in self.hosted)
+
+    def is_coming(self, lane: str) -> bool:
+        """Return whether something is on its way into a lane from this node."""
+        return lane in self._coming
+
+    def remember(self, handoff: Handoff) -> None:
+        """Note a handoff of this node, so that whoever waits for it need not look into the store."""
+        self._made[handoff.id] = handoff
+        if len(self._made) > _MADE_KEPT_MAX:
+            self._made.popitem(last=False)
+
+    def forget(self, handoff_id: str) -> None:
+        """Note that who waited for the end of a handoff knows it. Who asks again is answered by the store."""
+        self._made.pop(handoff_id, None)
+
+    def count_waiting(self, lane: str, most: int, now_ms: int) -> int:
+        """Return how many wait in a lane: at least as many as there are, and exactly if that is a reason to refuse."""
+        waiting, counted_at = self._waiting.get(lane, (most, 0))
+        if waiting >= most or now_ms - counted_at > _COUNT_AGAIN_MS:
+            waiting, counted_at = self.queue.count_free(lane), now_ms
+            if len(self._waiting) > SETTLED_KEPT_MAX:
+                self._waiting.clear()
+        self._waiting[lane] = (waiting + 1, counted_at)
+        return waiting
+
+    def _known(self, request: Request) -> Handoff | None:
+        """Return the handoff already known under this id, if it is the same."""
+        known = self.queue.get(request.request_id)
+        return known if known is not None and is_same(known.request, request) else None
+
+    def get(self, handoff_id: str) -> Handoff | None:
+        """Return a handoff as it stands."""
+        check_id(handoff_id)
+        return self.queue.get(handoff_id)
+
+    def find(self, handoff_id: str) -> Handoff | None:
+        """Return a handoff. One that this node made is as it was made until it has ended."""
+        check_id(handoff_id)
+        return self._made.get(handoff_id) or self.queue.get(handoff_id)
+
+    def has_answer(self, handoff_id: str) -> bool:
+        """Return whether somebody ended a handoff in time; who waits for it here looks again, the ring may have been lost."""
+        with contextlib.suppress(ComityError):  # a store that cannot be read has no answer
+            handoff = self.queue.get(handoff_id)
+            if handoff is not None and handoff.state in ENDED and handoff.state is not State.TIMEOUT:
+                self._ring((f"!{handoff_id}",))
+                return True
+        return False
+
+    # --- changing ---
+
+    async def change(self, handoff_id: str, change: Change) -> Handoff:
+        """Change a handoff and return it once that is durable. Raises the error class that says who must act."""
+        return checked((await self.perform(self.step(change, handoff_id))).outcome)
+
+    async def perform(self, step: Step) -> Step:
+        """Do a step and wait until it is durable."""
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        self.journal.append((step,), partial(self._done, step, waiter))
+        await waiter
+        return step
+
+    def _done(self, step: Step, waiter: asyncio.Future[None] | None, error: Exception | None) -> None:
+        if error is not None:
+            self._ring(tuple(self._ears))  # whoever waits here waits in vain; when they go on waiting they are told
+        else:
+            for _, handoff in step.touched:
+                if handoff.state not in ENDED:
+                    continue
+                record(self._path.recorder, handoff)
+                handoff_id = handoff.request.request_id
+                if handoff_id in self._made:
+                    self._made[handoff_id] = handoff
+        if waiter is None or waiter.done():
+            return
+        if error is None:
+            waiter.set_result(None)
+        else:
+            waiter.set_exception(error)
+
+    def step(self, change: Any, handoff_id: str = "") -> Step:
+        """Return a step, to be done now."""
+        return Step(handoff_id=handoff_id, change=change, now_ms=self.now_ms)
+
+    def post(self, *steps: Step) -> None:
+        """Do steps nobody waits for."""
+        self.journal.append(steps, partial(self._posted, steps))
+
+    def _posted(self, steps: tuple[Step, ...], error: Exception | None) -> None:
+        for step in steps:
+            self._done(step, None, error)
+            if error is None and step.outcomes and (refusal := step.outcome.refusal) is not None:
+                log.info("%s: %s", step.handoff_id, refusal.message)  # it ended, or was lost, before
+
+    # --- hearing ---
+
+    def ear(self, host: dict[Ear, None] | None, *topics: str) -> Ear:
+        """Listen for some topics, in the words of the queue; `host` has those that end with whoever listens."""
+        return Ear(self.arm, self._ears, topics, host)
+
+    async def listen(self, lanes: Iterable[str], step: int = 1) -> None:
+        """Hear of these lanes from now on, or with -1 once less. Whoever looks after this misses nothing."""
+        before = tuple(self._lanes)
+        for lane in lanes:
+            self._lanes[lane] = self._lanes.get(lane, 0) + step
+            if not self._lanes[lane]:
+                del self._lanes[lane]
+        if step < 0:
+            # An agent of this node that stood back may take what waits there.
+            self._ring(f"+{lane}" for lane in lanes if lane in self.hosted)
+        if self.is_closed or (tuple(self._lanes) == before and not self._listening):
+            return
+        self._listening += 1
+        try:
+            await self.perform(self.step(Listen(self.node_id, ("-", *self._lanes))))
+        finally:
+            self._listening -= 1
+
+    def _hear(self, topics: set[str] | None) -> None:
+        if self.journal.failure is not None:
+            self._ring(tuple(self._ears))  # whoever goes on waiting is told
+            return
+        try:
+            self._attend(topics)
+            self._unread_since = 0
+        except ComityError as error:
+            self._look_again_soon(error)
+
+    def _attend(self, topics: set[str] | None) -> None:
+        if topics is None and self.queue.knows_of_the_dead:
+            self.post(self.step(Sweep()))
+        heard = tuple(self._ears) if topics is None else topics
+        if topics is None:
+            ended = [one for one in self._made.values() if one.state not in ENDED]
+        else:
+            told = [self._made.get(topic[1:]) for topic in topics if topic[0] == "!"]
+            ended = [one for one in told if one is not None and one.state not in ENDED]
+        for handoff in self.queue.get_again(ended) if ended else ():
+            self._made[handoff.request.request_id] = handoff
+        self._ring(heard)
+        self.leases.look_after(topics)
+
+    def _ring(self, topics: Iterable[str]) -> None:
+        for topic in topics:
+            for ear in self._ears.get(topic, ()):
+                ear.ring()
+
+    def _fail(self, why: Callable[[], Exception], due_by: int | None = None) -> None:
+        """Tell those who wait that it is in vain; with `due_by`, only those who should have been woken by then."""
+        for ear in dict.fromkeys(ear for ears in self._ears.values() for ear in ears):
+            if due_by is None or (ear.due_at is not None and ear.due_at <= due_by):
+                ear.fail(why())
+
+    def _look_again_soon(self, error: ComityError) -> None:
+        """The store could not be read, so nobody knows what was missed: after a while everybody looks."""
+        log.warning("the handoff queue could not be looked at: %s", error)
+        now_ms = self.now_ms
+        self._unread_since = self._unread_since or now_ms
+        if now_ms - self._unread_since >= _PATIENCE_MS:
+            self._fail(lambda: copy.copy(error), now_ms)
+        if self._retry is not None:
+            self._retry.cancel()
+        self._retry = self._loop.call_later(_SOON_S, self._hear, None)
+
+    def arm(self, due_at: int | None) -> None:
+        """See that somebody looks at the queue when its time has come, or after a while. Raises what stopped the journal."""
+        if self.is_closed:
+            raise closed()
+        if self.journal.failure is not None:
+            raise self.journal.failure
+        if self._timer is not None and (due_at is None or due_at >= self._looks_by):
+            return
+        delay = LOOK_AGAIN_S
+        if due_at is not None:
+            delay = min(delay, max(due_at - self.now_ms, 0) / 1000 + _JITTER_S * self._ids.chance())
+        at = self._loop.time() + delay
+        if self._timer is not None:
+            if self._timer.when() <= at:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(at, self._look)
+        self._looks_by = self.now_ms + round(delay * 1000)
+        self._is_due = due_at is not None
+        if self._watch.is_parked:
+            self._watch.wake()
+
+    @property
+    def is_armed(self) -> bool:
+        """Whether this node looks at the queue at a point in time."""
+        return self._is_due and self._timer is not None
+
+    def set_anew(self) -> None:
+        """Look at the queue: the clock went apart from the loop."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._look()
+
+    def _look(self) -> None:
+        self._timer = None
+        try:
+            due_at = self.queue.next_due()
+            if self.queue.knows_of_the_dead or (due_at is not None and due_at <= self.now_ms):
+                self._spawn(self._swept())
+                return
+            self._hear(None)
+            if self._ears:
+                self.arm(due_at)
+        except ComityError as error:
+            self._look_again_soon(error)
+
+    def _look_for_the_dead(self) -> None:
+        try:
+            self.queue.look_for_the_dead()
+            if self.queue.knows_of_the_dead:
+                self.post(self.step(Sweep()))
+        except ComityError:
+            self._again = self._loop.call_later(_SOON_S, self._look_for_the_dead)
+
+    async def sweep(self) -> None:
+        """Write down what has run out; whom it concerns is rung."""
+        await self.perform(self.step(Sweep()))
+
+    async def _swept(self) -> None:
+        try:
+            await self.sweep()
+            due_at = self.queue.next_due()
+            self._unread_since = 0
+            if self._ears:
+                self.arm(due_at)
+        except ComityError as error:
+            self._look_again_soon(error)
+
+    # --- holding ---
+
+    def new_holder(self) -> str:
+        """Return the name of a further receiver of this node."""
+        self._receivers += 1
+        return holder_name(self.node_id, self._receivers)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task: asyncio.Task[None] = self._loop.create_task(work)
+        self._tasks.add(task)  # the loop keeps only a weak reference
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(_report)
+
+
+def lane_of(tenant_id: str, target: str) -> str:
+    """Return where work for an agent or a capability waits."""
+    return f"{tenant_id}\x1f{target.partition('/')[0]}"
+
+
+def checked(outcome: Outcome) -> Handoff:
+    """Return the handoff of a change that happened, or raise the error class that says who must act."""
+    if outcome.refusal is not None:
+        raise refusal_error(outcome.refusal)
+    assert outcome.handoff is not None
+    return outcome.handoff
+
+
+def refusal_error(refusal: Refused) -> ComityError:
+    """Return a refusal as an error."""
+    return family(refusal.code)(refusal.message, code=refusal.code)
+
+
+def _report(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("the handoff queue could not be looked after", exc_info=error)

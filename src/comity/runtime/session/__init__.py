@@ -1,0 +1,1 @@
+"""Sessions under way, and personal data in them."""

@@ -1,0 +1,74 @@
+"""What people who decide approvals are shown of hidden values: what the node grants them, and everything that is their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from comity.core.envelope.envelope import Error, Reply
+from comity.core.redaction import Vault, restore_value
+from comity.runtime.session.privacy import Privacy, reveal
+
+if TYPE_CHECKING:
+    from comity.core.journal.records import StoredCall
+    from comity.runtime.call.tools import Approval
+    from comity.runtime.session.sessions import Sessions
+
+
+class Approver(Struct, frozen=True):
+    """A person who decides, as `node.approvals` and `node.decide` were told; without a tenant the person answers for all."""
+
+    name: str
+    tenant_id: str | None = None
+
+    def sees(self, approval: Approval) -> bool:
+        """Return whether a question is one of this person's tenant."""
+        return self.tenant_id is None or self.tenant_id == approval.tenant_id
+
+    def is_own(self, approval: Approval) -> bool:
+        """Return whether this person is the user whose call asks."""
+        return (self.name, self.tenant_id or "default") == (approval.user_id, approval.tenant_id)
+
+
+def question(approval: Approval, person: Approver, privacy: Privacy | None, sessions: Sessions) -> Approval:
+    """Return a question with the values that this person may see in their places."""
+    types = _types(approval, person, privacy)
+    vault = None if types == frozenset() else _vault(approval, approval.session_id, sessions)
+    return approval if vault is None else replace(approval, inputs=restore_value(approval.inputs, vault, types))
+
+
+def outcome(
+    approval: Approval,
+    reply: Reply,
+    stored: StoredCall | None,
+    person: Approver,
+    privacy: Privacy | None,
+    sessions: Sessions,
+) -> Reply:
+    """Return what this person is told of a call that went on: the reply as stored, with the values that they may see.
+
+    `reply` is what the call's own user is told.
+    """
+    types = _types(approval, person, privacy)
+    if types is None:
+        return reply
+    if stored is None or stored.reply is None or stored.reply.status is not reply.status:
+        error = None if reply.error is None else Error.of(reply.error.code, "the reply is not in the store")
+        return Reply(status=reply.status, error=error, request_id=reply.request_id, warnings=("the reply is not shown",))
+    vault = None if not types else _vault(approval, stored.session_id, sessions)
+    told = stored.reply if vault is None else reveal(stored.reply, vault, types)
+    return replace(told, thought="")
+
+
+def _types(approval: Approval, person: Approver, privacy: Privacy | None) -> frozenset[str] | None:
+    """Return the types of personal data that a person may see in clear; None for all."""
+    if privacy is None or person.is_own(approval):
+        return None
+    return privacy.approvers.get(person.name, frozenset())
+
+
+def _vault(approval: Approval, session_id: str, sessions: Sessions) -> Vault | None:
+    live = sessions.find(approval.tenant_id, session_id)
+    return None if live is None or live.session.user_id != approval.user_id else live.vault

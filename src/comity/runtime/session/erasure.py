@@ -1,0 +1,90 @@
+"""Erasing a session or a person for good, whatever runs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from comity.core.journal.records import Document
+from comity.core.session.session import Session, is_first
+from comity.errors import UnavailableError
+from comity.ports import Journal
+from comity.runtime.call.call import Call
+from comity.runtime.call.tasks import aside
+
+if TYPE_CHECKING:
+    from comity.runtime.call.path import CallPath
+
+
+_decode = msgspec.json.Decoder(Session).decode
+
+
+async def erase_session(path: CallPath, journal: Journal, tenant_id: str, session_id: str) -> int:
+    """Remove everything that was said in a session; return how many records that were.
+
+    What runs in it is cancelled first: its end, and all it wrote before, is erased with the rest, and it writes nothing after.
+    Only the call that asks for the erasure goes on. It can add nothing to the session, and its own end is written as usual.
+    """
+    gone = 0
+    while True:
+        running = _running(path, tenant_id, session_id)
+        for call in running:
+            path.settlement.cancel(call, "its session was erased")
+        for call in running:
+            await path.reply_of(call)
+        if user_id := _user_of(path, journal, tenant_id, session_id):
+            path.memories.forget_session(tenant_id, user_id, session_id)
+        await path.durable()
+        await path.recorder.drained()
+        if _running(path, tenant_id, session_id):  # it came meanwhile
+            continue
+        path.sessions.drop(tenant_id, session_id)
+        # In a long store this takes seconds: calls go on meanwhile, and what came in this session is erased in a further round.
+        gone += (
+            await aside(journal.erase, tenant_id, session_id) if journal.prunes_aside else journal.erase(tenant_id, session_id)
+        )
+        if not path.sessions.is_live(tenant_id, session_id):
+            break
+    return gone + path.recorder.spans.erase(session_id, tenant_id=tenant_id)
+
+
+def _user_of(path: CallPath, journal: Journal, tenant_id: str, session_id: str) -> str:
+    """Return whose session it is; empty if nobody can say."""
+    with contextlib.suppress(UnavailableError):  # it cannot be read, and is erased all the same
+        if (live := path.sessions.find(tenant_id, session_id)) is not None:
+            return live.session.user_id
+        call = journal.call(session_id)  # one that named none has its own
+        return call.user_id if call is not None and call.tenant_id == tenant_id else ""
+    return ""
+
+
+async def erase_person(path: CallPath, journal: Journal, tenant_id: str, user_id: str) -> int:
+    """Remove everything of a person: each of their sessions, and what is remembered of them; return how many records."""
+    await path.durable()
+    sessions = journal.sessions_of(tenant_id, user_id)
+    for _, raw in journal.list_documents(Document.SESSION):
+        with contextlib.suppress(msgspec.MsgspecError):  # nobody can say whose it is
+            found = _decode(raw)
+            if (found.tenant_id, found.user_id) == (tenant_id, user_id):
+                sessions.add(found.id)
+    gone = 0
+    for session_id in sorted(sessions):
+        gone += await erase_session(path, journal, tenant_id, session_id)
+    await path.durable()
+    return gone + path.memories.erase(tenant_id, user_id)
+
+
+def _running(path: CallPath, tenant_id: str, session_id: str) -> list[Call]:
+    """Return the trees and parts of trees in a session, but for the one whose code asks."""
+    task = asyncio.current_task()
+    asking = next((call.top for call in path.calls.values() if call.task is task), None)
+    return [
+        call
+        for call in path.calls.values()
+        if is_first(call.request)
+        and call is not asking
+        and (call.request.tenant_id, call.request.session_id) == (tenant_id, session_id)
+    ]

@@ -1,0 +1,210 @@
+"""What a node remembers of its users across sessions: kept in the store, in clear for nobody but the call of that user.
+
+The text of a fact is encrypted where it is stored, under a key outside the store. An agent sees it as it sees its session:
+personal data as tokens of the session's vault, in clear only what its capability is granted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from comity.core.document.checks import take_share, take_text
+from comity.core.envelope.envelope import Reply, Request
+from comity.core.journal.records import Document, Saved
+from comity.core.redaction import Vault, restore_text
+from comity.core.session import memory as core
+from comity.core.session.memory import Fact, Memory
+from comity.engines.cipher import Cipher
+from comity.errors import CallerError, UnavailableError
+from comity.ports import Clock, Journal
+from comity.runtime.session.remembered import opened, sealed, without_session
+from comity.runtime.session.sessions import key_of
+
+if TYPE_CHECKING:
+    from comity.runtime.call.call import Call
+    from comity.runtime.call.path import CallPath
+    from comity.runtime.session.view import SessionView
+
+log = logging.getLogger("comity")
+
+READ_MAX: Final = 1_000  # users whose memory stays decrypted in this process
+
+
+class Memories:
+    """The memories of all users of a node's store."""
+
+    def __init__(self, journal: Journal, clock: Clock, cipher: Cipher) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._cipher = cipher
+        self._read: dict[str, tuple[bytes, Memory]] = {}  # as stored, and decrypted
+
+    def of(self, tenant_id: str, user_id: str) -> Memory:
+        """Return what is remembered of a user now, also by other processes of the store."""
+        return self._load(key_of(tenant_id, user_id))[1]
+
+    def change(self, tenant_id: str, user_id: str, how: Callable[[Memory], Memory | None]) -> Memory | None:
+        """Change what is remembered of a user and return it; None if `how` finds nothing to change."""
+        key = key_of(tenant_id, user_id)
+        version, memory = self._load(key)
+        changed = how(memory)
+        if changed is not None and changed != memory:
+            self._journal.append(self._saved(key, version, changed))
+        return changed
+
+    def reported(self, request: Request, reply: Reply, vault: Vault | None, now_ms: int) -> tuple[Saved, ...]:
+        """Return the record of what an agent found out about the user of its call; the store keeps it with the call's end."""
+        source = request.target.partition("/")[0]
+        new = [
+            Fact(
+                "",
+                text if vault is None else restore_text(text, vault),
+                source,
+                reply.confidence or 0.0,
+                now_ms,
+                request.session_id,
+                request.request_id,
+            )
+            for text in reply.new_facts[: core.REPORTED_MAX]
+            if text.strip()
+        ]
+        key = key_of(request.tenant_id, request.user_id)
+        try:
+            version, memory = self._load(key)
+        except UnavailableError as error:  # the call ends all the same
+            log.warning("what %s found out about its user is not remembered: %s", request.request_id, error)
+            return ()
+        changed = core.learn(memory, new)
+        return () if changed == memory else self._saved(key, version, changed)
+
+    def forget_session(self, tenant_id: str, user_id: str, session_id: str) -> None:
+        """Forget what was last reported in a session."""
+        key = key_of(tenant_id, user_id)
+        found = self._journal.load(Document.MEMORY, key)
+        if found is not None and (kept := without_session(found[1], session_id)) is not None:
+            self._journal.append((Saved(Document.MEMORY, key, found[0] + 1, kept),))
+
+    def erase(self, tenant_id: str, user_id: str) -> bool:
+        """Forget everything; return whether there was anything. Nothing of it may be on its way to the store."""
+        key = key_of(tenant_id, user_id)
+        self._read.pop(key, None)
+        return self._journal.remove(Document.MEMORY, key)
+
+    def now_ms(self) -> int:
+        """Return the time."""
+        return self._clock.now_ns() // 1_000_000
+
+    def _load(self, key: str) -> tuple[int, Memory]:
+        found = self._journal.load(Document.MEMORY, key)
+        if found is None:
+            self._read.pop(key, None)
+            return 0, Memory()
+        version, raw = found
+        known = self._read.get(key)
+        if known is None or known[0] != raw:
+            known = (raw, opened(self._cipher, key, raw))
+            self._keep(key, known)
+        return version, known[1]
+
+    def _saved(self, key: str, version: int, memory: Memory) -> tuple[Saved, ...]:
+        raw = sealed(self._cipher, key, memory)
+        self._keep(key, (raw, memory))
+        return (Saved(Document.MEMORY, key, version + 1, raw),)
+
+    def _keep(self, key: str, known: tuple[bytes, Memory]) -> None:
+        if len(self._read) >= READ_MAX:
+            del self._read[next(iter(self._read))]
+        self._read[key] = known
+
+
+class MemoryView:
+    """What an agent sees of what is remembered of its user, and how it adds to it. `ctx.memory` is one."""
+
+    __slots__ = ("_call", "_memories", "_path")
+
+    def __init__(self, path: CallPath, call: Call) -> None:
+        self._path = path
+        self._memories = path.memories
+        self._call = call
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """What is known about the user from this and earlier sessions, each with source, confidence and time, oldest first."""
+        return self.memory().facts
+
+    def get(self, key: str) -> Fact | None:
+        """What is known under a key (`key: value`); None if nothing is."""
+        return self.memory().find(key)
+
+    def learn(self, text: str, *, confidence: float = 1.0) -> None:
+        """Remember a fact, best as `key: value`: what `new_facts` of a reply does, now and whatever becomes of the call."""
+        call, request = self._call, self._call.request
+        call.check_running()
+        sure = take_share(confidence, "learn.confidence")
+        clear = take_text(text, "learn.text")
+        if not clear.strip():
+            raise CallerError("learn.text must not be empty", code="INPUT_VALIDATION_FAILED")
+        live = call.session_head.live
+        if live is not None and live.vault is not None:
+            clear = restore_text(clear, live.vault)
+        new = Fact("", clear, call.agent.id, sure, self._memories.now_ms(), request.session_id, request.request_id)
+        self._memories.change(request.tenant_id, request.user_id, lambda memory: core.learn(memory, (new,)))
+
+    def memory(self) -> Memory:
+        """Return all of it as this agent may see it."""
+        request = self._call.request
+        memory = self._memories.of(request.tenant_id, request.user_id)
+        if not memory.facts:
+            return memory
+        session: SessionView = self._path.session_of(self._call)
+        return replace(memory, facts=tuple(replace(one, text=session.show(one.text)) for one in memory.facts))
+
+
+class UserMemory:
+    """What is remembered of one user, in clear, to be listed, corrected and erased. `node.memory(user_id)` is one."""
+
+    __slots__ = ("_path", "tenant_id", "user_id")
+
+    def __init__(self, path: CallPath, tenant_id: str, user_id: str) -> None:
+        self._path = path
+        self.tenant_id = tenant_id
+        self.user_id = user_id
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """What is known, each with id, source, confidence and time, oldest first."""
+        return self._path.memories.of(self.tenant_id, self.user_id).facts
+
+    @property
+    def dropped(self) -> int:
+        """How many facts there was no room for."""
+        return self._path.memories.of(self.tenant_id, self.user_id).dropped
+
+    def get(self, key: str) -> Fact | None:
+        """What is known under a key (`key: value`); None if nothing is."""
+        return self._path.memories.of(self.tenant_id, self.user_id).find(key)
+
+    async def correct(self, fact_id: str, text: str, *, by: str) -> Fact | None:
+        """Put a fact right, in the name of a person; no agent changes it any more. None if there is no such fact."""
+        now_ms, clear = self._path.memories.now_ms(), take_text(text, "text")
+        changed = self._path.memories.change(
+            self.tenant_id, self.user_id, lambda memory: core.correct(memory, fact_id, clear, by=by, now_ms=now_ms)
+        )
+        await self._path.durable()
+        return None if changed is None else changed.get(fact_id)
+
+    async def forget(self, fact_id: str) -> bool:
+        """Forget a fact; return whether there was one."""
+        has_fact = self._path.memories.of(self.tenant_id, self.user_id).get(fact_id) is not None
+        self._path.memories.change(self.tenant_id, self.user_id, lambda memory: core.forget(memory, fact_id=fact_id))
+        await self._path.durable()
+        return has_fact
+
+    async def erase(self) -> bool:
+        """Forget everything, for good; return whether there was anything."""
+        await self._path.durable()
+        return self._path.memories.erase(self.tenant_id, self.user_id)

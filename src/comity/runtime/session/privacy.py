@@ -1,0 +1,378 @@
+"""Personal data on the call path: hidden before a callee sees it, put back for the session's own user.
+
+Every hop goes through here, the first one and those between agents, requests and replies alike. What is stored holds tokens;
+the values are in the session's vault. A capability that needs a type in clear declares it, and gets it if the node grants it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from comity.core.agent.declaration import DeclarationError, shown
+from comity.core.call.admission import Refused
+from comity.core.document.payload import Problem, unpack
+from comity.core.document.slices import Sliced, whole
+from comity.core.envelope.codec import decode_reply
+from comity.core.envelope.envelope import Artifact, Background, Error, Reference, Reply, Request, Status, encode
+from comity.core.journal.records import fingerprint
+from comity.core.redaction import (
+    DEFAULT_POLICY,
+    DEFAULT_SCANNER,
+    Action,
+    Finding,
+    Policy,
+    Scanner,
+    StreamRedactor,
+    Vault,
+    VaultFullError,
+    blocked_types,
+    redact_json,
+    redact_text,
+    restore_text,
+)
+from comity.core.redaction.redact import (
+    redact_json_sliced,
+    redact_text_sliced,
+    restore_json_sliced,
+    restore_value_sliced,
+)
+from comity.core.session.session import Change, Constrain, Learn, Produce
+from comity.errors import RefusedError
+from comity.runtime.call.slices import LONG_BYTES
+
+if TYPE_CHECKING:
+    from comity.runtime.call.call import Call
+    from comity.runtime.call.path import CallPath
+    from comity.runtime.session.sessions import Sessions
+
+_NOTHING: Final[frozenset[str]] = frozenset()
+_LOG_TAG: Final = "inthelog"
+_VAULT_FULL: Final = "this session hides as many values as one can; begin a new one"
+_KEYED: Final = (Learn, Constrain, Produce)
+_NO_WORDS: Final = frozenset({"agent", "key", "value", "confidence"})  # of a change: an agent's id is no secret
+_encode_any = msgspec.json.Encoder().encode
+_C = TypeVar("_C", bound=Change)
+_decode_background = msgspec.json.Decoder(Background).decode
+
+
+class _Products(msgspec.Struct, frozen=True):
+    """What a reply carries beside its data and its texts."""
+
+    artifacts: tuple[Artifact, ...]
+    sources: tuple[Reference, ...]
+    metadata: dict[str, Any]
+
+
+class _Findings(msgspec.Struct, frozen=True):
+    """What an error says beside its message."""
+
+    advice: str
+    problems: tuple[Problem, ...]
+    facts: dict[str, Any]
+
+
+_decode_products = msgspec.json.Decoder(_Products).decode
+_Kind = tuple[str, Action]
+_FINDINGS_IN_SLICE: Final = 4_096
+_decode_findings = msgspec.json.Decoder(_Findings).decode
+GetVault = Callable[[], Vault]
+Grants = Mapping[str, Collection[str]]  # capability code, or "agent/capability", to the types it may see
+
+
+class Hidden(msgspec.Struct, frozen=True, gc=False):
+    """A request as its callee may see it, what was done to it, and the types that policy does not let pass at all."""
+
+    request: Request
+    body: bytes
+    note: str = ""
+    blocked: frozenset[str] = _NOTHING
+    said: Request | None = None  # with everything hidden, where its callee sees some of it in clear
+
+
+class Privacy:
+    """What is hidden on a node, and which capabilities see it in clear.
+
+    `policy` says what happens to a value of each type, `scanner` finds the values, and `grants` maps a capability code or
+    `agent/CAPABILITY` to the types that it may see in clear where it declares them (`clear=[…]`). `approvers` maps the name of
+    a person who decides approvals to the types that this person may see in questions and replies.
+    """
+
+    def __init__(
+        self,
+        *,
+        policy: Policy = DEFAULT_POLICY,
+        scanner: Scanner = DEFAULT_SCANNER,
+        grants: Grants | None = None,
+        approvers: Grants | None = None,
+    ) -> None:
+        self._policy = policy
+        self._scanner = scanner
+        self.grants: Mapping[str, frozenset[str]] = _checked_grants(grants)
+        self.approvers: Mapping[str, frozenset[str]] = _checked_grants(approvers, "approvers", "person")
+        # Tells whether a document may hold personal data; cheap, and never wrongly no.
+        self.may_hold: Callable[[bytes], bool] = scanner.may_find_in_json
+
+    @property
+    def types(self) -> frozenset[str]:
+        """The types of personal data that are found."""
+        return frozenset(detector.type for detector in self._scanner.detectors)
+
+    def concerns(self, request: Request, body: bytes, clear: frozenset[str]) -> bool:
+        """Return whether a request has to be looked at more closely; most have nothing that could be personal."""
+        if request.message or request.objective or clear or request.context is not None:
+            return True
+        return self._scanner.may_find_in_json(body)
+
+    def hide(self, request: Request, body: bytes, clear: frozenset[str], vault: GetVault) -> Sliced[Hidden]:
+        """Hide what the callee must not see; `clear` is what its capability declares to need."""
+        found: set[_Kind] = set()
+        changes: dict[str, Any] = {}
+        if self._scanner.may_find_in_json(body):
+            redaction = yield from redact_json_sliced(body, vault(), self._policy, self._scanner)
+            found |= yield from _kinds(redaction.found)
+            body = redaction.raw
+        for name in ("message", "objective"):
+            if text := getattr(request, name):
+                redacted = yield from redact_text_sliced(text, vault(), self._policy, self._scanner)
+                found |= yield from _kinds(redacted.found)
+                changes[name] = redacted.text
+        if request.context is not None:
+            raw = encode(request.context)
+            if self._scanner.may_find_in_json(raw):
+                redaction = yield from redact_json_sliced(raw, vault(), self._policy, self._scanner)
+                found |= yield from _kinds(redaction.found)
+                changes["context"] = _decode_background(redaction.raw)
+        granted = self.granted(request, clear)
+        said = replace(request, **changes, body=Raw(body)) if granted else None
+        if granted:
+            body = yield from restore_json_sliced(body, vault(), granted)
+            if "message" in changes:
+                changes["message"] = restore_text(changes["message"], vault(), granted)
+        if not found and not granted:
+            return Hidden(request, body)
+        changes["body"] = Raw(body)
+        changes["fingerprint"] = fingerprint(request)
+        blocked = frozenset(kind for kind, action in found if action is Action.BLOCK)
+        return Hidden(replace(request, **changes), body, _note(found, granted), blocked, said)
+
+    def hide_data(self, raw: bytes, vault: GetVault) -> bytes:
+        """Hide what stands in the data of a reply."""
+        return redact_json(raw, vault(), self._policy, self._scanner).raw
+
+    def hide_data_sliced(self, raw: bytes, vault: GetVault) -> Sliced[bytes]:
+        """Return what `hide_data` does, with pauses."""
+        return (yield from redact_json_sliced(raw, vault(), self._policy, self._scanner)).raw
+
+    def hide_words(self, reply: Reply, vault: GetVault) -> Sliced[Reply]:
+        """Hide what stands in the texts an agent put into its reply."""
+        changed: dict[str, Any] = {}
+        for name in ("message", "summary", "thought", "next_step_hint"):
+            if text := getattr(reply, name):
+                hidden = yield from self._hide_text(text, vault)
+                if hidden != text:
+                    changed[name] = hidden
+        for name in ("warnings", "new_facts"):
+            without: tuple[str, ...] = ()
+            for text in getattr(reply, name):
+                without += ((yield from self._hide_text(text, vault)),)
+            if without != getattr(reply, name):
+                changed[name] = without
+        if reply.error is not None and (error := self.hide_error(reply.error, vault)) is not reply.error:
+            changed["error"] = error
+        if reply.artifacts or reply.sources or reply.metadata:
+            raw = _encode_any(_Products(reply.artifacts, reply.sources, reply.metadata))
+            if self.may_hold(raw):
+                changed |= msgspec.structs.asdict(_decode_products((yield from self.hide_data_sliced(raw, vault))))
+        return replace(reply, **changed) if changed else reply
+
+    def hide_error(self, error: Error, vault: GetVault) -> Error:
+        """Hide what stands in the texts and facts of an error, which may quote what the code that failed was working on."""
+        if self.may_hold(error.message.encode(errors="surrogatepass")):
+            error = replace(error, message=self.hide_text(error.message, vault))
+        if error.problems or error.facts or error.advice:
+            raw = _encode_any(_Findings(error.advice, error.problems, error.facts))
+            if self.may_hold(raw):
+                error = replace(error, **msgspec.structs.asdict(_decode_findings(self.hide_data(raw, vault))))
+        return error
+
+    def hide_text(self, text: str, vault: GetVault) -> str:
+        """Hide what stands in a text."""
+        return redact_text(text, vault(), self._policy, self._scanner).text
+
+    def hide_trace(self, text: str) -> str:
+        """Hide what stands in a text for the log or in the reason of a refusal, where it is never put back."""
+        return self.hide_text(text, lambda: Vault(_LOG_TAG))
+
+    def hide_change(self, change: _C, vault: GetVault) -> _C:
+        """Hide what stands in an agent's change to its session; raises `RefusedError` if it cannot be made so."""
+        words = {name: getattr(change, name) for name in change.__struct_fields__ if name not in _NO_WORDS}
+        pair = {change.key: change.value} if isinstance(change, _KEYED) else {}  # the key says what its value may be
+        raw = _encode_any((pair, *words.values()))
+        if not self.may_hold(raw):
+            return change
+        try:
+            redaction = redact_json(raw, vault(), self._policy, self._scanner)
+        except VaultFullError:
+            raise RefusedError(_VAULT_FULL, code="PRIVACY_BLOCKED") from None
+        if blocked := blocked_types(redaction.found):
+            raise RefusedError(_not_passed(blocked), code="PRIVACY_BLOCKED")
+        pair, *hidden = unpack(redaction.raw)
+        changed = dict(zip(words, hidden, strict=True)) | dict(
+            zip(("key", "value"), *pair.items(), strict=True) if pair else ()
+        )
+        return replace(change, **changed)
+
+    def granted(self, request: Request, clear: frozenset[str]) -> frozenset[str]:
+        """Return the types that a callee sees in clear: what its capability declares to need, as far as the node grants it."""
+        return clear & self._granted(request) if clear else _NOTHING
+
+    def redactor(self, vault: Vault) -> StreamRedactor:
+        """Return what hides it in a text that comes in pieces."""
+        return StreamRedactor(vault, self._policy, self._scanner)
+
+    def _hide_text(self, text: str, vault: GetVault) -> Sliced[str]:
+        return (yield from redact_text_sliced(text, vault(), self._policy, self._scanner)).text
+
+    def _granted(self, request: Request) -> frozenset[str]:
+        agent = request.target.partition("/")[0]
+        return self.grants.get(f"{agent}/{request.capability}", self.grants.get(request.capability, _NOTHING))
+
+
+class Answers:
+    """Hides personal data in what agents answer, in the vault of their session."""
+
+    def __init__(self, path: CallPath, privacy: Privacy) -> None:
+        self._path = path
+        self._privacy = privacy
+        self.may_hold = privacy.may_hold
+
+    def data(self, call: Call, raw: bytes) -> bytes:
+        """Return the data of an answer without it."""
+        may_hold = self.may_hold
+        if not may_hold(raw):
+            return raw
+        return self._privacy.hide_data(raw, self._vault(call))
+
+    def data_sliced(self, call: Call, raw: bytes) -> Sliced[bytes]:
+        """Return what `data` does, with pauses."""
+        if not self.may_hold(raw):
+            return raw
+        hidden = yield from self._privacy.hide_data_sliced(raw, self._vault(call))
+        yield from self._path.sessions.seal_vault(self._path.sessions.live_of(call))
+        return hidden
+
+    async def long_data(self, call: Call, raw: bytes) -> bytes:
+        """Return what `data` does, with pauses where there is much."""
+        return self.data(call, raw) if len(raw) < LONG_BYTES else await self._path.slices.run(self.data_sliced(call, raw))
+
+    def words(self, call: Call, reply: Reply) -> Sliced[Reply]:
+        """Return the texts of an answer without it."""
+        return self._privacy.hide_words(reply, self._vault(call))
+
+    def error(self, call: Call, error: Error) -> Error:
+        """Return why an agent or a tool failed, without it."""
+        try:
+            return self._privacy.hide_error(error, self._vault(call))
+        except VaultFullError:
+            return replace(error, message="its message cannot be shown: this session hides as many values as one can")
+
+    def trace(self, call: Call, text: str) -> str:
+        """Return a traceback without it, for the log: neither what a detector finds nor what the session hides."""
+        vault = self._path.sessions.vault_of(call)
+        return self._privacy.hide_trace(text if vault is None else vault.hide_known(text))
+
+    def text(self, call: Call, text: str) -> str:
+        """Return a text without it."""
+        return self._privacy.hide_text(text, self._vault(call))
+
+    def redactor(self, call: Call) -> StreamRedactor:
+        """Return what hides it in a text that comes in pieces."""
+        return self._privacy.redactor(self._vault(call)())
+
+    def _vault(self, call: Call) -> GetVault:
+        return lambda: self._path.sessions.vault(self._path.sessions.live_of(call))
+
+
+def conceal(path: CallPath, call: Call, request: Request, body: bytes, privacy: Privacy) -> Sliced[str | Refused]:
+    """Hide personal data from the callee; return a note for the audit, or why the call cannot be made so."""
+    live = path.sessions.live_of(call)
+    try:
+        hidden = yield from privacy.hide(request, body, call.capability.clear, lambda: path.sessions.vault(live))
+    except VaultFullError:
+        return Refused("PRIVACY_BLOCKED", _VAULT_FULL)
+    if hidden.blocked:
+        return Refused("PRIVACY_BLOCKED", _not_passed(hidden.blocked))
+    if hidden.body is not body:
+        yield
+        checked = call.capability.inputs.check(hidden.body)
+        if checked.problems:
+            first = checked.problems[0]
+            what = f"{first.path} does not fit once personal data is hidden; the capability must declare and be granted it"
+            return Refused("INPUT_VALIDATION_FAILED", what, problems=checked.problems)
+        call.arguments = checked.value
+        yield
+    yield from path.sessions.seal_vault(live)
+    call.request, call.said = hidden.request, hidden.said
+    path.sessions.save_vault(live)
+    return hidden.note
+
+
+def hide_verdict(privacy: Privacy, sessions: Sessions, call: Call, reply: Reply) -> Reply:
+    """Hide personal data in what a guardrail made of a reply; what cannot be hidden is withheld."""
+    try:
+        return whole(privacy.hide_words(reply, lambda: sessions.vault(sessions.live_of(call))))
+    except VaultFullError:
+        error = Error.of("PRIVACY_BLOCKED", _VAULT_FULL)
+        return Reply(status=Status.ERROR, error=error, message=error.message)
+
+
+def reveal(reply: Reply, vault: Vault, types: frozenset[str] | None = None) -> Reply:
+    """Return a reply with the vault's values of these types back in their places; of all types for the session's user only."""
+    return whole(reveal_sliced(reply, vault, types))
+
+
+def reveal_sliced(reply: Reply, vault: Vault, types: frozenset[str] | None = None) -> Sliced[Reply]:
+    """Return what `reveal` does, with pauses."""
+    raw = encode(reply)
+    if not any(tag.encode() in raw for tag in vault.tags):
+        return reply
+    yield
+    data = yield from restore_value_sliced(reply.data, vault, types)  # by itself: as a value it need not be read again
+    words = yield from restore_json_sliced(encode(replace(reply, data=None)), vault, types)
+    return replace(decode_reply(words, is_ours=True), data=data)
+
+
+def _checked_grants(grants: Any, what: str = "grants", whose: str = "capability") -> Mapping[str, frozenset[str]]:
+    if not isinstance(grants, Mapping | None):
+        raise DeclarationError(f"{what} must be a mapping of {whose} to types, not {shown(grants)}")
+    for name, types in (grants or {}).items():
+        if not isinstance(name, str) or isinstance(types, str) or not isinstance(types, Collection):
+            raise DeclarationError(f"{what} must map a {whose} to a set of types, not {shown(name)} to {shown(types)}")
+    return {name: frozenset(types) for name, types in (grants or {}).items()}
+
+
+def _not_passed(blocked: frozenset[str]) -> str:
+    return f"policy lets no {', '.join(sorted(blocked))} pass"
+
+
+def _kinds(found: tuple[Finding, ...]) -> Sliced[set[_Kind]]:
+    """Return each type that was found with what was done to its values."""
+    kinds: set[_Kind] = set()
+    for number, finding in enumerate(found, 1):
+        kinds.add((finding.type, finding.action))
+        if number % _FINDINGS_IN_SLICE == 0:
+            yield
+    return kinds
+
+
+def _note(found: set[_Kind], granted: frozenset[str]) -> str:
+    hidden = sorted({kind for kind, _ in found} - granted)
+    parts = [f"hidden: {', '.join(hidden)}"] if hidden else []
+    if granted:
+        parts.append(f"in clear: {', '.join(sorted(granted))}")
+    return "; ".join(parts)

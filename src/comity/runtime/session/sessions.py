@@ -1,0 +1,545 @@
+"""Sessions under way: one true copy each, bound to a tenant and user, saved with what changed it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from comity.core.document.payload import unpack
+from comity.core.document.slices import Sliced, whole
+from comity.core.envelope.envelope import Reply, Request
+from comity.core.journal.records import Document, Saved
+from comity.core.redaction import Vault, restore_text, restore_value
+from comity.core.session import session as core
+from comity.core.session.conversation import TURNS_CHARS_MAX, TURNS_MAX, Turn
+from comity.core.session.session import EXPIRED_MS, USE_NOTED_MS, Change, Session
+from comity.engines.cipher import Cipher
+from comity.errors import CallerError, UnavailableError
+from comity.ports import Clock, Ids, Journal
+from comity.runtime.call.slices import LONG_BYTES
+from comity.runtime.session.vault_key import open_vault, seal
+
+if TYPE_CHECKING:
+    from comity.runtime.call.call import Call
+
+LIVE_MAX: Final = 10_000  # sessions kept in memory beyond those in use; others are read from the store again
+_PUT_AWAY: Final = LIVE_MAX // 10  # so many at once: finding out which are in use takes a look at every call
+
+SESSION_BYTES_MAX: Final = 4 * 1024 * 1024  # of what a session holds, as JSON
+# Of calls that ended in a session and are not written yet: no more than its conversation would keep of them.
+ENDED_BYTES_MAX: Final = 2 * TURNS_CHARS_MAX
+ENDED_MAX: Final = TURNS_MAX // 2
+_UNCOUNTED_BYTES: Final = ENDED_BYTES_MAX // 2 // ENDED_MAX  # of a request: as many as are kept have half of the bytes at most
+
+_encode = msgspec.json.Encoder().encode
+SEPARATOR: Final = "\x1f"  # which no name can hold
+_decode_session = msgspec.json.Decoder(Session).decode
+
+
+_UNSEALED: Final = (-1, b"")
+SEALED_AT_ONCE: Final = 2_000  # values; a vault of more is encrypted with pauses
+
+
+class Live:
+    """A session in memory, with its vault."""
+
+    __slots__ = (
+        "answers", "encoded", "ended", "ended_bytes", "is_gone", "is_stored", "noted", "noted_at", "sealed",
+        "session", "used_at", "vault", "vault_saved",
+        "vault_version", "visits",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        session: Session,
+        vault: Vault | None = None,
+        vault_version: int = 0,
+        noted_at: int = 0,
+        *,
+        is_stored: bool = True,
+    ) -> None:
+        self.session = session
+        self.is_stored = is_stored  # the store has it, or will
+        self.is_gone = False  # it was erased: what still holds it must not bring it back
+        self.noted_at = noted_at  # when its use was last noted, or need not be
+        self.used_at = max(session.used_at, noted_at)
+        self.vault = vault
+        self.vault_version = vault_version
+        self.vault_saved = 0 if vault is None else len(vault)
+        self.encoded: tuple[Session | None, bytes] = (None, b"")  # the session that was encoded last, until it is saved
+        self.ended_bytes = 0  # of the larger requests in `ended`, at least
+        self.sealed = _UNSEALED  # how many values there were when it was encrypted, and as what
+        # Calls that ended and are not in `session` yet: those of users without a message, and the newest of each capability.
+        self.ended: deque[tuple[Request, Reply, int]] | None = None
+        self.answers: dict[tuple[str, str], tuple[Request, Reply]] | None = None
+        self.noted: tuple[Session, Session] | None = None  # the session without and with them
+        self.visits = 0  # of other nodes to the store, when this was last compared with it
+
+    @property
+    def key(self) -> str:
+        """The name it is stored under."""
+        return key_of(self.session.tenant_id, self.session.id)
+
+
+def key_of(tenant_id: str, session_id: str) -> str:
+    """Return the name a session is stored under."""
+    return f"{tenant_id}{SEPARATOR}{session_id}"
+
+
+def _decode(raw: bytes, session_id: str) -> Session:
+    try:
+        return _decode_session(raw)
+    except msgspec.MsgspecError as error:  # one that cannot be read is nobody else's concern
+        message = f"the session {session_id!r} cannot be read: {error}; erase it, or bring back a copy of the store"
+        raise UnavailableError(message, code="STORE_UNAVAILABLE", retryable=False) from None
+
+
+def in_clear(plain: dict[str, Any], vault: Vault | None) -> dict[str, Any]:
+    """Return plain data with what the vault of its session hides put back."""
+    return plain if vault is None else dict(restore_value(plain, vault))
+
+
+def seen(session: Session, vault: Vault, types: frozenset[str]) -> Session:
+    """Return a session as one may see it who sees these types of personal data in clear."""
+    text, value = partial(restore_text, vault=vault, types=types), partial(restore_value, vault=vault, types=types)
+    return replace(
+        session,
+        original_request=text(session.original_request),
+        turns=tuple(
+            replace(
+                turn,
+                role=text(turn.role),
+                text=text(turn.text),
+                task=text(turn.task),
+                claimed_role=text(turn.claimed_role),
+            )
+            for turn in session.turns
+        ),
+        summary=text(session.summary),
+        facts={
+            text(key): replace(fact, value=value(fact.value), claimed_source=text(fact.claimed_source))
+            for key, fact in session.facts.items()
+        },
+        decisions=tuple(map(text, session.decisions)),
+        constraints=value(session.constraints),
+        assumptions=tuple(map(text, session.assumptions)),
+        workflow_position=text(session.workflow_position),
+        workflow=replace(session.workflow, state=value(session.workflow.state)),
+        prior_outputs=value(session.prior_outputs),
+        private=value(session.private),
+    )
+
+
+class Sessions:
+    """All sessions of a node."""
+
+    def __init__(self, journal: Journal, clock: Clock, ids: Ids, cipher: Cipher) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._ids = ids
+        self.cipher = cipher
+        self._unsaved: dict[Live, None] = {}  # sessions with calls that ended and are not stored in them yet
+        self._live: dict[tuple[str, str], Live] = {}  # by tenant and id
+        self._room = LIVE_MAX  # how many may be in memory before some are put away
+        self.calls: Mapping[str, Call] = {}  # under way, by request id; those of the call path
+        self.is_shared = False  # with nodes that pass calls on to each other
+
+    def find(self, tenant_id: str, session_id: str) -> Live | None:
+        """Return a session if there is one, from memory or the store."""
+        visits = self._journal.visits()  # first: what is written from now on is looked for
+        live = self._live.get((tenant_id, session_id))
+        if live is not None:
+            if live.visits == visits or self._catch_up(live, visits):
+                return live
+            self.drop(tenant_id, session_id)
+        key = key_of(tenant_id, session_id)
+        stored = self._journal.load(Document.SESSION, key)
+        if stored is None:
+            return None
+        return self._remember(Live(_decode(stored[1], session_id), *self._load_vault(key), self._noted_at(key)), visits)
+
+    def bind(self, request: Request, now_ms: int, may_be_known: bool = False) -> Live | None:
+        """Return the session a root names, new if there is none; a call that names none has none until it needs one.
+
+        An implicit session uses the call's own id. It can already exist if the call is being resumed, or if a user created a
+        session under that id; that user keeps it.
+        """
+        if request.parent_session_id is not None:
+            owner = self.owner_of(request.tenant_id, request.parent_session_id)
+            if owner not in {"", request.user_id}:  # a link to another user's session: admission refuses it as theirs
+                return Live(_new(request.tenant_id, owner, request.parent_session_id, now_ms))
+        elif request.session_id == request.root_id:
+            return self.find(request.tenant_id, request.session_id) if may_be_known else None
+        live = self.find(request.tenant_id, request.session_id)
+        if live is not None:
+            if now_ms - live.used_at >= EXPIRED_MS:  # here; another node may have used it since
+                live.used_at = max(live.used_at, self._noted_at(live.key))
+            return live
+        owner = self._caller_of(request.tenant_id, request.session_id)
+        if owner not in {"", request.user_id}:
+            return Live(_new(request.tenant_id, owner, request.session_id, now_ms))  # which admission refuses as theirs
+        return self.begin(request.tenant_id, request.user_id, request.session_id, now_ms, request.parent_session_id or "")
+
+    def bind_below(self, request: Request, above: Live, now_ms: int) -> Live | None:
+        """Return the session of its own to which a call was delegated, which knows what is hidden in the one above."""
+        live = self.bind(request, now_ms)
+        if live is not None and above.vault is not None and live.session.user_id == above.session.user_id:
+            self.vault(live).learn(above.vault)
+        return live
+
+    def owner_of(self, tenant_id: str, session_id: str) -> str:
+        """Return the user whose session this is, also where it is only the name of a call; nothing if there is none."""
+        live = self.find(tenant_id, session_id)
+        return self._caller_of(tenant_id, session_id) if live is None else live.session.user_id
+
+    def _caller_of(self, tenant_id: str, session_id: str) -> str:
+        """Return the user of the call whose own session would be named so; nothing if there is none."""
+        call = self.calls.get(session_id)
+        root = self._journal.call(session_id) if call is None else call.request
+        is_own = root is not None and (root.tenant_id, root.session_id) == (tenant_id, session_id)
+        return root.user_id if root is not None and is_own else ""
+
+    def refresh(self, tenant_id: str, session_id: str) -> None:
+        """Take over what another node has saved of a session since it was read here."""
+        live = self._live.get((tenant_id, session_id))
+        if live is not None:
+            self._read_again(live)
+
+    def _catch_up(self, live: Live, visits: int) -> bool:
+        """Take over what another node may have saved since; return whether the session is still there."""
+        if live.visits == visits:
+            return True
+        live.visits = visits
+        return self._read_again(live)
+
+    def _read_again(self, live: Live) -> bool:
+        stored = self._journal.load(Document.SESSION, live.key)
+        if stored is None:
+            return not live.is_stored  # else somebody has erased it
+        session = _decode(stored[1], live.session.id)
+        if session.user_id != live.session.user_id:
+            return False  # it was erased, or began at the same moment elsewhere, and is another's now
+        if stored[0] > live.session.version + 1:
+            live.session = session
+        vault, version = self._load_vault(live.key)
+        if vault is not None:
+            live.vault_saved, live.vault_version = len(vault), max(version, live.vault_version)
+            if live.vault is None:
+                live.vault = vault
+            else:
+                live.vault.learn(vault)  # and it keeps what was hidden here since
+        return True
+
+    def begin(self, tenant_id: str, user_id: str, session_id: str, now_ms: int, parent_id: str = "") -> Live:
+        """Make a session and bind it to its user. It is stored once it is used by its name or has something to keep."""
+        session = _new(tenant_id, user_id, session_id, now_ms, parent_id)
+        return self._remember(Live(session, is_stored=False), self._journal.visits())
+
+    def is_live(self, tenant_id: str, session_id: str) -> bool:
+        """Return whether a session is in memory."""
+        return (tenant_id, session_id) in self._live
+
+    def live_of(self, call: Call) -> Live:
+        """Return the session of a call, made now if it has none."""
+        head = call.session_head
+        if head.live is None:
+            request = head.request
+            found = None if head.way is None else self.find(request.tenant_id, request.session_id)
+            head.live = found or self.begin(request.tenant_id, request.user_id, request.session_id, request.created_at)
+        call.live = head.live
+        return head.live
+
+    def vault_of(self, call: Call) -> Vault | None:
+        """Return the vault of a call's session, if anything was hidden in it."""
+        live = call.session_head.live
+        return None if live is None else live.vault
+
+    def vault(self, live: Live) -> Vault:
+        """Return the vault of a session, new if nothing was hidden in it yet."""
+        if live.vault is None:
+            live.vault = Vault.from_entropy(self._ids.entropy())
+        return live.vault
+
+    def saved_vault(self, live: Live) -> tuple[Saved, ...]:
+        """Return the record of what was hidden since the vault was last saved, if anything was."""
+        if live.vault is None or len(live.vault) == live.vault_saved or live.is_gone:
+            return ()
+        live.vault_saved = len(live.vault)
+        live.vault_version += 1
+        count, data = live.sealed
+        if count != len(live.vault):
+            data = whole(seal(self.cipher, live.key, live.vault))
+        live.sealed = _UNSEALED
+        return (Saved(Document.VAULT, live.key, live.vault_version, data), self.saved(live))
+
+    def seal_vault(self, live: Live) -> Sliced[None]:
+        """Encrypt a vault that has grown much, with pauses, for `saved_vault` to find it so."""
+        vault = live.vault
+        if vault is not None and len(vault) > SEALED_AT_ONCE and len(vault) != live.vault_saved:
+            count = len(vault)
+            live.sealed = count, (yield from seal(self.cipher, live.key, vault))
+
+    def save_vault(self, live: Live) -> None:
+        """Keep what was hidden since."""
+        if saved := self.saved_vault(live):
+            self._journal.append(saved)
+
+    def saved(self, live: Live) -> Saved:
+        """Return the record of a session as it is now, to be written."""
+        live.is_stored = True
+        session, (encoded, data) = live.session, live.encoded
+        live.encoded = None, b""
+        data = data if encoded is session else _encode(session)
+        return Saved(Document.SESSION, live.key, session.version + 1, data, used_at=session.used_at)
+
+    def is_there(self, live: Live) -> bool:
+        """Return whether a session was not erased since, here or by another process, and take over what others saved."""
+        if live.is_gone:
+            return False
+        is_there = self._read_again(live) if self.is_shared else self._catch_up(live, self._journal.visits())
+        if not is_there:
+            self._lose(live)
+            place = (live.session.tenant_id, live.session.id)
+            if self._live.get(place) is live:
+                del self._live[place]
+        return is_there
+
+    def change(self, live: Live, change: Change, *, based_on: int) -> None:
+        """Apply a change and save it; a conflict is the caller's to resolve."""
+        self._journal.append(self.changed(live, change, based_on=based_on))
+
+    def changed(self, live: Live, change: Change, *, based_on: int | None = None) -> tuple[Saved, ...]:
+        """Apply a change and return the records that save it, based on what there is now unless a version is named."""
+        if not self.is_there(live):
+            raise CallerError(f"session {live.session.id} was erased, or is another user's now", code="SESSION_ERASED")
+        base = self.noted(live)
+        based_on = base.version if based_on is None else based_on
+        outcome = core.apply(base, change, based_on=based_on, now_ms=self._now_ms())
+        if isinstance(outcome, core.Conflict):
+            message = f"{outcome.what} was written at version {outcome.current}; this change was based on {outcome.based_on}"
+            raise CallerError(message, code="SESSION_CONFLICT", current=outcome.current)
+        data = _encode(outcome)
+        if len(data) > SESSION_BYTES_MAX and not isinstance(change, core.Say | core.Answer):  # which drop what is oldest
+            message = f"session {outcome.id} would hold {len(data):,} bytes; at most {SESSION_BYTES_MAX:,} are allowed"
+            raise CallerError(message, code="SESSION_FULL")
+        live.encoded = outcome, data
+        return self._written(live, outcome)
+
+    # --- what calls add by themselves ---
+
+    def hear(self, live: Live, request: Request, *, is_again: bool) -> None:
+        """Add what a user says by a call, as it may be kept; for a replayed call, once."""
+        if not self.is_there(live):
+            return
+        said = core.heard(request, unpack(request.body))
+        if said is None or (is_again and any(_is_of(turn, said) for turn in live.session.turns)):
+            return
+        self.change(live, said, based_on=live.session.version)
+
+    def ended(self, live: Live, request: Request, reply: Reply, now_ms: int) -> tuple[Saved, ...]:
+        """Note the end of a call in its session: who answered, with what, and what the user was told.
+
+        Return the records of a conversation. What a call without words adds is not worth a write of the whole session for each
+        of thousands in a second: it is noted in memory, and written with the next change or after a few seconds.
+        """
+        if not core.is_first(request):
+            self.answered(live, request, reply)
+        elif not request.message and not reply.message:
+            self.note(live, request, reply, now_ms)
+        elif self.is_there(live):
+            return self.changed(live, core.answered(request, reply, (core.told(request, reply),)))
+        return ()
+
+    def note(self, live: Live, request: Request, reply: Reply, now_ms: int) -> None:
+        """Note the end of a user's call without words; written as `ended` says.
+
+        The own session of one call, which nothing made worth storing, does not keep a long one.
+        """
+        if not live.is_stored and len(request.body) > LONG_BYTES:
+            return
+        if live.ended is None:
+            live.ended = deque(maxlen=ENDED_MAX)
+        live.ended.append((request, reply, now_ms))
+        live.noted = None
+        if live.is_stored:
+            self._unsaved[live] = None
+        if len(request.body) > _UNCOUNTED_BYTES:
+            live.ended_bytes += len(request.body)
+            if live.ended_bytes > ENDED_BYTES_MAX // 2:
+                _drop_older(live, live.ended)
+
+    def answered(self, live: Live, request: Request, reply: Reply) -> None:
+        """Note what an agent answered to another; written as `ended` says."""
+        if live.answers is None:
+            live.answers = {}
+        live.answers[request.target, request.capability] = (request, reply)
+        self._changed_by_calls(live)
+
+    def _changed_by_calls(self, live: Live) -> None:
+        live.noted = None
+        if live.is_stored:
+            self._unsaved[live] = None
+
+    def noted(self, live: Live) -> Session:
+        """Return a session with the calls that ended in it since it was saved."""
+        if live.ended is None and live.answers is None:
+            return live.session
+        if live.noted is None or live.noted[0] is not live.session:
+            live.noted = (live.session, self._with_ended(live))
+        return live.noted[1]
+
+    def current(self, live: Live) -> Session:
+        """Return a session as it is now, with its last use, also one that changed nothing in it."""
+        session = self.noted(live)
+        return replace(session, used_at=max(session.used_at, live.used_at))
+
+    def _written(self, live: Live, session: Session) -> tuple[Saved, ...]:
+        """Return the records that save a session with the calls that ended in it: what is not saved must not have a version."""
+        live.session = session
+        live.ended = live.answers = live.noted = None
+        live.ended_bytes = 0
+        self._unsaved.pop(live, None)
+        return self.saved_vault(live) or (self.saved(live),)
+
+    def _with_ended(self, live: Live) -> Session:
+        session, answers, said = live.session, dict(live.answers or {}), list[core.Say | None]()
+        for request, reply, at_ms in live.ended or ():
+            answers[request.target, request.capability] = (request, reply)
+            inputs = unpack(request.body) if len(request.body) < LONG_BYTES else request.body  # which is its JSON
+            said += (core.heard(request, inputs, at_ms), core.told(request, reply, at_ms))
+        changes = [core.answered(request, reply) for request, reply in answers.values()]
+        changes.append(core.Answer("", said=tuple(one for one in said if one is not None)))
+        for change in changes:
+            if change.agent or change.said:
+                made = core.apply(session, change, based_on=session.version, now_ms=self._now_ms())
+                assert not isinstance(made, core.Conflict)  # additions never conflict
+                session = replace(made, used_at=session.used_at)  # its use is noted apart, see `use`
+        return session
+
+    def save_ended(self, limit: int | None = None) -> bool:
+        """Save sessions in which calls have ended, at most `limit`; return whether there are more."""
+        for live in list(islice(self._unsaved, limit)):
+            self._save(live)
+        return bool(self._unsaved)
+
+    def _save(self, live: Live) -> None:
+        """Save a session with the calls that ended in it."""
+        del self._unsaved[live]
+        if self.is_there(live):
+            self._journal.append(self._written(live, self.noted(live)))
+
+    def use(self, live: Live, request: Request, now_ms: int) -> None:
+        """Note that a call uses a session: in the store now and then, apart from what it holds, which others may be changing.
+
+        The first call that names a session stores it, whatever it does in it: from then on it is its user's, for good.
+        """
+        live.used_at = now_ms
+        if live.is_gone:
+            return
+        if is_new(live, request):
+            self._journal.append((self.saved(live),))
+        if now_ms - live.noted_at >= USE_NOTED_MS:
+            live.noted_at = now_ms
+            if live.is_stored and now_ms - live.session.used_at >= USE_NOTED_MS:
+                self._journal.append((Saved(Document.USE, live.key, now_ms, b""),))
+
+    def resume(self, live: Live) -> None:
+        """Wake a session, however long it rested."""
+        live.session = core.resume(live.session, self._now_ms())
+        live.used_at = live.session.used_at
+        self._journal.append((self.saved(live),))
+
+    def forget(self, tenant_id: str, session_id: str) -> None:
+        """Drop a session from memory; it is read again when it is needed."""
+        live = self._live.get((tenant_id, session_id))
+        if live in self._unsaved and self.is_there(live):
+            self._journal.append(self._written(live, self.noted(live)))
+        self._live.pop((tenant_id, session_id), None)
+
+    def pruned(self, keys: Iterable[str]) -> None:
+        """Drop sessions that the store keeps no longer. One that a call began to use meanwhile is saved anew, as it is."""
+        in_use = {call.live for call in self.calls.values()}
+        for key in keys:
+            tenant_id, _, session_id = key.partition(SEPARATOR)
+            live = self._live.get((tenant_id, session_id))
+            if live is None:
+                continue
+            if live not in in_use:
+                del self._live[tenant_id, session_id]
+                continue
+            live.vault_saved = 0
+            self._journal.append(self.saved_vault(live) or (self.saved(live),))
+
+    def drop(self, tenant_id: str, session_id: str) -> None:
+        """Drop a session that has been erased; who still has it can add nothing to it."""
+        live = self._live.pop((tenant_id, session_id), None)
+        if live is not None:
+            self._lose(live)
+
+    def _lose(self, live: Live) -> None:
+        live.is_gone = True
+        live.ended = live.answers = live.noted = None
+        self._unsaved.pop(live, None)
+
+    def _now_ms(self) -> int:
+        return self._clock.now_ns() // 1_000_000
+
+    def _noted_at(self, key: str) -> int:
+        stored = self._journal.load(Document.USE, key)
+        return 0 if stored is None else stored[0]
+
+    def _load_vault(self, key: str) -> tuple[Vault | None, int]:
+        stored = self._journal.load(Document.VAULT, key)
+        if stored is None:
+            return None, 0
+        return open_vault(self.cipher, key, stored[1], self._journal.node_id), stored[0]
+
+    def _remember(self, live: Live, visits: int) -> Live:
+        live.visits = visits
+        if len(self._live) >= self._room:
+            self._put_away()
+        self._live[live.session.tenant_id, live.session.id] = live
+        return live
+
+    def _put_away(self) -> None:
+        """Make room, the least recently used first. One that a call uses stays: it would be there twice."""
+        in_use = {call.live for call in self.calls.values()}
+        idle = [(live.used_at, place) for place, live in self._live.items() if live not in in_use]
+        for _, place in sorted(idle)[:_PUT_AWAY]:
+            self.forget(*place)
+        self._room = max(LIVE_MAX, len(self._live) + _PUT_AWAY)
+
+
+def is_new(live: Live, request: Request) -> bool:
+    """Return whether a call is the first to name a session: with it the session is stored, whatever the call does."""
+    return not live.is_stored and request.session_id != request.root_id
+
+
+def _drop_older(live: Live, ended: deque[tuple[Request, Reply, int]]) -> None:
+    """Drop the oldest calls that are not written yet, down to a quarter of the bytes they may have; their answers stay."""
+    live.ended_bytes = sum(
+        len(request.body) for request, _, _ in ended
+    )  # some have left by themselves, small ones did not count
+    while live.ended_bytes > ENDED_BYTES_MAX // 4 and len(ended) > 1:
+        request, reply, _ = ended.popleft()
+        live.ended_bytes -= len(request.body)
+        live.answers = live.answers or {}
+        known = live.answers.get((request.target, request.capability))
+        if known is None or known[0].created_at <= request.created_at:
+            live.answers[request.target, request.capability] = (request, reply)
+
+
+def _new(tenant_id: str, user_id: str, session_id: str, now_ms: int, parent_id: str = "") -> Session:
+    return Session(id=session_id, tenant_id=tenant_id, user_id=user_id, created_at=now_ms, used_at=now_ms, parent_id=parent_id)
+
+
+def _is_of(turn: Turn, said: core.Say) -> bool:
+    """Return whether a turn is this one; those of older stores do not name their call."""
+    is_same = turn.request_id == said.request_id if turn.request_id else turn.text == said.text
+    return is_same and turn.role == said.role

@@ -1,0 +1,209 @@
+"""What an agent sees of its session, and how it adds to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec.structs import replace
+
+from comity.core.envelope.envelope import Background, Reply
+from comity.core.redaction import restore_text
+from comity.core.session import session as core
+from comity.core.session.conversation import SUMMARY, Turn, position_of
+from comity.core.session.memory import plain_key
+from comity.core.session.session import Change, Session
+from comity.runtime.session.memory import Memories
+from comity.runtime.session.sessions import Sessions, seen
+
+if TYPE_CHECKING:
+    from comity.core.model.task_prompt import Known
+    from comity.runtime.call.call import Call
+    from comity.runtime.session.privacy import Privacy
+
+_C = TypeVar("_C", bound=Change)
+
+
+class SessionView:
+    """What an agent sees of its session, and how it adds to it. `ctx.session` is one.
+
+    What it adds is hidden as inputs are, under the same tokens, and shown as inputs are: in clear only what its capability
+    declares to need and the node grants it.
+    """
+
+    __slots__ = ("_based_on", "_call", "_granted", "_live", "_memories", "_privacy", "_sessions", "_written")
+
+    def __init__(self, sessions: Sessions, memories: Memories, call: Call, privacy: Privacy | None) -> None:
+        self._sessions = sessions
+        self._memories = memories
+        self._live = live = sessions.live_of(call)
+        self._call = call
+        self._privacy = privacy
+        self._granted = frozenset[str]() if privacy is None else privacy.granted(call.request, call.capability.clear)
+        self._based_on = live.session.version
+        self._written: dict[str, int] = {}  # single values this agent replaced, and at which version
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self._live.session.id
+
+    @property
+    def user_id(self) -> str:
+        """Whose session it is."""
+        return self._live.session.user_id
+
+    @property
+    def tenant_id(self) -> str:
+        """The tenant of that user."""
+        return self._live.session.tenant_id
+
+    @property
+    def version(self) -> int:
+        """How often the session has changed."""
+        return self._live.session.version
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What is known, by key: in this session, and from earlier ones of its user what has a key and was not said anew."""
+        return {key: fact.value for key, fact in self._all_facts().items()}
+
+    @property
+    def decisions(self) -> tuple[str, ...]:
+        """What has been decided."""
+        return self._seen.decisions
+
+    @property
+    def constraints(self) -> dict[str, Any]:
+        """What has been agreed to hold."""
+        return dict(self._seen.constraints)
+
+    @property
+    def private(self) -> dict[str, Any]:
+        """This agent's own part of the session; a copy, kept with `keep`."""
+        return dict(self._seen.private.get(self._agent, {}))
+
+    @property
+    def workflow(self) -> core.Workflow:
+        """Where the work stands: step, number of steps, and the state kept with `place`."""
+        return self._seen.workflow
+
+    def fact(self, key: str) -> core.Fact | None:
+        """What is known under a key, with its source, confidence and time; None if nothing is."""
+        known = self._all_facts()
+        return known.get(key) or known.get(plain_key(key))
+
+    def history(self) -> tuple[Turn, ...]:
+        """As much of the conversation as the caller's policy lets this agent see."""
+        return core.history(self._seen, self._call.request.history)
+
+    def background(self) -> Background:
+        """The handoff context: what the next agent should know about the work so far."""
+        request = self._call.request
+        return core.background(self._seen, request.history, tuple(one.partition("/")[0] for one in request.chain))
+
+    def known(self) -> Known:
+        """Return what a model that works on this call is told of the session, but for the call's own message."""
+        from comity.core.model.task_prompt import Known  # noqa: PLC0415  only agents with a model need it
+
+        session, request = self._seen, self._call.request
+        place = len(session.turns)
+        if core.is_first(request):  # what was said since belongs to other calls, or to an earlier run of this one
+            place = position_of(session.turns, request)
+            session = replace(session, turns=session.turns[: place + 1])
+        shown = tuple(turn for turn in core.history(session, request.history) if turn.request_id != request.request_id)
+        hidden = session.turns_dropped + place - sum(turn.role != SUMMARY for turn in shown)
+        return Known(self.background(), shown, hidden)
+
+    def missing(self, *keys: str) -> tuple[str, ...]:
+        """Return the facts that are not known yet, in this session or from an earlier one; only these may be asked for."""
+        known, remembered = self._live.session, self._remembered()
+        unknown = (key for key in keys if core.missing(known, (self._hidden(core.Learn(key, None, "")).key,)))
+        return tuple(key for key in unknown if plain_key(key) not in remembered)
+
+    def answers_to(self, question: Reply) -> dict[str, Any]:
+        """Return what is known, by key, of what a question (a reply `needs_input`) asks for."""
+        from comity.core.session.asking import asked_for  # noqa: PLC0415  few agents ask
+
+        facts = self.facts
+        return {key: facts[key] for key in asked_for(question, facts)}
+
+    def show(self, text: str) -> str:
+        """Return a text that is in clear as this agent may see it."""
+        if self._privacy is None:
+            return text
+        hidden = self._privacy.hide_text(text, lambda: self._sessions.vault(self._live))
+        vault = self._live.vault
+        return restore_text(hidden, vault, self._granted) if vault is not None and self._granted else hidden
+
+    def refresh(self) -> None:
+        """Base further changes on the session as it is now: after a conflict, once it has been looked at."""
+        self._based_on = self._live.session.version
+
+    def say(self, text: str, *, role: str = "") -> None:
+        """Add a turn of this agent to the conversation. Another `role` is kept as `claimed_role`."""
+        self._change(core.Say(self._agent, text, by=self._agent, claimed_role="" if role == self._agent else role))
+
+    def learn(self, key: str, value: Any, *, source: str = "", confidence: float = 1.0) -> None:
+        """Note a fact, whose source is this agent; another `source` is kept as `claimed_source`.
+
+        Raises `CallerError` SESSION_CONFLICT if another agent wrote the fact since this agent looked.
+        """
+        self._change(core.Learn(key, value, self._agent, confidence, "" if source == self._agent else source))
+
+    def decide(self, text: str) -> None:
+        """Note a decision."""
+        self._change(core.Decide(text))
+
+    def assume(self, text: str) -> None:
+        """Note an assumption."""
+        self._change(core.Assume(text))
+
+    def constrain(self, key: str, value: Any) -> None:
+        """Set a constraint."""
+        self._change(core.Constrain(key, value))
+
+    def place(self, position: str, *, step: int = 0, steps: int = 0, state: dict[str, Any] | None = None) -> None:
+        """Say where in its workflow the work is: in words, by step, and what its orchestrator keeps of it."""
+        self._change(core.Place(position, step, steps, state or {}))
+
+    def produce(self, key: str, value: Any) -> None:
+        """Note an output other agents may build on."""
+        self._change(core.Produce(self._agent, key, value))
+
+    def keep(self, data: dict[str, Any]) -> None:
+        """Replace this agent's private part."""
+        self._change(core.Keep(self._agent, data))
+
+    def summarise(self, text: str) -> None:
+        """Replace the summary of the conversation."""
+        self._change(core.Summarise(text))
+
+    def _all_facts(self) -> dict[str, core.Fact]:
+        return self._remembered() | self._seen.facts
+
+    def _remembered(self) -> dict[str, core.Fact]:
+        """Return what is known by key from earlier sessions of the user."""
+        keyed = [one for one in self._memories.of(self.tenant_id, self.user_id).facts if one.key]
+        return {one.key: core.Fact(self.show(one.value), one.source, one.confidence, one.at_ms) for one in keyed}
+
+    def _change(self, change: Change) -> None:
+        self._call.check_running()
+        self._apply(self._hidden(core.sound(change)))
+
+    def _apply(self, change: Change) -> None:
+        name = core.replaces(change)
+        # What it wrote itself it has seen, whatever others wrote meanwhile.
+        self._sessions.change(self._live, change, based_on=max(self._based_on, self._written.get(name, 0)))
+        self._written[name] = self._live.session.version
+
+    @property
+    def _agent(self) -> str:
+        return self._call.agent.id
+
+    @property
+    def _seen(self) -> Session:
+        session, vault = self._sessions.noted(self._live), self._live.vault
+        return seen(session, vault, self._granted) if self._granted and vault is not None else session
+
+    def _hidden(self, change: _C) -> _C:
+        return change if self._privacy is None else self._privacy.hide_change(change, lambda: self._sessions.vault(self._live))

@@ -1,0 +1,1 @@
+"""Where the call path leaves what it did for tracing."""

@@ -1,0 +1,1 @@
+"""A small model provider on a real socket."""

@@ -1,0 +1,1 @@
+"""The simulator: worlds made from a seed, with faults and invariants."""

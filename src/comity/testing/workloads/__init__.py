@@ -1,0 +1,1 @@
+"""What simulated users and agents do."""

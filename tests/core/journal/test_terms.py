@@ -1,0 +1,88 @@
+"""Terms of an append: which calls stand below which, and how a call ends whose caller has ended."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comity.core.call.limits import Limits
+from comity.core.envelope.envelope import Error, Reply, Request, Status
+from comity.core.journal.records import Settled
+from comity.core.journal.terms import Bound, Fence, Terms, breach, ended_with, is_below, taken
+from comity.errors import CallChangedError, RefusedError, StaleLeaseError
+
+PARTS = st.lists(st.sampled_from((".1", ".2", ".10", "#1")), max_size=4)
+
+
+@given(PARTS, PARTS)
+def test_a_call_is_below_exactly_those_whose_way_begins_its_own(one: list[str], other: list[str]) -> None:
+    expected = len(one) > len(other) and one[: len(other)] == other
+    assert is_below("r" + "".join(one), "r" + "".join(other)) == expected
+
+
+def _end(status: Status, at_ms: int) -> Settled:
+    return Settled(_request("r", 5_000), Reply(status=status, error=Error.of("CALL_TIMEOUT", "late")), at_ms)
+
+
+def _request(request_id: str, deadline_at: int) -> Request:
+    return Request(request_id, "A", "DO", "u", Limits(), deadline_at, root_id="r")
+
+
+def test_a_call_times_out_with_its_caller_only_if_its_own_time_is_up() -> None:
+    ends = [
+        ended_with(_end(Status.TIMEOUT, 5_000), _request("r.1", 5_000)),
+        ended_with(_end(Status.TIMEOUT, 5_000), _request("r.1", 5_001)),
+        ended_with(_end(Status.CANCELLED, 5_000), _request("r.1", 4_000)),
+    ]
+    assert [str(end.reply.status) for end in ends] == ["timeout", "cancelled", "cancelled"]
+    assert [(end.request.request_id, end.reply.request_id, end.at_ms) for end in ends] == [("r.1", "r.1", 5_000)] * 3
+
+
+TOKENS = {"A": 3}
+STANDINGS = {"open": True, "ended": False}
+BEGUN = {"r": 3, "r.1": 1}  # below each
+SESSIONS = {"s": b'{"id":"s","user_id":"ann"}'}
+
+
+def _breach(**terms: object) -> type | None:
+    newest = TOKENS.get
+    found = breach(
+        Terms(**terms), lambda one: newest(one, 0), STANDINGS.get, lambda above: BEGUN[above.request_id], SESSIONS.get
+    )
+    return None if found is None else type(found)
+
+
+def test_each_term_holds_for_the_standings_it_names_and_no_others() -> None:
+    assert [_breach(fences=(Fence("A", token),)) for token in (2, 3, 4)] == [StaleLeaseError, None, None]
+    assert _breach(fences=(Fence("B", 1), Fence("A", 2))) is StaleLeaseError
+    for term, allowed in (("unknown", ("new",)), ("unsettled", ("new", "open")), ("ended", ("ended",))):
+        for request_id in ("new", "open", "ended"):
+            assert _breach(**{term: request_id}) is (None if request_id in allowed else CallChangedError)
+    for request_ids, expected in ((("open",), None), (("open", "new"), CallChangedError), (("ended",), CallChangedError)):
+        assert _breach(open=request_ids) is expected
+
+
+def test_a_session_can_be_named_first_by_its_own_user_only() -> None:
+    named = [("s", "ann"), ("s", "bob"), ("new", "bob")]
+    assert [_breach(session=one) for one in named] == [None, RefusedError, None]
+
+
+def test_a_new_call_needs_room_in_every_tree_it_stands_in_and_one_that_was_accepted_has_its_own() -> None:
+    def of(*bounds: tuple[str, int], call: str = "new") -> type | None:
+        return _breach(unsettled=call, within=tuple(Bound(request_id, "r", calls_max) for request_id, calls_max in bounds))
+
+    assert [of(("r", calls_max)) for calls_max in (4, 5, 6)] == [RefusedError, None, None]
+    assert [of(("r", 5), ("r.1", calls_max)) for calls_max in (2, 3)] == [RefusedError, None]
+    assert of(("r", 4), call="open") is None
+
+
+def test_only_the_end_that_the_terms_name_takes_the_open_calls_below_along() -> None:
+    end, other = _end(Status.TIMEOUT, 5_000), Settled(_request("r.2", 9_000), Reply.success(), 4_000)
+    below = [_request("r.1", 9_000), _request("r.2", 9_000)]
+    records = taken([other, end], Terms(ends="r"), lambda _: True, below)
+    assert [(record.request.request_id, str(record.reply.status)) for record in records] == [
+        ("r.2", "success"),
+        ("r", "timeout"),
+        ("r.1", "cancelled"),
+    ]
+    assert taken([end], Terms(ends="r.7"), lambda _: True, below) == [end]

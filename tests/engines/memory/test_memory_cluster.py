@@ -1,0 +1,69 @@
+"""The leases and the network in memory keep the contracts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from cluster_contract import LeasesContract, TransportContract
+from journal_contract import JournalContract
+from journal_records import accepted, paused
+
+from comity.core.cluster.lease import LEASE_MS
+from comity.engines.memory.cluster import MemoryLeases, MemoryNetwork, SharedJournal
+from comity.engines.memory.journal import MemoryJournal
+from comity.ports import Journal, Leases, Transport
+from comity.testing import VirtualClock, run_virtual
+
+
+class TestSharedJournal(JournalContract):
+    def make(self, folder: Path) -> Journal:
+        return SharedJournal(MemoryJournal(), "node")
+
+    def test_one_node_sees_what_another_wrote_and_who_runs_it(self) -> None:
+        shared = MemoryJournal()
+        one, other = SharedJournal(shared, "n1"), SharedJournal(shared, "n2")
+        one.append((accepted("a", node_id="n1"),))
+        other.append((paused("b"),))
+        found = other.call("a")
+        assert found is not None
+        assert found.node_id == "n1"
+        assert [call.request_id for call in one.take_paused("b")] == ["b"]
+        taken = other.call("b")
+        assert taken is not None
+        assert taken.node_id == "n1"
+
+
+class TestMemoryLeases(LeasesContract):
+    def check(self, case: Callable[[Leases], Awaitable[None]]) -> None:
+        async def main() -> None:
+            await case(MemoryLeases(VirtualClock()))
+
+        run_virtual(main())
+
+    async def wait_out(self) -> None:
+        await asyncio.sleep(LEASE_MS / 1000)
+
+    def test_an_expired_lease_is_free_and_its_holder_learns_it_when_it_renews(self) -> None:
+        async def case(leases: Leases) -> None:
+            assert isinstance(leases, MemoryLeases)
+            first = await leases.acquire("A", "n1")
+            leases.expire("A")
+            leases.expire("never held")
+            assert await leases.renew(first) is None
+            assert (await leases.acquire("A", "n2")).token == first.token + 1
+
+        self.check(case)
+
+
+class TestMemoryTransport(TransportContract):
+    def check(self, case: Callable[[Transport, Transport], Awaitable[None]]) -> None:
+        async def main() -> None:
+            network = MemoryNetwork()
+            await case(network.transport(), network.transport())
+
+        run_virtual(main())
+
+    async def settle(self) -> None:
+        await asyncio.sleep(0.001)

@@ -1,0 +1,59 @@
+"""A chain that is walked in parts is as whole as one that is walked at once."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+from journal_records import accepted, settled, written
+
+from comity.core.journal.audit import GENESIS
+from comity.engines.sqlite.audit_parts import PART_ROWS_LEAST, parts_of, walk_parts
+from comity.engines.sqlite.audit_rows import verify_chain
+from comity.engines.sqlite.journal import SqliteJournal
+
+ROWS = 12
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("parts") / "store.db"
+
+    async def fill() -> None:
+        journal = SqliteJournal(path, "node")
+        journal.open()
+        for number in range(ROWS // 2):
+            await written(journal, accepted(f"r{number}"), settled(f"r{number}"))
+        await journal.close()
+
+    asyncio.run(fill())
+    return path
+
+
+def test_few_rows_are_walked_at_once():
+    assert [parts_of(rows) for rows in (0, 1, PART_ROWS_LEAST)] == [1, 1, 1]
+    assert 1 <= parts_of(10**9) <= 8
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_parts_that_are_whole_and_meet_are_a_whole_chain(store, parts):
+    with closing(sqlite3.connect(store)) as connection:
+        (last,) = connection.execute("SELECT CAST(hash AS BLOB) FROM head").fetchone()
+        assert walk_parts(store, parts, 0, GENESIS.encode(), ROWS) == (ROWS + 1, last)
+        assert verify_chain(connection, walker=partial(walk_parts, store, parts)) == (True, ROWS, None, "")
+
+
+@pytest.mark.parametrize("row_id", [1, 4, 5, 6, 8, 9, 12])
+def test_a_changed_row_in_any_part_is_named(store, tmp_path, row_id):
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(store.read_bytes())
+    with closing(sqlite3.connect(copy)) as connection:
+        change = "UPDATE audit SET body = CAST(replace(CAST(body AS TEXT), 'user-1', 'user-2') AS BLOB) WHERE id = ?"
+        connection.execute(change, (row_id,))
+        connection.commit()
+        verdict = verify_chain(connection, walker=partial(walk_parts, copy, 3))
+    assert (verdict.ok, verdict.row_id) == (False, row_id)

@@ -1,0 +1,117 @@
+"""What is written to a store file and read from it, seen from the file."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from pathlib import Path
+
+import pytest
+from journal_records import accepted, run, settled, written
+
+from comity.core.journal.records import Document, Saved
+from comity.engines.sqlite.audit_rows import verify_chain
+from comity.engines.sqlite.file import make_file
+from comity.engines.sqlite.journal import SqliteJournal
+from comity.engines.sqlite.tables import connect, prepare, write_batch
+from comity.errors import UnavailableError
+
+SECRET = "a word between us"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+def tell_secrets(number: int) -> list:
+    """Records of two sessions, of which only one is to be erased: short ones, and some that fill pages of their own."""
+    name, text = f"r{number}", SECRET * (1 if number % 3 else 2_000)
+    return [
+        accepted(name, inputs=b'{"text":"%s"}' % text.encode()),
+        settled(name, text),
+        accepted(f"{name}-open", inputs=b'{"text":"%s"}' % text.encode()),
+        settled(f"{name}-theirs", "harmless" * 50, session_id="s-2"),
+        Saved(Document.SESSION, "default\x1fs-1", number, text.encode()),
+    ]
+
+
+def files_that_know(store: Path) -> list[str]:
+    return [path.name for path in store.parent.iterdir() if SECRET.encode() in path.read_bytes()]
+
+
+def test_what_was_erased_stands_in_no_file_any_more(store):
+    async def scenario(journal: SqliteJournal) -> None:
+        for number in range(12):
+            accepted_first, *others = tell_secrets(number)
+            await written(journal, accepted_first)  # what it asked is written, and then replaced by what it was told
+            await written(journal, *others)
+        assert files_that_know(store)
+        assert journal.erase("default", "s-1") == 25
+        assert files_that_know(store) == []
+        assert journal.verify() == (True, 48, None, "")
+        await written(journal, accepted("afterwards"))
+
+    run(SqliteJournal(store, "node"), scenario)
+
+
+def test_an_erasure_says_when_a_reader_still_keeps_what_was_erased(store):
+    async def scenario(journal: SqliteJournal) -> None:
+        await written(journal, *tell_secrets(1))
+        with contextlib.closing(connect(store, read_only=True)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM calls").fetchone()
+            with pytest.raises(UnavailableError, match="once more"):
+                journal.erase("default", "s-1")
+            assert journal.call("r1") is None
+        assert journal.erase("default", "s-1") == 0
+        assert files_that_know(store) == []
+        await written(journal, accepted("afterwards"))  # and nobody else was harmed
+
+    run(SqliteJournal(store, "node"), scenario)
+
+
+def test_what_is_called_off_before_the_commit_is_not_there(store):
+    def call_off() -> None:
+        raise OSError("called off")
+
+    with contextlib.closing(connect(store)) as connection:
+        prepare(connection)
+        write_batch(connection, [accepted("a")], "node")
+        with pytest.raises(OSError, match="called off"):
+            write_batch(connection, [accepted("b"), Saved(Document.STATE, "X", 1, b"")], "node", call_off)
+        connection.execute("ROLLBACK")
+        assert verify_chain(connection) == (True, 1, None, "")
+        assert connection.execute("SELECT count(*) FROM documents").fetchone() == (0,)
+
+
+def test_a_reader_cannot_write(store):
+    make_file(store)
+    with contextlib.closing(connect(store)) as connection:
+        prepare(connection)
+    with (
+        contextlib.closing(connect(store, read_only=True)) as reader,
+        pytest.raises(sqlite3.OperationalError, match="readonly"),
+    ):
+        reader.execute("DELETE FROM audit")
+
+
+@pytest.mark.parametrize("records", [1, 2, 3, 127, 128, 129, 200])
+def test_a_batch_of_any_size_is_written_whole(store, records):
+    with contextlib.closing(connect(store)) as connection:
+        prepare(connection)
+        write_batch(connection, [accepted(f"r{n}") for n in range(records)], "node")
+        assert verify_chain(connection) == (True, records, None, "")
+        assert connection.execute("SELECT count(*), count(DISTINCT request_id) FROM calls").fetchone() == (records, records)
+
+
+def test_erased_bytes_are_overwritten_also_where_sqlite_is_not_built_so(tmp_path, monkeypatch):
+    def not_by_default(*given, **more):
+        connection = sqlite3_connect(*given, **more)
+        connection.execute("PRAGMA secure_delete = OFF")
+        return connection
+
+    sqlite3_connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", not_by_default)
+    with contextlib.closing(connect(tmp_path / "s.db")) as connection:
+        assert connection.execute("PRAGMA secure_delete").fetchone() == (1,)

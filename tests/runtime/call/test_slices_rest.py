@@ -1,0 +1,37 @@
+"""Long work on the loop rests now and then."""
+
+from __future__ import annotations
+
+import asyncio
+
+from comity.core.document.slices import Sliced
+from comity.runtime.call.slices import BUSY_S, REST_S, Slices
+
+
+class HurriedLoop(asyncio.SelectorEventLoop):
+    """A loop whose clock moves on when a test says so, as if something had been computed."""
+
+    computed_s = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.computed_s
+
+
+def test_the_loop_rests_from_long_work_for_a_third_of_the_time():
+    def work(loop: HurriedLoop) -> Sliced[str]:
+        for _ in range(20):
+            loop.computed_s += BUSY_S
+            yield
+        return "done"
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, HurriedLoop)
+        slices, rests, call_later = Slices(), [], loop.call_later
+        loop.call_later = lambda delay, *given: rests.append(delay) or call_later(delay, *given)  # type: ignore[method-assign]
+        assert await slices.run(work(loop)) == "done"
+        assert slices.count == 20
+        assert rests == [REST_S] * 20, "threads and short calls find the loop free after each of these slices"
+
+    with asyncio.Runner(loop_factory=HurriedLoop) as runner:
+        runner.run(main())

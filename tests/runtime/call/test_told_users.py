@@ -1,0 +1,108 @@
+"""What a user is told of a failure names no agent, capability or exception; programs, the log and `comity show` have all of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from comity import Agent, Context, Reply
+from comity.core.agent.disclosure import leak
+from comity.errors import TargetError
+
+KDAP = {"source_agent": "USER", "target_agent": "ORC", "request_id": "r", "inputs_json": {}}
+NAMES = ("ORC", "ANL", "CRASH", "KeyError", "boom", "secret_function")
+
+
+def team() -> list[Agent]:
+    orc, anl = Agent("ORC", can_call=[]), Agent("ANL")
+
+    @anl.capability("CRASH")
+    @orc.capability("CRASH")
+    async def secret_function() -> None:
+        raise KeyError("boom")
+
+    @orc.capability("DOWN")
+    async def down() -> None:
+        raise ConnectionError("boom at 10.0.0.7")
+
+    @orc.capability("ASK")
+    async def ask(ctx: Context):
+        return await ctx.call("ANL", "CRASH")
+
+    @orc.capability("BAD")
+    async def bad() -> int:
+        return "boom"
+
+    @orc.capability("SAY")
+    async def say() -> Reply:
+        return Reply.failure("The scan is too dark to read.")
+
+    @orc.capability("RAISE")
+    async def say_so() -> None:
+        raise TargetError("The scan is too dark to read.")
+
+    return [orc, anl]
+
+
+@pytest.mark.parametrize("capability", ["CRASH", "DOWN", "ASK", "BAD"])
+async def test_no_failure_shows_a_user_an_exception_or_an_agent_and_a_program_sees_both(make_node, capability):
+    async with make_node(team()) as node:
+        reply = await node.call("ORC", capability, user_id="u")
+        document = await node.receive(KDAP | {"capability_code": capability}, dialect="kdap", user_id="u")
+    for told in (reply.message, document["error_message"]):
+        assert told
+        assert not [name for name in NAMES if name in told], told
+    assert any(name in reply.error.message for name in NAMES)
+    assert document["error_code"] == reply.error.code
+
+
+@pytest.mark.parametrize("capability", ["SAY", "RAISE"])
+async def test_what_an_agent_says_on_purpose_reaches_the_user(make_node, capability):
+    async with make_node(team()) as node:
+        reply = await node.call("ORC", capability, user_id="u")
+        document = await node.receive(KDAP | {"capability_code": capability}, dialect="kdap", user_id="u")
+    assert reply.message == document["error_message"] == "The scan is too dark to read."
+
+
+async def test_a_refused_user_is_told_no_rule_between_agents_and_a_caller_that_is_an_agent_is(make_node):
+    busy = Agent("BUSY", status="maintenance")
+    told: list[str] = []
+    orc = Agent("ORC")
+
+    @orc.capability("ASK")
+    async def ask(ctx: Context) -> None:
+        told.append((await ctx.call("BUSY", "X")).message)
+
+    async with make_node([orc, busy]) as node:
+        refused = await node.call("BUSY", "X", user_id="u")
+        await node.call("ORC", "ASK", user_id="u")
+    assert "BUSY" not in refused.message
+    assert "BUSY" in refused.error.message
+    assert told == ["agent BUSY is maintenance. Try later, or call another agent."]
+
+
+async def test_an_agent_outside_reads_the_facts(make_node):
+    answers: list[dict] = []
+    orc = Agent("ORC", can_call=[])
+
+    @orc.capability("ASK")
+    async def ask(ctx: Context) -> None:
+        document = KDAP | {"source_agent": "ORC", "target_agent": "ANL", "capability_code": "CRASH"}
+        answers.append(await node.receive(document, dialect="kdap", user_id="u", token=ctx.token))
+
+    async with make_node([orc, team()[1]]) as node:
+        await node.call("ORC", "ASK", user_id="u")
+    assert answers[0]["error_message"] == "ORC may call nobody, not ANL"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Routing to ANL agent", "ANL"),
+        ("Routing to the anl agent", "ANL"),
+        ("asking agent Anl", "ANL"),
+        ("the clerk agent looks", "clerk"),
+        ("a clerk looks into the case", None),
+    ],
+)
+def test_a_name_that_is_called_an_agent_is_one_however_it_is_written(text, found):
+    assert leak(text, ["ANL", "CASE", "clerk"]) == found

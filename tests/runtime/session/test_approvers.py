@@ -1,0 +1,173 @@
+"""Approvals: people who decide see what they may see, and an approval is for one use of one tool with one set of inputs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from msgspec.structs import replace
+
+from comity import Agent, Context, Node, Policy, Privacy
+from comity.core.agent.agent import DeclarationError
+from comity.core.agent.tool import Risk, Tool
+from comity.core.journal.records import Document, Saved
+from comity.engines.memory.journal import MemoryJournal
+from comity.runtime.call.tools import Approval
+
+EMAIL, PHONE = "ann@example.com", "+49 151 12345678"
+ALICE = {"user_id": "alice", "tenant_id": "acme", "session_id": "s", "request_id": "r"}
+
+
+def bank(uses: int = 1) -> Agent:
+    agent = Agent("bank", tools_allowed=["pay"])
+
+    @agent.capability("PAY")
+    async def pay(ctx: Context, to: str, phone: str = "") -> dict:
+        for _ in range(uses):
+            receipt = await ctx.use_tool("pay", to=to)
+        return {"for": to, "phone": phone, "receipt": receipt, "asked": ctx.request.message}
+
+    return agent
+
+
+def pay_tool(paid: list[str] | None = None) -> Tool:
+    def pay(to) -> str:
+        if paid is not None:
+            paid.append(to)
+        return f"paid {to}"
+
+    return Tool(name="pay", function=pay, risk=Risk.HIGH)
+
+
+def ask(node: Node, **more):
+    return node.call("bank", "PAY", {"to": EMAIL, "phone": PHONE}, message=f"mail {EMAIL}", **ALICE | more)
+
+
+@pytest.mark.parametrize(
+    "person", [{"by": "eve"}, {"by": "alice"}, {"by": "eve", "tenant_id": "acme"}, {"by": "alice", "tenant_id": "default"}]
+)
+async def test_a_person_who_decides_gets_nothing_back_that_was_hidden_from_them(make_node, person):
+    async with make_node([bank(uses=2)], tools=[pay_tool()]) as node:
+        await ask(node)
+        shown = [one.inputs for one in node.approvals(**person)]
+        first = await node.decide("r#1", granted=True, **person)
+        if person.get("tenant_id") == "default":  # for a person of another tenant there is no such question
+            assert (shown, first, node.approvals()[0].granted) == ([], None, None)
+            return
+        last = await node.decide("r#2", granted=True, **person)
+        again = await node.decide("r#2", granted=True, **person)
+    told = [first, last, again]
+    assert [one.status for one in told] == ["needs_input", "success", "success"]
+    assert EMAIL not in repr((shown, told))
+    assert PHONE not in repr((shown, told))
+    assert "[[EMAIL_1_" in shown[0]["to"] == last.data["for"]
+
+
+async def test_a_user_who_decides_their_own_question_sees_all_of_it(make_node):
+    async with make_node([bank()], tools=[pay_tool()]) as node:
+        await ask(node)
+        own = {"by": "alice", "tenant_id": "acme"}
+        assert [one.inputs for one in node.approvals(**own)] == [{"to": EMAIL}]
+        reply = await node.decide("r#1", granted=True, **own)
+    assert (reply.data["for"], reply.data["phone"], reply.thought) == (EMAIL, PHONE, "")
+
+
+async def test_a_person_sees_the_types_that_their_role_allows_in_questions_and_replies(make_node):
+    privacy = Privacy(approvers={"treasurer": {"EMAIL"}})
+    async with make_node([bank()], tools=[pay_tool()], privacy=privacy) as node:
+        await ask(node)
+        assert [one.inputs for one in node.approvals(by="treasurer")] == [{"to": EMAIL}]
+        assert "[[EMAIL_" in node.approvals(by="clerk")[0].inputs["to"]
+        reply = await node.decide("r#1", granted=True, by="treasurer")
+    assert (reply.data["for"], reply.data["receipt"]) == (EMAIL, f"paid {EMAIL}")
+    assert "[[PHONE_" in reply.data["phone"]
+
+
+async def test_what_an_approver_may_see_is_checked_when_a_node_starts(make_node):
+    with pytest.raises(DeclarationError, match="treasurer names 'EMIAL'"):
+        async with make_node([bank()], privacy=Privacy(approvers={"treasurer": {"EMIAL"}})):
+            pass
+    with pytest.raises(DeclarationError, match="approvers must map a person to a set of types"):
+        Privacy(approvers={"treasurer": "EMAIL"})
+
+
+async def test_a_reply_that_is_not_in_the_store_is_not_shown_to_another_person(make_node):
+    agent = Agent("bank", tools_allowed=["pay"])
+
+    @agent.capability("PAY")
+    async def pay(ctx: Context, to: str) -> dict:
+        await ctx.use_tool("pay", to=to)
+        await node.erase_session("s", tenant_id="acme")
+        return {"for": to}
+
+    async with make_node([agent], tools=[pay_tool()]) as node:
+        await node.call("bank", "PAY", {"to": EMAIL}, **ALICE)
+        reply = await node.decide("r#1", granted=True, by="eve")
+    assert EMAIL not in repr(reply)
+
+
+# --- what an approval is for ---
+
+GRANTED = Approval(
+    id="r#1",
+    root_id="r",
+    tool="pay",
+    target="bank",
+    user_id="alice",
+    tenant_id="acme",
+    session_id="s",
+    inputs={"to": "5"},
+    asked_at=1,
+    granted=True,
+    decided_by="boss",
+    decided_at=2,
+)
+
+
+@pytest.mark.parametrize("other", ["tool", "target", "user_id", "tenant_id", "session_id", "inputs", ""])
+@pytest.mark.parametrize("granted", [True, None])
+async def test_an_approval_is_for_one_tool_agent_user_tenant_session_and_one_set_of_inputs(make_node, other, granted):
+    changed = {other: {"to": "5000000"} if other == "inputs" else "other"} if other else {}
+    asked, paid = replace(GRANTED, granted=granted, **changed), []
+    journal = MemoryJournal("n")
+    journal.open()
+    journal.append(
+        (Saved(Document.APPROVAL, "r#1", 2, json.dumps({f: getattr(asked, f) for f in asked.__struct_fields__}).encode()),)
+    )
+    async with make_node([bank()], tools=[pay_tool(paid)], journal=journal) as node:
+        reply = await node.call("bank", "PAY", {"to": "5"}, **ALICE)
+    if not other:
+        assert (reply.status, paid) == (("success", ["5"]) if granted else ("needs_input", []))
+    elif other == "inputs" and not granted:
+        assert (reply.status, paid) == ("needs_input", [])  # still to be decided
+    else:
+        assert (reply.error.code, paid) == ("APPROVAL_DENIED", [])
+
+
+@pytest.mark.parametrize("wanted", [["5", "5000000"], [1, True], [1, 1.0]], ids=str)
+async def test_what_runs_is_what_was_approved_also_if_the_agent_changes_its_mind(make_node, wanted):
+    agent, paid, wanted = Agent("bank", tools_allowed=["pay"]), [], [*wanted]
+
+    @agent.capability("PAY")
+    async def pay(ctx: Context) -> str:
+        return await ctx.use_tool("pay", to=wanted.pop(0))
+
+    async with make_node([agent], tools=[pay_tool(paid)]) as node:
+        await node.call("bank", "PAY", **ALICE)
+        reply = await node.decide("r#1", granted=True, by="boss")
+    assert (reply.error.code, reply.error.message, paid) == ("APPROVAL_DENIED", "pay was approved with other inputs", [])
+
+
+@pytest.mark.parametrize(("later", "code"), [("eve@example.com", "APPROVAL_DENIED"), (EMAIL, None)])
+async def test_values_that_policy_masks_alike_are_not_approved_alike(make_node, later, code):
+    agent, paid, wanted = Agent("bank", tools_allowed=["pay"]), [], [EMAIL, later]
+
+    @agent.capability("PAY")
+    async def pay(ctx: Context) -> str:
+        return await ctx.use_tool("pay", to=wanted.pop(0))
+
+    async with make_node([agent], tools=[pay_tool(paid)], privacy=Privacy(policy=Policy({"EMAIL": "mask"}))) as node:
+        await node.call("bank", "PAY", **ALICE)
+        assert node.approvals()[0].inputs == {"to": "****@example.com"}
+        reply = await node.decide("r#1", granted=True, by="boss")
+    assert (reply.error and reply.error.code, paid) == (code, [] if code else [EMAIL])
