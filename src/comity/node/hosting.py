@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from comity.core.agent.registry import Registry
 from comity.core.agent.tool import Tool
+from comity.core.call.admission import Refused
 from comity.core.call.guardrail import Guardrail
-from comity.core.envelope.envelope import Reply
+from comity.core.envelope.envelope import Reply, Request
 from comity.core.session.conversation import Turn
 from comity.core.session.session import Session
 from comity.core.tracing.telemetry import ExportStats
@@ -19,7 +20,7 @@ from comity.errors import UnavailableError
 from comity.node.audit import Audit
 from comity.ports import Clock, Ids, Journal
 from comity.runtime.agent.watchdog import Lag
-from comity.runtime.call.draft import Identity, check_names
+from comity.runtime.call.draft import Identity, check_names, named, recordable
 from comity.runtime.call.path import CallPath
 from comity.runtime.call.replay import take_up
 from comity.runtime.call.stopping import Stray
@@ -241,6 +242,21 @@ class Hosting:
     def spans(self) -> SpanStore | MemorySpans:
         """Where the spans of calls, tools and insights can be asked for; `flush_spans` first makes sure they are there."""
         return self._running().recorder.spans
+
+    def record_refusal(
+        self, code: str, message: str, *, user_id: str, tenant_id: str = "default", target: str, capability: str
+    ) -> None:
+        """Write into the audit that a request was refused before it became a call."""
+        path = self._running()
+        now_ms = path.now_ms()
+        request_id, trace_id = path.ids.new_request(now_ms)
+        who = named(Identity(user_id, tenant_id, None))
+        request = Request(
+            request_id, recordable(target), recordable(capability), who.user_id, path.limits, now_ms, now_ms,
+            root_id=request_id, correlation_id=request_id, tenant_id=who.tenant_id, session_id=request_id, trace_id=trace_id,
+            span_id=path.ids.span_id(),
+        )  # fmt: skip
+        path.refuse(request, Refused(code, message))
 
     async def flush_spans(self) -> None:
         """Wait until everything recorded so far can be found in `spans`; raise `UnavailableError` if some of it was lost."""

@@ -78,6 +78,7 @@ class App:
         except BrokenOffError:
             pass
         except ComityError as error:
+            self.state.refusals.note(scope, error, self.state.now_ms())
             if not status:
                 await respond_problem(counted, error, instance=scope["path"])  # type: ignore[arg-type]
         except Exception:  # the task boundary: whatever a handler raises is one failed request

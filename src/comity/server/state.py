@@ -9,6 +9,7 @@ from typing import Any, Final
 from comity import CallHandle, Node
 from comity.server.auth import Gate
 from comity.server.metrics import Metrics
+from comity.server.refusals import Refusals
 from comity.server.settings import Settings
 from comity.server.stream import Streams
 
@@ -26,6 +27,7 @@ class State:
         self.metrics = Metrics()
         self.streams = Streams(settings.heartbeat_s)
         self.handles: OrderedDict[str, CallHandle[Any]] = OrderedDict()
+        self.refusals = Refusals(node)
         self.is_draining = False
 
     def keep(self, handle: CallHandle[Any]) -> None:

@@ -169,17 +169,20 @@ def _stands_soundly(claims: Claims) -> bool:
 def check_time(claims: Claims, *, now_s: float) -> None:
     """Raise `RefusedError` for a token that has expired or is not valid yet."""
     if claims.exp <= now_s:
-        raise refused("IDENTITY_EXPIRED", "the token has expired")
+        raise refused("IDENTITY_EXPIRED", "the token has expired", claims)
     if claims.nbf > now_s + SKEW_S or claims.iat > now_s + SKEW_S:
-        raise refused("IDENTITY_NOT_YET_VALID", "the token is not valid yet")
+        raise refused("IDENTITY_NOT_YET_VALID", "the token is not valid yet", claims)
 
 
 def check_audience(claims: Claims, audience: str) -> None:
     """Raise `RefusedError` for a token that was made for another node."""
     if claims.aud != audience:
-        raise refused("IDENTITY_WRONG_AUDIENCE", f"the token is for {claims.aud[:64]}, not for {audience}")
+        raise refused("IDENTITY_WRONG_AUDIENCE", f"the token is for {claims.aud[:64]}, not for {audience}", claims)
 
 
-def refused(code: str, message: str) -> RefusedError:
-    """Return the error of a token that is not accepted."""
-    return RefusedError(message, code=code)
+def refused(code: str, message: str, claims: Claims | None = None) -> RefusedError:
+    """Return the error of a token that is not accepted; with `claims`, the error says whose genuine token it is."""
+    facts: dict[str, Any] = (
+        {} if claims is None else {"user_id": claims.user_id, "tenant_id": claims.tid, "token_id": claims.jti}
+    )
+    return RefusedError(message, code=code, **facts)

@@ -30,24 +30,24 @@ _SMALL = [bytes((number,)) for number in range(128)]
 def encode_request(spans: Iterable[Span]) -> bytes:
     """Return an export request; spans that share a resource and a scope are grouped, in order of appearance."""
     return b"".join(
-        b"\x0a" + _sized(b"\x0a" + _sized(_attributes(b"\x0a", resource)) + b"".join(map(_scope_spans, scopes)))
+        b"\x0a" + sized(b"\x0a" + sized(_attributes(b"\x0a", resource)) + b"".join(map(_scope_spans, scopes)))
         for resource, scopes in group_by_origin(spans)
     )
 
 
 def _scope_spans(spans: list[Span]) -> bytes:
-    encoded = b"".join([b"\x12" + _sized(_span(span)) for span in spans])
-    return b"\x12" + _sized(b"\x0a" + _sized(_scope(spans[0])) + encoded)
+    encoded = b"".join([b"\x12" + sized(_span(span)) for span in spans])
+    return b"\x12" + sized(b"\x0a" + sized(_scope(spans[0])) + encoded)
 
 
 def encode_partial(rejected: int, why: str) -> bytes:
     """Return the answer to an export of which some spans could not be taken."""
-    return b"\x0a" + _sized(b"\x08" + _varint(rejected) + b"\x12" + _sized(why.encode()))
+    return b"\x0a" + sized(b"\x08" + _varint(rejected) + b"\x12" + sized(why.encode()))
 
 
 def encode_status(message: str) -> bytes:
     """Return the answer to an export that could not be read: a `google.rpc.Status` with code 3, invalid argument."""
-    return b"\x08\x03\x12" + _sized(message.encode(errors="replace"))
+    return b"\x08\x03\x12" + sized(message.encode(errors="replace"))
 
 
 def _varint(number: int) -> bytes:
@@ -62,12 +62,13 @@ def _varint(number: int) -> bytes:
     return bytes(found)
 
 
-def _sized(content: bytes) -> bytes:
+def sized(content: bytes) -> bytes:
+    """Return a field's content with its length before it."""
     return _varint(len(content)) + content
 
 
 def _text(tag: bytes, text: str) -> bytes:
-    return tag + _sized(_utf8(text)) if text else b""
+    return tag + sized(_utf8(text)) if text else b""
 
 
 def _utf8(text: str) -> bytes:
@@ -98,11 +99,11 @@ def _span(span: Span) -> bytes:
         b"\x41" + _pack_fixed64(span.end_ns),
         _attributes(b"\x4a", span.attributes),
         _count(b"\x50", span.dropped_attributes_count),
-        *(b"\x5a" + _sized(_event(event)) for event in span.events),
+        *(b"\x5a" + sized(_event(event)) for event in span.events),
         _count(b"\x60", span.dropped_events_count),
-        *(b"\x6a" + _sized(_link(link)) for link in span.links),
+        *(b"\x6a" + sized(_link(link)) for link in span.links),
         _count(b"\x70", span.dropped_links_count),
-        b"\x7a" + _sized(_text(b"\x12", span.status_message) + _count(b"\x18", _STATUS_NUMBERS[span.status])),
+        b"\x7a" + sized(_text(b"\x12", span.status_message) + _count(b"\x18", _STATUS_NUMBERS[span.status])),
         b"\x85\x01" + _pack_fixed32(span.flags) if span.flags else b"",
     ]
     return b"".join(parts)
@@ -132,16 +133,16 @@ def _link(link: Link) -> bytes:
 
 
 def _attributes(tag: bytes, attributes: Attributes) -> bytes:
-    return b"".join([tag + _sized(_pair(key, value)) for key, value in attributes.items()])
+    return b"".join([tag + sized(_pair(key, value)) for key, value in attributes.items()])
 
 
 def _pair(key: str, value: Any) -> bytes:
-    return b"\x0a" + _sized(_utf8(key)) + b"\x12" + _sized(_value(value))
+    return b"\x0a" + sized(_utf8(key)) + b"\x12" + sized(_value(value))
 
 
 def _value(value: Any) -> bytes:
     if isinstance(value, str):
-        return b"\x0a" + _sized(_utf8(value))
+        return b"\x0a" + sized(_utf8(value))
     if isinstance(value, bool):
         return b"\x10\x01" if value else b"\x10\x00"
     if isinstance(value, int):
@@ -151,11 +152,11 @@ def _value(value: Any) -> bytes:
     if value is None:
         return b""
     if isinstance(value, bytes):
-        return b"\x3a" + _sized(value)
+        return b"\x3a" + sized(value)
     if isinstance(value, Mapping):
-        return b"\x32" + _sized(_attributes(b"\x0a", value))
+        return b"\x32" + sized(_attributes(b"\x0a", value))
     assert isinstance(value, tuple | list), f"{type(value).__name__} is not an attribute value"
-    return b"\x2a" + _sized(b"".join(b"\x0a" + _sized(_value(item)) for item in value))
+    return b"\x2a" + sized(b"".join(b"\x0a" + sized(_value(item)) for item in value))
 
 
 # --- reading ------------------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from comity.core.tracing.trace_context import TraceContext
 PROVIDER: Final = OWN
 TOOL_PREFIX: Final = "tool:"
 MODEL_PREFIX: Final = "model:"
+TENANT: Final = "comity.tenant.id"  # on the spans of every tenant but the default one
 # Spans that may wait for the collector; more are counted and dropped.
 EXPORT_QUEUE_MAX: Final = 16_384
 EXPORT_BATCH_MAX: Final = 512
@@ -270,7 +271,7 @@ def belonging(request: Request) -> dict[str, Any]:
         "gen_ai.conversation.id": request.session_id if request.session_id != request.root_id else None,
         "comity.request.id": request.request_id,
         "comity.root.id": request.root_id if request.root_id != request.request_id else None,
-        "comity.tenant.id": request.tenant_id if request.tenant_id != "default" else None,
+        TENANT: request.tenant_id if request.tenant_id != "default" else None,
         "comity.correlation.id": workflow_of(request),
     }
 
@@ -288,9 +289,14 @@ def session_of(attributes: Attributes) -> Any:
     return next((attributes[name] for name in _SESSION_NAMES if name in attributes), None)
 
 
+def tenant_of(attributes: Attributes) -> str:
+    """Return the tenant a span belongs to."""
+    return str(attributes.get(TENANT, "default"))
+
+
 def is_of_session(attributes: Attributes, session_id: str, tenant_id: str) -> bool:
     """Return whether a span with these attributes belongs to a session."""
-    return bool(session_of(attributes) == session_id) and attributes.get("comity.tenant.id", "default") == tenant_id
+    return bool(session_of(attributes) == session_id) and tenant_of(attributes) == tenant_id
 
 
 def storable(value: Any) -> Any:

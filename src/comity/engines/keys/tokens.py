@@ -124,7 +124,7 @@ class Tokens:
             self._verified[digest] = found
         claims = found.claims
         if ring.is_revoked(claims.jti, found.kid):
-            raise refused("IDENTITY_REVOKED", "the token was revoked")
+            raise refused("IDENTITY_REVOKED", "the token was revoked", claims)
         check_time(claims, now_s=now_ms / 1000)
         check_audience(claims, ring.issuer)
         return claims
@@ -148,7 +148,7 @@ class Tokens:
             if kind is not Kind.AGENT:
                 raise refused("IDENTITY_FORGED", f"{peer.issuer} may vouch for its agents, not for users of this node")
             if claims.tid not in peer.tenants:
-                raise refused("IDENTITY_MISMATCH", f"{peer.issuer} may not speak for tenant {claims.tid[:64]}")
+                raise refused("IDENTITY_MISMATCH", f"{peer.issuer} may not speak for tenant {claims.tid[:64]}", claims)
             if not Scope.of(peer.scope).includes(Scope.of(claims.scope)):
                 raise refused("RIGHTS_SCOPE_EXCEEDED", f"{peer.issuer} may not grant the scope of the token")
         return Verified(claims, key.kid)

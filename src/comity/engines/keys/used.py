@@ -35,7 +35,7 @@ class UsedTokens:
         named = "" if claims.cty is None else claims.cty.req
         if named:
             if named != request_id:
-                raise refused("IDENTITY_TOKEN_REUSED", "the token was made for another request")
+                raise refused("IDENTITY_TOKEN_REUSED", "the token was made for another request", claims)
             return
         now_s = now_ms / 1000
         if self._path is None:
@@ -43,7 +43,7 @@ class UsedTokens:
         else:
             is_first = self._bind_in_file(self._path, claims, request_id, now_s)
         if not is_first:
-            raise refused("IDENTITY_TOKEN_REUSED", "the token was used for another request")
+            raise refused("IDENTITY_TOKEN_REUSED", "the token was used for another request", claims)
 
     def _bind_in_file(self, path: Path, claims: Claims, request_id: str, now_s: float) -> bool:
         with path.open("a+b") as file:

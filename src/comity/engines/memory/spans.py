@@ -8,12 +8,13 @@ from collections.abc import Iterable
 from comity.core.journal.retention import Keep, Pruned, Sweep
 from comity.core.tracing.call_spans import span_of
 from comity.core.tracing.query import Query, SearchResult, Series, lenient, matched_spans
+from comity.core.tracing.query import query_instant as run_instant
 from comity.core.tracing.query import query_range as run_range
 from comity.core.tracing.query import search as run_search
 from comity.core.tracing.query.rewrite import newest_first
 from comity.core.tracing.query.search import LIMIT_DEFAULT, SPANS_PER_SPANSET_DEFAULT
 from comity.core.tracing.span import Span, group_by_trace
-from comity.core.tracing.telemetry import CallEnd, Ended, Recorded, Settings, is_of_session
+from comity.core.tracing.telemetry import CallEnd, Ended, Recorded, Settings, is_of_session, tenant_of
 
 
 class MemorySpans:
@@ -21,9 +22,14 @@ class MemorySpans:
 
     is_far = False
 
-    def __init__(self, settings: Settings, kept: deque[Recorded]) -> None:
+    def __init__(self, settings: Settings, kept: deque[Recorded], tenant_id: str | None = None) -> None:
         self._settings = settings
         self._kept = kept
+        self._tenant_id = tenant_id  # None: all of them
+
+    def of_tenant(self, tenant_id: str) -> MemorySpans:
+        """Return these spans as one tenant sees them."""
+        return MemorySpans(self._settings, self._kept, tenant_id)
 
     def ingest(self, spans: Iterable[Span]) -> int:
         """Keep spans and return how many came; the oldest make room."""
@@ -88,13 +94,20 @@ class MemorySpans:
         traces = group_by_trace(self._spans())
         return run_range(lenient(query, strict=strict), traces, start_ns=start_ns, end_ns=end_ns, step_ns=step_ns)
 
+    def query_instant(self, query: str | Query, *, start_ns: int, end_ns: int, strict: bool = False) -> tuple[Series, ...]:
+        """Return one sample for each series of a metrics query, over the whole range."""
+        return run_instant(lenient(query, strict=strict), group_by_trace(self._spans()), start_ns=start_ns, end_ns=end_ns)
+
     def _spans(self) -> list[Span]:
         settings = self._settings
-        return [
+        spans = [
             span_of(one, settings)
             for one in tuple(self._kept)
             if not isinstance(one, CallEnd) or settings.samples(one.request.trace_id, one.remote)
         ]
+        if self._tenant_id is None:
+            return spans
+        return [span for span in spans if tenant_of(span.attributes) == self._tenant_id]
 
 
 def _is_of(one: Recorded, session_id: str, tenant_id: str) -> bool:

@@ -13,7 +13,7 @@ from comity.core.document.checks import take, take_share, take_text
 from comity.core.document.payload import unpack
 from comity.core.guidance.guidance import Answer
 from comity.core.insight.insight import Insight
-from comity.core.tracing.telemetry import Settings, belonging
+from comity.core.tracing.telemetry import Settings, belonging, tenant_of
 from comity.errors import CallerError
 from comity.runtime.tracing.standing import parent_span
 
@@ -103,7 +103,7 @@ class _OfTenant:
     def find(self, query: Query, *, start_ns: int | None = None, limit: int = 0) -> list[Span]:
         """Return what a query finds of them."""
         found = self._spans.find(query, start_ns=start_ns, limit=limit)
-        return [one for one in found if one.attributes.get("comity.tenant.id", "default") == self._tenant_id]
+        return [one for one in found if tenant_of(one.attributes) == self._tenant_id]
 
 
 def _hidden(path: CallPath, call: Call, raw: bytes) -> dict[str, Any]:

@@ -67,12 +67,24 @@ def query_range(
     query: str | ast.Query, traces: Iterable[Sequence[Span]], *, start_ns: int, end_ns: int, step_ns: int
 ) -> tuple[Series, ...]:
     """Return the time series of a metrics query over traces, sorted by labels. Each item is all spans of one trace."""
+    if step_ns <= 0 or end_ns < start_ns:
+        raise QueryError("the time range is empty", fault=Fault.INVALID, expected="an end after the start and a step")
+    return _measured(query, traces, Steps.of(start_ns, end_ns, step_ns))
+
+
+def query_instant(
+    query: str | ast.Query, traces: Iterable[Sequence[Span]], *, start_ns: int, end_ns: int
+) -> tuple[Series, ...]:
+    """Return one sample for each series, over the whole range: a range query of a single step, as Tempo answers it."""
+    if end_ns <= start_ns:
+        raise QueryError("the time range is empty", fault=Fault.INVALID, expected="an end after the start")
+    return _measured(query, traces, Steps(end_ns, end_ns, end_ns - start_ns))
+
+
+def _measured(query: str | ast.Query, traces: Iterable[Sequence[Span]], steps: Steps) -> tuple[Series, ...]:
     prepared = prepare(query)
     if isinstance(prepared.root, ast.Pipeline | ast.PipelineOperation):
         raise QueryError("this is a search", fault=Fault.INVALID, expected="a metrics function such as | rate()")
-    if step_ns <= 0 or end_ns < start_ns:
-        raise QueryError("the time range is empty", fault=Fault.INVALID, expected="an end after the start and a step")
-    steps = Steps.of(start_ns, end_ns, step_ns)
     if steps.count > STEPS_MAX:
         raise QueryError(f"the range has {steps.count:,} steps", fault=Fault.INVALID, expected=f"at most {STEPS_MAX:,} steps")
     join = prepared.hint("skip_optimization") is not True

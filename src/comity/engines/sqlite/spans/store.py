@@ -9,10 +9,11 @@ be another process.
 from __future__ import annotations
 
 import contextlib
+import copy
 import logging
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
 from pathlib import Path
 from types import TracebackType
@@ -32,13 +33,14 @@ from comity.core.tracing.query import (
     matched_spans,
     prefilter,
 )
+from comity.core.tracing.query import query_instant as run_instant
 from comity.core.tracing.query import query_range as run_range
 from comity.core.tracing.query import search as run_search
 from comity.core.tracing.query.conditions import Condition
 from comity.core.tracing.query.rewrite import newest_first
 from comity.core.tracing.query.search import LIMIT_DEFAULT, SPANS_PER_SPANSET_DEFAULT, searchable
 from comity.core.tracing.span import Attributes, Span, SpanError
-from comity.core.tracing.telemetry import Ended, Origin
+from comity.core.tracing.telemetry import Ended, Origin, tenant_of
 from comity.engines.sqlite import file as store_file
 from comity.engines.sqlite.files import StoreFiles, database_files
 from comity.engines.sqlite.spans import inbox as span_inbox
@@ -90,6 +92,7 @@ class SpanStore:
         self._resources: dict[int, Attributes] = {}
         self._files = StoreFiles()  # none of an archived one
         self._writer: sqlite3.Connection | None = None
+        self._keep: Callable[[Span], bool] | None = None
         try:
             if is_archived:
                 self._writer = self._local.connection = span_rows.connect_archived(self.path)
@@ -233,6 +236,12 @@ class SpanStore:
             found: int = connection.execute("SELECT count(*) FROM span_spans").fetchone()[0]
             return found
 
+    def of_tenant(self, tenant_id: str) -> SpanStore:
+        """Return this store as one tenant sees it: reading finds spans of that tenant alone."""
+        seen = copy.copy(self)
+        seen._keep = lambda span: tenant_of(span.attributes) == tenant_id  # noqa: SLF001  its own kind
+        return seen
+
     def trace(self, trace_id: str) -> list[Span]:
         """Return the spans of a trace in the order they arrived; none if it is unknown. Leading zeros may be missing."""
         with self._reading() as connection:
@@ -275,6 +284,13 @@ class SpanStore:
             traces = self._measured(connection, prefilter(prepared), start_ns - 2 * abs(step_ns), end_ns + abs(step_ns))
             return run_range(prepared, traces, start_ns=start_ns, end_ns=end_ns, step_ns=step_ns)
 
+    def query_instant(self, query: str | Query, *, start_ns: int, end_ns: int, strict: bool = False) -> tuple[Series, ...]:
+        """Return one sample for each series of a metrics query, over the whole range."""
+        prepared = lenient(query, strict=strict)
+        with self._reading() as connection:
+            traces = self._measured(connection, prefilter(prepared), start_ns, end_ns)
+            return run_instant(prepared, traces, start_ns=start_ns, end_ns=end_ns)
+
     def _measured(
         self, connection: sqlite3.Connection, wanted: Prefilter, start_ns: int, end_ns: int
     ) -> Iterator[Sequence[Span]]:
@@ -300,10 +316,12 @@ class SpanStore:
 
     def _spans(self, connection: sqlite3.Connection, trace_id: str, rows: Iterable[Sequence[Any]]) -> list[Span]:
         """Return the spans of rows of a trace; one that cannot be read is named and passed over."""
-        found = []
+        found, keep = [], self._keep
         for row in rows:
             try:
-                found.append(self._span(connection, trace_id, row))
+                span = self._span(connection, trace_id, row)
+                if keep is None or keep(span):
+                    found.append(span)
             except span_inbox.UNREADABLE as error:
                 log.error("span %s of trace %s cannot be read and is passed over: %s", row[0], trace_id, error)  # noqa: TRY400
         return found
