@@ -22,8 +22,8 @@ export class ApiError extends Error {
     super(problem.detail || problem.message || problem.title || `The node answered with status ${status}.`);
     this.status = status;
     this.code = problem.code || '';
-    this.title = problem.title || '';
-    this.advice = problem.advice || '';
+    this.title = status ? '' : problem.title || '';
+    this.advice = problem.advice || (status && problem.title !== problem.detail ? problem.title : '') || '';
     this.problems = problem.errors || problem.problems || [];
     this.retryable = Boolean(problem.retryable);
   }

@@ -89,7 +89,7 @@ function Rail() {
     <div class="rail-foot">
       <div class="line"><span class=${`dot ${live.value}`}></span><span class="grow">${quiet}</span></div>
       <div class="cut" title=${who.store || ''}>${who.node || location.host}${who.engine ? ` · ${who.engine}` : ''}</div>
-      <div class="cut" title=${(who.roles || []).join(', ')}>${who.user_id || ''}${who.roles?.length ? ` · ${who.roles[0]}` : ''}</div>
+      <div class="cut" title=${(who.rights || []).join(', ')}>${who.user_id || ''}${who.tenant_id ? ` · ${who.tenant_id}` : ''}</div>
       <div class="line tools">
         <button type="button" class="icon-button" aria-label=${isDark() ? 'Light theme' : 'Dark theme'} title="Light or dark" onClick=${toggleTheme}><${Icon} name=${isDark() ? 'sun' : 'moon'} size=${14} /></button>
         <button type="button" class="icon-button" aria-label="Keys" title="Keys (?)" onClick=${() => { keysOpen.value = true; }}>?</button>

@@ -28,6 +28,7 @@ class State:
         self.streams = Streams(settings.heartbeat_s)
         self.handles: OrderedDict[str, CallHandle[Any]] = OrderedDict()
         self.refusals = Refusals(node)
+        self.started_at = self.now_ms()
         self.is_draining = False
 
     def keep(self, handle: CallHandle[Any]) -> None:

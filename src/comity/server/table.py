@@ -6,7 +6,7 @@ from typing import Final
 
 from comity import Reply
 from comity.core.access import Right
-from comity.server import agents, calls, life
+from comity.server import agents, calls, guidance, life, system
 from comity.server.calls import AfterQuery, CallBody, CallQuery, Cancelled, Started
 from comity.server.routes import Route
 
@@ -70,4 +70,34 @@ AGENTS: Final = (
     ),
 )  # fmt: skip
 
-ROUTES: Final[tuple[Route, ...]] = (*LIFE, *CALLS, *AGENTS)
+GUIDANCE: Final = (
+    Route(
+        method="GET", path="/v1/guidance", name="show_guidance", right=Right.READ, handler=guidance.show, tag="guidance",
+        summary="Show the guidance in force", answer=guidance.GuidanceView,
+    ),
+    Route(
+        method="PUT", path="/v1/guidance", name="put_guidance", right=Right.GUIDANCE_WRITE, handler=guidance.put,
+        tag="guidance", summary="Put guidance in force, in place of the one before",
+        body=guidance.GuidanceBody, answer=guidance.GuidanceView,
+        codes=("HTTP_RESOURCE_UNKNOWN", "INPUT_VALIDATION_FAILED", "ENVELOPE_TOO_LARGE"),
+    ),
+    Route(
+        method="POST", path="/v1/guidance/preview", name="preview_guidance", right=Right.READ, handler=guidance.preview,
+        tag="guidance", summary="Show which capabilities and tools guidance would concern; nothing changes",
+        body=guidance.GuidanceBody, answer=guidance.Preview, codes=("INPUT_VALIDATION_FAILED", "ENVELOPE_TOO_LARGE"),
+    ),
+    Route(
+        method="POST", path="/v1/guidance/questions/{question_id}/answer", name="answer_question", right=Right.GUIDANCE_WRITE,
+        handler=guidance.answer, tag="guidance", summary="Answer a question of the guidance",
+        body=guidance.AnswerBody, answer=guidance.GuidanceView, codes=("HTTP_RESOURCE_UNKNOWN", "INPUT_VALIDATION_FAILED"),
+    ),
+)  # fmt: skip
+
+SYSTEM: Final = (
+    Route(
+        method="GET", path="/v1/system", name="show_system", right=Right.READ, handler=system.show, tag="node",
+        summary="Show how the node and its store stand", answer=system.System,
+    ),
+)  # fmt: skip
+
+ROUTES: Final[tuple[Route, ...]] = (*LIFE, *CALLS, *AGENTS, *GUIDANCE, *SYSTEM)

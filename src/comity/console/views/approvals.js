@@ -1,6 +1,6 @@
 // Approvals: what waits for a person, what it would do, who asked through whom; decided ones stay with who decided.
 import { html, useEffect, useState } from '../vendor.js';
-import { can, get, me, post, segment } from '../api.js';
+import { can, get, post, segment } from '../api.js';
 import { href, route, setParams } from '../router.js';
 import { onEvent } from '../live.js';
 import { useKeys } from '../keys.js';
@@ -59,7 +59,7 @@ function Detail({ one, reload }) {
   const chain = Array.isArray(one.chain) ? one.chain : (one.chain || '').split(' ').filter(Boolean);
   return html`<div class="detail-in stack wide"><div class="line wrap"><${Status} status=${stateOf(one)} /><h2>${one.tool}</h2><span class="spacer"></span><${Id} id=${one.id} /></div>
     ${waits && (can('approvals:decide') ? html`<div class="line"><button type="button" class="button primary" onClick=${() => decide(one, true, reload)}><${Icon} name="success" size=${14} />Grant</button><button type="button" class="button danger" onClick=${() => decide(one, false, reload)}>Deny</button>
-      <span class="ink-3"><kbd>y</kbd> <kbd>n</kbd></span>${one.deadline_at && html`<span class="ink-2">ends ${relative(one.deadline_at)}</span>`}</div>` : html`<${Notice} kind="muted" icon="key">Your role (${(me.value?.roles || []).join(', ')}) may look, not decide.</${Notice}>`)}
+      <span class="ink-3"><kbd>y</kbd> <kbd>n</kbd></span>${one.deadline_at && html`<span class="ink-2">ends ${relative(one.deadline_at)}</span>`}</div>` : html`<${Notice} kind="muted" icon="key">Your token may look, not decide.</${Notice}>`)}
     <section class="part"><h3>Who asks, on whose behalf</h3><p class="chain"><span class="tag"><${Icon} name="person" size=${12} /> ${one.user_id}</span>${[...chain, one.agent].filter((each, at, all) => each !== all[at - 1]).map((each) => html`<span class="arrow">→</span><b>${each}</b>`)}<span class="arrow">→</span><code>${one.tool}</code></p></section>
     ${one.reason && html`<section class="part"><h3>Why it asks</h3><p class="text">${one.reason}</p></section>`}
     <section class="part"><h3>What will be done</h3><p>Run <code>${one.tool}</code>${one.risk ? ` (risk: ${one.risk})` : ''} with these inputs:</p><${Json} value=${one.inputs ?? one.arguments ?? {}} label="inputs" /></section>

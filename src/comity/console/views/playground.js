@@ -79,7 +79,7 @@ function Run({ agent, capability, params }) {
         <label class="field"><span>Session</span><input class="mono" value=${options.session_id} placeholder="a new one" onInput=${(event) => setOptions({ ...options, session_id: event.target.value })} /></label></div></details>
       ${mayCall ? html`<div class="line run-bar"><button class="button primary" disabled=${run.isRunning}><${Icon} name="playground" size=${14} />Run</button><kbd>Ctrl ↵</kbd><span class="spacer"></span>
         <button type="button" class="button" onClick=${tryIt} title="Ask the admission rules alone; nothing runs">Dry run</button>${run.isRunning && html`<button type="button" class="button danger" onClick=${run.cancel}>Cancel</button>`}</div>`
-        : html`<${Notice} kind="muted" icon="key">Your role (${(me.value?.roles || []).join(', ')}) may look, not call.</${Notice}>`}
+        : html`<${Notice} kind="muted" icon="key">Your token may look, not call.</${Notice}>`}
       ${verdict && html`<${Verdict} verdict=${verdict} />`}${run.error && html`<${Failure} error=${run.error} />`}</form>
     <section class="play-out" aria-label="Result"><${Result} run=${run} onSession=${(session) => setOptions({ ...options, session_id: session })} /></section>`;
 }

@@ -75,6 +75,18 @@ class LiveGuidance:
         after = self._source.change(lambda guidance: rules.answer(guidance, question_id, given))
         return next(one for one in after.questions if one.id == question_id)
 
+    @property
+    def is_writable(self) -> bool:
+        """Whether guidance can be written where it is read from."""
+        return self._source is not None
+
+    def replace(self, given: Guidance) -> None:
+        """Write guidance in place of the one before; it is in force on return. Raises `CallerError` if that cannot be done."""
+        if self._source is None:
+            raise CallerError("this node's guidance is fixed: it cannot be replaced")
+        self._source.change(lambda _: given)
+        self.refresh()
+
     def close(self) -> None:
         """Stop following the source."""
         if self._stop is not None:
