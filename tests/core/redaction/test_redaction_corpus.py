@@ -95,6 +95,13 @@ HIDDEN = [
     ),
     ("ACCESS_TOKEN", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N"),
     ("API_KEY", "x-api-key: 4f3c2b1a0d9e8f7a6b5c"),
+    ("TAX_ID", "NIF 123456789"),
+    ("NATIONAL_ID", "JMBG 0101006500006"),
+    ("NATIONAL_ID", "Sozialversicherungsnummer 15 070649 C 103"),
+    ("NATIONAL_ID", "PESEL klienta 02070803628"),
+    ("ACCESS_TOKEN", "Authorization: Bearer abcdefghijklmnop.qrstuv"),
+    ("PRIVATE_KEY", "-----BEGIN RSA PRIVATE KEY-----\\nMIIEpAIBAAKCAQEA7bq2x1ZcVb8b"),
+    ("PASSWORD", "Das Passwort lautet: Xy7$kk"),
 ]
 
 
@@ -116,6 +123,8 @@ def test_a_value_is_found_in_whatever_form_it_is_written(kind, text):
         {"card": 4111111111111111.0},
         {"dob": {"day": 3, "month": 5, "year": 1984}},
         {"birthDay": 3, "birthMonth": "May", "birthYear": 1984},
+        {"steuerId": "86095742719"},
+        {"headers": {"Authorization": "Bearer abcdefghijklmnop.qrstuv"}},
     ],
     ids=str,
 )

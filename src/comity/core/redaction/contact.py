@@ -42,7 +42,7 @@ _NOT_A_NAME = frozenset(
 _ATOM = f"[{LETTER}0-9]{{1,64}}"
 _LOCAL = rf"(?<![{LETTER}0-9]){_ATOM}(?:[._%+'-]{{1,2}}{_ATOM}){{0,6}}"
 _LABEL = f"[{LETTER}0-9-]{{1,63}}"
-_DOT = r"(?:\.|[ ]?[\[({<][ ]?(?:dot|punkt|punto|point|ponto|\.)[ ]?[\])}>][ ]?|[ ]dot[ ])"
+_DOT = r"(?:\.|[ ]?[\[({<][ ]?(?:dot|punkt|punto|point|ponto|\.)[ ]?[\])}>][ ]?|[ ]dot[ ]|[ ]\.[ ])"
 _AT = r"[ ]?[\[({<][ ]?(?:at|ät|arroba|chiocciola|@|kropka|a)[ ]?[\])}>][ ]?"
 # What follows the @ of a file or a unit, not of a person: image@2x.png, getty@tty1.service.
 _NOT_TOP_LEVEL = frozenset(
@@ -157,8 +157,8 @@ CONTACT: tuple[PatternDetector, ...] = (
         type="CREDENTIAL",
         category=Category.SECRET,
         priority=10,
-        pattern=re.compile(r"://(?P<value>[^\s/@:\"'<>\[\]]{1,64}:[^\s/\"'<>\[\]]{1,128})@"),
-        hint=r":\\?/\\?/[^\s/@\"]+:[^\s/@\"]+@",
+        pattern=re.compile(r"://(?P<value>[^\s/@:\"'<>\[\]]{0,64}:[^\s/\"'<>\[\]]{1,128})@"),
+        hint=r":\\?/\\?/[^\s/@\"]*:[^\s/@\"]+@",
     ),
     PatternDetector(
         name="email",

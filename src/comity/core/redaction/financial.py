@@ -94,7 +94,12 @@ def _accept_card(value: str) -> int:
 
 
 def _accept_card_split(value: str) -> int:
-    """Count groups of four over lines, list items or underscores; the numbers of the items are not the card's."""
+    """Count groups of four over lines, list items or underscores; the numbers of the items are not the card's.
+
+    Numbers with a comma between them are a list, unless each stands in quotes.
+    """
+    if re.fullmatch("[0-9]{4}(?:, ?[0-9]{4})+", value):
+        return 0
     return len(value) if _is_card("".join(re.findall(r"(?<![0-9])[0-9]{4}(?![0-9])", value))) else 0
 
 
@@ -175,11 +180,12 @@ FINANCIAL: tuple[PatternDetector, ...] = (
         category=Category.FINANCIAL,
         priority=20,
         pattern=re.compile(
-            rf"{BEFORE}(?:[A-Z]{{2}}[0-9]{{2}}(?:[ \u00a0-]?[A-Z0-9]){{11,30}}|[a-z]{{2}}[0-9]{{2}}[a-z0-9]{{11,30}})"
+            rf"{BEFORE}(?:[A-Z]{{2}}[0-9]{{2}}(?:[ \u00a0-]?[A-Z0-9]){{11,30}}"
+            rf"|[a-z]{{2}}[0-9]{{2}}(?:[a-z0-9]{{11,30}}|(?:[ \u00a0][a-z0-9]{{4}}){{2,7}}(?:[ \u00a0][a-z0-9]{{1,3}})?))"
             rf"{AFTER}"
         ),
         hint=rf"{HINT_BEFORE_WORD}(?:[A-Z]{{2}}[0-9]{{2}}(?:[ \u00a0-]?[A-Z0-9]){{11}}"
-        rf"|[a-z]{{2}}[0-9]{{2}}[a-z0-9]{{11,30}}{HINT_AFTER})",
+        rf"|[a-z]{{2}}[0-9]{{2}}(?:[a-z0-9]{{11,30}}{HINT_AFTER}|(?:[ \u00a0][a-z0-9]{{4}}){{2}}))",
         accept=_accept_iban,
     ),
     PatternDetector(

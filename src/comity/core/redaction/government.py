@@ -214,10 +214,16 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         category=Category.GOVERNMENT,
         priority=37,
         pattern=re.compile(rf"{BEFORE}(?=[A-Z]{{0,3}}[0-9])[A-Z0-9]{{6,11}}{AFTER_DIGIT}", re.IGNORECASE),
-        hint=rf"(?i:pass(?:e?port|aporto)|reisepass|pasaporte){HINT_GAP}[0-9]",
+        hint=rf"(?i:pass(?:e?port|aporto|nummer|-?nr)|reisepass|pasaporte){HINT_GAP}[0-9]",
         accept=_accept_passport,
         need=Need.CONTEXT,
-        context=words(r"passe?ports?(?:\s?(?:number|no|num|nr|id))?", r"reisepass(?:nummer)?", "pasaporte", "passaporto"),
+        context=words(
+            r"passe?ports?(?:\s?(?:number|no|num|nr|id))?",
+            r"(?:reise)?pass-?(?:nummer|nr)",
+            "reisepass",
+            "pasaporte",
+            "passaporto",
+        ),
         reach=28,
     ),
     PatternDetector(
@@ -251,7 +257,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
             re.IGNORECASE,
         ),
         hint=(
-            rf"(?i:d\.?o\.?b|b\.|birth|born|naiss|geb|née?[^a-z]|naci|nasc|nat[oa][^a-z]|urodz|f[öø]d|syntym|doğum|рожд"
+            rf"(?i:d\.?o\.?b|b\.|birth|born|naiss|geb|née?[^a-z]|naci|nasc|nat[oa][^a-z]|urodz|ur\.|f[öø]d|syntym|doğum|рожд"
             rf"|родил|д\.?р|出生|生日|生年月日|생년월일){HINT_GAP}[0-9]"
         ),
         need=Need.CONTEXT,
@@ -274,7 +280,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
             r"(?:data\sde\s)?nascimento",
             "nascid[oa]",
             r"geboortedatum",
-            r"data\surodzenia|urodzon[ya]",
+            r"data\surodzenia|urodzon[ya]|ur\.\s?$",
             r"f[öø]dd?(?:elsedato|elsedag)?|födelsedatum",
             r"syntymäaika",
             r"doğum\starihi",

@@ -19,7 +19,8 @@ _JOINT_WORDS = frozenset(
         r"\S+",
         "number numbers numero número numéro nummer numer номер no nr num nº n° is was ist lautet es est sono wynosi"
         " är er og of the my and or und et y on at to me do da de del di des du der la le les el il"
-        " client cliente kunde kunden patient patiente paziente customer employee user member for von é è jego jej",
+        " client cliente kunde kunden patient patiente paziente customer employee user member for von é è jego jej"
+        " klienta klientki pacjenta",
     )
 )
 _JOINT_SUFFIX = "(?:番号|號碼|号码|号|是|为|は)?"
@@ -63,7 +64,9 @@ class LabelledDetector:
         words = f"{HINT_BEFORE_LETTER}(?i:{self.hint_labels}){HINT_AFTER_LETTER}|[a-z](?:{_camel(self.hint_labels)})"
         if self.hint_foreign:
             words += f"|(?i:{self.hint_foreign})"
-        trailing = "" if self.trailing is None else "|[0-9]{2}[ ](?i:is|\\(|-|–)[ a-zA-Z]{0,24}(?i:phone|cell|mob|tel|fon|fax)"
+        trailing = (
+            "" if self.trailing is None else "|[0-9]{2}[ ](?i:ist?|\\(|-|–)[ a-zA-Z]{0,24}(?i:phone|cell|mob|tel|fon|fax)"
+        )
         return f"(?:{words}){HINT_GAP}[0-9]{trailing}"
 
     @cached_property

@@ -14,7 +14,7 @@ from comity.core.redaction.shapes import AFTER, BEFORE, digits_of
 # The module of python-stdnum, and the words that name its number.
 _PERSONAL: Final = {
     "ar.dni": r"dni argentino|documento nacional",
-    "at.vnr": r"svnr|sv-?nummer|sozialversicherungsnummer|versicherungsnummer",
+    "social": r"svnr|sv-?nummer|sozialversicherungsnummer|versicherungsnummer|rentenversicherungsnummer",
     "be.nn": r"rijksregisternummer|num[eé]ro national|registre national|insz|niss",
     "bg.egn": r"егн|egn",
     "ch.ssn": r"ahv(?:-?n(?:umme)?r)?|avs|oasi",
@@ -52,7 +52,7 @@ _PERSONAL: Final = {
     "pt.cc": r"cart[aã]o de cidad[aã]o",
     "ro.cnp": r"cnp|cod numeric personal",
     "se.personnummer": r"personnummer|pnr|personal (?:identity )?number",
-    "si.emso": r"emšo|emso",
+    "si.emso": r"emšo|emso|jmbg|јмбг",
     "sk.rc": r"rodn[eé] [cč][ií]slo sk",
     "th.pin": r"เลขประจำตัวประชาชน|บัตรประชาชน|thai id",
     "tr.tckimlik": r"t\.?c\.? kimlik(?: no)?|kimlik no|tckn|tc no",
@@ -77,9 +77,9 @@ _TAX: Final = {
     "br.cnpj": r"cnpj",
     "ch.uid": r"mwst-?nr",
     "co.nit": r"nit",
-    "de.idnr": r"steuer-?(?:id(?:entifikationsnummer)?|identnummer|idnr)|idnr|tin de|tax id germany",
+    "de.idnr": r"steuer[- ]?(?:id(?:entifikationsnummer)?|identnummer|idnr)|idnr|tin de|tax id germany",
     "de.stnr": r"steuer-?n(?:umme)?r",
-    "es.nif": r"nif",
+    "nif": r"nif",
     "eu.vat": r"vat(?: id)?|ust-?id(?:-?nr)?|tva|btw(?:-nummer)?",
     "fr.nif": r"spi|num[eé]ro fiscal",
     "gb.utr": r"utr|unique taxpayer reference",
@@ -155,6 +155,19 @@ def _is_latvian(value: str) -> bool:
     return re.fullmatch(r"(?:[0-3][0-9][01][0-9]{3}|32[0-9]{4})[0-9]{5}", value) is not None
 
 
+def _is_social(value: str) -> bool:
+    """Judge a social insurance number of Austria, or of Germany: its letter counts as two digits."""
+    if not (match := re.fullmatch(r"([0-9]{8})([A-Z])([0-9]{2})([0-9])", value)):
+        return _is_standard("at.vnr", value)
+    digits = f"{match[1]}{ord(match[2]) - 64:02d}{match[3]}"
+    products = (int(digit) * weight for digit, weight in zip(digits, (2, 1, 2, 5, 7, 1, 2, 1, 2, 1, 2, 1), strict=True))
+    return sum(product // 10 + product % 10 for product in products) % 10 == int(match[4])
+
+
+def _is_nif(value: str) -> bool:
+    return _is_standard("es.nif", value) or _is_standard("pt.nif", value)
+
+
 def _is_any(value: str) -> bool:
     return 6 <= len(value) <= 18 and len(digits_of(value)) >= 6
 
@@ -164,7 +177,7 @@ def _is_any_tax(value: str) -> bool:
 
 
 _OWN = {"tw": _is_taiwanese, "hk": _is_hong_kong, "sg": _is_singaporean, "ru.snils": _is_snils, "hu": _is_hungarian,
-        "lv": _is_latvian, "any": _is_any,
+        "lv": _is_latvian, "social": _is_social, "nif": _is_nif, "any": _is_any,
     "any_tax": _is_any_tax}  # fmt: skip
 
 
@@ -194,7 +207,7 @@ def _detector(name: str, kind: str, priority: int, numbers: dict[str, str]) -> L
         pattern=_NUMBER,
         rules=[_rule(module, label) for module, label in numbers.items()],
         hint_labels="|".join(numbers.values()),
-        hint_foreign="егн|身份|身分|公民|आधार|マイナンバー|個人番号|주민|เลข|บัตร|снилс|תעודת|паспорт|αμκα|αφμ|инн|рнокпп|іпн|thuế",
+        hint_foreign="егн|јмбг|身份|身分|公民|आधार|マイナンバー|個人番号|주민|เลข|บัตร|снилс|תעודת|паспорт|αμκα|αφμ|инн|рнокпп|іпн|thuế",
         not_followed=_COUNTED,
     )
 

@@ -29,33 +29,36 @@ _DECIMAL = re.compile(r"[0-9]+\.[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+|[0-9]{1,2}(?:[ 
 
 _STRONG = (
     r"(?:tele|cell(?:ular)?[ -]?|mobile[ -]?|home[ -]?|work[ -]?|office[ -]?|day(?:time)?[ -]?"
-    r"|smart)?phones?|(?:phone|mobile|cell|contact|whatsapp|fax|hotline"
-    r"|telephone|emergency|callback|call-back)[ -]?(?:numbers?|no|num|nr|nos)|tel|telephone|fax|telefax|whatsapp|viber|ph"
+    r"|smart)?phones?|(?:direct|office|private) line|land ?line|direct dial|(?:phone|mobile|cell|contact|whatsapp|fax|hotline"
+    r"|telephone|emergency|callback|call-back)[ -]?(?:numbers?|no|num|nr|nos)|tel|mob|telephone|fax|telefax|whatsapp|viber|ph"
 )
 _FOREIGN = (
-    r"telefon(?:nummer|numarası|szám|as|i|o|u)?|handy(?:nummer)?|mobil(?:nummer|telefon)?|rufnummer"
+    r"telefon(?:nummer|numarası|numaram|um|umuz|szám|as|i|o|u)?|cep(?: telefonum?)?"
+    r"|handy(?:nummer)?|mobil(?:nummer|telefon)?|rufnummer"
     r"|festnetz|t[eé]l(?:[eé]phone)?|portable|teléfono(?: m[oó]vil)?"
     r"|m[oó]vil|celular|tel[eé]fono|cellulare|recapito|telefone|telem[oó]vel|telefoon(?:nummer)?|mobiel"
     r"|puhelin(?:numero)?|kom[oó]rka|tel\.? kom|telefonszám"
     r"|телефон(?:у|а)?|тел|моб(?:ильный)?|τηλ(?:έφωνο)?|κινητό|手机(?:号码|号)?|手機(?:號碼)?|电话(?:号码)?|電話(?:番号|號碼)?|联系电话|聯絡電話|携帯(?:電話)?"
-    r"|전화(?:번호)?|휴대폰(?:번호)?|휴대전화|연락처|핸드폰|هاتف|جوال|موبايل|रقم|फ़ोन|फोन|मोबाइल(?: नंबर)?|โทร(?:ศัพท์)?"
+    r"|전화(?:번호)?|휴대폰(?:번호)?|휴대전화|연락처|핸드폰|هاتفي?|جوالي?|موبايل|रقم|फ़ोन|फोन|मोबाइल(?: नंबर)?|โทร(?:ศัพท์)?"
     r"|เบอร์|[đd]i[eệ]n tho[aạ]i|s[oố] [đd]i[eệ]n tho[aạ]i"
     r"|telepon|nomor hp|no\.? ?hp|טלפון|נייד|tlf|puh|联系方式|聯絡方式"
 )
 _WEAK = (
     r"call(?:ing|ed)?|text(?:ing|ed)?|dial(?:ling|ing|ed)?|ring|sms|mobile|cell|hotline|contact|kontakt"
-    r"|(?:my|our|his|her|their|meine|ihre|seine|deine) (?:number|nummer)|ligue(?: para)?|llame al"
-    r"|(?:message"
-    r"|anrufen|rufen|appelez|llama|chiama|bel)"
+    r"|(?:my|our|his|her|their|meine|ihre|seine|deine|mijn|min|mitt) (?:number|nummer)"
+    r"|(?:mi|mon|il mio) n[uú]m[eé]ro|m[oó]j numer|мой номер"
+    r"|ligue(?: para)?|llame al|message|anrufen|rufen(?: sie)?|appelez|llama|chiama(?:mi)?|bel"
 )
 _AT = (
-    r"(?:call|text|ring|dial|reach|reached|contact|message|phone|erreichbar|available|reachable)(?:ing|ed"
-    r"|able)?(?:[ ][\w.'’]{1,16}){0,4}?[ ](?:at|on|under|via|unter|au|al)"
+    r"(?:(?:call|text|ring|dial|reach|reached|contact|message|phone|erreichbar|available|reachable)(?:ing|ed"
+    r"|able)?|ruf|(?:an)?rufen|erreichen|joindre|appele[rz]|ll[aá]m[a-z]{1,5}|chiam[a-z]{1,5}|bel(?:len)?|zadzwo[a-zń]{1,5}|soita)"
+    r"(?:[ ][\w.'’]{1,16}){0,4}?[ ](?:at|on|under|via|unter|au|al|an|op|på|pod|numeroon)"
 )
 _LABELS_OF_HINT = (
     r"[a-z ]*phones?|fon|mobile?|mob|cell|tel|ph|fax|telefax|whatsapp|viber|call|calling|called|text"
-    r"|texting|texted|dial|ring|sms|hotline|contact|reach|reached|reachable"
-    r"|message|kontakt|number|nummer|ligue|para|llame|al|tlf|puh|anrufen|rufen|appelez|llama|chiama|bel"
+    r"|texting|texted|dial|ring|sms|hotline|contact|reach|reached|reachable|(?:direct|office|private) line|land ?line"
+    r"|message|kontakt|number|nummer|numer|n[uú]m[eé]ro|ligue|para|al|tlf|puh|anrufen|ruf(?:en?)?|erreichen|joindre|appele[rz]"
+    r"|ll[aá]m[a-z]+|chiam[a-z]+|bel(?:len)?|soita"
     r"|erreichbar|available|handy|emergency|callback|day[a-z]*|call-back"
 )
 _COUNTED = re.compile(
@@ -64,7 +67,7 @@ _COUNTED = re.compile(
     r"|about|regarding|until|till|tomorrow|mobile|home|work|office"
     r"|asap|first|as|with|but|so|then|instead|not|thanks|thank|which|who|because|during|by|via|only"
     r"|directly|daily|tonight|this|we|i|he|she|they|you|it|und|oder|et|ou|y|o"
-    r"|e|ab|von|nach|pour|para|per|och|og|en|day|was|has|my|his|her|their|our|the|no|yes|cell|fax|tel"
+    r"|e|ab|an|von|nach|pour|para|per|och|og|en|day|was|has|my|his|her|their|our|the|no|yes|cell|fax|tel"
     r"|phone|out|again|later|next|same|every|whenever|anruf"
     r"|extension|immediately|quickly|soon|morning|while|within)\b)[a-z]{2,})"
 )
@@ -134,10 +137,11 @@ PHONES = LabelledDetector(
     pattern=_PHONE,
     rules=[Rule(_AT, _is_reached), Rule(_FOREIGN, _is_plausible), Rule(_STRONG, _is_plausible), Rule(_WEAK, _is_phone)],
     hint_labels=_LABELS_OF_HINT,
-    hint_foreign=_FOREIGN,
+    hint_foreign=f"{_FOREIGN}|zadzwo",
     not_followed=_COUNTED,
     trailing=re.compile(
-        rf"[ ]{{0,2}}(?:[(–-][ ]?|is[ ](?:my|our|his|her|their|the)[ ](?:new |work |home |office |direct |private )?)"
+        rf"[ ]{{0,2}}(?:[(–-][ ]?|ist?[ ](?:my|our|his|her|their|the|meine|unsere|seine|ihre)[ ]"
+        rf"(?:new |work |home |office |direct |private )?)"
         rf"(?:{_STRONG}|{_FOREIGN}|cell|mobile)(?![a-z])",
         re.IGNORECASE,
     ),

@@ -43,7 +43,16 @@ _NOT_FIRST = frozenset(  # after a number: "24 Hour Drive", "3 Way Street parkin
     )
 )
 _SUFFIX = f"(?:{_PLAIN_SUFFIX}|{_AMBIGUOUS_SUFFIX})"
-_GERMANIC = "(?:straße|strasse|str\\.|weg|platz|allee|gasse|damm|ufer|straat|laan|gracht|plein|gade|vej|veien|vägen|gatan|katu)"
+# A noun that follows takes the street for its first part: "48 Park Avenue style flats", "2 Fast Lane passes".
+_NO_NOUN = (
+    "(?![ ](?!(?:and|or|in|near|at|on|off|is|was|are|were|has|had|for|to|by|with|from|the|a|an|since|until|till|after|before"
+    "|behind|opposite|between|next|which|where|when|who|that|but|so|as|if|because|today|tomorrow|tonight|please|will|would|can"
+    "|could|should|may|via|not|now|then|while|during|apt|apartment|unit|flat|floor|suite|room|my|our|your|his|her|their|this"
+    "|also|only|again|instead|thanks|and/or)(?![a-z]))[a-z]{3})"
+)
+_GERMANIC = (
+    "(?:straße|strasse|str\\.|weg|platz|allee|gasse|damm|ufer|straat|laan|gracht|plein|gade|vej|veien|vägen|gatan|katu|ntie)"
+)
 _DIRECTION = r"(?:(?:N|S|E|W|NE|NW|SE|SW|North|South|East|West)\.?[ ])?"
 _STREET_WORD = rf"(?:[A-Z\u00c0-\u00de][{LETTER}'’.-]{{0,24}}|[0-9]{{1,3}}(?:st|nd|rd|th))"
 _UNIT = r"(?:\.?,?[ ](?:Apt|Apartment|Suite|Ste|Unit|Flat|Floor|Fl|Room|Rm|No|#)\.?[ ]?#?[A-Za-z0-9-]{1,6}(?![A-Za-z0-9_]))?"
@@ -137,7 +146,8 @@ PLACE: tuple[PatternDetector, ...] = (
         priority=60,
         pattern=re.compile(
             rf"{BEFORE}[1-9][0-9]{{0,4}}(?:-[0-9]{{1,4}})?[A-Za-z]?,?[ ]{_DIRECTION}(?:{_STREET_WORD}[ ]){{1,4}}"
-            rf"(?:(?:{_PLAIN_SUFFIX})(?![A-Za-z0-9'’-])|(?:{_AMBIGUOUS_SUFFIX})(?=\.?(?:,|\n|$|[ ](?:Apt|Suite|Unit|#))))"
+            rf"(?:(?:{_PLAIN_SUFFIX})(?![A-Za-z0-9'’-]){_NO_NOUN}"
+            rf"|(?:{_AMBIGUOUS_SUFFIX})(?=\.?(?:,|\n|$|[ ](?:Apt|Suite|Unit|#))))"
             rf"{_QUARTER}{_UNIT}"
         ),
         hint=rf"[0-9][A-Za-z]?,?[ ](?:[A-Z0-9\u00c0-\u00de][^ \"]*[ ])+{_SUFFIX}{HINT_AFTER}",
@@ -209,7 +219,7 @@ PLACE: tuple[PatternDetector, ...] = (
         category=Category.ADDRESS,
         priority=60,
         pattern=re.compile(
-            r"(?:[\u4e00-\u9fff]{1,6}[省市都道府県縣县州区區]){1,3}[\u4e00-\u9fff\u30a0-\u30ff]{1,10}[0-9]{1,4}"
+            r"(?:[\u4e00-\u9fff]{1,6}[省市都道府県縣县州区區]){1,3}[\u4e00-\u9fff\u3040-\u30ff]{1,10}[0-9]{1,4}"
             r"(?:[号號番](?:[0-9]{1,4}[室号號])?|丁目[0-9]{1,3}(?:-[0-9]{1,3}){0,2}|-[0-9]{1,4}(?:-[0-9]{1,4})?)(?![0-9])"
         ),
         hint=r"[省市都道府県縣县州区區](?s:.{1,40})[0-9]",

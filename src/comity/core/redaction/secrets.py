@@ -82,6 +82,13 @@ def _accept_bearer(value: str) -> int:
     return _accept_secret(value) if is_mixed or len(re.findall("[0-9]+", value)) > 1 else 0
 
 
+def _accept_authorization(value: str) -> int:
+    """Reject a plain word after the scheme ("Authorization: Bearer authentication")."""
+    value = value.rstrip(".,;:")
+    is_word = value.isalpha() and value[1:].islower() and len(value) < 20
+    return len(value) if len(value) >= 12 and not is_word else 0
+
+
 def _is_reference(plain: str) -> bool:
     if re.fullmatch(r"(?:self|[a-z_]+)(?:\.[a-z_]+)+|pass_?word|passwd|secret|value|input", plain):
         return True
@@ -149,11 +156,28 @@ SECRETS: tuple[PatternDetector, ...] = (
         accept=_accept_bearer,
     ),
     PatternDetector(
+        name="authorization",
+        type="ACCESS_TOKEN",
+        category=Category.SECRET,
+        priority=8,
+        pattern=re.compile(
+            r"(?<![A-Za-z])(?:bearer|basic|token|apikey)[ ]{1,3}"
+            r"(?P<value>[A-Za-z0-9._~+/=:-]{12,128}[A-Za-z0-9._~+/=:-]{0,128})"
+            r"(?![A-Za-z0-9_])",
+            re.IGNORECASE,
+        ),
+        hint=r"(?i:authori[sz]ation)(?s:.{0,8})(?i:bearer|basic|token|apikey)[ ]{1,3}[A-Za-z0-9._~+/=:\-]{12}",
+        accept=_accept_authorization,
+        need=Need.CONTEXT,
+        context=Context(r"authori[sz]ation[\"']?[ ]{0,2}[:=][ ]{0,2}[\"']?(?:bearer|basic|token|apikey)[ ]{1,3}$"),
+        reach=12,
+    ),
+    PatternDetector(
         name="private_key",
         type="PRIVATE_KEY",
         category=Category.SECRET,
         priority=4,
-        pattern=re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{16,76}={0,2}(?![A-Za-z0-9+/=])"),
+        pattern=re.compile(r"(?:(?<![A-Za-z0-9+/])|(?<=\\n))[A-Za-z0-9+/]{16,76}={0,2}(?![A-Za-z0-9+/=])"),
         hint=rf"PRIVATE KEY(?: BLOCK)?-----{HINT_GAP}[A-Za-z0-9+/]{{16}}",
         need=Need.CONTEXT,
         context=Context(PRIVATE_KEY_LABEL),
@@ -178,7 +202,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=15,
         pattern=re.compile(
-            rf"(?<![^\W_])(?=[pkmcswhljп密パ비ş])(?:{_LABELS})[ ](?:(?:is|ist|est|es|è|to|jest|är)[ ])?"
+            rf"(?<![^\W_])(?=[pkmcswhljп密パ비ş])(?:{_LABELS})[ ](?:(?:is|ist|lautet:?|est|es|è|to|jest|är)[ ])?"
             rf"(?:[|][ ])?[\"'`“]?(?P<value>[^\s\"'`“”<>\[\]{{}}()]{{6,64}})",
             re.IGNORECASE,
         ),

@@ -50,8 +50,8 @@ _FOREIGN_NOUNS = frozenset(
         "line page section chapter clause figure table room seq sequence document doc contract agreement policy "
         "claim booking reservation confirmation flight gate sensor meter device port pid process error code "
         "timestamp epoch time date year amount price cost fee total subtotal sum budget revenue balance quantity "
-        "quantities qty count limit score rate size population bytes rows records top id ids chrome safari firefox "
-        "mozilla usd eur gbp cad aud chf jpy ",
+        "quantities qty count limit score rate ratio group campaign size population bytes rows records top id ids "
+        "chrome safari firefox mozilla usd eur gbp cad aud chf jpy ",
     )
 )
 _FOREIGN_LINKS = frozenset({"id", "no", "nr", "num", "number", "ref", "is", "was", "of"})  # "order number", "total is"
@@ -97,7 +97,7 @@ _COUNTED_NOUNS = (
     "|euros|dollars|pounds|cells|packages|copies|pieces|pcs|times|steps|samples|images|rpm|hz|khz|mhz|ghz"
     "|watts|kwh|mwh|volts|tons|tonnes|liters|litres|households|homes"
     "|packets|hops|px|pixels?|ways|leads|applications|followers|residents|births|births|deaths|cases|jobs|tickets|tests|errors|devices"
-    "|phones|mobiles|handsets|sims|numbers"
+    "|phones|mobiles|handsets|sims|numbers|ppm|ppb|dpi"
     "|addresses|codes|zips|stores|vehicles|cars|projects?|releases?|builds?|versions?|shuffles|draws"
 )
 COUNTED: Final = re.compile(
