@@ -159,7 +159,7 @@ def _common(ended: Ended) -> dict[str, Any]:
     return {
         "gen_ai.conversation.id": ended.session_id if ended.session_id != ended.root_id else None,
         "error.type": ended.code or None,
-        "comity.status": ended.status,
+        "comity.status": str(ended.status),  # plain text: a query compares no members of an enumeration
         "comity.request.id": ended.request_id,
         "comity.root.id": ended.root_id if ended.root_id != ended.request_id else None,
         "comity.tenant.id": ended.tenant_id if ended.tenant_id != "default" else None,
