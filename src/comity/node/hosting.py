@@ -18,7 +18,7 @@ from comity.core.session.session import Session
 from comity.core.tracing.telemetry import ExportStats
 from comity.errors import UnavailableError
 from comity.node.audit import Audit
-from comity.ports import Clock, Ids, Journal
+from comity.ports import Clock, Ids, Journal, Reader
 from comity.runtime.agent.watchdog import Lag
 from comity.runtime.call.draft import Identity, check_names, named, recordable
 from comity.runtime.call.path import CallPath
@@ -192,6 +192,21 @@ class Hosting:
         for call in self._running().calls.values():
             counts[call.agent.id] = counts.get(call.agent.id, 0) + 1
         return counts
+
+    def open_reader(self) -> Reader:
+        """Return a new view of what people look at: calls, trees, audit, sessions, handoffs; to be closed after use.
+
+        Where its `is_aside` is true it is used in another thread than the event loop's, one at a time.
+        """
+        from comity.engines.memory.journal import MemoryJournal  # noqa: PLC0415  few programs list anything
+        from comity.engines.memory.reader import MemoryReader  # noqa: PLC0415
+        from comity.engines.sqlite.reader import StoreReader  # noqa: PLC0415
+
+        if isinstance(self._journal, MemoryJournal):
+            return MemoryReader(self._journal)
+        if self._store is None:
+            raise UnavailableError("this node's store cannot be listed", code="STORE_UNAVAILABLE", retryable=False)
+        return StoreReader(Path(self._store))
 
     @property
     def audit(self) -> Audit:

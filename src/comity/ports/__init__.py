@@ -10,6 +10,7 @@ from comity.ports.guidance import GuidanceSource
 from comity.ports.handoffs import HandoffJournal, Handoffs
 from comity.ports.journal import Journal, Then
 from comity.ports.model import Model
+from comity.ports.reader import Reader
 from comity.ports.spans import SpanSink, SpanSource
 from comity.ports.threads import Threads
 
@@ -22,6 +23,7 @@ __all__ = [
     "Journal",
     "Leases",
     "Model",
+    "Reader",
     "Receive",
     "SpanSink",
     "SpanSource",

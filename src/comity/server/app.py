@@ -23,11 +23,12 @@ from comity.server.auth import STRANGER, Gate
 from comity.server.calls import CallDoor
 from comity.server.guard import Guard
 from comity.server.logs import note_request
+from comity.server.openapi import document
 from comity.server.rate import Rates
 from comity.server.routes import OPEN_PATHS, Endpoint, Route
 from comity.server.settings import Settings
 from comity.server.state import State
-from comity.server.web import BrokenOffError, Receive, Scope, Send, read_heads, respond, respond_problem
+from comity.server.web import BrokenOffError, Receive, Scope, Send, encode, read_heads, respond, respond_problem
 
 log = logging.getLogger("comity.server")
 
@@ -50,6 +51,7 @@ class App:
         self._guard = Guard(settings, settings.port)
         self._rates = Rates(settings)
         self._calls = CallDoor(self.state)
+        self.state.description = encode(document(table.ROUTES))
         doors = (Door(console.routes), *doors)
         self._open_prefixes = (*OPEN_PREFIXES, *(one for door in doors for one in door.open_prefixes))
         routes = [route for door in doors for route in door.routes(self.state)]

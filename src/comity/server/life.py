@@ -5,7 +5,6 @@ from __future__ import annotations
 from msgspec import Struct
 
 from comity import __version__
-from comity.server import openapi as description
 from comity.server.auth import seen_tenant
 from comity.server.metrics import MEDIA_TYPE
 from comity.server.observed import node_lines
@@ -65,9 +64,9 @@ async def metrics(ask: Ask) -> Answer:
     return Answer("\n".join([*lines, ""]).encode(), media_type=MEDIA_TYPE)
 
 
-async def openapi(_ask: Ask) -> Answer:
+async def openapi(ask: Ask) -> Answer:
     """Return the description of the API."""
-    return Answer(description.document())
+    return Answer(ask.state.description)
 
 
 async def sign_in(ask: Ask) -> Console:

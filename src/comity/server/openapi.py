@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import re
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -20,16 +20,14 @@ _WITH_BODY: Final = ("ENVELOPE_MALFORMED", "ENVELOPE_TOO_LARGE", "HTTP_MEDIA_TYP
 _WITH_TOKEN: Final = ("IDENTITY_REQUIRED", "RIGHTS_MISSING")
 
 
-@functools.cache
-def document() -> dict[str, Any]:
-    """Return the description of the whole API."""
-    from comity.server.table import ROUTES  # noqa: PLC0415  the table names this module's route
-
-    types = {one for route in ROUTES for one in _types(route)}
+def document(routes: Iterable[Route]) -> dict[str, Any]:
+    """Return the description of an API."""
+    routes = tuple(routes)
+    types = {one for route in routes for one in _types(route)}
     schemas, components = msgspec.json.schema_components([*types, Problems], ref_template=_REF)
     known = dict(zip([*types, Problems], schemas, strict=True))
     paths: dict[str, Any] = {}
-    for route in ROUTES:
+    for route in routes:
         path = _PARAMETER.sub(r"{\1}", route.path)
         paths.setdefault(path, {})[route.method.lower()] = _operation(route, known, components)
     return {
@@ -50,7 +48,12 @@ def document() -> dict[str, Any]:
 
 
 def _types(route: Route) -> list[Any]:
-    return [one for one in (route.query, route.body, route.answer, *route.others.values()) if one is not None]
+    others = [one for given in route.others.values() for one in (given if isinstance(given, tuple) else (given,))]
+    return [one for one in (route.query, route.body, route.answer, *others) if one is not None]
+
+
+def _schema(kind: Any, known: dict[Any, Any]) -> dict[str, Any]:
+    return {"anyOf": [known[one] for one in kind]} if isinstance(kind, tuple) else known[kind]
 
 
 def _operation(route: Route, known: dict[Any, Any], components: dict[str, Any]) -> dict[str, Any]:
@@ -84,7 +87,7 @@ def _responses(route: Route, known: dict[Any, Any]) -> dict[str, Any]:
     for status, kind in route.others.items():
         found[str(status)] = {"description": "as asked"}
         if kind is not None:
-            found[str(status)]["content"] = {"application/json": {"schema": known[kind]}}
+            found[str(status)]["content"] = {"application/json": {"schema": _schema(kind, known)}}
     problem = {"application/problem+json": {"schema": known[Problems]}}
     codes = [*_ALWAYS, *route.codes]
     codes += _WITH_BODY if route.body is not None else ()
@@ -102,7 +105,7 @@ def _responses(route: Route, known: dict[Any, Any]) -> dict[str, Any]:
             entry.setdefault("content", {})["application/json"] = reply
             if status >= 400:
                 entry["content"].update(problem)
-        found["202"]["content"]["application/json"] = {"schema": known[route.others[202]]}
+        found["202"]["content"]["application/json"] = {"schema": _schema(route.others[202], known)}
     return dict(sorted(found.items()))
 
 

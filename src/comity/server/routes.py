@@ -58,7 +58,7 @@ class Route(Struct, frozen=True, kw_only=True):
     body: type | None = None
     answer: Any = None
     status: int = 200
-    others: dict[int, Any] = {}  # further answers by status: a type, or None for none
+    others: dict[int, Any] = {}  # further answers by status: a type, several, or None for none
     codes: tuple[str, ...] = ()  # error codes it may give beside those that every route may
     media_type: str = "application/json"
     is_body_optional: bool = False

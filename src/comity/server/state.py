@@ -30,6 +30,7 @@ class State:
         self.refusals = Refusals(node)
         self.started_at = self.now_ms()
         self.is_draining = False
+        self.description = b""  # of the API, as JSON
 
     def keep(self, handle: CallHandle[Any]) -> None:
         """Keep the handle of a call that was left to run; the oldest goes where there are too many."""

@@ -45,7 +45,7 @@ CALLS: Final = (
     Route(
         method="POST", path="/v1/calls", name="create_call", right=Right.CALLS_CREATE, handler=calls.unrouted, tag="calls",
         summary="Call a capability of an agent, and wait for its reply unless `wait=false`",
-        query=CallQuery, body=CallBody, answer=Reply, others={202: Started | Reply},
+        query=CallQuery, body=CallBody, answer=Reply, others={202: (Started, Reply)},
     ),
     Route(
         method="POST", path="/v1/calls/{request_id}/cancel", name="cancel_call", right=Right.CALLS_CANCEL, handler=calls.cancel,

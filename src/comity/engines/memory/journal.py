@@ -199,8 +199,20 @@ class MemoryJournal:
     def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:
         """Return the kept audit rows in order."""
         self._seal()
-        wanted = (one for one in map(row, self._rows) if one.id > after_id and root_id in {None, one.root_id})
+        later = islice(self._rows, max(0, after_id - self._floor[0] + 1), None)  # ids have no gaps
+        wanted = (one for one in map(row, later) if root_id in {None, one.root_id})
         return list(islice(wanted, limit))
+
+    @property
+    def first_id(self) -> int:
+        """The id of the oldest audit row that is kept, or of the next one."""
+        self._seal()
+        return self._floor[0]
+
+    @property
+    def head_id(self) -> int:
+        """The id of the newest audit row."""
+        return self.first_id + len(self._rows) - 1
 
     def verify(self) -> Verdict:
         """Check the kept part of the chain."""

@@ -1,0 +1,114 @@
+"""What people look at of a node without a store: the same lists, from what the node keeps in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import msgspec
+
+from comity.core.handoff.machine import Handoff, State
+from comity.core.journal.audit import Row
+from comity.core.journal.records import Document, StoredCall
+from comity.core.reading import AuditFilter, Bucket, CallFilter, CallRow, Edge, Page, read_cursor, write_cursor
+from comity.core.session.session import Session
+from comity.engines.memory.journal import MemoryJournal
+from comity.engines.sqlite.call_index import CallIndex
+
+_decode_session = msgspec.json.Decoder(Session).decode
+
+
+class MemoryReader:
+    """A view of a journal in memory. Used in the event loop, as the journal is."""
+
+    is_aside = False
+
+    def __init__(self, journal: MemoryJournal) -> None:
+        self._journal = journal
+        self._index = CallIndex(None)
+
+    def close(self) -> None:
+        """Let go of the index."""
+        self._index.close()
+
+    def head_id(self) -> int:
+        """Return the id of the newest audit row; 0 if there is none."""
+        return self._journal.head_id
+
+    def rows_after(self, after_id: int, limit: int) -> list[Row]:
+        """Return audit rows after an id, in order."""
+        return self._journal.rows(after_id=after_id, limit=limit)
+
+    def rows(self, *, root_id: str) -> list[Row]:
+        """Return the audit rows of one call tree, in order."""
+        return self._journal.rows(root_id=root_id)
+
+    def call(self, request_id: str) -> StoredCall | None:
+        """Return what is kept of an accepted call."""
+        return self._journal.call(request_id)
+
+    def calls_page(self, wanted: CallFilter, cursor: str | None = None, limit: int = 100) -> Page[CallRow]:
+        """Return the calls that a filter lets pass, newest first."""
+        return self._caught_up().calls(wanted, cursor, limit)
+
+    def call_row(self, request_id: str) -> CallRow | None:
+        """Return one call as it is listed."""
+        return self._caught_up().call(request_id)
+
+    def tree(self, root_id: str, limit: int) -> list[CallRow]:
+        """Return a call and everything below it, in the order in which they began."""
+        return self._caught_up().tree(root_id, limit)
+
+    def histogram(self, wanted: CallFilter, since: int, until: int, buckets: int) -> list[Bucket]:
+        """Return how many calls of each status began in each span."""
+        return self._caught_up().histogram(wanted, since, until, buckets)
+
+    def edges(self, since: int, tenant_id: str | None) -> list[Edge]:
+        """Return which agent called which since a time."""
+        return self._caught_up().edges(since, tenant_id)
+
+    def audit_page(self, wanted: AuditFilter, cursor: str | None = None, limit: int = 100) -> Page[Row]:
+        """Return audit rows that a filter lets pass, newest first."""
+        below = None if cursor is None else int(read_cursor(cursor, int)[0])
+        kept = self._journal.rows(root_id=wanted.root_id)
+        found = [row for row in reversed(kept) if (below is None or row.id < below) and wanted.passes(row)]
+        return Page(found[:limit], write_cursor(found[limit - 1].id) if len(found) > limit else None)
+
+    def sessions_page(
+        self, *, tenant_id: str | None = None, user_id: str | None = None, cursor: str | None = None, limit: int = 100
+    ) -> Page[Session]:
+        """Return sessions, the latest used first."""
+        kept = [_decode_session(data) for _, data in self._journal.list_documents(Document.SESSION)]
+        wanted = [one for one in kept if tenant_id in {None, one.tenant_id} and user_id in {None, one.user_id}]
+        wanted.sort(key=_place_of, reverse=True)
+        if cursor is not None:
+            place = read_cursor(cursor, int, str)
+            wanted = [one for one in wanted if _place_of(one) < place]
+        found = [one for one in wanted if one.id.isprintable()]
+        return Page(found[:limit], write_cursor(*_place_of(found[limit - 1])) if len(found) > limit else None)
+
+    def handoffs_page(
+        self,
+        *,
+        states: Collection[State] = tuple(State),
+        target: str | None = None,
+        tenant_id: str | None = None,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> Page[Handoff]:
+        """Return handoffs, newest first."""
+        kept = self._journal.handoffs.find(states=states, limit=2**31)
+        wanted = [one for one in kept if tenant_id in {None, one.request.tenant_id}]
+        wanted = [one for one in wanted if target in {None, one.lane.rpartition("\x1f")[2]}]
+        if cursor is not None:
+            (last,) = read_cursor(cursor, str)
+            ids = [one.id for one in wanted]
+            wanted = wanted[ids.index(last) + 1 :] if last in ids else []
+        return Page(wanted[:limit], write_cursor(wanted[limit - 1].id) if len(wanted) > limit else None)
+
+    def _caught_up(self) -> CallIndex:
+        self._index.catch_up(self.rows_after, self._journal.first_id)
+        return self._index
+
+
+def _place_of(session: Session) -> tuple[int, str]:
+    return session.used_at, f"{session.tenant_id}\x1f{session.id}"

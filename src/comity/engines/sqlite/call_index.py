@@ -1,0 +1,336 @@
+"""An index of calls, made from the audit: what lists and filters need, beside the store and never in the way of a call.
+
+The audit says everything that a list shows. The index takes its rows in as they come and can be made anew from them at any
+time, so a call pays nothing for it and a lost file loses nothing. It holds no name that the audit does not hold.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from comity.core.journal.audit import Kind, Row
+from comity.core.reading import Bucket, CallFilter, CallRow, Edge, Page, read_cursor, write_cursor
+from comity.core.reading.calls import PAUSED, RUNNING
+
+VERSION: Final = 1
+CHUNK_ROWS: Final = 2_000  # of the audit, taken in at a time
+_EDGE_ROWS_MAX: Final = 100_000
+# Clocks of several nodes differ: rows this far from where a time is found may still be in its span.
+_SLACK_ROWS: Final = 1_000
+_TABLES: Final = """
+CREATE TABLE meta (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER, last_id INTEGER, last_hash TEXT, first_id INTEGER);
+CREATE TABLE calls (
+  n INTEGER PRIMARY KEY, request_id TEXT NOT NULL, root_id TEXT NOT NULL, parent_id TEXT, source TEXT, target TEXT NOT NULL,
+  agent TEXT NOT NULL, capability TEXT NOT NULL, tenant_id TEXT NOT NULL, user_id TEXT NOT NULL, session_id TEXT NOT NULL,
+  status TEXT NOT NULL, code TEXT, created_at INTEGER NOT NULL, settled_at INTEGER, duration_ms REAL, tokens INTEGER,
+  depth INTEGER NOT NULL, is_late INTEGER NOT NULL, note TEXT NOT NULL, is_refusal INTEGER NOT NULL
+);
+CREATE INDEX by_id ON calls (request_id);
+"""
+# What lists are asked by. Made after the first filling of a long audit, which is quicker by half.
+_INDEXES: Final = {
+    "by_root": "(root_id, n)",
+    "by_time": "(created_at, status) WHERE parent_id IS NULL",
+    "by_tenant": "(tenant_id, n) WHERE parent_id IS NULL",
+    "by_status": "(status, n)",
+    "by_agent": "(agent, n)",
+    "by_capability": "(capability, n)",
+    "by_user": "(user_id, n)",
+    "by_session": "(session_id, n)",
+    "by_code": "(code, n) WHERE code IS NOT NULL",
+}
+_COLUMNS: Final = (
+    "n, request_id, root_id, parent_id, source, target, agent, capability, tenant_id, user_id, session_id, status, code, "
+    "created_at, settled_at, duration_ms, tokens, depth, is_late, note, is_refusal"
+)
+_INSERT: Final = f"INSERT OR IGNORE INTO calls ({_COLUMNS}) VALUES ({','.join('?' * 21)})"  # noqa: S608
+_END: Final = (
+    "UPDATE calls SET status = ?, code = ?, settled_at = ?, duration_ms = ?, tokens = ?, "
+    "note = CASE WHEN ? <> '' THEN ? ELSE note END WHERE request_id = ? AND NOT is_refusal"
+)
+_SHOWN: Final = (
+    "n, request_id, root_id, parent_id, source, target, capability, tenant_id, user_id, session_id, status, code, created_at, "
+    "settled_at, duration_ms, tokens, depth, is_late, note"
+)
+_STATUS, _CODE, _SETTLED, _TOOK, _TOKENS, _LATE, _NOTE, _REFUSAL = 11, 12, 14, 15, 16, 18, 19, 20
+
+# Returns audit rows after an id, in order, at most so many.
+Source = Callable[[int, int], list[Row]]
+
+
+class CallIndex:
+    """The calls of one audit, to be listed, filtered and counted. Used from one thread at a time."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._connection = _opened(path)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    @property
+    def last_id(self) -> int:
+        """The newest audit row that was taken in."""
+        (found,) = self._connection.execute("SELECT last_id FROM meta").fetchone()
+        return int(found)
+
+    def catch_up(self, source: Source, first_id: int = 1) -> int:
+        """Take in what the audit has since the last time, and forget what it no longer has; return how many rows."""
+        self._check_same(source)
+        taken = 0
+        if self.last_id == 0:
+            for name in _INDEXES:
+                self._connection.execute(f"DROP INDEX IF EXISTS {name}")
+        while True:
+            last_id = self.last_id
+            rows = source(last_id, CHUNK_ROWS)
+            if not rows:
+                break
+            taken += len(rows)
+            self._take(last_id, rows)
+            if len(rows) < CHUNK_ROWS:
+                break
+        for name, columns in _INDEXES.items():
+            self._connection.execute(f"CREATE INDEX IF NOT EXISTS {name} ON calls {columns}")
+        self._forget(first_id)
+        return taken
+
+    def _check_same(self, source: Source) -> None:
+        """Begin anew where the audit is another than the one that was taken in, as after a backup was put back."""
+        last_id, last_hash = self._connection.execute("SELECT last_id, last_hash FROM meta").fetchone()
+        if last_id == 0:
+            return
+        found = source(last_id - 1, 1)
+        if not found or found[0].id != last_id or found[0].hash != last_hash:
+            with self._writing():
+                self._connection.execute("DELETE FROM calls")
+                self._connection.execute("UPDATE meta SET last_id = 0, last_hash = '', first_id = 1")
+
+    def _take(self, last_id: int, rows: list[Row]) -> None:
+        begun: dict[str, list[Any]] = {}
+        refused: list[list[Any]] = []
+        ends: list[tuple[Any, ...]] = []
+        for row in rows:
+            if row.kind == Kind.REFUSED:
+                refused.append(_entry(row, row.status or "refused", is_refusal=1))
+            elif row.kind == Kind.ADMITTED:
+                begun.setdefault(row.request_id, _entry(row, RUNNING))
+            elif row.kind in {Kind.SETTLED, Kind.PAUSED}:
+                _end(row, begun, ends)
+            elif row.kind == Kind.LATE and (known := begun.get(row.request_id)) is not None:
+                known[_LATE] = 1
+        late = [(row.request_id,) for row in rows if row.kind == Kind.LATE and row.request_id not in begun]
+        noted = [(row.note, row.request_id) for row in rows if row.kind == Kind.NOTED and row.note]
+        with self._writing():
+            if self.last_id != last_id:  # another process took them in meanwhile
+                return
+            many = self._connection.executemany
+            many(_END, ends)  # of calls that are stored: first, since what follows in the chunk is later
+            known_ids = self._known(begun)
+            many(_INSERT, [one for request_id, one in begun.items() if request_id not in known_ids])
+            many(_INSERT, refused)
+            many(_END, [_end_of(begun[one]) for one in known_ids if begun[one][_STATUS] != RUNNING])
+            many("UPDATE calls SET is_late = 1 WHERE request_id = ? AND NOT is_refusal", late)
+            many("UPDATE calls SET note = ? WHERE request_id = ? AND NOT is_refusal", noted)
+            self._connection.execute("UPDATE meta SET last_id = ?, last_hash = ?", (rows[-1].id, rows[-1].hash))
+
+    def _known(self, request_ids: Iterable[str]) -> set[str]:
+        """Return those that were begun before: a call that was resumed is admitted once more."""
+        query = "SELECT 1 FROM calls WHERE request_id = ? AND NOT is_refusal"
+        return {one for one in request_ids if self._connection.execute(query, (one,)).fetchone()}
+
+    def _forget(self, first_id: int) -> None:
+        (known,) = self._connection.execute("SELECT first_id FROM meta").fetchone()
+        if first_id > known:
+            with self._writing():
+                self._connection.execute("DELETE FROM calls WHERE n < ? AND status <> ?", (first_id, RUNNING))
+                self._connection.execute("UPDATE meta SET first_id = ?", (first_id,))
+
+    # --- reading ---
+
+    def calls(self, wanted: CallFilter, cursor: str | None, limit: int) -> Page[CallRow]:
+        """Return the calls that a filter lets pass, newest first."""
+        where, values = self._where(wanted)
+        if cursor is not None:
+            where.append("n < ?")
+            values.append(read_cursor(cursor, int)[0])
+        query = f"SELECT {_SHOWN} FROM calls{_clause(where)} ORDER BY n DESC LIMIT ?"  # noqa: S608
+        rows = [_row(one) for one in self._connection.execute(query, (*values, limit + 1))]
+        more = write_cursor(rows[limit - 1].seq) if len(rows) > limit else None
+        return Page(rows[:limit], more)
+
+    def call(self, request_id: str) -> CallRow | None:
+        """Return one call; of an id that was also refused, the call."""
+        query = f"SELECT {_SHOWN} FROM calls WHERE request_id = ? ORDER BY is_refusal, n DESC LIMIT 1"  # noqa: S608
+        found = self._connection.execute(query, (request_id,)).fetchone()
+        return None if found is None else _row(found)
+
+    def tree(self, root_id: str, limit: int) -> list[CallRow]:
+        """Return a call and everything below it, in the order in which they began."""
+        query = f"SELECT {_SHOWN} FROM calls WHERE root_id = ? ORDER BY n LIMIT ?"  # noqa: S608
+        return [_row(one) for one in self._connection.execute(query, (root_id, limit))]
+
+    def histogram(self, wanted: CallFilter, since: int, until: int, buckets: int) -> list[Bucket]:
+        """Return how many calls of each status began in each of as many spans of equal length."""
+        width = max(1, -(-(until - since) // buckets))
+        where, values = self._where(wanted)
+        where += ["created_at >= ?", "created_at < ?"]
+        query = f"SELECT (created_at - ?) / ? AS place, status, count(*) FROM calls{_clause(where)} GROUP BY place, status"  # noqa: S608
+        found: list[dict[str, int]] = [{} for _ in range(buckets)]
+        for place, status, count in self._connection.execute(query, (since, width, *values, since, until)):
+            if 0 <= place < buckets:
+                found[place][status] = count
+        return [Bucket(since + index * width, since + (index + 1) * width, counts) for index, counts in enumerate(found)]
+
+    def edges(self, since: int, tenant_id: str | None) -> list[Edge]:
+        """Return which agent called which since a time, of the newest calls."""
+        where, values = self._where(CallFilter(tenant_id=tenant_id, since=since, roots_only=False))
+        query = f"SELECT source, agent, status, duration_ms FROM calls{_clause(where)} ORDER BY n DESC LIMIT ?"  # noqa: S608
+        found: dict[tuple[str | None, str], list[tuple[str, float | None]]] = {}
+        for source, agent, status, took_ms in self._connection.execute(query, (*values, _EDGE_ROWS_MAX)):
+            caller = None if source is None else str(source).partition("/")[0]
+            found.setdefault((caller, agent), []).append((status, took_ms))
+        return [_edge(*pair, ends) for pair, ends in sorted(found.items(), key=lambda one: (one[0][0] or "", one[0][1]))]
+
+    def _where(self, wanted: CallFilter) -> tuple[list[str], list[Any]]:
+        where: list[str] = []
+        values: list[Any] = []
+
+        def add(condition: str, *given: Any) -> None:
+            where.append(condition)
+            values.extend(given)
+
+        if wanted.roots_only:
+            add("parent_id IS NULL")
+        for column, value in (
+            ("status", wanted.status),
+            ("agent", wanted.agent),
+            ("capability", wanted.capability),
+            ("user_id", wanted.user_id),
+            ("tenant_id", wanted.tenant_id),
+            ("session_id", wanted.session_id),
+        ):
+            if value is not None:
+                # The tenant is in most questions and chooses little: the `+` keeps its index for when it is alone.
+                is_aside = column == "tenant_id" and any((wanted.status, wanted.agent, wanted.user_id, wanted.session_id))
+                add(f"{'+' if is_aside else ''}{column} = ?", value)
+        if wanted.code is not None:
+            begin = wanted.code.removesuffix("*")
+            if begin != wanted.code:
+                add("code >= ? AND code < ?", begin, f"{begin}\U0010ffff")
+            else:
+                add("code = ?", begin)
+        if wanted.since is not None:
+            add("created_at >= ? AND n >= ?", wanted.since, self._place(wanted.since) - _SLACK_ROWS)
+        if wanted.until is not None:
+            add("created_at <= ? AND n <= ?", wanted.until, self._place(wanted.until) + _SLACK_ROWS)
+        if wanted.duration_ms_min is not None:
+            add("duration_ms >= ?", wanted.duration_ms_min)
+        if wanted.tokens_min is not None:
+            add("tokens >= ?", wanted.tokens_min)
+        if wanted.text:
+            add("(instr(request_id, ?) OR instr(target, ?) OR instr(capability, ?))", *[wanted.text] * 3)
+        return where, values
+
+    def _place(self, at_ms: int) -> int:
+        """Return about where in the audit a time is."""
+        query = "SELECT n FROM calls WHERE parent_id IS NULL AND created_at >= ? ORDER BY created_at LIMIT 1"
+        found = self._connection.execute(query, (at_ms,)).fetchone()
+        return self.last_id + 1 if found is None else int(found[0])
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
+
+
+def _opened(path: Path | None) -> sqlite3.Connection:
+    """Return a connection to the index, made anew if it is of another version or cannot be read."""
+    try:
+        return _connected(path)
+    except (sqlite3.DatabaseError, TypeError):
+        if path is None:
+            raise
+        for end in ("", "-wal", "-shm"):
+            path.with_name(path.name + end).unlink(missing_ok=True)
+        return _connected(path)
+
+
+def _connected(path: Path | None) -> sqlite3.Connection:
+    place = ":memory:" if path is None else str(path)
+    connection = sqlite3.connect(place, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA busy_timeout = 10000")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")  # it can be made anew
+        connection.execute("BEGIN IMMEDIATE")
+        if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is None:
+            for statement in _TABLES.split(";"):
+                connection.execute(statement)
+            connection.execute("INSERT INTO meta VALUES (1, ?, 0, '', 1)", (VERSION,))
+        (version,) = connection.execute("SELECT version FROM meta").fetchone()
+        connection.execute("COMMIT")
+        if version != VERSION:
+            raise sqlite3.DatabaseError("the index is of another version")  # noqa: TRY301  handled as one that is damaged
+    except BaseException:
+        connection.close()
+        raise
+    if path is not None:
+        path.chmod(0o600)
+    return connection
+
+
+def _entry(row: Row, status: str, is_refusal: int = 0) -> list[Any]:
+    is_over = status != RUNNING
+    depth = row.chain.count(" ") + 1 if row.chain else 0
+    return [
+        row.id, row.request_id, row.root_id, row.parent_id, row.origin, row.target, row.target.partition("/")[0],
+        row.capability, row.tenant_id, row.user_id, row.session_id, status, row.error_code, row.created_at,
+        row.created_at if is_over else None, row.duration_ms, row.tokens, depth, 0, row.note, is_refusal,
+    ]  # fmt: skip
+
+
+def _end(row: Row, begun: dict[str, list[Any]], ends: list[tuple[Any, ...]]) -> None:
+    """Note how a call ended or that it waits: in its entry where that is of the same chunk, else for what is stored."""
+    status = PAUSED if row.kind == Kind.PAUSED else row.status or "error"
+    settled_at = None if row.kind == Kind.PAUSED else row.created_at
+    entry = begun.get(row.request_id)
+    if entry is None:
+        ends.append((status, row.error_code, settled_at, row.duration_ms, row.tokens, row.note, row.note, row.request_id))
+        return
+    entry[_STATUS], entry[_CODE], entry[_SETTLED] = status, row.error_code, settled_at
+    entry[_TOOK], entry[_TOKENS], entry[_NOTE] = row.duration_ms, row.tokens, row.note or entry[_NOTE]
+
+
+def _end_of(entry: list[Any]) -> tuple[Any, ...]:
+    note = entry[_NOTE]
+    return entry[_STATUS], entry[_CODE], entry[_SETTLED], entry[_TOOK], entry[_TOKENS], note, note, entry[1]
+
+
+def _row(found: tuple[Any, ...]) -> CallRow:
+    return CallRow(
+        seq=found[0], request_id=found[1], root_id=found[2], parent_id=found[3], source=found[4], target=found[5],
+        capability=found[6], tenant_id=found[7], user_id=found[8], session_id=found[9], status=found[10], error_code=found[11],
+        created_at=found[12], settled_at=found[13], duration_ms=found[14], tokens=found[15], depth=found[16],
+        is_late=bool(found[17]), note=found[18],
+    )  # fmt: skip
+
+
+def _edge(source: str | None, target: str, ends: list[tuple[str, float | None]]) -> Edge:
+    took = sorted(one for _, one in ends if one is not None)
+    p95 = took[min(len(took) - 1, int(len(took) * 0.95))] if took else 0.0
+    failed = sum(status in {"error", "timeout"} for status, _ in ends)
+    return Edge(source, target, len(ends), failed, sum(status == "refused" for status, _ in ends), p95)
+
+
+def _clause(where: list[str]) -> str:
+    return f" WHERE {' AND '.join(where)}" if where else ""

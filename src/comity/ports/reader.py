@@ -1,0 +1,87 @@
+"""What people look at: the port of lists, trees and live rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol
+
+from comity.core.handoff.machine import Handoff, State
+from comity.core.journal.audit import Row
+from comity.core.journal.records import StoredCall
+from comity.core.reading import AuditFilter, Bucket, CallFilter, CallRow, Edge, Page
+from comity.core.session.session import Session
+
+
+class Reader(Protocol):
+    """What people look at, paged by cursor: the same on every engine. Nothing is changed by reading.
+
+    Pages are newest first. A cursor is opaque, and holds while rows are added and removed. Any method may raise
+    `UnavailableError` STORE_UNAVAILABLE, and those that take a cursor `CallerError` for one that no page gave.
+    """
+
+    @property
+    def is_aside(self) -> bool:
+        """Whether reading waits for a disk: then it is done in another thread than the event loop's, one at a time."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what was opened for reading."""
+        ...
+
+    def head_id(self) -> int:
+        """Return the id of the newest audit row; 0 if there is none."""
+        ...
+
+    def rows_after(self, after_id: int, limit: int) -> list[Row]:
+        """Return audit rows after an id, in order: what live views follow."""
+        ...
+
+    def rows(self, *, root_id: str) -> list[Row]:
+        """Return the audit rows of one call tree, in order."""
+        ...
+
+    def audit_page(self, wanted: AuditFilter, cursor: str | None = None, limit: int = 100) -> Page[Row]:
+        """Return audit rows that a filter lets pass; of rare ones a page may hold less than it could."""
+        ...
+
+    def call(self, request_id: str) -> StoredCall | None:
+        """Return what is kept of an accepted call."""
+        ...
+
+    def call_row(self, request_id: str) -> CallRow | None:
+        """Return one call as it is listed."""
+        ...
+
+    def calls_page(self, wanted: CallFilter, cursor: str | None = None, limit: int = 100) -> Page[CallRow]:
+        """Return the calls that a filter lets pass."""
+        ...
+
+    def tree(self, root_id: str, limit: int) -> list[CallRow]:
+        """Return a call and everything below it, in the order in which they began."""
+        ...
+
+    def histogram(self, wanted: CallFilter, since: int, until: int, buckets: int) -> list[Bucket]:
+        """Return how many calls of each status began in each of as many spans of equal length."""
+        ...
+
+    def edges(self, since: int, tenant_id: str | None) -> list[Edge]:
+        """Return which agent called which since a time, of the newest calls."""
+        ...
+
+    def sessions_page(
+        self, *, tenant_id: str | None = None, user_id: str | None = None, cursor: str | None = None, limit: int = 100
+    ) -> Page[Session]:
+        """Return sessions, the latest used first."""
+        ...
+
+    def handoffs_page(
+        self,
+        *,
+        states: Collection[State] = ...,
+        target: str | None = None,
+        tenant_id: str | None = None,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> Page[Handoff]:
+        """Return handoffs."""
+        ...
