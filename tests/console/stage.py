@@ -16,6 +16,7 @@ from typing import Any
 from comity import Agent, Context, Node, Reply, Tool
 from comity.demo import agents as demo_agents
 from comity.server.auth import Gate
+from comity.server.doors import standard_doors
 from comity.server.serve import Server
 from comity.server.settings import Settings
 from comity.server.token_auth import Auth
@@ -82,6 +83,14 @@ async def contact(ctx: Context, note: str) -> dict[str, Any]:
     return {"note": note}
 
 
+@writer.capability("SCRIBE_REPORT")
+async def report(ctx: Context, finding: str = "We enter the market in three steps") -> dict[str, Any]:
+    """Say what was found, as insights."""
+    ctx.insight("decision", summary=finding, confidence=0.92, rationale="the conservative scenario still pays back")
+    ctx.insight("risk", summary="One source of prices is stale", confidence=0.7, audience="human")
+    return {"told": 2}
+
+
 @wide.capability("WIDE_FAN", timeout_ms=60_000)
 async def fan(ctx: Context, count: int = 20, at_once: int = 100) -> dict[str, Any]:
     """Make many calls."""
@@ -139,7 +148,7 @@ class Stage:
         self.node = stage_node(self.folder)
         self.auth = Gate(TOKEN, Auth.open(None, now_ms=_now()))
         settings = Settings(port=self._port, drain_s=0.5, rate_per_s=100_000, rate_burst=100_000)
-        self.server = Server(self.node, settings, self.auth)
+        self.server = Server(self.node, settings, self.auth, standard_doors())
         async with self.server.listening():
             self.url = self.server.url
             self._ready.set()

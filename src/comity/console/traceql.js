@@ -1,8 +1,38 @@
-// The TraceQL box: a textarea over a highlighted copy. Completion and errors come from the node's own parser.
+// The TraceQL box: a textarea over a highlighted copy. Names and values come from the node's spans, errors from its parser.
 import { html, useEffect, useRef, useState } from './vendor.js';
 import { get } from './api.js';
 
 const WORD = /[\w.:-]*$/;
+const FUNCTIONS = ['rate()', 'count_over_time()', 'quantile_over_time(duration, 0.95)', 'histogram_over_time(duration)', 'count()', 'avg(duration)', 'max(duration)', 'min(duration)', 'sum(duration)', 'by(', 'select('];
+const OPERATORS = ['=', '!=', '=~', '!~', '>', '>=', '<', '<='];
+let names = null;
+
+/** Return the names of attributes and intrinsics, as a query writes them; read once. */
+async function attributeNames() {
+  if (!names) {
+    const found = await get('../api/v2/search/tags', { limit: 5000 });
+    names = found.scopes.flatMap((scope) => scope.tags.map((tag) => ({ text: scope.name === 'intrinsic' ? tag : `${scope.name}.${tag}`, kind: scope.name })));
+  }
+  return names;
+}
+
+/** Return what can stand at the end of `before`: `[{text, kind, from}]`. */
+export async function suggest(before) {
+  const compare = /([\w.:-]+)\s*(?:=~|!~|!=|>=|<=|=|>|<)\s*("?[^"{}&|=<>!]*)$/.exec(before);
+  if (compare && !/\s$/.test(compare[2].trimStart() && compare[2])) {
+    const typed = compare[2].replace(/^"/, '').toLowerCase();
+    const found = await get(`../api/v2/search/tag/${compare[1].split('/').map(encodeURIComponent).join('/')}/values`, { limit: 200 });
+    return found.tagValues.filter((one) => one.value.toLowerCase().includes(typed)).map((one) => ({ text: one.type === 'string' ? JSON.stringify(one.value) : one.value, kind: one.type, from: before.length - compare[2].length }));
+  }
+  const word = WORD.exec(before)[0];
+  const from = before.length - word.length;
+  const place = before.slice(0, from).trimEnd();
+  const fits = (list) => list.filter((one) => one.text.toLowerCase().includes(word.toLowerCase()) && one.text !== word).map((one) => ({ ...one, from }));
+  if (/\|$/.test(place) && !/\|\|$/.test(place)) return fits(FUNCTIONS.map((text) => ({ text, kind: 'function' })));
+  if (/[{(]$|&&$|\|\|$/.test(place)) return fits(await attributeNames());
+  if (/[\w"]$/.test(place) && !word) return OPERATORS.map((text) => ({ text: `${text} `, kind: 'operator', from }));
+  return place ? [] : [{ text: '{ }', kind: 'every span', from }];
+}
 const PARTS = /("(?:[^"\\]|\\.)*"?|`[^`]*`?)|(\b\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h)?\b)|(\b(?:true|false|nil|error|ok|unset|server|client|internal|producer|consumer|by|count|avg|max|min|sum|rate|select|coalesce|with|quantile_over_time|histogram_over_time|count_over_time|compare)\b)|((?:span|resource|event|link|instrumentation|parent|trace)[.:][\w.-]+|\.[A-Za-z_][\w.-]*|\b(?:name|status|kind|duration|rootName|rootServiceName|traceDuration)\b)/g;
 
 /** Return the highlighted parts of a query: `[class, text]`; `wrong` is the column at which the parser stopped. */
@@ -35,17 +65,15 @@ export function TraceQL({ value, onRun, error, label = 'TraceQL query' }) {
   useEffect(() => setText(value), [value]);
   const complete = async (query, pos) => {
     const mine = ++turn.current;
-    try {
-      const found = await get('query/assist', { q: query, pos });
-      if (mine === turn.current) { setList((found.suggestions || found.items || []).slice(0, 50)); setAt(0); }
-    } catch { if (mine === turn.current) setList([]); }
+    const found = await suggest(query.slice(0, pos)).catch(() => []);
+    if (mine === turn.current) { setList(found.slice(0, 50)); setAt(0); }
   };
   const input = (event) => { setText(event.target.value); complete(event.target.value, event.target.selectionStart); };
   const insert = (one) => {
     const pos = box.current.selectionStart;
-    const start = one.from ?? pos - WORD.exec(text.slice(0, pos))[0].length;
-    const word = one.insert ?? one.text ?? one.name;
-    const next = text.slice(0, start) + word + text.slice(one.to ?? pos);
+    const start = one.from;
+    const word = one.text;
+    const next = text.slice(0, start) + word + text.slice(pos);
     setText(next);
     setList([]);
     requestAnimationFrame(() => { box.current.focus(); box.current.setSelectionRange(start + word.length, start + word.length); });
@@ -63,6 +91,6 @@ export function TraceQL({ value, onRun, error, label = 'TraceQL query' }) {
   return html`<div class="ql"><div class="ql-box"><pre aria-hidden="true">${highlight(text, text === value ? column : -1).map(([kind, part]) => html`<span class=${kind}>${part}</span>`)}${'\n'}</pre>
     <textarea ref=${box} aria-label=${label} role="combobox" aria-expanded=${list.length ? 'true' : 'false'} aria-controls="ql-list" aria-autocomplete="list" aria-activedescendant=${list.length ? `ql-${at}` : null} aria-invalid=${error ? 'true' : 'false'}
       spellcheck="false" autocomplete="off" rows="1" value=${text} onInput=${input} onKeyDown=${press} onBlur=${() => setTimeout(() => setList([]), 150)}></textarea></div>
-    ${list.length > 0 && html`<ul id="ql-list" class="ql-list" role="listbox" aria-label="Suggestions" tabindex="-1">${list.map((one, index) => html`<li id=${`ql-${index}`} role="option" aria-selected=${index === at ? 'true' : 'false'} onMouseDown=${(event) => { event.preventDefault(); insert(one); }}><span>${one.text ?? one.name}</span><span class="kind">${one.kind || ''}</span></li>`)}</ul>`}
+    ${list.length > 0 && html`<ul id="ql-list" class="ql-list" role="listbox" aria-label="Suggestions" tabindex="-1">${list.map((one, index) => html`<li id=${`ql-${index}`} role="option" aria-selected=${index === at ? 'true' : 'false'} onMouseDown=${(event) => { event.preventDefault(); insert(one); }}><span>${one.text}</span><span class="kind">${one.kind}</span></li>`)}</ul>`}
     ${error && text === value && html`<pre class="ql-error" role="alert">${column >= 0 && text.length < 160 && !text.includes('\n') ? `${' '.repeat(column)}^\n` : ''}${error.message}</pre>`}</div>`;
 }

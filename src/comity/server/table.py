@@ -6,7 +6,7 @@ from typing import Final
 
 from comity import Reply
 from comity.core.access import Right
-from comity.server import agents, calls, guidance, life, system
+from comity.server import agents, calls, guidance, insights, life, system
 from comity.server.calls import AfterQuery, CallBody, CallQuery, Cancelled, Started
 from comity.server.routes import Route
 
@@ -93,6 +93,19 @@ GUIDANCE: Final = (
     ),
 )  # fmt: skip
 
+INSIGHTS: Final = (
+    Route(
+        method="GET", path="/v1/insights", name="list_insights", right=Right.TRACES_READ, handler=insights.find, tag="insights",
+        summary="List what agents found out and still holds", query=insights.InsightQuery, answer=insights.Insights,
+        codes=("INPUT_VALIDATION_FAILED",),
+    ),
+    Route(
+        method="GET", path="/v1/views/{audience}", name="show_view", right=Right.TRACES_READ, handler=insights.show,
+        tag="insights", summary="Show what agents found out as one audience likes to see it",
+        query=insights.ViewQuery, answer=insights.Personal, codes=("HTTP_RESOURCE_UNKNOWN", "INPUT_VALIDATION_FAILED"),
+    ),
+)  # fmt: skip
+
 SYSTEM: Final = (
     Route(
         method="GET", path="/v1/system", name="show_system", right=Right.READ, handler=system.show, tag="node",
@@ -100,4 +113,4 @@ SYSTEM: Final = (
     ),
 )  # fmt: skip
 
-ROUTES: Final[tuple[Route, ...]] = (*LIFE, *CALLS, *AGENTS, *GUIDANCE, *SYSTEM)
+ROUTES: Final[tuple[Route, ...]] = (*LIFE, *CALLS, *AGENTS, *GUIDANCE, *INSIGHTS, *SYSTEM)

@@ -4,13 +4,13 @@ import { get } from '../api.js';
 import { href, route, setParams } from '../router.js';
 import { TraceQL } from '../traceql.js';
 import { Lines } from '../chart.js';
-import { Json, Text } from '../json.js';
+import { Text } from '../json.js';
 import { Bar, Command, Empty, Failure, Id, Loaded, Loading, Segmented, Status, When, useLoad, words } from '../ui.js';
 import { absolute, count, duration, number } from '../format.js';
 
-const AUDIENCES = [['', 'All'], ['executive', 'Executive'], ['manager', 'Manager'], ['developer', 'Developer'], ['agent', 'Agent']];
+const AUDIENCES = [['', 'All'], ['executive', 'Executive'], ['manager', 'Manager'], ['developer', 'Developer'], ['operator', 'Operator'], ['agent', 'Agent']];
 const EXAMPLES = ['{ span.insight.type = "decision" }', '{ status = error }', '{ duration > 500ms }', '{ } | rate() by (resource.service.name)'];
-const RANGE_MS = 86_400_000;
+const RANGE_MS = 3_600_000;
 
 export function View() {
   const { params } = route.value;
@@ -20,18 +20,31 @@ export function View() {
     ${tab === 'insights' ? html`<${List} audience=${params.audience || ''} />` : html`<${Query} q=${params.q || ''} shape=${params.as || 'table'} />`}</div>`;
 }
 
+const NONE = html`<${Empty} icon="insights" title="No insights yet"><p>An agent says what it found with <code>ctx.insight(…)</code>; people and agents read it here, each as they like to see it.</p><${Command} text=${'ctx.insight("decision", summary="We enter the market in Q3", confidence=0.9)'} /></${Empty}>`;
+
 function List({ audience }) {
-  const state = useLoad(() => get('insights', { audience, limit: 200 }), [audience]);
-  return html`<div class="body flush"><${Loaded} state=${state} what="Reading insights">${(data) => (data.items.length ? data.items.map((one) => html`<${Insight} key=${one.id} one=${one} />`)
-    : html`<${Empty} icon="insights" title=${audience ? `No insight is meant for this audience` : 'No insights yet'}><p>An agent says what it found with <code>ctx.insight(…)</code>; people and agents read it here, each for their audience.</p><${Command} text="ctx.insight('decision', 'We enter the market in Q3', confidence=0.9, audience='executive')" /></${Empty}>`)}</${Loaded}></div>`;
+  const state = useLoad(() => (audience ? get(`views/${audience}`, { range: '7d' }) : get('insights', { limit: 200, range: '30d' })), [audience]);
+  return html`<div class="body flush"><${Loaded} state=${state} what="Reading insights">${(data) => (audience ? html`<${Personal} view=${data} />` : data.items.length ? data.items.map((one) => html`<${Insight} key=${one.id} one=${one} />`) : NONE)}</${Loaded}></div>`;
 }
 
+/** What one audience is shown: agents a text within their token budget, people a document. */
+function Personal({ view }) {
+  const { audience, as_of: asOf, total, alerts = [], ...rest } = view.document;
+  if (!total && !alerts.length) return NONE;
+  if (view.text) return html`<div class="pad stack"><p class="ink-3">What an agent is told, about ${number(Math.ceil(view.text.length / 4))} tokens</p><pre class="code-block">${view.text}</pre></div>`;
+  return html`<div class="pad stack wide"><p class="ink-3">${count(total, 'insight')} in the last 7 days, as of ${asOf}</p>
+    ${alerts.length > 0 && html`<section class="panel"><header><h2>Needs attention</h2></header><div>${alerts.map((one) => html`<${Brief} one=${one} />`)}</div></section>`}
+    <div class="panels">${Object.entries(rest).filter(([, value]) => (Array.isArray(value) ? value.length : value !== null && value !== '')).map(([name, value]) => html`<section class="panel"><header><h2>${words(name)}</h2></header><div class=${Array.isArray(value) ? '' : 'in'}>${Array.isArray(value) ? value.map((one) => (typeof one === 'object' ? html`<${Brief} one=${one} />` : html`<p class="in">${String(one)}</p>`)) : typeof value === 'object' ? html`<dl class="facts">${Object.entries(value).map(([key, inner]) => html`<dt>${words(key)}</dt><dd>${typeof inner === 'object' ? JSON.stringify(inner) : String(inner)}</dd>`)}</dl>` : String(value)}</div></section>`)}</div></div>`;
+}
+
+const Brief = ({ one }) => html`<article class="insight"><div class="line wrap">${one.type && html`<${Status} status="accent">${words(one.type)}</${Status}>`}${one.agent && html`<b>${one.agent}</b>`}${one.confidence !== undefined && html`<span class="ink-3">${Math.round(one.confidence * 100)} %</span>`}</div>
+  <p class="text">${one.summary || Object.entries(one).map(([key, value]) => `${words(key)} ${typeof value === 'object' ? JSON.stringify(value) : value}`).join(', ')}</p>${one.rationale && html`<p class="ink-2 text">${one.rationale}</p>`}</article>`;
+
 function Insight({ one }) {
-  const id = one.request_id || one.trace_id;
-  return html`<article class="insight"><div class="line wrap"><${Status} status="accent">${words(one.type)}</${Status}><b>${one.agent_id || one.agent || ''}</b>${one.audience && html`<span class="tag">${one.audience}</span>`}${one.confidence !== undefined && one.confidence !== null && html`<span class="ink-3">confidence ${one.confidence}</span>`}${one.superseded_by && html`<span class="tag">superseded</span>`}<span class="spacer"></span><span class="ink-3"><${When} at=${one.created_at ?? one.at_ms ?? one.timestamp} /></span></div>
-    <p class="text"><${Text} text=${one.summary || one.text || ''} /></p>${one.rationale && html`<p class="ink-2 text">${one.rationale}</p>`}
-    ${one.evidence?.length > 0 && html`<ul class="bullets ink-2">${one.evidence.map((each) => html`<li>${typeof each === 'string' ? each : `${each.type || ''} ${each.ref || each.description || JSON.stringify(each)}`}</li>`)}</ul>`}
-    <div class="line ink-3">${one.request_id && html`<a href=${href('call', one.request_id)}>The call</a>`}${one.trace_id && html`<a href=${href('insights', '', { tab: 'query', q: `{ trace:id = "${one.trace_id}" }` })}>Its trace</a>`}${one.expires_at && html`<span>until ${absolute(one.expires_at)}</span>`}</div></article>`;
+  return html`<article class="insight"><div class="line wrap"><${Status} status=${{ blocker: 'error', risk: 'warn', decision: 'success' }[one.type] || 'accent'}>${words(one.foreign_type || one.type)}</${Status}><b>${one.agent_id}</b>${one.audience !== 'both' && html`<span class="tag">for ${one.audience}s</span>`}<span class="ink-3">confidence ${one.confidence}</span><span class="spacer"></span><span class="ink-3"><${When} at=${one.created_at} /></span></div>
+    <p class="text"><${Text} text=${one.summary} /></p>${one.rationale && html`<p class="ink-2 text"><${Text} text=${one.rationale} /></p>`}
+    ${one.evidence?.length > 0 && html`<ul class="bullets ink-2">${one.evidence.map((each) => html`<li>${each.type} <code>${each.ref}</code> ${each.description || ''}</li>`)}</ul>`}
+    <div class="line ink-3">${one.session_id && html`<a href=${href('sessions', one.session_id)}>Session</a>`}${one.trace_id && html`<a href=${href('insights', '', { tab: 'query', q: `{ trace:id = "${one.trace_id}" }` })}>Its trace</a>`}${one.supersedes && html`<span>supersedes ${one.supersedes}</span>`}${one.expires_at && html`<span>until ${absolute(one.expires_at)}</span>`}</div></article>`;
 }
 
 const isMetrics = (q) => /\|\s*(rate|count_over_time|quantile_over_time|histogram_over_time|min_over_time|max_over_time|avg_over_time|sum_over_time)\s*\(/.test(q);
@@ -43,31 +56,32 @@ function Query({ q, shape }) {
     const mine = ++turn.current;
     setState((old) => ({ ...old, loading: true, error: null }));
     try {
-      const data = isMetrics(text) ? { series: (await get('query/metrics', { q: text, since: Date.now() - RANGE_MS })).series } : await get('query', { q: text, limit: 100 });
+      const data = isMetrics(text) ? await get('../api/metrics/query_range', { q: text, start: Math.floor((Date.now() - RANGE_MS) / 1000), end: Math.ceil(Date.now() / 1000) }) : await get('../api/search', { q: text, limit: 100, spss: 20 });
       if (mine === turn.current) setState({ data, error: null, loading: false });
     } catch (error) { if (mine === turn.current) setState({ data: null, error, loading: false }); }
   };
   useEffect(() => { if (q) run(q); }, [q]);
   const { error } = state;
-  const where = error && (error.problems?.[0]?.column ?? error.column ?? columnOf(error.message));
+  const where = error && columnOf(error.message);
   const shown = error && { message: error.message, column: where ?? -1 };
-  return html`<div class="bar"><${TraceQL} value=${q} error=${shown && error.status < 500 && error.status > 0 ? shown : null} onRun=${(text) => { if (text === q) run(text); else setParams({ q: text, tab: 'query' }); }} />
+  return html`<div class="bar query"><${TraceQL} value=${q} error=${shown && error.status < 500 && error.status > 0 ? shown : null} onRun=${(text) => { if (text === q) run(text); else setParams({ q: text, tab: 'query' }); }} />
       <${Segmented} label="Show as" options=${[['table', 'Table'], ['tree', 'Tree'], ['chart', 'Chart']]} value=${shape} onPick=${(as) => setParams({ as: as === 'table' ? '' : as })} /></div>
     <div class="body">${!q && html`<${Empty} icon="insights" title="Ask every span a question"><p>Tempo's language, read by this node's own parser: <kbd>Ctrl Space</kbd> completes, <kbd>Enter</kbd> runs.</p><div class="stack">${EXAMPLES.map((one) => html`<a href=${href('insights', '', { tab: 'query', q: one })}><code>${one}</code></a>`)}</div></${Empty}>`}
       ${state.loading && !state.data && html`<${Loading} what="Asking" />`}${error && (error.status >= 500 || !error.status) && html`<${Failure} error=${error} />`}
       ${state.data && html`<${Results} data=${state.data} shape=${shape} />`}</div>`;
 }
 
-const columnOf = (message) => { const found = /(?:column|position|offset|at)\s+(\d+)/i.exec(message || ''); return found ? Math.max(0, Number(found[1]) - (/column/i.test(found[0]) ? 1 : 0)) : undefined; };
+/** Return the column that an error of the parser names, from 0. */
+const columnOf = (message) => { const found = /\bcol(?:umn)? (\d+)/.exec(message || ''); return found ? Number(found[1]) - 1 : undefined; };
 
 function Results({ data, shape }) {
-  if (data.series) return html`<div class="panel"><div class="in"><${Lines} series=${data.series.map((one) => ({ name: one.name || label(one.labels), points: (one.samples || one.points || []).map((each) => (Array.isArray(each) ? each : [Number(each.timestampMs ?? each.at_ms), Number(each.value)])) }))} /></div></div>`;
-  const traces = data.traces || data.items || [];
-  if (!traces.length) return html`<${Empty} icon="search" title="No span matches"><p>${data.rewritten ? html`It was asked as <code>${data.rewritten}</code>.` : 'Widen the condition.'}</p></${Empty}>`;
+  if (data.series) return html`<div class="panel"><div class="in"><${Lines} series=${data.series.map((one) => ({ name: label(one.labels), points: (one.samples || []).map((each) => [Number(each.timestampMs), Number(each.value || 0)]) }))} /></div></div>`;
+  const traces = data.traces || [];
+  if (!traces.length) return html`<${Empty} icon="search" title="No span matches"><p>Widen the condition.</p></${Empty}>`;
   const spans = traces.flatMap((trace) => spansOf(trace).map((span) => ({ ...span, trace })));
   if (shape === 'chart') return html`<div class="panel"><div class="in"><${Lines} series=${[{ name: 'duration of each match, ms', points: spans.map((one) => [one.start, one.ms]).sort((a, b) => a[0] - b[0]) }]} /></div></div>`;
   const columns = [...new Set(spans.flatMap((one) => Object.keys(one.attributes)))].slice(0, 6);
-  return html`${data.rewritten && html`<p class="hint">Asked as <code>${data.rewritten}</code></p>`}<p class="ink-3">${count(traces.length, 'trace')}, ${count(spans.length, 'span')}</p>
+  return html`<p class="ink-3">${count(traces.length, 'trace')}, ${count(spans.length, 'span')}</p>
     ${shape === 'tree' ? html`<div class="stack">${traces.map((trace) => html`<details class="panel trace" open=${traces.length < 6}><summary><b>${trace.rootServiceName || ''}</b> ${trace.rootTraceName || ''} <span class="ink-3">${duration(trace.durationMs)}</span> <${Id} id=${trace.traceID} /></summary><ul class="in stack">${spansOf(trace).map((span) => html`<li class="line"><span class="grow">${span.name}</span><span class="ink-2">${duration(span.ms)}</span></li>`)}</ul></details>`)}</div>`
       : html`<div class="panel scroll"><table class="grid"><thead><tr><th>Start</th><th>Span</th><th class="num">Took</th>${columns.map((one) => html`<th>${one}</th>`)}<th>Trace</th></tr></thead><tbody>${spans.slice(0, 500).map((one) => html`<tr><td class="nowrap">${absolute(one.start)}</td><td>${one.name || one.trace.rootTraceName}</td><td class="num nowrap">${duration(one.ms)}</td>${columns.map((each) => html`<td class="text">${one.attributes[each] === undefined ? '' : String(one.attributes[each])}</td>`)}<td><${Id} id=${one.trace.traceID} /></td></tr>`)}</tbody></table></div>`}`;
 }
