@@ -28,6 +28,7 @@ log = logging.getLogger("comity")
 # its command is given, so that a command does not wait for what the others need.
 COMMANDS: Final[dict[str, str]] = {
     "demo": "watch four agents build a business case under every rule",
+    "serve": "serve agents over HTTP: an API, a console, metrics",
     "agents": "list the agents, or show what one can do",
     "call": "call a capability of an agent",
     "calls": "list the newest calls in the store",

@@ -248,8 +248,13 @@ class Node(Tending):
         forked.end(self)
         self._path = None
 
-    def elsewhere(self, store: str | Path | None, journal: Journal | None = None) -> Node:
-        """Return a node with the same agents, tools and rules on another store, or in memory."""
+    def elsewhere(
+        self, store: str | Path | None, journal: Journal | None = None, *, takes_handoffs: bool | Collection[str] = False
+    ) -> Node:
+        """Return a node with the same agents, tools and rules on another store, or in memory.
+
+        Without `takes_handoffs` it is there for one command, and other nodes take what is handed to its agents.
+        """
         return Node(
             self.registry,
             store=store,
@@ -263,7 +268,7 @@ class Node(Tending):
             tool_rights=self._inheritance.tool_rights.value,
             threads_max=self._threads_max,
             child_margin=self._inheritance.margin,
-            takes_handoffs=False,  # it is there for one command, and other nodes serve the store
+            takes_handoffs=takes_handoffs,
         )
 
     def add(self, agent: Agent) -> None:

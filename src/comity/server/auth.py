@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import os
@@ -17,6 +18,7 @@ from comity.server.token_auth import Auth
 CODE_MS: Final = 60_000  # how long a one-time code can be exchanged
 CONSOLE_MS: Final = 12 * 60 * 60 * 1000  # how long a console token holds
 CODES_MAX: Final = 64
+TOKEN_CHARS_MIN: Final = 16
 CONSOLES_MAX: Final = 1_000
 
 
@@ -96,14 +98,19 @@ def token_file(store: Path) -> Path:
 
 def stored_token(path: Path) -> str:
     """Return the server's token, made on the first start in a file that only its owner can read."""
+    unnamed = path.with_name(f"{path.name}.{os.getpid()}.part")
+    handle = os.open(unnamed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        if path.stat().st_mode & 0o077:
-            message = f"others may read {path}: chmod 600 it, or remove it to get a new token"
-            raise RefusedError(message, code="IDENTITY_INVALID") from None
-        return path.read_text().strip()
-    with os.fdopen(handle, "w") as file:
-        token = secrets.token_urlsafe(32)
-        file.write(f"{token}\n")
+        with os.fdopen(handle, "w") as file:
+            file.write(f"{secrets.token_urlsafe(32)}\n")
+        with contextlib.suppress(FileExistsError):  # of two that start together, one makes it
+            path.hardlink_to(unnamed)
+    finally:
+        unnamed.unlink()
+    if path.stat().st_mode & 0o077:
+        message = f"others may read {path}: chmod 600 it, or remove it to get a new token"
+        raise RefusedError(message, code="IDENTITY_INVALID")
+    token = path.read_text().strip()
+    if len(token) < TOKEN_CHARS_MIN:
+        raise RefusedError(f"{path} holds no token: remove it to get a new one", code="IDENTITY_INVALID")
     return token

@@ -151,11 +151,25 @@ def _show_one(agent: Agent, out: Output) -> None:
         fields = schema.get("properties", {})
         for name, field in fields.items():
             out.text(f"  {name}: {kind_of(field, schema)}{'' if name in required else ', optional'}")
-        given = next(iter(capability.examples), None) or {name: _sample(fields.get(name), schema) for name in required}
+        given = example_inputs(capability) or {}
         pairs = " ".join(shlex.quote(f"{name}={_text(value)}") for name, value in given.items())
         if mind is not None and capability.code == MESSAGE:
             pairs = f"--message '…' {pairs}"
         out.hint(f"  comity call {agent.id} {capability.code} {pairs}".rstrip(), is_copied=True)
+
+
+def example_inputs(capability: Capability) -> dict[str, Any] | None:
+    """Return inputs that a capability may be tried with: its first example, or a sample of what it requires.
+
+    None where its schema cannot be made.
+    """
+    schemas = _schemas(capability)
+    if isinstance(schemas, str):
+        return None
+    schema = schemas["input_schema"] or {}
+    fields = schema.get("properties", {})
+    example = next(iter(capability.examples), None)
+    return dict(example) if example else {name: _sample(fields.get(name), schema) for name in schema.get("required", [])}
 
 
 def kind_of(field: Any, root: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ from typing import Final
 
 EXAMPLES: Final[dict[str, str]] = {
     "demo": "comity demo --out case.md",
+    "serve": "comity serve billing:node --port 8080",
     "agents": "comity agents ANL --app comity.demo:agents",
     "call": "comity call ANL ANL_NPV 'cash_flows=[-100, 60, 70]' discount_rate=0.1 --app comity.demo:agents",
     "calls": "comity calls --limit 5",
