@@ -101,6 +101,10 @@ SPLIT ?= tests/core/orchestration/split/requests.yaml
 split: $(READY) ## how many labelled requests are cut into their parts, in order; SPLIT names another file, SPLIT_ARGS=--verbose
 	$(RUN) scripts/check_split.py $(SPLIT) $(SPLIT_ARGS)
 
+CONFLICTS ?= tests/core/orchestration/conflict/pairs.yaml
+conflicts: $(READY) ## how many labelled pairs of values are judged right; CONFLICTS names another file, CONFLICTS_ARGS=--verbose
+	$(RUN) scripts/check_conflicts.py $(CONFLICTS) $(CONFLICTS_ARGS)
+
 bench-peers: $(READY) ## the same job in other frameworks, each in its own environment
 	$(RUN) bench/peers.py
 

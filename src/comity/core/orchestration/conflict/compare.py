@@ -1,0 +1,292 @@
+"""Whether two values of one field agree, conflict or cannot be compared: symmetric, typed, with the rule that decided."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from comity.core.orchestration.conflict import texts
+from comity.core.orchestration.conflict.dates import intervals, meet, minutes
+from comity.core.orchestration.conflict.fields import Claim, walk
+from comity.core.orchestration.conflict.finding import Finding, Relation, Rules, is_missing, name_of
+from comity.core.orchestration.conflict.quantity import Quantity, quantities
+from comity.core.orchestration.conflict.units import CALENDAR
+
+SAME: Final = 1e-9  # of the larger number: what arithmetic with units leaves
+TOLERANCE_KELVIN: Final = 0.3  # a share of an absolute temperature means nothing
+TOLERANCE: Final = 0.01  # of the larger number
+TOLERANCE_ROUGH: Final = 0.05  # where a number is said to be about right
+TOLERANCE_CALENDAR: Final = 0.03  # between days and months, which have no one length
+COUNT_MAX: Final = 1_000  # whole numbers below it are counts, and exact
+SHARED_LISTS: Final = 0.5  # of all their items two lists share if they agree
+DEPTH_MAX: Final = 32
+ITEMS_MAX: Final = 1_000  # of a list that are compared
+
+
+_IDENTIFIER: Final = re.compile(
+    r"(?:^|_)(?:id|ids|code|sku|isbn|iban|phone|zip|postcode|version|serial|uuid|hash|account|reference|ref)$"
+)
+_YEARS: Final = re.compile(
+    r"(?:^|_)(?:year|fy|founded|established|since|until|built|vintage|start|end|launch|deadline|due)(?:_|$)"
+)
+_RANKED: Final = re.compile(r"(?:^|_)(?:rank|ranking|ranked|order|ordered|priority|priorities|top|sequence|steps)(?:_|$)")
+_FREE_TEXT: Final = re.compile(
+    r"(?:^|_)(?:summary|finding|findings|comment|note|notes|description|rationale|reason|text|message|narrative|conclusion)(?:_|$)"
+)
+_SERIES: Final = re.compile(
+    r"(?:^|_)(?:flows?|series|values|history|projection|forecast|monthly|yearly|quarterly|by_year|by_month)(?:_|$)"
+)
+
+
+def compare(left: Any, right: Any, path: str = "", rules: Rules | None = None) -> Finding:
+    """Return what two values of the field at `path` are to each other."""
+    return _compare(left, right, path, rules or Rules(), 0)
+
+
+def claims(left: dict[str, Any], right: dict[str, Any], path: str = "", rules: Rules | None = None) -> list[Claim]:
+    """Return a claim for each field that both objects have, nested objects field by field."""
+    return walk(left, right, path, rules or Rules(), 0, _compare)
+
+
+def _compare(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding:
+    if is_missing(left) or is_missing(right):
+        both = is_missing(left) and is_missing(right)
+        return Finding(Relation.AGREE if both else Relation.GAP, "missing")
+    if type(left) is type(right) and left == right:
+        return Finding(Relation.AGREE, "same value")
+    if depth > DEPTH_MAX:
+        return Finding(Relation.AGREE if left == right else Relation.UNKNOWN, "too deep")
+    name = name_of(path)
+    if name in rules.exact or path in rules.exact or _IDENTIFIER.search(name):
+        return _identifiers(left, right)
+    for rule in RULES:
+        found = rule(left, right, path, rules, depth)
+        if found is not None:
+            return found
+    return Finding(Relation.UNKNOWN, "kinds that cannot be compared")
+
+
+def _identifiers(left: Any, right: Any) -> Finding:
+    one, other = (
+        re.sub(r"[\s./()-]+", "", str(value)).casefold() if not isinstance(value, list | dict) else value
+        for value in (left, right)
+    )
+    return Finding(Relation.AGREE if one == other else Relation.CONFLICT, "identifier")
+
+
+def _booleans(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
+    del path, rules, depth
+    truths = [
+        value if isinstance(value, bool) else texts.truth(value) if isinstance(value, str) else None for value in (left, right)
+    ]
+    if None in truths:
+        is_one = isinstance(left, bool) or isinstance(right, bool)
+        return Finding(Relation.UNKNOWN, "yes or no against another kind") if is_one else None
+    return Finding(Relation.AGREE if truths[0] == truths[1] else Relation.CONFLICT, "yes or no")
+
+
+def _dates(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
+    del rules, depth
+    one, other = (intervals(_year(value, path)) for value in (left, right))
+    if one and other:
+        return Finding(Relation.AGREE if meet(one, other) else Relation.CONFLICT, "date")
+    first, second = minutes(left), minutes(right)
+    if first is not None and second is not None:
+        return Finding(Relation.AGREE if first == second else Relation.CONFLICT, "time of day")
+    return None
+
+
+def _year(value: Any, path: str) -> Any:
+    """Return a whole number as the year it is where the path says so, or as it is."""
+    is_year = isinstance(value, int) and not isinstance(value, bool) and 1900 <= value < 2200
+    return str(value) if is_year and _YEARS.search(name_of(path)) else value
+
+
+def _numbers(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
+    del depth
+    ones, others = quantities(left, rules.dollar), quantities(right, rules.dollar)
+    if not ones or not others:
+        return None
+    findings = [_quantities(one, other, path, rules) for one in ones for other in others]
+    return min(findings, key=lambda found: (Relation.AGREE, Relation.UNKNOWN, Relation.CONFLICT).index(found.relation))
+
+
+def _quantities(one: Quantity, other: Quantity, path: str, rules: Rules) -> Finding:
+    note = ""
+    if one.period and other.period and one.period != other.period:
+        one, other = one.for_a_year(), other.for_a_year()
+    if one.dimension != other.dimension:
+        if one.dimension and other.dimension:
+            return Finding(Relation.CONFLICT, "units of different dimensions")
+        bare, said = (one, other) if not one.dimension else (other, one)
+        note = f"the number without a unit is taken to be in {said.unit or 'the unit of the other'}"
+        if said.dimension == "share" and _are_near(bare, said, path, rules):
+            return Finding(Relation.AGREE, "number", note)  # 0.12 is 12 %
+        if said.dimension not in {"money", "temperature"}:
+            bare = Quantity(bare.low * said.size, bare.high * said.size, bare.half * said.size, is_whole=bare.is_whole)
+        elif said.dimension == "temperature":
+            return Finding(Relation.UNKNOWN, "a temperature without a unit")
+        one, other = bare, said
+    elif one.dimension == "money" and one.unit != other.unit:
+        if one.unit not in rules.rates or other.unit not in rules.rates:
+            return Finding(Relation.UNKNOWN, "two currencies without a rate")
+        one, other = (_exchanged(side, rules.rates[side.unit]) for side in (one, other))
+        return Finding(_verdict(_are_near(one, other, path, rules, at_least=0.02)), "money at the rate given")
+    elif one.unit and other.unit and not one.dimension and not texts.same_category(one.unit, other.unit)[0]:
+        return Finding(Relation.CONFLICT, "counts of different things")
+    return Finding(_verdict(_are_near(one, other, path, rules)), one.dimension or other.dimension or "number", note)
+
+
+def _exchanged(money: Quantity, rate: float) -> Quantity:
+    return Quantity(money.low * rate, money.high * rate, money.half * rate, size=money.size)
+
+
+def _verdict(is_same: bool) -> Relation:
+    return Relation.AGREE if is_same else Relation.CONFLICT
+
+
+def _are_near(one: Quantity, other: Quantity, path: str, rules: Rules, at_least: float = 0.0) -> bool:
+    if not one.is_point or not other.is_point:
+        slack = TOLERANCE * max(abs(value) for value in (one.low, one.high, other.low, other.high) if math.isfinite(value))
+        return one.low <= other.high + slack and other.low <= one.high + slack
+    apart, larger = abs(one.low - other.low), max(abs(one.low), abs(other.low))
+    if apart <= SAME * larger:
+        return True
+    tolerance = rules.tolerance.get(path, rules.tolerance.get(name_of(path)))
+    if tolerance is not None:
+        return apart <= tolerance * larger
+    if one.dimension == "temperature":
+        return apart <= TOLERANCE_KELVIN
+    is_exact = one.is_whole and other.is_whole and not one.is_rough and not other.is_rough
+    if is_exact and one.size == other.size and larger < COUNT_MAX * one.size:
+        return False
+    if (one.low < 0) != (other.low < 0):
+        return False
+    share = max(at_least, TOLERANCE_ROUGH if one.is_rough or other.is_rough else TOLERANCE)
+    if one.dimension == "time" and (one.size in CALENDAR) != (other.size in CALENDAR):
+        share = max(share, TOLERANCE_CALENDAR)
+    if apart <= share * larger:
+        return True
+    coarse = max(one.half, other.half)
+    is_same_unit = (
+        not one.dimension or one.size == other.size or coarse <= TOLERANCE_ROUGH * larger
+    )  # 18 months are not 2 years
+    return one.half != other.half and is_same_unit and apart <= coarse * (1 + SAME)
+
+
+def _addresses(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
+    del path, rules, depth
+    if not isinstance(left, str) or not isinstance(right, str):
+        return None
+    one, other = texts.address(left), texts.address(right)
+    return None if one is None or other is None else Finding(_verdict(one == other), "address")
+
+
+def _words(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
+    del depth
+    if not isinstance(left, str) or not isinstance(right, str):
+        return _figure_in_text(left, right, rules)
+    one, other = (rules.aliases.get(texts.plain(value), value) for value in (left, right))
+    if texts.plain(one) == texts.plain(other):
+        return Finding(Relation.AGREE, "same words")
+    if texts.is_sentence(one) or texts.is_sentence(other) or _FREE_TEXT.search(name_of(path)):
+        return _sentences(one, other, rules)
+    if quantities(one, rules.dollar) or quantities(other, rules.dollar):
+        return Finding(Relation.UNKNOWN, "a number against a word")
+    is_same, rule = texts.same_category(one, other)
+    return Finding(_verdict(is_same), rule)
+
+
+def _figure_in_text(left: Any, right: Any, rules: Rules) -> Finding | None:
+    """Return the finding for a number against a sentence with one figure in it."""
+    number, text = (left, right) if isinstance(right, str) else (right, left)
+    if not isinstance(text, str) or isinstance(number, bool) or not isinstance(number, int | float):
+        return None
+    found = texts.figures(text)
+    return _numbers(number, found[0], "", rules, 0) if len(found) == 1 else None
+
+
+def _sentences(left: str, right: str, rules: Rules) -> Finding:
+    if why := texts.turned_round(left, right):
+        return Finding(Relation.CONFLICT, "text", why)
+    likeness = texts.similarity(left, right)
+    if likeness >= texts.SAME_SENTENCE:
+        one, other = texts.figures(left), texts.figures(right)
+        if one and len(one) == len(other):
+            for first, second in zip(one, other, strict=True):
+                found = _numbers(first, second, "", rules, 0)
+                if found is not None and found.relation is Relation.CONFLICT:
+                    return Finding(Relation.CONFLICT, "text", f"figures: {first} / {second}")
+        return Finding(Relation.AGREE, "text")
+    return Finding(Relation.UNKNOWN, "text about something else")
+
+
+def _lists(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
+    if not isinstance(left, list | tuple) or not isinstance(right, list | tuple):
+        return _item_of(left, right, path, rules, depth)
+    one, other = list(left)[:ITEMS_MAX], list(right)[:ITEMS_MAX]
+
+    def agree(first: Any, second: Any) -> bool:
+        return _compare(first, second, "", rules, depth + 1).relation is Relation.AGREE
+
+    name = name_of(path)
+    is_series = bool(_SERIES.search(name)) and all(isinstance(value, int | float) for value in [*one, *other])
+    if name in rules.ordered or path in rules.ordered or _RANKED.search(name) or is_series:
+        short = min(len(one), len(other))
+        is_same = all(agree(first, second) for first, second in zip(one[:short], other[:short], strict=True))
+        return Finding(_verdict(is_same and (len(one) == len(other) or not is_series)), "order")
+    if objects := _records(one, other, path, rules, depth):
+        return objects
+    shared = sum(any(agree(first, second) for second in other) for first in one)
+    if shared in {len(one), len(other)} and shared:
+        return Finding(Relation.AGREE, "list", "" if len(one) == len(other) else "one list has more")
+    likeness = shared / (len(one) + len(other) - shared)
+    return Finding(_verdict(likeness >= SHARED_LISTS), "list", "" if likeness < SHARED_LISTS else "the lists differ in part")
+
+
+def _item_of(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
+    """Return the finding for a list against a single value: the value is one of its items, or not."""
+    listed, single = (left, right) if isinstance(left, list | tuple) else (right, left)
+    if not isinstance(listed, list | tuple) or isinstance(single, dict):
+        return None
+    if isinstance(single, str) and "," in single:
+        return _lists(list(listed), [one.strip() for one in re.split(r",| and ", single) if one.strip()], path, rules, depth)
+    is_in = any(_compare(one, single, "", rules, depth + 1).relation is Relation.AGREE for one in listed)
+    return Finding(_verdict(is_in), "list", "one value against a list" if is_in else "")
+
+
+def _records(one: list[Any], other: list[Any], path: str, rules: Rules, depth: int) -> Finding | None:
+    """Return the finding for lists of objects that have a name: those of one name are compared."""
+    if not all(isinstance(value, dict) for value in [*one, *other]):
+        return None
+    for key in ("id", "name", "key", "code", "title", "label"):
+        if all(isinstance(value.get(key), str) for value in [*one, *other]):
+            named = {texts.plain(value[key]): value for value in other}
+            pairs = [(value, named[texts.plain(value[key])]) for value in one if texts.plain(value[key]) in named]
+            for first, second in pairs:
+                found = _compare(first, second, path, rules, depth + 1)
+                if found.relation is Relation.CONFLICT:
+                    return Finding(Relation.CONFLICT, found.rule, f"{key} {first[key]}: {found.note}".rstrip(": "))
+            if pairs:
+                return Finding(Relation.AGREE, "list of objects")
+    return None
+
+
+def _objects(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
+    if not isinstance(left, dict) or not isinstance(right, dict):
+        return None
+    found = walk(left, right, path, rules, depth + 1, _compare)
+    for one in found:
+        if one.finding.relation is Relation.CONFLICT:
+            return Finding(Relation.CONFLICT, one.finding.rule, f"{one.path}: {one.finding.note}".rstrip(": "))
+    kinds = {one.finding.relation for one in found}
+    for relation in (Relation.AGREE, Relation.DIFFERENT, Relation.UNKNOWN):
+        if relation in kinds:
+            return Finding(relation, "object")
+    return Finding(Relation.GAP, "no field in common")
+
+
+Rule = Callable[[Any, Any, str, Rules, int], Finding | None]
+RULES: Final[tuple[Rule, ...]] = (_booleans, _dates, _numbers, _objects, _lists, _addresses, _words)

@@ -1,0 +1,124 @@
+"""Dates as intervals: a day, a month, a quarter, a year, an instant. Two dates agree where their intervals meet."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+Interval = tuple[datetime, datetime]  # from, and up to but not including
+
+_MONTHS: Final = {
+    name: at + 1
+    for at, names in enumerate(
+        ("jan january", "feb february", "mar march", "apr april", "may", "jun june", "jul july", "aug august",
+         "sep sept september", "oct october", "nov november", "dec december")
+    )
+    for name in names.split()
+}  # fmt: skip
+_MONTH: Final = "|".join(sorted(_MONTHS, key=len, reverse=True))
+_YEAR: Final = r"(?P<year>(?:19|20|21)\d\d)"
+_ISO: Final = re.compile(
+    rf"^{_YEAR}-(?P<month>\d\d)-(?P<day>\d\d)"
+    r"(?:[T ](?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.\d+)?)?\s*(?P<zone>Z|UTC|GMT|[+-]\d\d:?\d\d)?)?$"
+)
+_PATTERNS: Final = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"^{_YEAR}-(?P<month>\d\d)$",
+        rf"^{_YEAR}$",
+        rf"^(?:Q(?P<quarter>[1-4])[ -/]*(?:of )?{_YEAR})$",
+        rf"^{_YEAR}[ -/]*Q(?P<quarter>[1-4])$",
+        rf"^(?:H(?P<half>[12])[ -/]*{_YEAR})$",
+        rf"^{_YEAR}[ -/]*H(?P<half>[12])$",
+        rf"^(?P<word>{_MONTH})\.?,? {_YEAR}$",
+        rf"^(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\.? (?:of )?(?P<word>{_MONTH})\.?,? {_YEAR}$",
+        rf"^(?P<word>{_MONTH})\.? (?P<day>\d{{1,2}})(?:st|nd|rd|th)?,? {_YEAR}$",
+        rf"^{_YEAR}/(?P<month>\d{{1,2}})/(?P<day>\d{{1,2}})$",
+        rf"^(?P<day>\d{{1,2}})\.(?P<month>\d{{1,2}})\.{_YEAR}$",
+        rf"^(?:fy|fiscal year|calendar year|year) ?{_YEAR}$",
+        rf"^(?P<first>\d{{1,2}})[/-](?P<other>\d{{1,2}})[/-]{_YEAR}$",
+    )
+)
+_CLOCK: Final = re.compile(
+    r"^(?P<hour>\d{1,2})(?:[:.h](?P<minute>\d\d))?(?::\d\d)?\s*(?P<half>am|pm|a\.m\.|p\.m\.)?(?:\s*o'clock)?$", re.IGNORECASE
+)
+_WEEKDAY: Final = re.compile(r"^(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?,? ", re.IGNORECASE)
+_FAR: Final = timedelta(hours=14)  # a time without a zone may be this much earlier or later
+
+
+def intervals(value: Any) -> tuple[Interval, ...]:
+    """Return every reading of a text as a date; none if it is no date."""
+    if not isinstance(value, str) or not 4 <= len(value) <= 40:
+        return ()
+    text = _WEEKDAY.sub("", value.strip())
+    try:
+        if found := _ISO.match(text):
+            return (_of_iso(found),)
+        for pattern in _PATTERNS:
+            if found := pattern.match(text):
+                return _of_parts(found.groupdict())
+    except ValueError:  # the 31st of February
+        return ()
+    return ()
+
+
+def minutes(value: Any) -> int | None:
+    """Return a time of day in minutes; None if it is none."""
+    found = _CLOCK.match(value.strip()) if isinstance(value, str) else None
+    if found is None or (found["minute"] is None and found["half"] is None):
+        return None
+    hour = int(found["hour"])
+    if found["half"]:
+        hour = hour % 12 + (12 if found["half"].lower().startswith("p") else 0)
+    return hour * 60 + int(found["minute"] or 0)
+
+
+def _of_iso(found: re.Match[str]) -> Interval:
+    day = datetime(int(found["year"]), int(found["month"]), int(found["day"]), tzinfo=UTC)
+    if found["hour"] is None:
+        return day, day + timedelta(days=1)
+    start = day + timedelta(hours=int(found["hour"]), minutes=int(found["minute"]), seconds=int(found["second"] or 0))
+    end = start + (timedelta(seconds=1) if found["second"] else timedelta(minutes=1))
+    zone = found["zone"]
+    if zone is None:
+        return start - _FAR, end + _FAR
+    if zone[0] in "+-":
+        digits = zone[1:].replace(":", "")
+        ahead = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
+        shift = -ahead if zone[0] == "+" else ahead
+        return start + shift, end + shift
+    return start, end
+
+
+def _of_parts(parts: dict[str, str | None]) -> tuple[Interval, ...]:
+    year = int(parts["year"] or 0)
+    if parts.get("first"):
+        first, other = int(parts["first"] or 0), int(parts["other"] or 0)
+        pairs = {(month, day) for month, day in ((first, other), (other, first)) if month <= 12}
+        return tuple(_days(year, month, day) for month, day in sorted(pairs))
+    if quarter := parts.get("quarter"):
+        return (_months(year, 3 * int(quarter) - 2, 3),)
+    if half := parts.get("half"):
+        return (_months(year, 6 * int(half) - 5, 6),)
+    month = _MONTHS.get((parts.get("word") or "").lower()) or int(parts.get("month") or 0)
+    if not month:
+        return (_months(year, 1, 12),)
+    if day := parts.get("day"):
+        return (_days(year, month, int(day)),)
+    return (_months(year, month, 1),)
+
+
+def _days(year: int, month: int, day: int) -> Interval:
+    start = datetime(year, month, day, tzinfo=UTC)
+    return start, start + timedelta(days=1)
+
+
+def _months(year: int, month: int, count: int) -> Interval:
+    end = year * 12 + month - 1 + count
+    return datetime(year, month, 1, tzinfo=UTC), datetime(end // 12, end % 12 + 1, 1, tzinfo=UTC)
+
+
+def meet(left: tuple[Interval, ...], right: tuple[Interval, ...]) -> bool:
+    """Return whether a reading of one date meets a reading of the other."""
+    return any(one[0] < other[1] and other[0] < one[1] for one in left for other in right)

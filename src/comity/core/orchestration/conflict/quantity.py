@@ -1,0 +1,276 @@
+"""Numbers as agents write them: with separators, scales, signs of currencies, units, ranges and bounds."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from comity.core.orchestration.conflict.units import CURRENCIES, SCALES, SIGNS, UNITS, YEAR, to_kelvin
+
+INFINITE: Final = float("inf")
+LENGTH_MAX: Final = 120  # characters of a text that can be a quantity
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number or a range, in the base unit of its dimension. `half` is half of its last digit: how exactly it was said."""
+
+    low: float
+    high: float
+    half: float = 0.0
+    dimension: str = ""  # of a unit; `money`; empty for a bare number
+    unit: str = ""  # the currency, or the word for what was counted
+    size: float = 1.0  # of the unit it was said in
+    is_whole: bool = False
+    is_rough: bool = False
+    period: float = 0.0  # seconds it is said for, as in "per month"; 0 for no rate
+
+    @property
+    def is_point(self) -> bool:
+        """Whether it is one number."""
+        return self.low == self.high
+
+    def for_a_year(self) -> Quantity:
+        """Return a rate as what it comes to in a year."""
+        times = YEAR / self.period
+        return replace(self, low=self.low * times, high=self.high * times, half=self.half * times, is_whole=False, period=YEAR)
+
+
+_NUMBER: Final = (
+    r"[+\-−]?\s*(?:\d{1,3}(?:[,'’  ]\d{3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?|\d+(?:[.,]\d+)?(?:[eE][+-]?\d+)?|\.\d+)"
+)
+_POINT: Final = re.compile(
+    rf"^(?P<sign>[-−+])?\s*(?P<money>us\$|c\$|a\$|hk\$|r\$|[$€£¥₹₩₽₺]|[a-z]{{3}}(?=\s*[-−\d]))?\s*"
+    rf"(?P<number>{_NUMBER})\s*(?P<rest>.*)$",
+    re.IGNORECASE,
+)
+_ROUGH: Final = re.compile(
+    r"^(?:~|≈|c\.|ca\.?|circa|about|around|approx(?:imately|\.)?|roughly|nearly|almost|some|an estimated|"
+    r"estimated at|close to)(?![a-z])\s*",
+    re.IGNORECASE,
+)
+_LEAST: Final = (
+    r">=|≥|>|at least|min(?:imum)?(?: of)?|not less than|no less than|from|more than|over|above|greater than|exceeding"
+)
+_MOST: Final = r"<=|≤|<|at most|up to|max(?:imum)?(?: of)?|not more than|no more than|less than|under|below|fewer than"
+_BOUNDS: Final = tuple(
+    (re.compile(pattern, re.IGNORECASE), side)
+    for pattern, side in (
+        (rf"^(?:{_LEAST})(?![a-z])\s*(?P<value>.+)$", "low"),
+        (rf"^(?:{_MOST})(?![a-z])\s*(?P<value>.+)$", "high"),
+        (r"^(?P<value>.+?)\s*(?:\+|or more|and (?:above|over|up)|or higher)$", "low"),
+        (r"^(?P<value>.+?)\s*(?:or less|or fewer|and below|or lower)$", "high"),
+    )
+)
+_RANGE: Final = re.compile(
+    rf"^(?:between\s+|from\s+)?(?P<low>[^\d]{{0,6}}{_NUMBER}[^\d–—]{{0,12}}?)\s*(?:-|–|—|to|and|until|\.\.)\s*"
+    rf"(?P<high>[^\d]{{0,6}}{_NUMBER}.*)$",
+    re.IGNORECASE,
+)
+_PLUS_MINUS: Final = re.compile(r"^(?P<value>.+?)\s*(?:±|\+/-|\+-|plus or minus)\s*(?P<margin>.+)$", re.IGNORECASE)
+_WORDS: Final = {
+    "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
+    "eleven": 11, "twelve": 12, "a": 1, "an": 1, "fifteen": 15, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50,
+    "sixty": 60, "ninety": 90, "half a": 0.5, "dozen": 12,
+}  # fmt: skip
+_WORDED: Final = re.compile(
+    rf"^({'|'.join(sorted(map(str, _WORDS), key=len, reverse=True))})\s+(.+)$|^({'|'.join(map(str, _WORDS))})$", re.IGNORECASE
+)
+
+
+_PERIODS: Final = {
+    name: UNITS[unit][1]
+    for unit, names in (("second", "second s sec"), ("minute", "minute min"), ("hour", "hour h hr hourly"), ("day",
+    "day d daily"),
+                        ("week", "week wk weekly"), ("month", "month mo monthly"), ("quarter", "quarter quarterly"),
+                        ("year", "year yr y annum yearly annually annual p.a pa"))
+    for name in names.split()
+}  # fmt: skip
+_RATE: Final = re.compile(
+    r"^(?P<value>.*\d.*?)\s*(?:(?:per|/|each|every|an?)\s*"
+    r"(?P<period>second|minute|min|hour|hr|h|day|week|month|mo|quarter|year|yr|annum)"
+    r"|(?P<word>p\.a\.?|yearly|annually|monthly|weekly|daily|quarterly|hourly))$",
+    re.IGNORECASE,
+)
+_PART: Final = re.compile(r"^(?P<part>\d{1,4})\s*(?:of|out of|in|/)\s*(?P<whole>[1-9]\d{0,3})$", re.IGNORECASE)
+_FRACTIONS: Final = {
+    "half": 0.5, "a half": 0.5, "one half": 0.5, "a third": 1 / 3, "one third": 1 / 3, "two thirds": 2 / 3, "a quarter": 0.25,
+    "one quarter": 0.25, "three quarters": 0.75, "a fifth": 0.2, "one fifth": 0.2, "a tenth": 0.1,
+}  # fmt: skip
+
+
+def quantities(value: Any, dollar: str = "USD") -> tuple[Quantity, ...]:
+    """Return every reading of a value as a quantity; none if it is no quantity. `dollar` is what `$` means."""
+    if isinstance(value, bool):
+        return ()
+    if isinstance(value, int | float):
+        return (_plain(value),) if math.isfinite(value) else ()
+    if isinstance(value, str):
+        return _of_text(value.strip(), dollar) if 0 < len(value) <= LENGTH_MAX else ()
+    if isinstance(value, dict):
+        return _of_object(value, dollar)
+    if isinstance(value, list | tuple) and len(value) == 2:
+        ends = [quantities(one, dollar) for one in value]
+        if all(len(one) == 1 and one[0].is_point for one in ends) and ends[0][0].low < ends[1][0].low:
+            return (_spanned(ends[0][0], ends[1][0]),)
+    return ()
+
+
+def _plain(value: float) -> Quantity:
+    text = repr(value)
+    decimals = len(text.partition(".")[2]) if "." in text and "e" not in text and not text.endswith(".0") else 0
+    is_whole = float(value).is_integer()
+    return Quantity(float(value), float(value), half=0.5 * 10.0**-decimals if not is_whole else 0.5, is_whole=is_whole)
+
+
+def _spanned(low: Quantity, high: Quantity) -> Quantity:
+    return replace(high if high.dimension or high.unit else low, low=low.low, high=high.high, is_whole=False)
+
+
+def _of_object(value: dict[str, Any], dollar: str) -> tuple[Quantity, ...]:
+    for low, high in (("low", "high"), ("min", "max"), ("lower", "upper"), ("from", "to"), ("minimum", "maximum")):
+        if low in value and high in value:
+            ends = [quantities(value[low], dollar), quantities(value[high], dollar)]
+            if all(ends) and ends[0][0].low <= ends[1][0].high:
+                return tuple(_with_unit(_spanned(ends[0][0], ends[1][0]), value, dollar))
+    for name in ("amount", "value", "number"):
+        unit = value.get("currency", value.get("unit"))
+        if name in value and len(value) <= 3 and (isinstance(unit, str) or len(value) == 1):
+            return tuple(read for one in quantities(value[name], dollar) for read in _with_unit(one, value, dollar))
+    return ()
+
+
+def _with_unit(found: Quantity, value: dict[str, Any], dollar: str) -> list[Quantity]:
+    unit = str(value.get("currency", value.get("unit", ""))).strip()
+    return list(_measured(found, unit, dollar)) if unit else [found]
+
+
+def _of_text(text: str, dollar: str) -> tuple[Quantity, ...]:
+    rough = _ROUGH.match(text)
+    if rough and rough.end() < len(text):
+        return tuple(replace(one, is_rough=True) for one in _of_text(text[rough.end() :].strip(), dollar))
+    if text.startswith("(") and text.endswith(")") and any(one.isdigit() for one in text):
+        return tuple(replace(one, low=-one.low, high=-one.high) for one in _of_text(text[1:-1], dollar) if one.is_point)
+    if found := _PLUS_MINUS.match(text):
+        values, margins = _of_text(found["value"], dollar), _of_text(found["margin"], dollar)
+        if values and margins:
+            margin = margins[0].low * (1 if margins[0].dimension == values[0].dimension else values[0].size)
+            return (replace(values[0], low=values[0].low - margin, high=values[0].high + margin),)
+    if (found := _RANGE.match(text)) and (read := _of_range(found["low"], found["high"], dollar)):
+        return read
+    for pattern, side in _BOUNDS:
+        if found := pattern.match(text):
+            inner = _of_text(found["value"].strip(), dollar)
+            return tuple(replace(one, high=INFINITE) if side == "low" else replace(one, low=-INFINITE) for one in inner)
+    if (found := _RATE.match(text)) and (read := _of_text(found["value"].strip(), dollar)):
+        period = _PERIODS.get((found["period"] or found["word"]).lower().rstrip("."), 0.0)
+        return tuple(replace(one, period=period) for one in read)
+    if found := _PART.match(text):
+        share = float(found["part"]) / (float(found["whole"]) or 1.0)
+        return (Quantity(share, share, half=0.005, dimension="share", size=0.01),)
+    if text.lower() in _FRACTIONS:
+        share = _FRACTIONS[text.lower()]
+        return (Quantity(share, share, half=0.005, dimension="share", size=0.01),)
+    if found := _WORDED.match(text):
+        word = (found[1] or found[3]).lower()
+        return _of_text(f"{_WORDS[word]} {found[2] or ''}".strip(), dollar)
+    if found := _POINT.match(text):
+        return _of_point(found, dollar)
+    return ()
+
+
+def _of_range(low_text: str, high_text: str, dollar: str) -> tuple[Quantity, ...]:
+    lows, highs = _of_text(low_text.strip(), dollar), _of_text(high_text.strip(), dollar)
+    for high in highs:
+        for low in lows:
+            if not low.is_point or not high.is_point:
+                continue
+            scale = high.size if not low.dimension or low.dimension == "money" else 1.0
+            start = low.low * scale if low.size == 1.0 and scale != 1.0 else low.low
+            if start <= high.low and low.dimension in {"", high.dimension}:
+                return (replace(high, low=start, is_whole=False),)
+    return ()
+
+
+def _of_point(found: re.Match[str], dollar: str) -> tuple[Quantity, ...]:
+    sign, money, raw, rest = found["sign"] or "", found["money"] or "", found["number"], found["rest"].strip()
+    if money and money.upper() not in CURRENCIES and money.lower() not in SIGNS:
+        return ()
+    readings: list[Quantity] = []
+    for number, decimals in _numbers(sign + raw):
+        start = Quantity(number, number, half=0.5 * 10.0**-decimals, is_whole=float(number).is_integer() and not decimals)
+        for scaled, left in _scaled(start, rest):
+            if money:
+                if not left or left.lower() in {"per year", "p.a."}:
+                    readings += _measured(scaled, money, dollar)
+            else:
+                readings += _measured(scaled, left, dollar) if left else [scaled]
+    return tuple(readings)
+
+
+def _numbers(text: str) -> list[tuple[float, int]]:
+    """Return each reading of the digits, with its decimals: `1.234` may be a thousand."""
+    bare = re.sub(r"[\s'’  ]", "", text).replace("−", "-")
+    comma, dot = bare.count(","), bare.count(".")
+    if comma and dot:
+        is_comma_last = bare.rfind(",") > bare.rfind(".")
+        bare = bare.replace(".", "").replace(",", ".") if is_comma_last else bare.replace(",", "")
+    elif comma:
+        whole, _, last = bare.rpartition(",")
+        bare = bare.replace(",", "") if comma > 1 or (len(last) == 3 and whole.lstrip("+-") != "0") else f"{whole}.{last}"
+    elif dot > 1:
+        bare = bare.replace(".", "")
+    try:
+        number = float(bare)
+    except ValueError:
+        return []
+    decimals = len(bare.partition(".")[2]) if "e" not in bare.lower() else 0
+    readings = [(number, decimals)]
+    if dot == 1 and not comma and decimals == 3 and abs(number) >= 1:
+        readings.append((float(bare.replace(".", "")), 0))
+    return readings
+
+
+def _scaled(start: Quantity, rest: str) -> list[tuple[Quantity, str]]:
+    """Return the number with what follows it, read as a scale and not."""
+    word, _, left = rest.partition(" ")
+    if not word:
+        return [(start, "")]
+    readings = []
+    scale = SCALES.get(word.lower().rstrip("."))
+    if scale:
+        is_whole = (start.low * scale).is_integer()
+        scaled = replace(
+            start, low=start.low * scale, high=start.high * scale, half=start.half * scale, size=scale, is_whole=is_whole
+        )
+        readings.append((scaled, left.strip()))
+    if not scale or (word.lower() in UNITS and word != word.upper()):
+        readings.append((start, rest))
+    return readings
+
+
+def _measured(found: Quantity, unit: str, dollar: str) -> tuple[Quantity, ...]:
+    """Return a number in a unit or a currency; of an unknown unit the word is kept."""
+    spelt = re.sub(r"\s+", " ", unit.strip().lower()).rstrip(".") if unit != "°" else unit
+    spelt = re.sub(r"^(?:of|in)\s+", "", spelt)
+    if spelt.upper() in CURRENCIES or spelt in SIGNS:
+        code = spelt.upper() if spelt.upper() in CURRENCIES else SIGNS[spelt]
+        return (replace(found, dimension="money", unit=dollar if code == "$" else code),)
+    known = UNITS.get(spelt) or UNITS.get(spelt.replace("²", "2"))
+    if known is None:
+        return (replace(found, unit=spelt),) if len(spelt.split()) <= 3 and not re.search(r"\d", spelt) else ()
+    dimension, size = known
+    if dimension == "temperature":
+        return (replace(found, low=to_kelvin(found.low, spelt), high=to_kelvin(found.high, spelt), dimension=dimension),)
+    return (
+        replace(
+            found,
+            low=found.low * size,
+            high=found.high * size,
+            half=found.half * size,
+            dimension=dimension,
+            size=size * found.size,
+        ),
+    )

@@ -1,0 +1,342 @@
+"""Words and sentences: the same category in another form, the same name in another order, the same sentence turned round."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from typing import Final
+
+from comity.core.orchestration.intent.stems import stem
+
+SENTENCE_WORDS: Final = 5  # from here on a text is a sentence, not a category
+SAME_SENTENCE: Final = 0.5  # of their content words two sentences share if they are about the same
+
+MISSING: Final = frozenset(
+    {"", "-", "--", "—", "?", "n/a", "na", "none", "null", "nil", "unknown", "tbd", "tba", "tbc", "not available", "not known",
+     "no data", "not specified", "unspecified", "undefined", "not applicable", "missing", "not given", "not disclosed",
+     "pending", "nan",
+     "unavailable", "to be determined", "to be confirmed", "data unavailable", "not reported", "not stated"}
+)  # fmt: skip
+_YES: Final = frozenset({"yes", "true", "y", "on", "correct", "affirmative", "enabled", "agreed", "ja", "oui", "si"})
+_NO: Final = frozenset({"no", "false", "n", "off", "incorrect", "negative", "disabled", "nein", "non"})
+_LEGAL: Final = frozenset(
+    {
+        "inc",
+        "ltd",
+        "limited",
+        "gmbh",
+        "corp",
+        "corporation",
+        "llc",
+        "plc",
+        "co",
+        "company",
+        "ag",
+        "sa",
+        "bv",
+        "nv",
+        "kg",
+        "the",
+        "se",
+        "oy",
+        "ab",
+        "spa",
+        "srl",
+        "pty",
+        "incorporated",
+    }
+)
+_TITLES: Final = frozenset({"mr", "mrs", "ms", "dr", "prof", "professor", "sir", "miss"})
+_ALIASES: Final = {
+    "us": "united states", "usa": "united states", "u.s.": "united states", "u.s.a.": "united states",
+    "united states of america": "united states",
+    "america": "united states", "uk": "united kingdom", "u.k.": "united kingdom", "great britain": "united kingdom",
+    "uae": "united arab emirates",
+    "eu": "european union", "nyc": "new york city", "holland": "netherlands", "the netherlands": "netherlands",
+    "deutschland": "germany",
+}  # fmt: skip
+_NEGATIONS: Final = frozenset(
+    {
+        "not",
+        "no",
+        "never",
+        "without",
+        "neither",
+        "nor",
+        "cannot",
+        "hardly",
+        "lacks",
+        "lack",
+        "fails",
+        "isn't",
+        "aren't",
+        "won't",
+        "don't",
+        "doesn't",
+        "didn't",
+        "can't",
+        "shouldn't",
+        "wasn't",
+        "weren't",
+        "couldn't",
+        "wouldn't",
+        "hasn't",
+        "haven't",
+    }
+)
+_DEGREES: Final = frozenset(
+    {
+        "very",
+        "extremely",
+        "not",
+        "non",
+        "slightly",
+        "partially",
+        "partly",
+        "semi",
+        "less",
+        "more",
+        "medium",
+        "low",
+        "high",
+        "un",
+        "mostly",
+        "never",
+        "no",
+        "pre",
+        "post",
+        "anti",
+        "ex",
+        "former",
+        "vice",
+        "deputy",
+        "north",
+        "south",
+        "east",
+        "west",
+        "new",
+        "old",
+        "upper",
+        "lower",
+        "mid",
+        "junior",
+        "senior",
+    }
+)
+_STOP: Final = frozenset(
+    {"the", "a", "an", "of", "to", "in", "on", "for", "by", "with", "at", "from", "as", "is", "are", "was", "were", "be",
+     "been", "being", "it", "its", "this", "that", "these", "those", "and", "or", "we", "you", "they", "i", "our", "your",
+     "their", "will", "would", "should", "could", "can", "may", "might", "must", "has", "have", "had", "do", "does",
+     "did", "so", "very", "than", "then", "there", "here", "into", "about", "please", "go", "went", "gone", "goes",
+     "going"}
+)  # fmt: skip
+_FINITE: Final = frozenset(
+    {"is", "are", "was", "were", "will", "should", "has", "have", "had", "increased", "decreased", "rises", "grows", "falls",
+     "improved", "declined", "dropped", "exceeded", "doubled"}
+)  # fmt: skip
+_OPPOSITES: Final = """
+accept approve agree | reject decline refuse deny disapprove
+safe secure | unsafe dangerous insecure risky hazardous
+up upward upwards increase rise grow climb gain expand improve higher raise surge | down downward downwards decrease fall shrink
+  drop decline loss contract worsen lower reduce cut plunge
+profit profitable gain | loss unprofitable deficit
+positive favourable favorable | negative unfavourable unfavorable adverse
+high higher highest maximum | low lower lowest minimum
+buy purchase | sell
+pass succeed success successful | fail failure unsuccessful failed
+possible feasible viable | impossible infeasible unviable unfeasible
+legal lawful allowed permitted compliant | illegal unlawful forbidden prohibited banned noncompliant
+open | closed shut
+active enabled on | inactive disabled off
+available | unavailable
+above over exceeds exceeded | below under
+more | less fewer
+better best outperform outperformed | worse worst underperform underperformed
+strong | weak
+early earlier before ahead | late later after behind
+recommend advise endorse | avoid discourage oppose against
+proceed continue launch start begin | stop halt abandon cancel end pause
+enter | exit leave
+hire | fire dismiss
+support favour favor | oppose resist
+cheap inexpensive affordable | expensive costly
+fast quick | slow
+hot warm | cold cool
+win won | lose lost
+include included | exclude excluded
+optimistic bullish | pessimistic bearish
+overvalued | undervalued
+complete completed finished done | incomplete unfinished pending
+ready | unready
+valid correct right true | invalid incorrect wrong false
+full | empty
+public | private
+internal | external
+majority most | minority
+always | never
+stable | unstable volatile
+likely | unlikely
+healthy | sick unhealthy
+guilty | innocent
+present | absent
+all everyone | none nobody
+"""
+
+
+def _opposed() -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for line in _OPPOSITES.replace("\n  ", " ").strip().splitlines():
+        left, right = ([stem(word) for word in side.split()] for side in line.split("|"))
+        for one, others in [*((word, right) for word in left), *((word, left) for word in right)]:
+            found.setdefault(one, set()).update(others)
+    return found
+
+
+_PASTS: Final = {
+    "fell": "fall", "fallen": "fall", "rose": "rise", "risen": "rise", "grew": "grow", "grown": "grow", "shrank": "shrink",
+    "sold": "sell", "bought": "buy", "won": "win", "lost": "lose", "began": "begin", "went": "go", "gone": "go",
+}  # fmt: skip
+OPPOSITES: Final = _opposed()
+_WORD: Final = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*|\d+(?:[.,]\d+)*%?")
+
+
+def plain(text: str) -> str:
+    """Return a text in small letters, without accents, odd spaces and signs at its ends."""
+    folded = unicodedata.normalize("NFKD", text.casefold())
+    bare = "".join(one for one in folded if not unicodedata.combining(one)).replace("’", "'")
+    return re.sub(r"[\s_]+", " ", bare).strip(" .,;:!?\"'")
+
+
+def is_missing(text: str) -> bool:
+    """Return whether a text says that nothing is known."""
+    return plain(text) in MISSING or text.strip() in MISSING
+
+
+def truth(text: str) -> bool | None:
+    """Return what a word for yes or no means; None for any other text."""
+    word = plain(text)
+    return True if word in _YES else False if word in _NO else None
+
+
+def _stems(text: str) -> list[str]:
+    return [stem(_spelt(word)) for word in _WORD.findall(plain(text).replace("-", " ").replace("/", " "))]
+
+
+def _spelt(word: str) -> str:
+    """Return a word in one of its two English spellings, an irregular past in its present."""
+    if word in _PASTS:
+        return _PASTS[word]
+    for british, american in (
+        ("our", "or"),
+        ("ise", "ize"),
+        ("isation", "ization"),
+        ("ising", "izing"),
+        ("ised", "ized"),
+        ("tre", "ter"),
+        ("lled", "led"),
+        ("lling", "ling"),
+    ):
+        if word.endswith(british) and len(word) > len(british) + 2:
+            return word[: -len(british)] + american
+    return word
+
+
+def address(text: str) -> str | None:
+    """Return an e-mail address or link as it is compared; None for any other text."""
+    bare = text.strip()
+    if re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", bare):
+        return bare.casefold()
+    if re.match(r"^(?:https?://|www\.)\S+$", bare, re.IGNORECASE):
+        rest = re.sub(r"^(?:https?://)?(?:www\.)?", "", bare, flags=re.IGNORECASE)
+        host, slash, path = rest.partition("/")
+        return f"{host.casefold()}{slash}{path}".rstrip("/")
+    return None
+
+
+def same_category(left: str, right: str) -> tuple[bool, str]:
+    """Return whether two short texts name the same thing, and by which rule."""
+    one, other = (_ALIASES.get(plain(text), plain(text)) for text in (left, right))
+    if one == other or one.replace(" ", "") == other.replace(" ", ""):
+        return True, "same words"
+    first, second = _stems(one), _stems(other)
+    if first == second or "".join(first) == "".join(second):
+        return True, "same words in another form"
+    if ("," in left or "," in right) and Counter(first) == Counter(second) and len(first) == 2:
+        return True, "same name in another order"
+    bare, other_bare = ([word for word in words if word not in _LEGAL | _TITLES] for words in (first, second))
+    if bare and bare == other_bare:
+        return True, "same name"
+    if _is_initialled(bare, other_bare) or _is_initialled(other_bare, bare):
+        return True, "same name with an initial"
+    small, large = sorted((set(bare), set(other_bare)), key=len)
+    if (
+        small
+        and small < large
+        and not (large - small) & _DEGREES
+        and not any(word.isdigit() or word == "#" for word in large - small)
+    ):
+        return True, "one says more than the other"
+    return False, "different words"
+
+
+def _is_initialled(short: list[str], full: list[str]) -> bool:
+    if len(short) != len(full) or len(short) < 2:
+        return False
+    pairs = list(zip(short, full, strict=True))
+    has_initial = any(len(one) == 1 and other != one for one, other in pairs)
+    return has_initial and all(one == other or (len(one) == 1 and other.startswith(one)) for one, other in pairs)
+
+
+def is_sentence(text: str) -> bool:
+    """Return whether a text is more than a name or a category."""
+    said = _WORD.findall(plain(text))
+    return len(said) >= SENTENCE_WORDS or (len(said) > 1 and any(word in _FINITE or word in _PASTS for word in said[1:]))
+
+
+def turned_round(left: str, right: str) -> str:
+    """Return why two sentences contradict each other: a negation or an opposite; empty if they do not."""
+    one, other = _content(left), _content(right)
+    shared, every = one & other, one | other
+    opposed = {(word, against) for word in one - other for against in OPPOSITES.get(word, ()) if against in other - one}
+    opposed |= {(word, against) for word in one - other for against in other - one if _is_denied(word, against)}
+    told = {word for pair in opposed for word in pair}
+    base = len(every - told)
+    likeness = len(shared) / base if base else 1.0
+    if likeness < SAME_SENTENCE:
+        return ""
+    negations = abs(_negations(left) - _negations(right)) % 2
+    if opposed and not negations:
+        return f"opposites: {' / '.join(min(opposed))}"
+    if negations and not opposed:
+        return "a negation"
+    return ""
+
+
+def _is_denied(word: str, other: str) -> bool:
+    return any(
+        other == f"{prefix}{word}" or word == f"{prefix}{other}"
+        for prefix in ("un", "in", "im", "il", "ir", "non", "dis", "mis")
+    )
+
+
+def _content(text: str) -> set[str]:
+    words = _WORD.findall(plain(text).replace("-", " "))
+    return {stem(_spelt(word)) for word in words if word not in _STOP and word not in _NEGATIONS and not word[0].isdigit()}
+
+
+def _negations(text: str) -> int:
+    return sum(word in _NEGATIONS or word.endswith("n't") for word in _WORD.findall(plain(text)))
+
+
+def similarity(left: str, right: str) -> float:
+    """Return the share of content words that two sentences have in common."""
+    one, other = _content(left), _content(right)
+    return len(one & other) / len(one | other) if one | other else 1.0
+
+
+def figures(text: str) -> list[str]:
+    """Return the figures in a sentence, each with the sign or word that goes with it."""
+    return re.findall(
+        r"[$€£]?\d+(?:[.,]\d+)*(?:\s?(?:%|percent|per cent|k|m|bn|million|billion|thousand)\b|\s?%)?", text, re.IGNORECASE
+    )

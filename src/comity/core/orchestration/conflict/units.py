@@ -1,0 +1,126 @@
+"""Units and currencies: each unit with its dimension and its size, each currency by its signs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+DAY: Final = 86_400.0
+MONTH: Final = 30.44 * DAY
+YEAR: Final = 365.24 * DAY
+
+_DIMENSIONS: Final[dict[str, dict[str, float]]] = {
+    "length": {
+        "mm millimetre millimeter": 0.001, "cm centimetre centimeter": 0.01, "m metre meter": 1, "km kilometre kilometer": 1000,
+        "in inch inches": 0.0254, "ft foot feet": 0.3048, "yd yard": 0.9144, "mi mile": 1609.344,
+    },
+    "mass": {
+        "mg milligram": 1e-6, "g gram gramme": 0.001, "kg kilo kilogram kilogramme": 1, "t tonne": 1000, "ton": 1000,
+        "lb lbs pound": 0.45359237, "oz ounce": 0.028349523,
+    },
+    "time": {
+        "ms msec millisecond": 0.001, "s sec second": 1, "min mins minute": 60, "h hr hrs hour": 3600, "d day": DAY,
+        "wk week": 7 * DAY, "mo month": MONTH, "quarter": 3 * MONTH, "y yr yrs year": YEAR, "fortnight": 14 * DAY,
+    },
+    "data": {
+        "byte bytes": 1, "kb kilobyte": 1e3, "mb megabyte": 1e6, "gb gigabyte": 1e9, "tb terabyte": 1e12, "pb petabyte": 1e15,
+        "kib": 1024, "mib": 1024**2, "gib": 1024**3, "tib": 1024**4, "bit": 0.125,
+    },
+    "area": {
+        "m2 m² sqm": 1, "km2 km²": 1e6, "ha hectare": 1e4, "acre": 4046.8564, "sqft ft2 ft²": 0.09290304,
+        "square_metre square_meter": 1, "square_foot square_feet": 0.09290304, "square_kilometre square_kilometer": 1e6,
+    },
+    "volume": {"ml millilitre milliliter": 0.001, "cl": 0.01, "l litre liter": 1, "gal gallon": 3.785411784, "m3 m³": 1000},
+    "speed": {"m/s": 1, "km/h kmh kph": 1 / 3.6, "mph": 0.44704, "kn knot": 0.514444},
+    "energy": {"j joule": 1, "kj": 1e3, "wh": 3600, "kwh": 3.6e6, "mwh": 3.6e9, "gwh": 3.6e12, "kcal": 4184,
+    "cal calorie": 4.184},
+    "power": {"w watt": 1, "kw kilowatt": 1e3, "mw megawatt": 1e6, "gw gigawatt": 1e9, "hp horsepower": 745.7},
+    "share": {"% percent pct percentage per_cent": 0.01, "bp bps basis_point": 0.0001, "‰ permille": 0.001,
+    "pp percentage_point": 0.01},
+    "frequency": {"hz hertz": 1, "khz": 1e3, "mhz": 1e6, "ghz": 1e9},
+    "temperature": {"k kelvin": 1, "°c c celsius degree_celsius": 1, "°f f fahrenheit degree_fahrenheit": 1},
+}  # fmt: skip
+
+
+def _spelt() -> dict[str, tuple[str, float]]:
+    found: dict[str, tuple[str, float]] = {}
+    for dimension, sizes in _DIMENSIONS.items():
+        for names, size in sizes.items():
+            for name in names.split():
+                found[name.replace("_", " ")] = (dimension, size)
+                if len(name) > 2:
+                    found.setdefault(f"{name.replace('_', ' ')}s", (dimension, size))
+    return found
+
+
+UNITS: Final = _spelt()  # spelling in small letters → dimension and size in its base unit
+CALENDAR: Final = frozenset({MONTH, 3 * MONTH, YEAR})  # sizes that are means: months are not of one length
+
+SCALES: Final = {
+    "hundred": 1e2, "dozen": 12.0, "k": 1e3, "thousand": 1e3, "th": 1e3, "m": 1e6, "mn": 1e6, "mio": 1e6, "mm": 1e6,
+    "million": 1e6, "millions": 1e6,
+    "b": 1e9, "bn": 1e9, "billion": 1e9, "billions": 1e9, "mrd": 1e9, "t": 1e12, "tn": 1e12, "trn": 1e12, "trillion": 1e12,
+}  # fmt: skip
+
+CURRENCIES: Final = frozenset(
+    [
+        "USD",
+        "EUR",
+        "GBP",
+        "JPY",
+        "CHF",
+        "CAD",
+        "AUD",
+        "NZD",
+        "CNY",
+        "INR",
+        "SEK",
+        "NOK",
+        "DKK",
+        "PLN",
+        "CZK",
+        "HUF",
+        "RON",
+        "BRL",
+        "MXN",
+        "ZAR",
+        "SGD",
+        "HKD",
+        "KRW",
+        "TRY",
+        "ILS",
+        "AED",
+        "SAR",
+        "THB",
+        "IDR",
+        "PHP",
+        "MYR",
+        "CLP",
+        "COP",
+        "ARS",
+        "EGP",
+        "NGN",
+        "KES",
+        "UAH",
+        "RUB",
+        "VND",
+        "TWD",
+    ]
+)
+SIGNS: Final = {
+    "€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR", "us$": "USD", "c$": "CAD", "a$": "AUD", "hk$": "HKD", "fr.": "CHF",
+    "zł": "PLN",
+    "euro": "EUR", "euros": "EUR", "dollar": "$", "dollars": "$", "us dollars": "USD", "us dollar": "USD",
+    "pounds sterling": "GBP",
+    "sterling": "GBP", "yen": "JPY", "rupees": "INR", "francs": "CHF", "swiss francs": "CHF", "₩": "KRW", "₽": "RUB",
+    "₺": "TRY",
+    "kr": "SEK", "r$": "BRL", "$": "$",
+}  # fmt: skip
+
+
+def to_kelvin(value: float, spelling: str) -> float:
+    """Return a temperature in kelvin."""
+    if spelling.lstrip("°").startswith(("c", "degree c")):
+        return value + 273.15
+    if spelling.lstrip("°").startswith(("f", "degree f")):
+        return (value + 459.67) * 5 / 9
+    return value

@@ -1,0 +1,96 @@
+"""Values of one field: the labelled pairs, symmetry, and what a workflow says about its fields."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comity.core.orchestration.conflict import Relation, Rules, claims, compare
+from comity.core.orchestration.conflict.dates import intervals
+from comity.core.orchestration.conflict.quantity import quantities
+
+sys.path.insert(0, str(Path(__file__).parents[4] / "scripts"))
+from check_conflicts import judged
+
+CASES = yaml.safe_load((Path(__file__).parent / "pairs.yaml").read_text())
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5000, 5000) | st.floats(allow_nan=True, allow_infinity=True) | st.text(max_size=12)
+    | st.sampled_from(["12%", "$5", "5 km", "2027-05-06", "Q2 2027", "3 months", "10-20", "at least 5", "yes", "n/a", "EUR 3m"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["npv", "year", "unit", "name", "low", "high"]), inner),
+    max_leaves=6,
+)  # fmt: skip
+
+
+def test_every_labelled_pair_is_judged_as_labelled() -> None:
+    found = judged(CASES)
+    assert len(found) > 100
+    assert [(pair, got) for label, pair, got in found if got.relation is not label] == []
+
+
+@given(_JSON, _JSON, st.sampled_from(["", "npv", "ranking", "year", "account_id", "summary"]))
+def test_the_order_of_the_two_values_does_not_matter(left: Any, right: Any, path: str) -> None:
+    assert compare(left, right, path).relation is compare(right, left, path).relation
+
+
+@given(_JSON)
+def test_a_value_agrees_with_itself_or_says_nothing(value: Any) -> None:
+    assert compare(value, value).relation in {Relation.AGREE, Relation.GAP, Relation.UNKNOWN}
+
+
+def test_a_tolerance_of_a_path_takes_the_place_of_the_common_one() -> None:
+    assert compare(100, 104, "npv").relation is Relation.CONFLICT
+    assert compare(100, 104, "npv", Rules(tolerance={"npv": 0.05})).relation is Relation.AGREE
+    assert compare(5000.0, 5010.0, "npv", Rules(tolerance={"npv": 0.0001})).relation is Relation.CONFLICT
+
+
+def test_two_currencies_are_compared_once_there_are_rates() -> None:
+    rates = Rules(rates={"USD": 1.0, "EUR": 1.08})
+    assert compare("100 EUR", "$108", "price", rates).relation is Relation.AGREE
+    assert compare("100 EUR", "$130", "price", rates).relation is Relation.CONFLICT
+
+
+def test_a_dollar_is_what_the_run_says() -> None:
+    assert compare("$5", "CAD 5", "price").relation is Relation.UNKNOWN
+    assert compare("$5", "CAD 5", "price", Rules(dollar="CAD")).relation is Relation.AGREE
+
+
+def test_an_alias_makes_two_words_and_two_fields_one() -> None:
+    assert compare("moderate", "medium", "risk").relation is Relation.CONFLICT
+    assert compare("moderate", "medium", "risk", Rules(aliases={"moderate": "medium"})).relation is Relation.AGREE
+    found = claims({"turnover": 5}, {"revenue": 7}, rules=Rules(aliases={"turnover": "revenue"}))
+    assert [(one.path, one.finding.relation) for one in found] == [("turnover", Relation.CONFLICT)]
+
+
+def test_nested_fields_are_claims_of_their_own() -> None:
+    found = claims({"market": {"size": 5, "name": "EU"}, "only": 1}, {"market": {"size": 6, "name": "eu"}})
+    assert [(one.path, one.finding.relation) for one in found] == [
+        ("market.size", Relation.CONFLICT),
+        ("market.name", Relation.AGREE),
+    ]
+
+
+def test_a_number_without_a_unit_is_compared_as_if_in_the_other_ones_and_says_so() -> None:
+    found = compare(5, "5 km", "distance")
+    assert (found.relation, bool(found.note)) == (Relation.AGREE, True)
+
+
+def test_amounts_beside_a_currency_are_money() -> None:
+    found = claims({"npv": 100, "currency": "USD"}, {"npv": 92, "currency": "EUR"})
+    assert [(one.path, one.finding.rule) for one in found] == [("npv", "two currencies without a rate")]
+
+
+@given(st.text(max_size=60))
+def test_any_text_can_be_read_as_a_quantity_and_a_date_without_an_error(text: str) -> None:
+    quantities(text)
+    intervals(text)
+
+
+@pytest.mark.parametrize("text", ["31.02.2027", "2027-13-01", "29/02/2027"])
+def test_a_day_that_does_not_exist_is_no_date(text: str) -> None:
+    assert intervals(text) == ()
