@@ -101,10 +101,19 @@ def test_what_is_remembered_is_bounded_in_states_and_in_characters():
     regex, text = Regex("(a|b)*a(a|b){400}"), "".join("ab"[n * n % 7 % 2] for n in range(3_000))
     assert regex.matches(text) is (text[-401] == "a")
     assert sum(map(len, regex._sets)) <= REMEMBERED_STATES_MAX + STATES_MAX
+    wide = Regex("((a|b)?){900}")  # each of its states leads to all that follow it
+    assert wide.matches("ab" * 40)
+    assert sum(map(len, wide._closures.values())) <= REMEMBERED_STATES_MAX
     long = Regex("x*")
     for n in range(30):
         assert long.matches("x" * (100_000 + n))
         assert sum(map(len, long._texts)) <= REMEMBERED_CHARS_MAX
+
+
+def test_a_long_text_of_few_characters_costs_a_step_per_character_not_per_state():
+    regex, text = Regex("(a|b)*a(a|b){300}"), "ab" * 200
+    assert regex.matches(text[1:])
+    assert set(regex._next) == {"a", "b"}  # asked once for each character, of all states together
 
 
 def test_forgetting_what_was_remembered_changes_no_answer():

@@ -17,6 +17,7 @@ STATES_MAX = 10_000
 TRANSITIONS_MAX = 50_000
 REMEMBERED_TEXTS_MAX = 4_096
 REMEMBERED_CHARS_MAX = 1_000_000  # of those texts
+CHARACTERS_KEPT_MAX = 16  # whose ways through all states are remembered
 REMEMBERED_STATES_MAX = 200_000  # in all sets together: about 16 MB
 
 _WORD_CHARACTERS = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
@@ -32,8 +33,8 @@ class Regex:
     """
 
     __slots__ = (
-        "_accepting", "_cached", "_chars", "_ids", "_known", "_sets", "_start", "_states", "_steps", "_texts", "_walks",
-        "pattern",
+        "_accepting", "_cached", "_chars", "_closed", "_closures", "_ids", "_known", "_next", "_sets", "_start", "_states", "_steps",
+        "_texts", "_walks", "pattern",
     )  # fmt: skip
 
     def __init__(self, pattern: str) -> None:
@@ -48,6 +49,9 @@ class Regex:
         self._accepting: list[bool] = []
         self._known: list[dict[str, int]] = []
         self._cached = self._chars = self._states = 0
+        self._closures: dict[int, _States] = {}  # what a state leads to without a character
+        self._closed = 0  # states in them
+        self._next: dict[str, dict[int, int]] = {}  # where each state goes on by a character; of few characters at a time
 
     def matches(self, text: str) -> bool:
         """Return whether the whole text matches."""
@@ -139,13 +143,37 @@ class Regex:
             memory.clear()
 
     def _stepped(self, states: _States, character: str) -> _States:
-        reached = set()
-        for state in states:
-            step = self._steps[state]
-            if step and isinstance(step[0], Characters) and has(step[0], character):
-                assert isinstance(step[1], int)
-                reached.add(step[1])
+        following = self._next.get(character)
+        if following is None:
+            if len(self._next) >= CHARACTERS_KEPT_MAX:
+                self._next.clear()
+            following = self._next[character] = self._taking(character)
+        reached = {following[state] for state in following.keys() & states}
+        if self._closed <= REMEMBERED_STATES_MAX:
+            return frozenset().union(*map(self._closure_of, reached))
         return self._closure(reached)
+
+    def _taking(self, character: str) -> dict[int, int]:
+        """Return the states that take a character, each with the one it leads to."""
+        taken: dict[Characters, bool] = {}
+        following: dict[int, int] = {}
+        for state, step in enumerate(self._steps):
+            if step and isinstance(step[0], Characters):
+                if step[0] not in taken:
+                    taken[step[0]] = has(step[0], character)
+                if taken[step[0]]:
+                    assert isinstance(step[1], int)
+                    following[state] = step[1]
+        return following
+
+    def _closure_of(self, state: int) -> _States:
+        found = self._closures.get(state)
+        if found is None:
+            found = self._closure({state})
+            self._closed += len(found)
+            if self._closed <= REMEMBERED_STATES_MAX:
+                self._closures[state] = found
+        return found
 
     # matching with assertions: what may follow depends on the neighbours, so nothing is remembered
 
