@@ -33,8 +33,8 @@ class Regex:
     """
 
     __slots__ = (
-        "_accepting", "_cached", "_chars", "_closed", "_closures", "_ids", "_known", "_next", "_sets", "_start", "_states", "_steps",
-        "_texts", "_walks", "pattern",
+        "_accepting", "_cached", "_chars", "_closed", "_closures", "_ids", "_known", "_next", "_sets", "_start", "_states",
+        "_steps", "_texts", "_walks", "pattern",
     )  # fmt: skip
 
     def __init__(self, pattern: str) -> None:
