@@ -40,7 +40,7 @@ OWED = {
     ("engines.files.guidance", "contextcore.insights"),
     ("node.hosting", "doors.documents"),
     ("node.node", "contextcore.handoffs.checks"),
-    ("node.node", "doors.documents"),
+    ("node.outsiders", "doors.documents"),
     ("runtime.call.context", "contextcore.insights"),
     ("runtime.call.context", "doors.documents"),
     ("runtime.guidance.guidance", "engines.files.guidance"),

@@ -20,6 +20,7 @@ from comity.core.agent.disclosure import spoken, spoken_of_code
 from comity.core.agent.registry import Registry
 from comity.core.call.admission import Refused
 from comity.core.call.machine import State
+from comity.core.call.outside import AT, Outside
 from comity.core.call.token import Claims, sign, verify
 from comity.core.envelope.envelope import Error, Reply, Request, is_id
 from comity.core.envelope.request_id import chosen_id_problem
@@ -38,12 +39,23 @@ SENT_AT: Final = "sent_at"  # in a request's metadata: when its document says it
 UNREAD: Final = "(unread)"  # stands in the audit for what a document did not say
 
 
+Check = Callable[[Request], Refused | None]
+
+
 class Sender(Struct, frozen=True):
     """Who really sent a document, and the call it speaks for; `refusal` if nobody could be made out."""
 
     identity: Identity
     parent: Call | None = None
     refusal: Refused | None = None
+    outside: Outside | None = None
+
+    @property
+    def chain(self) -> tuple[str, ...]:
+        """The agents through whom the document came, the sender last; none for a user."""
+        if self.outside is not None:
+            return tuple(one.partition(AT)[0] for one in self.outside.chain)
+        return () if self.parent is None else (*self.parent.request.chain, self.parent.request.target)
 
 
 def token_for(call: Call, key: bytes) -> str:
@@ -72,12 +84,17 @@ async def receive_document(
     token: str | None,
     now_ms: int,
     remote: TraceContext | None = None,
-) -> dict[str, Any]:
-    """Take a document in a dialect and answer in the same dialect; where there is no such dialect, in the canonical envelope.
+    outside: Outside | None = None,
+    check: Check | None = None,
+) -> tuple[Reply, dict[str, Any]]:
+    """Take a document in a dialect; return the reply, and the answer in the same dialect or, if there is no such, ours.
 
-    `unsaid` holds what the dialect's documents may leave out beside the user: request id, capability.
+    `unsaid` holds what the dialect's documents may leave out beside the user: request id, capability. `outside` is where an
+    agent of another node stands that sent it. `check` is asked about what the document claims, and may refuse it.
     """
     sender = _sender(path, identity, token, now_ms)
+    if outside is not None and sender.parent is None:
+        sender = replace(sender, outside=outside)
     spoken: Dialect | None = None
     try:
         spoken = dialect(name)
@@ -93,14 +110,16 @@ async def receive_document(
         )
         reply = await _refuse(path, claimed, sender.identity, refusal, remote)
     else:
+        if check is not None and sender.refusal is None:
+            sender = replace(sender, refusal=check(claimed))
         reply = await _receive(path, spoken, claimed, sender, now_ms=now_ms, remote=remote)
     # Whatever our own ids became on the way, the answer carries the id that was asked with.
     reply = replace(reply, request_id=claimed.request_id)
-    if sender.parent is None and reply.error is not None:  # a user reads it, and has but this one text for it
+    if not sender.chain and reply.error is not None:  # a user reads it, and has but this one text for it
         reply = replace(reply, error=replace(reply.error, message=_for_user(reply, reply.error)))
     if spoken is None:
-        return dict(msgspec.to_builtins(reply))
-    return spoken.encode_reply(spoken.finished(reply, _version(path.registry, claimed)))
+        return reply, dict(msgspec.to_builtins(reply))
+    return reply, spoken.encode_reply(spoken.finished(reply, _version(path.registry, claimed)))
 
 
 def _unreadable(raised: BaseException) -> CallerError:
@@ -123,7 +142,7 @@ async def _receive(
     refusal = (
         sender.refusal
         or _strangers(path, claimed, identity)
-        or _forged(claimed, parent, identity, path.registry)
+        or _forged(claimed, sender, path.registry)
         or _beyond_budget(spoken, claimed)
     )
     if refusal is None and parent is not None and (problem := named_id_problem(claimed.request_id, parent)):
@@ -144,6 +163,7 @@ async def _receive(
         claimed.history,
         correlation_id=claimed.correlation_id,
         metadata={SENT_AT: claimed.created_at} if claimed.created_at else None,
+        outside=sender.outside,
     )
     if parent is not None and "request_id" in spoken.asks:  # the document has none of its own
         return await path.call_child(parent, draft)
@@ -152,6 +172,10 @@ async def _receive(
         if spoken.has_own_sessions and claimed.session_id != mine:  # one that is not named is named as the call
             identity = replace(identity, session_id=claimed.session_id or None, parent_session_id=mine)
         return await call_named(path, parent, draft, claimed.request_id, identity)
+    if sender.outside is not None and spoken.has_own_sessions:
+        above = identity.session_id or claimed.parent_session_id
+        identity = replace(identity, session_id=claimed.session_id or None, parent_session_id=above)
+        return await path.call_root(draft, identity, claimed.request_id, remote=remote)
     if identity.session_id is None and claimed.session_id:
         identity = replace(identity, session_id=claimed.session_id)
     if claimed.parent_session_id not in {None, identity.session_id}:
@@ -201,9 +225,9 @@ def _is_made_for(claims: Claims, sender: Identity) -> bool:
     return is_session and (sender.user_id, sender.tenant_id) == (claims.user_id, claims.tenant_id)
 
 
-def _forged(claimed: Request, parent: Call | None, identity: Identity, registry: Registry) -> Refused | None:
+def _forged(claimed: Request, sender: Sender, registry: Registry) -> Refused | None:
     """Return the refusal of the first claim that is not true."""
-    chain = () if parent is None else (*parent.request.chain, parent.request.target)
+    identity, parent, chain = sender.identity, sender.parent, sender.chain
     source = chain[-1] if chain else None
     if claimed.user_id and claimed.user_id != identity.user_id:
         return _mismatch("the document names another user than the one who sent it", {"claim": "user"})

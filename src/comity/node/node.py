@@ -28,6 +28,7 @@ from comity.engines.clock import SystemClock, SystemIds
 from comity.engines.memory.journal import MemoryJournal
 from comity.engines.sqlite.journal import SqliteJournal
 from comity.engines.threads import SystemThreads
+from comity.node.outsiders import Outsiders
 from comity.node.tending import Tending
 from comity.node.upkeep import Upkeep, begin_upkeep, end_upkeep
 from comity.ports import Clock, GuidanceSource, Ids, Journal, Leases, Transport
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     from comity.runtime.handoff.desk import Handoffs
 
 
-class Node(Tending):
+class Node(Outsiders, Tending):
     """Hosts agents and takes calls for them.
 
     async with Node(agents=[analyst], store="work.db") as node:
@@ -489,14 +490,16 @@ class Node(Tending):
         none. An agent outside this process shows the `token` it was given in the call it works for. `traceparent` and
         `tracestate` are as of `call`.
         """
-        from comity.doors.documents import receive_document  # noqa: PLC0415  dialects are slow to import and rarely spoken
-
-        path = self._running()
-        now_ms = self._clock.now_ns() // 1_000_000
-        unsaid = {"request_id": self._ids.new_request(now_ms)[0], "capability": capability}
-        identity = Identity(user_id, tenant_id, session_id)
-        remote = joined(traceparent, tracestate)
-        return await receive_document(path, document, dialect, identity, unsaid, token=token, now_ms=now_ms, remote=remote)
+        _, answer = await self.answer_document(
+            document,
+            dialect=dialect,
+            identity=Identity(user_id, tenant_id, session_id),
+            capability=capability,
+            token=token,
+            traceparent=traceparent,
+            tracestate=tracestate,
+        )
+        return answer
 
     # --- inside ---
 

@@ -19,6 +19,7 @@ from comity.core.call.limits import (
     TIMEOUT_MS_CEILING,
     Limits,
 )
+from comity.core.call.outside import Outside
 from comity.core.document.checks import rejected
 from comity.core.document.payload import PayloadError, Problem, pack, text_problem, unlooked
 from comity.core.envelope.envelope import VERSION, Background, Priority, Request, context_problems, encode, is_id
@@ -54,6 +55,7 @@ class Draft(Struct, frozen=True, gc=False):
     tools: Any = None  # granted to it; whatever its caller was granted if it says nothing
     correlation_id: Any = ""  # of its workflow; that of its caller, else its own id, if it says nothing
     metadata: dict[str, Any] | None = None  # what a document says beside all this, as its door read it
+    outside: Outside | None = None  # of a call by an agent of another node
 
 
 class Identity(Struct, frozen=True, gc=False):
@@ -165,6 +167,8 @@ class Reader:
         """Return the request with the tools it is granted, and what its document says beside all else."""
         if draft.tools is not None or (above is not None and (above.tools is not None or self._inheritance.is_chained)):
             request = replace(request, tools=self._granted(above, draft.tools if is_sound else None))
+        if draft.outside is not None:
+            request = draft.outside.applied(request)
         return request if draft.metadata is None else replace(request, metadata=draft.metadata)
 
     def _granted(self, above: Request | None, named: Any) -> tuple[str, ...] | None:
@@ -201,6 +205,7 @@ def _is_plain(draft: Draft) -> bool:
         and draft.tools is None
         and draft.correlation_id is _NO_TEXT
         and draft.metadata is None
+        and draft.outside is None
     )
 
 
