@@ -95,6 +95,10 @@ class Journal(Protocol):
         """Return the documents of a kind with their keys, in order of keys, at most `limit`."""
         ...
 
+    def documents_below(self, kind: Document, key: str) -> list[tuple[str, bytes]]:
+        """Return the documents of a kind that belong to the one under `key` (see `records.below`), in order of keys."""
+        ...
+
     def erase(self, tenant_id: str, session_id: str) -> int:
         """Remove a session's documents, calls and replies for good and return how many; the audit stays whole."""
         ...

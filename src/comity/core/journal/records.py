@@ -78,6 +78,11 @@ class Document(StrEnum):
     APPROVAL = "approval"  # by id
     MEMORY = "memory"  # of a user, by tenant and user; what it says is encrypted
     FENCE = "fence"  # by address: its newest token, as the version
+    WORKFLOW = "workflow"  # a definition with its parts, by content hash
+    RUN = "run"  # of a workflow, by id
+    RUN_EVENT = "run_event"  # of a run, by its id and a number; see `below`
+    RUN_SIGNAL = "run_signal"  # to a run from another process, by its id and a number
+    SCHEDULE = "schedule"  # of a workflow, by name
 
 
 DEFAULT_TENANT: Final = "default"
@@ -101,6 +106,11 @@ class Saved(Struct, frozen=True, gc=False):
     def address(self) -> str:
         """Return the address of the agent whose state this is."""
         return self.key.rpartition(_SEPARATOR)[2]
+
+
+def below(key: str, name: str = "") -> str:
+    """Return the key of a document that belongs to another one, or what the keys of all of them begin with."""
+    return f"{key}{_SEPARATOR}{name}"
 
 
 def state_key(tenant_id: str, address: str) -> str:

@@ -81,6 +81,10 @@ class SharedJournal:
         """Return the documents of a kind with their keys, in order of keys, at most `limit`."""
         return self._shared.list_documents(kind, limit)
 
+    def documents_below(self, kind: Document, key: str) -> list[tuple[str, bytes]]:
+        """Return the documents of a kind that belong to the one under a key, in order of keys."""
+        return self._shared.documents_below(kind, key)
+
     def erase(self, tenant_id: str, session_id: str) -> int:
         """Forget a session's documents, calls and replies."""
         return self._shared.erase(tenant_id, session_id)

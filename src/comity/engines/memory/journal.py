@@ -65,6 +65,7 @@ class MemoryJournal:
         self._reply_bytes = 0  # of long replies that are kept
         self._settled_ids: deque[str] = deque()  # in the same order; the first entry of a dict is slow to find
         self._documents: dict[tuple[Document, str], tuple[int, bytes]] = {}
+        self._below: dict[tuple[Document, str], dict[str, None]] = {}  # keys of documents by the one they belong to
         self._used: dict[str, int] = {}  # when each session was last used, by its key
         self._asked: dict[str, list[str]] = {}  # the keys of the questions asked in a tree, by its root
 
@@ -148,6 +149,20 @@ class MemoryJournal:
         """Return the documents of a kind with their keys, in order of keys, at most `limit`."""
         return sorted((key, data) for (one, key), (_, data) in self._documents.items() if one is kind)[:limit]
 
+    def documents_below(self, kind: Document, key: str) -> list[tuple[str, bytes]]:
+        """Return the documents of a kind that belong to the one under a key, in order of keys."""
+        return [(one, self._documents[kind, one][1]) for one in sorted(self._below.get((kind, key), ()))]
+
+    def _forget_runs(self, run_ids: Iterable[str]) -> int:
+        """Forget what is kept of runs: their records, events and signals."""
+        gone = 0
+        for run_id in run_ids:
+            gone += self._documents.pop((Document.RUN, run_id), None) is not None
+            for kind in (Document.RUN_EVENT, Document.RUN_SIGNAL):
+                for key in self._below.pop((kind, run_id), ()):
+                    gone += self._documents.pop((kind, key), None) is not None
+        return gone
+
     def erase(self, tenant_id: str, session_id: str) -> int:
         """Forget a session's documents, calls and replies."""
         before = len(self._documents)
@@ -164,10 +179,13 @@ class MemoryJournal:
                     del calls[request_id]
                     gone.add(request_id)
         self._settled_ids = deque(self._settled)
-        return before - len(self._documents) + len(gone)
+        erased = before - len(self._documents) + len(gone)
+        return erased + self._forget_runs(gone)
 
     def remove(self, kind: Document, key: str) -> bool:
         """Remove a document for good; return whether there was one."""
+        if kind is Document.RUN_EVENT or kind is Document.RUN_SIGNAL:
+            self._below.get((kind, key.partition("\x1f")[0]), {}).pop(key, None)
         return self._documents.pop((kind, key), None) is not None
 
     def sessions_of(self, tenant_id: str, user_id: str) -> set[str]:
@@ -249,6 +267,9 @@ class MemoryJournal:
         held = self._documents.get((record.kind, record.key))
         if held is None or record.version > held[0]:
             self._documents[record.kind, record.key] = (record.version, record.data)
+            if record.kind is Document.RUN_EVENT or record.kind is Document.RUN_SIGNAL:
+                self._below.setdefault((record.kind, record.key.partition("\x1f")[0]), {})[record.key] = None
+                return
             if record.kind is Document.SESSION or (record.kind is Document.USE and record.key in self._used):
                 used_at = record.version if record.kind is Document.USE else record.used_at or 0
                 self._used[record.key] = max(self._used.pop(record.key, 0), used_at)  # the latest used stand last
@@ -331,6 +352,7 @@ class MemoryJournal:
             for key in self._asked.pop(root_id, ()):
                 del self._documents[Document.APPROVAL, key]
         self._forget_sessions(roots.values())
+        self._forget_runs(roots)
         return len(below)
 
     def _doomed_sessions(self, keep: Keep, needed: set[str], now_ms: int) -> list[str]:

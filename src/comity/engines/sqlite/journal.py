@@ -26,7 +26,7 @@ import msgspec
 from comity.core.envelope.envelope import Request
 from comity.core.handoff.queue import Step
 from comity.core.journal.audit import Row, Verdict
-from comity.core.journal.records import PAUSED_AT, Accepted, Document, Paused, Record, Saved, Settled, StoredCall
+from comity.core.journal.records import PAUSED_AT, Accepted, Document, Paused, Record, Saved, Settled, StoredCall, below
 from comity.core.journal.retention import Retention, Sweep
 from comity.core.journal.terms import Terms
 from comity.engines.cipher import FRESH_NAMES, audit_key
@@ -371,6 +371,17 @@ class SqliteJournal:
         keys |= {key for unwritten in (self._in_writing, self._gathered) for one, key in unwritten if one is kind}
         found = ((key, self.load(kind, key)) for key in sorted(keys)[:limit])
         return [(key, newest[1]) for key, newest in found if newest is not None]
+
+    def documents_below(self, kind: Document, key: str) -> list[tuple[str, bytes]]:
+        """Return the documents of a kind that belong to the one under a key, in order of keys."""
+        first = below(key)
+        with self._reading() as connection:
+            query = "SELECT key, data FROM documents WHERE kind = ? AND key >= ? AND key < ? ORDER BY key"
+            found: dict[str, bytes] = dict(connection.execute(query, (kind.value, first, f"{key} ")))  # what comes after \x1f
+        for unwritten in (self._in_writing, self._gathered):
+            more = {name: one.data for (of, name), one in unwritten.items() if of is kind and name.startswith(first)}
+            found |= more
+        return sorted(found.items())
 
     def erase(self, tenant_id: str, session_id: str) -> int:
         """Remove a session's documents, calls and replies for good; the audit, which holds nothing personal, stays whole."""

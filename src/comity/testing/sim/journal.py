@@ -24,6 +24,7 @@ from comity.core.journal.records import (
     Record,
     Resumed,
     Saved,
+    below,
     Settled,
     StoredCall,
     stored,
@@ -309,6 +310,16 @@ class SimJournal:
             keys |= {record.key: None for record in one.records if type(record) is Saved and record.kind is kind}
         found = ((key, self.load(kind, key)) for key in sorted(keys)[:limit])
         return [(key, newest[1]) for key, newest in found if newest is not None]
+
+    def documents_below(self, kind: Document, key: str) -> list[tuple[str, bytes]]:
+        """Return the documents of a kind that belong to the one under a key, in order of keys."""
+        self.read("documents_below")
+        found = dict(self._disk.documents_below(kind, key))
+        for one in (*self._in_writing, *self._gathered):
+            for record in one.records:
+                if type(record) is Saved and record.kind is kind and record.key.startswith(below(key)):
+                    found[record.key] = record.data
+        return sorted(found.items())
 
     def erase(self, tenant_id: str, session_id: str) -> int:
         """Remove a session for good."""

@@ -1,0 +1,358 @@
+"""One run while it is driven: each event is journaled before the commands that follow from it are carried out.
+
+A step is an ordinary call below the run's root, under an id that every replay gives again. So a step that had ended answers from
+the store, one that was open is taken up, and none runs twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from comity.core.call.limits import FAN_OUT_CEILING, WARNINGS_MAX, Limits
+from comity.core.call.machine import CANCEL, RUNNING
+from comity.core.envelope.envelope import Background, Error, Reply, encode
+from comity.core.envelope.envelope import Status as ReplyStatus
+from comity.core.workflow import history
+from comity.core.workflow.history import Command, Event
+from comity.core.workflow.replay import fold
+from comity.core.workflow.response import failure, response_of
+from comity.runtime.call.draft import Draft
+from comity.runtime.workflow.store import Question, RunRecord, Status
+
+if TYPE_CHECKING:
+    from comity.core.workflow.planner import Planner
+    from comity.runtime.call.call import Call
+    from comity.runtime.workflow.workflows import Workflows
+
+LINGER_MS: Final = 60_000  # a run that goes on sooner than this stays in memory while it waits
+Ask = Callable[..., Awaitable[Reply]]
+Strategy = Callable[[Sequence[tuple[str, dict[str, Any]]], dict[str, Any], Ask], Reply | Awaitable[Reply]]
+_NOTHING: Final[dict[str, Any]] = {}
+
+
+class Run:
+    """A run in memory."""
+
+    __slots__ = ("_flows", "_inbox", "_inline", "_queued", "_seq", "_steps", "_waiter", "call", "is_left", "planner", "record")
+
+    def __init__(self, flows: Workflows, call: Call, record: RunRecord) -> None:
+        self.call = call
+        self.record = record
+        self.planner: Planner | None = None
+        self.is_left = False  # it was put aside: nothing more is done here
+        self._flows = flows
+        self._seq = 0
+        self._inbox: deque[Event] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+        self._steps: dict[int, asyncio.Task[None]] = {}
+        self._queued: deque[history.Call] = deque()  # calls beyond what one call may have under way
+        self._inline: int | None = None  # the step that the run itself waits for
+
+    @property
+    def run_id(self) -> str:
+        """The run's id, which is that of its root call."""
+        return self.call.request.request_id
+
+    # --- the loop ---
+
+    async def drive(self, given: Any) -> Reply:
+        """Carry the run on until it has ended or only waits; return its reply."""
+        commands = self._begin(given)
+        planner = self.planner
+        assert planner is not None
+        while True:
+            alone = self._carry_out(commands)
+            if planner.finish is not None:
+                return self._ended(planner.finish)
+            if alone is not None:
+                self._inline = alone.step
+                reply = await self._call(alone)
+                self._inline = None
+                self._inbox.append(self._settled(alone.step, reply))
+            if not self._inbox:
+                if not self._steps and not self._queued and self._may_park():
+                    return self._park()
+                self._waiter = self._flows.loop.create_future()
+                await self._waiter
+            commands = self._take(self._inbox.popleft())
+
+    def _begin(self, given: Any) -> list[Command]:
+        """Return what is to be done next: from the history, or from the start."""
+        flows, record = self._flows, self.record
+        program = flows.store.program(record.definition)
+        events = flows.store.events(self.run_id) if self.call.leftovers is not None or record.events else []
+        self.planner, commands = fold(program, events, flows.store.program)
+        self._seq = len(events)
+        flows.watchers.replay(self.run_id, self._seq)
+        if not events:
+            return self._take(history.Started(flows.now_ms(), self.run_id, given))
+        return self._without_cancelled(commands)
+
+    def _without_cancelled(self, commands: list[Command]) -> list[Command]:
+        """Leave out steps that were being stopped when the run was left: what is not known of them ended with it."""
+        stopped = {one.step for one in commands if isinstance(one, history.Cancel)}
+        for step in stopped:
+            stored = self._flows.journal.call(f"{self.run_id}.{step}")
+            if stored is not None and stored.reply is not None and stored.settled_at is not None:
+                self._inbox.append(self._settled(step, stored.reply))
+            else:
+                gone = failure("CALL_CANCELLED", "the run stopped this step")
+                self._inbox.append(history.Settled(self._flows.now_ms(), step, gone))
+        return [one for one in commands if getattr(one, "step", None) not in stopped]
+
+    def _take(self, event: Event) -> list[Command]:
+        """Journal an event, then plan what follows from it."""
+        flows, planner = self._flows, self.planner
+        assert planner is not None
+        flows.journal.append((flows.store.event(self.run_id, self._seq, event),), None, self.call.terms)
+        commands = planner.apply(event)
+        if flows.watchers.is_watched:
+            flows.watchers.tell(self.run_id, self._seq, event, commands)
+        self._seq += 1
+        return commands
+
+    def push(self, event: Event) -> None:
+        """Give the run an event from outside."""
+        self._inbox.append(event)
+        self._wake()
+        if self._inline is not None and (isinstance(event, history.Cancelled) or self._is_deadline(event)):
+            self._stop(self._inline)
+
+    def _is_deadline(self, event: Event) -> bool:
+        return isinstance(event, history.Fired) and self.planner is not None and event.timer == self.planner.deadline
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    # --- commands ---
+
+    def _carry_out(self, commands: Sequence[Command]) -> history.Call | None:
+        """Do what the planner wants; return a call that is the only thing under way, for the run to wait for itself."""
+        alone: history.Call | None = None
+        planner = self.planner
+        assert planner is not None
+        for command in commands:
+            match command:
+                case history.Call():
+                    if len(planner.waits) == 1 and not self._steps and not self._inbox:
+                        alone = command
+                    elif len(self._steps) >= FAN_OUT_CEILING:
+                        self._queued.append(command)
+                    else:
+                        self._start(command.step, self._call(command))
+                case history.Aggregate():
+                    self._start(command.step, self._aggregate(command))
+                case history.Timer():
+                    self._flows.timers.add(self.run_id, command.timer, command.due_at)
+                case history.Cancel():
+                    self._stop(command.step)
+                case history.Drop():
+                    self._flows.timers.discard(self.run_id, command.number)
+                case history.Ask() | history.Listen() | history.Finish():
+                    pass  # the record of the run shows them
+        return alone
+
+    def _start(self, step: int, work: Awaitable[Reply]) -> None:
+        task = self._flows.loop.create_task(self._finish(step, work), name=f"{self.run_id}.{step} of a workflow")
+        self._steps[step] = task
+
+    async def _finish(self, step: int, work: Awaitable[Reply]) -> None:
+        try:
+            reply = await work
+        except asyncio.CancelledError:
+            if self.is_left:
+                raise
+            error = Error.of("CALL_CANCELLED", "the run stopped this step")
+            reply = Reply(status=ReplyStatus.CANCELLED, error=error)
+        self._steps.pop(step, None)
+        self._inbox.append(self._settled(step, reply))
+        if self._queued:
+            following = self._queued.popleft()
+            self._start(following.step, self._call(following))
+        self._wake()
+
+    def _settled(self, step: int, reply: Reply) -> history.Settled:
+        usage = reply.usage
+        return history.Settled(
+            self._flows.now_ms(), step, response_of(reply), usage.prompt_tokens, usage.completion_tokens, usage.calls
+        )
+
+    def _call(self, command: history.Call) -> Awaitable[Reply]:
+        """Make the governed call of a step."""
+        flows = self._flows
+        inputs, message, context = command.inputs, command.message, None
+        if command.instruction or command.question:
+            inputs, message, context = _with_words(command, flows.takes(command.agent, command.capability))
+        draft = Draft(
+            command.agent,
+            command.capability,
+            inputs,
+            command.objective,
+            message,
+            command.timeout_ms,
+            None,
+            context,
+            self._step_limits(),
+            "none",
+        )
+        return flows.path.call_under(self.call, draft, f"{self.run_id}.{command.step}", 0)
+
+    def _step_limits(self) -> Limits | None:
+        """Return what one step may use: what any call by a user may, and no more tokens than the run has left."""
+        planner = self.planner
+        assert planner is not None
+        tokens_max = planner.program.graph.definition.limits.tokens_max
+        if tokens_max is None:
+            return self._flows.step_limits
+        left = max(tokens_max - planner.prompt_tokens - planner.completion_tokens, 0)
+        return replace(self._flows.step_limits, tokens_max=left)
+
+    async def _aggregate(self, command: history.Aggregate) -> Reply:
+        """Make one reply of several, by a strategy of the node."""
+        strategy = self._flows.strategies.get(command.strategy)
+        if strategy is None:
+            return Reply.failure(f"the node has no strategy {command.strategy}", code="WORKFLOW_INVALID")
+        asked = 0
+
+        def ask(target: str, capability: str, inputs: Any = None, *, message: str = "", objective: str = "") -> Awaitable[Reply]:
+            nonlocal asked
+            asked += 1
+            draft = Draft(target, capability, inputs, objective, message, command.timeout_ms, None, None, self._step_limits(), "none")
+            return self._flows.path.call_under(self.call, draft, f"{self.run_id}.{command.step}.{asked}", 0)
+
+        found = strategy(command.parts, command.options, ask)
+        return await found if inspect.isawaitable(found) else found
+
+    def _stop(self, step: int) -> None:
+        """Cancel a step that runs, down to the leaf."""
+        child = self._flows.path.calls.get(f"{self.run_id}.{step}")
+        if child is not None and child.parent is self.call:
+            self._flows.path.settlement.cancel(child, "its run does not need it any more")
+        elif step in self._steps:
+            self._steps[step].cancel()
+
+    # --- waiting and ending ---
+
+    def _may_park(self) -> bool:
+        """Return whether the run may leave memory: nothing is under way, and it does not go on by itself soon."""
+        due_at = self._flows.timers.next_of(self.run_id)
+        return due_at is None or due_at - self._flows.now_ms() > LINGER_MS
+
+    def _park(self) -> Reply:
+        """Leave memory until something happens; the store has everything."""
+        self._flows.park(self)
+        return Reply.needs_input("the run waits")
+
+    def leave(self) -> None:
+        """Stop what runs here without ending it: another node, or this one once it is started again, goes on."""
+        self.is_left = True
+        for child in list(self.call.waits_for):
+            child.is_detached = True  # its waiter goes, and the call must not be withdrawn for that
+        self._flows.path.settlement.put_aside(self.call)
+        for task in self._steps.values():
+            task.cancel()
+
+    def view(self) -> RunRecord:
+        """Return the run as it stands now."""
+        planner = self.planner
+        if planner is None:
+            return self.record
+        questions = tuple(
+            Question(
+                question_id=str(one.question),
+                place=one.place,
+                node=one.node,
+                text=one.text,
+                options=one.options,
+                schema=one.schema,
+                due_at=one.due_at,
+                asked_at=self._flows.now_ms(),
+                is_clarification=one.is_clarification,
+            )
+            for one in planner.questions.values()
+        )
+        known = {one.question_id: one.asked_at for one in self.record.questions}
+        questions = tuple(replace(one, asked_at=known.get(one.question_id, one.asked_at)) for one in questions)
+        waits = not self._steps and self._inline is None and not self._inbox
+        finish = planner.finish
+        error = _NOTHING if finish is None else finish.reply.get("error") or _NOTHING
+        status = (Status.WAITING if waits else Status.RUNNING) if finish is None else Status(finish.status)
+        return replace(
+            self.record,
+            status=status,
+            updated_at=self._flows.now_ms(),
+            ended_at=None if finish is None else planner.now_ms,
+            due_at=None if finish is not None else self._flows.timers.next_of(self.run_id),
+            events=self._seq,
+            steps=planner.steps,
+            calls=planner.calls,
+            tokens=planner.prompt_tokens + planner.completion_tokens,
+            cost=planner.cost,
+            questions=questions,
+            waits_for=tuple(one.event for one in planner.listens.values()),
+            active=tuple(dict.fromkeys(one.place for one in planner.waits.values())),
+            error_code=error.get("code", ""),
+            error_message=str(error.get("message", "")),
+        )
+
+    def _ended(self, finish: history.Finish) -> Reply:
+        """Write the end of the run and return its reply."""
+        flows, call = self._flows, self.call
+        self.record = self.view()
+        flows.journal.append(flows.store.save(self.record), None, call.terms)
+        flows.timers.forget(self.run_id)
+        reply = reply_of(finish)
+        if reply.error is not None:
+            call.hear(reply.error.code)
+        if finish.status == "cancelled" and call.state is RUNNING:
+            assert reply.error is not None
+            cancelled = Reply(status=ReplyStatus.CANCELLED, error=reply.error, message=reply.error.message)
+            flows.path.settlement.settle(call, CANCEL, cancelled)
+            raise asyncio.CancelledError
+        return reply
+
+
+def reply_of(finish: history.Finish) -> Reply:
+    """Return the reply of a run that has ended."""
+    found = finish.reply
+    if finish.status != "completed":
+        error = found.get("error") or {"code": "TARGET_FAILED", "message": "the run failed"}
+        facts = {name: value for name, value in error.items() if name not in {"code", "message", "retryable"}}
+        made = Error.of(error["code"], str(error.get("message", "")), retryable=bool(error.get("retryable")), facts=facts)
+        return Reply(status=ReplyStatus.ERROR, error=made, message=made.message, data=found.get("data"))
+    confidence = found.get("confidence", 1.0)
+    message = found.get("message", "")
+    if found["status"] == "partial":
+        warnings = found.get("warnings") or ["a part of the result is missing"]
+        return Reply.partial(found.get("data"), warnings=warnings[:WARNINGS_MAX], confidence=confidence, message=message)
+    return Reply.success(found.get("data"), message=message, confidence=confidence)
+
+
+def _with_words(command: history.Call, takes: frozenset[str]) -> tuple[Any, str, Background]:
+    """Return inputs, message and context of a call that is made again: with what was asked and answered, or what to change.
+
+    A capability that has an input `answer` or `instruction` gets it there as well.
+    """
+    inputs = dict(command.inputs or {})
+    words = [command.message] if command.message else []
+    extra: dict[str, Any] = {}
+    if command.instruction:
+        extra["instruction"] = command.instruction
+        words.append(command.instruction)
+    if command.question:
+        extra |= {"question": command.question, "answer": command.answer}
+        words.append(command.answer if isinstance(command.answer, str) else _json(command.answer))
+    inputs |= {name: extra[name] for name in ("answer", "instruction") if name in takes and name in extra}
+    return inputs, "\n\n".join(words), Background(workflow_position=command.place, extra=extra)
+
+
+def _json(value: Any) -> str:
+    return encode(value).decode()
+

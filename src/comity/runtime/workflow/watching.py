@@ -1,0 +1,155 @@
+"""What can be watched of runs while they go on: each event and what followed from it, in order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterable
+from typing import Any, Final
+
+from msgspec import Struct
+
+from comity.core.workflow import history
+from comity.core.workflow.history import Command, Event
+from comity.core.workflow.replay import Moment
+
+KEPT_MAX: Final = 10_000  # events that a watcher may be behind
+
+
+class RunEvent(Struct, frozen=True, omit_defaults=True):
+    """One thing that happened in a run. `number` is that of the event in its history that it belongs to."""
+
+    number: int
+    at_ms: int
+    kind: str
+    place: str = ""
+    node: str = ""
+    step: int | None = None
+    status: str = ""
+    data: Any = None
+
+
+class _Watcher:
+    """A reader of one run's events."""
+
+    __slots__ = ("events", "is_over", "waiter")
+
+    def __init__(self) -> None:
+        self.events: deque[RunEvent] = deque(maxlen=KEPT_MAX)
+        self.waiter: asyncio.Future[None] | None = None
+        self.is_over = False
+
+    def wake(self) -> None:
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_result(None)
+
+
+class Watchers:
+    """The readers of all runs of a node."""
+
+    def __init__(self) -> None:
+        self._readers: dict[str, list[_Watcher]] = {}
+        self._places: dict[str, dict[int, tuple[str, str]]] = {}  # of watched runs: activation and node by number
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether any run is."""
+        return bool(self._readers)
+
+    def replay(self, run_id: str, count: int) -> None:
+        """Note that a run goes on after so many events."""
+
+    def tell(self, run_id: str, number: int, event: Event, commands: Iterable[Command]) -> None:
+        """Tell the readers of a run what happened and what follows."""
+        readers = self._readers.get(run_id)
+        if not readers:
+            return
+        told = shown(number, event, commands, self._places.setdefault(run_id, {}))
+        for one in readers:
+            one.events.extend(told)
+            one.is_over = one.is_over or any(each.kind == "ended" for each in told)
+            one.wake()
+
+    async def watch(self, run_id: str, past: Iterable[Moment], *, has_ended: bool) -> AsyncIterator[RunEvent]:
+        """Yield what happened to a run, then what happens, until it has ended."""
+        places: dict[int, tuple[str, str]] = {}
+        last = -1
+        watcher = _Watcher()
+        watcher.is_over = has_ended
+        for moment in past:
+            watcher.events.extend(shown(moment.number, moment.event, moment.commands, places))
+            last = moment.number
+        if not has_ended:
+            self._places[run_id] = places
+            self._readers.setdefault(run_id, []).append(watcher)
+        try:
+            while True:
+                while watcher.events:
+                    yield watcher.events.popleft()
+                if watcher.is_over:
+                    return
+                watcher.waiter = asyncio.get_running_loop().create_future()
+                await watcher.waiter
+        finally:
+            readers = self._readers.get(run_id, [])
+            if watcher in readers:
+                readers.remove(watcher)
+            if not readers:
+                self._readers.pop(run_id, None)
+                self._places.pop(run_id, None)
+            _ = last
+
+    def close(self) -> None:
+        """Let every reader go."""
+        for readers in self._readers.values():
+            for one in readers:
+                one.is_over = True
+                one.wake()
+
+
+def shown(number: int, event: Event, commands: Iterable[Command], places: dict[int, tuple[str, str]]) -> list[RunEvent]:
+    """Return an event and its commands as a reader sees them."""
+    found = [_happened(number, event, places)]
+    for command in commands:
+        match command:
+            case history.Call() | history.Aggregate():
+                places[command.step] = (command.place, command.node)
+                kind = "undoing" if isinstance(command, history.Call) and command.is_undo else "scheduled"
+                found.append(RunEvent(number, event.at_ms, kind, command.place, command.node, command.step))
+            case history.Ask():
+                places[command.question] = (command.place, command.node)
+                data = {"question_id": str(command.question), "text": command.text, "options": list(command.options)}
+                found.append(RunEvent(number, event.at_ms, "asked", command.place, command.node, data=data))
+            case history.Timer():
+                places[command.timer] = (command.place, command.place.rpartition("/")[2].partition("@")[0])
+                if command.place:
+                    found.append(RunEvent(number, event.at_ms, "waiting", command.place, data={"due_at": command.due_at}))
+            case history.Listen():
+                found.append(RunEvent(number, event.at_ms, "listening", command.place, command.node, data={"event": command.event}))
+            case history.Cancel():
+                place, node = places.get(command.step, ("", ""))
+                found.append(RunEvent(number, event.at_ms, "stopping", place, node, command.step))
+            case history.Finish():
+                found.append(RunEvent(number, event.at_ms, "ended", status=command.status, data=command.reply))
+    return found
+
+
+def _happened(number: int, event: Event, places: dict[int, tuple[str, str]]) -> RunEvent:
+    match event:
+        case history.Started():
+            return RunEvent(number, event.at_ms, "started", data=event.input)
+        case history.Settled():
+            place, node = places.pop(event.step, ("", ""))
+            return RunEvent(number, event.at_ms, "settled", place, node, event.step, str(event.reply.get("status")), event.reply)
+        case history.Fired():
+            place, node = places.pop(event.timer, ("", ""))
+            return RunEvent(number, event.at_ms, "fired", place, node)
+        case history.Answered():
+            place, node = places.pop(event.question, ("", ""))
+            return RunEvent(number, event.at_ms, "answered", place, node, data={"answer": event.answer, "by": event.by})
+        case history.Received():
+            return RunEvent(number, event.at_ms, "received", data={"event": event.event, "data": event.data})
+        case history.Cancelled():
+            return RunEvent(number, event.at_ms, "cancelling", data={"reason": event.reason, "by": event.by})
+        case history.Migrated():
+            return RunEvent(number, event.at_ms, "migrated", data={"definition": event.definition})

@@ -1,0 +1,546 @@
+"""`node.workflows`: runs are started, found, answered, cancelled, watched, replayed, forked and moved to a new version here.
+
+A run is one tree of calls. Its root is a call of a private agent, driven by the planner; its deadline is the planner's, since it
+may wait for weeks. A run that only waits leaves memory: its row and its events are all there is of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import jsonschema_rs
+from msgspec import Raw
+from msgspec.structs import replace
+
+from comity.core.agent.agent import Agent
+from comity.core.call.limits import CALLS_CEILING, CHAIN_MAX, FAN_OUT_CEILING, INPUTS_BYTES_MAX, Limits
+from comity.core.document.payload import PayloadError, Problem, pack
+from comity.core.envelope.envelope import Error, Reply, Request
+from comity.core.envelope.envelope import Status as ReplyStatus
+from comity.core.envelope.request_id import chosen_id_problem
+from comity.core.journal.records import Document, Saved, Settled
+from comity.core.workflow import history
+from comity.core.workflow.check import Catalog, Offer, check
+from comity.core.workflow.history import Event
+from comity.core.workflow.model import Definition
+from comity.core.workflow.read import DefinitionError, load
+from comity.core.workflow.replay import Difference, Moment, difference, forked, moments
+from comity.core.workflow.source import Mistake
+from comity.core.workflow.why import Decision, decisions
+from comity.errors import CallerError, ComityError, UnavailableError
+from comity.ports import Journal
+from comity.runtime.call.call import Call
+from comity.runtime.call.context import Context
+from comity.runtime.call.draft import Arrival
+from comity.runtime.workflow.handle import RunHandle
+from comity.runtime.workflow.run import Run, Strategy
+from comity.runtime.workflow.store import RunRecord, RunStore, Status
+from comity.runtime.workflow.timers import Timers
+from comity.runtime.workflow.watching import RunEvent, Watchers
+
+if TYPE_CHECKING:
+    from comity.runtime.call.path import CallPath
+
+log = logging.getLogger("comity")
+AGENT: Final = "comity.workflow"  # the root of every run is a call of it; it is in no registry, so that nothing else can call it
+NEVER_MS: Final = 253_370_764_800_000  # the year 9999: the deadline of a root, whose time the planner watches
+PARKED: Final = -1  # the number of the one timer of a run that is not in memory
+_MOST: Final = {"concurrency": 1_000_000, "pending_max": 1_000_000}
+
+
+class Workflows:
+    """The workflows a node knows and their runs."""
+
+    def __init__(self, path: CallPath, journal: Journal) -> None:
+        self.path = path
+        self.journal = journal
+        self.loop = path.loop
+        self.store = RunStore(journal)
+        self.timers = Timers(path.clock, path.loop, self._fired)
+        self.watchers = Watchers()
+        self.strategies: dict[str, Strategy] = {}
+        limits = path.limits
+        deeper = min(limits.depth_max + 1, CHAIN_MAX)  # a run is no agent: its steps may go as deep as a user's calls
+        self.step_limits = replace(limits, depth_max=deeper)
+        self._root_limits = Limits(
+            depth_max=deeper,
+            fan_out_max=FAN_OUT_CEILING,
+            timeout_ms=limits.timeout_ms,
+            timeout_ms_max=limits.timeout_ms_max,
+            calls_max=CALLS_CEILING,
+        )
+        self._library: dict[str, Definition] = {}
+        self._checked: set[int] = set()
+        self._runs: dict[str, Run] = {}  # in memory
+        self._parked: dict[str, int] = {}  # held here and not in memory: how many events each has
+        self._waiters: dict[str, list[asyncio.Future[Reply]]] = {}
+        self._takes: dict[tuple[str, str], frozenset[str]] = {}
+        agent = Agent(AGENT, **_MOST, takes_handoffs=False)  # type: ignore[arg-type]
+        agent.capability("run")(self._drive)
+        self._agent = agent
+        self._capability = agent.capabilities["run"]
+
+    # --- definitions ---
+
+    def add(self, *definitions: Definition | str) -> tuple[Definition, ...]:
+        """Let the node know workflows, by name; a text is read as YAML or JSON. Raises `DefinitionError`."""
+        made = tuple(load(one) if isinstance(one, str) else one for one in definitions)
+        self._library |= {one.name: one for one in made}
+        self._checked.clear()
+        return made
+
+    @property
+    def definitions(self) -> Mapping[str, Definition]:
+        """The workflows the node knows, by name."""
+        return dict(self._library)
+
+    def check(self, definition: Definition) -> list[Mistake]:
+        """Return every mistake of a definition, judged against the node's agents and workflows."""
+        strategies = self.strategies or None
+        return check(definition, None, self.catalog(), self._library | {definition.name: definition}, strategies)
+
+    def catalog(self) -> Catalog:
+        """Return what the node's agents offer, as checks need it."""
+        found: dict[str, dict[str, Offer]] = {}
+        for agent in self.path.registry:
+            offers = {
+                code: Offer(one.inputs.json_schema(), None if one.outputs is None else one.outputs.json_schema())
+                for code, one in agent.capabilities.items()
+            }
+            found |= dict.fromkeys((agent.id, *agent.aliases), offers)
+        return found
+
+    # --- starting ---
+
+    async def start(
+        self,
+        workflow: str | Definition,
+        input: Any = None,  # noqa: A002  the word of the file
+        *,
+        user_id: str,
+        tenant_id: str = "default",
+        session_id: str | None = None,
+        run_id: str | None = None,
+    ) -> RunHandle:
+        """Start a run and return it once it is durable. Under a `run_id` that is known, return that run and start nothing.
+
+        Raises `DefinitionError` for a workflow with mistakes, and `ComityError` for a run that is refused.
+        """
+        definition = self._found(workflow)
+        if run_id is not None:
+            if problem := chosen_id_problem(run_id):
+                raise CallerError(f"run_id {problem}", code="IDENTITY_INVALID")
+            if (known := self._known(run_id)) is not None:
+                if (known.user_id, known.tenant_id) != (user_id, tenant_id) or known.workflow != definition.name:
+                    raise CallerError(f"run_id {run_id} belongs to another run", code="IDENTITY_REQUEST_ID_REUSED")
+                return RunHandle(self, run_id)
+        data = {} if input is None else input
+        graph_input = self.store.pin(definition, self._library)[0].graph.input_validator
+        if graph_input is not None and not graph_input.is_valid(data):
+            errors = [one for one, _ in zip(graph_input.iter_errors(data), range(10), strict=False)]
+            problems = tuple(Problem(".".join(map(str, ("input", *one.instance_path))), one.message) for one in errors)
+            what = "; ".join(f"{one.path}: {one.message}" for one in problems)
+            raise CallerError(f"the input of {definition.name} is not what it takes: {what}", problems=problems)
+        return await self._begin(definition, data, user_id, tenant_id, session_id, run_id)
+
+    async def run(self, workflow: str | Definition, input: Any = None, **options: Any) -> Reply:  # noqa: A002
+        """Start a run and wait for its reply; `options` are as of `start`."""
+        handle = await self.start(workflow, input, **options)
+        return await handle.result()
+
+    async def _begin(
+        self,
+        definition: Definition,
+        data: Any,
+        user_id: str,
+        tenant_id: str,
+        session_id: str | None,
+        run_id: str | None,
+        events: Iterable[Event] = (),
+        forked_from: str = "",
+    ) -> RunHandle:
+        path, now_ns = self.path, self.path.clock.now_ns()
+        now_ms = now_ns // 1_000_000
+        new_id, trace_id = path.ids.new_request(now_ms)
+        run_id = run_id or new_id
+        program, kept = self.store.pin(definition, self._library)
+        try:
+            body = pack({"definition": program.hash, "given": data}, "input", INPUTS_BYTES_MAX)
+        except PayloadError as error:
+            raise CallerError(str(error), problems=error.problems, code=error.code) from None
+        request = Request(
+            request_id=run_id,
+            target=AGENT,
+            capability=definition.name,
+            user_id=user_id,
+            tenant_id=tenant_id,
+            limits=self._root_limits,
+            deadline_at=NEVER_MS,
+            created_at=now_ms,
+            body=Raw(body),
+            root_id=run_id,
+            correlation_id=run_id,
+            session_id=session_id or run_id,
+            trace_id=trace_id,
+            span_id=trace_id[16:],
+        )
+        history_ = list(events)
+        record = RunRecord(
+            run_id=run_id,
+            workflow=definition.name,
+            version=definition.version,
+            definition=program.hash,
+            status=Status.RUNNING,
+            user_id=user_id,
+            tenant_id=tenant_id,
+            session_id=request.session_id,
+            created_at=now_ms,
+            updated_at=now_ms,
+            events=len(history_),
+            forked_from=forked_from,
+        )
+        written = [self.store.event(run_id, number, one) for number, one in enumerate(history_)]
+        self.journal.append((*self.store.save(record, *kept), *written))
+        self._enter(request, now_ns, {} if history_ else None, record)
+        await path.durable()
+        return RunHandle(self, run_id)
+
+    def _enter(self, request: Request, now_ns: int, leftovers: dict[str, Request] | None, record: RunRecord) -> Run:
+        """Let the root of a run in by the one call path. Raises `ComityError` if it is refused."""
+        arrival = Arrival(request, bytes(request.body), self._agent, self._capability, (), "")
+        opened = self.path.enter(arrival, None, now_ns, None, leftovers, is_named=leftovers is None)
+        if isinstance(opened, Reply):
+            opened.unwrap()
+            raise AssertionError("a root that did not begin was refused")
+        opened.is_detached = True
+        run = Run(self, opened, record)
+        self._runs[record.run_id] = run
+        self._parked.pop(record.run_id, None)
+        waiter: asyncio.Future[None] = self.loop.create_future()
+        opened.waiters = [*(opened.waiters or ()), waiter]
+        waiter.add_done_callback(partial(self._delivered, run))
+        return run
+
+    async def _drive(self, ctx: Context, definition: str, given: Any = None) -> Any:  # noqa: ARG002  the record says which
+        """Drive a run: what the root call of every run does."""
+        run = self._runs.get(ctx.request.request_id)
+        if run is None:
+            return Reply.failure("a run is started with node.workflows", code="TARGET_FAILED")
+        return await run.drive(given)
+
+    def _delivered(self, run: Run, _: asyncio.Future[None]) -> None:
+        reply = run.call.reply
+        self._runs.pop(run.run_id, None)
+        self.timers.forget(run.run_id)
+        for waiter in self._waiters.pop(run.run_id, ()):
+            if not waiter.done() and reply is not None:
+                waiter.set_result(reply)
+
+    # --- finding ---
+
+    def get(self, run_id: str) -> RunRecord:
+        """Return a run as it stands. Raises `CallerError` WORKFLOW_UNKNOWN."""
+        record = self._known(run_id)
+        if record is None:
+            raise CallerError(f"there is no run {run_id}", code="WORKFLOW_UNKNOWN")
+        return record
+
+    def handle(self, run_id: str) -> RunHandle:
+        """Return a run to wait for, watch or cancel. Raises `CallerError` WORKFLOW_UNKNOWN."""
+        self.get(run_id)
+        return RunHandle(self, run_id)
+
+    def list(
+        self, *, status: Status | str | None = None, workflow: str | None = None, tenant_id: str | None = None, limit: int = 100
+    ) -> list[RunRecord]:
+        """Return runs, newest first, at most `limit`."""
+        found = (self._runs[one.run_id].view() if one.run_id in self._runs else one for one in self.store.records())
+        chosen = (
+            one
+            for one in found
+            if status in {None, one.status} and workflow in {None, one.workflow} and tenant_id in {None, one.tenant_id}
+        )
+        return [one for one, _ in zip(chosen, range(limit), strict=False)]
+
+    async def result(self, run_id: str) -> Reply:
+        """Wait for the end of a run and return its reply, as its user may see it."""
+        run = self._runs.get(run_id)
+        if run is None:
+            stored = self.journal.call(run_id)
+            if stored is not None and stored.settled_at is not None and stored.reply is not None:
+                return self.path.settlement.shown(stored.reply, stored)
+            self.get(run_id)
+        waiter: asyncio.Future[Reply] = self.loop.create_future()
+        self._waiters.setdefault(run_id, []).append(waiter)
+        return await waiter
+
+    def _known(self, run_id: str) -> RunRecord | None:
+        run = self._runs.get(run_id)
+        return self.store.record(run_id) if run is None else run.view()
+
+    def _found(self, workflow: str | Definition) -> Definition:
+        definition = self._library.get(workflow) if isinstance(workflow, str) else workflow
+        if definition is None:
+            raise CallerError(f"there is no workflow {workflow}; add it with node.workflows.add", code="WORKFLOW_UNKNOWN")
+        if id(definition) not in self._checked:
+            if mistakes := self.check(definition):
+                raise DefinitionError(mistakes, definition.name)
+            self._library.setdefault(definition.name, definition)
+            self._checked.add(id(definition))
+        return definition
+
+    # --- telling a run something ---
+
+    async def answer(self, run_id: str, question_id: str, answer: Any, *, by: str = "") -> None:
+        """Answer an open question of a run; the first answer stands. Returns once the answer is durable.
+
+        Raises `CallerError` for a question that is not open, or an answer that is none of its options or does not fit its schema.
+        """
+        record = self.get(run_id)
+        question = next((one for one in record.questions if one.question_id == str(question_id)), None)
+        if question is None:
+            open_ = ", ".join(one.question_id for one in record.questions) or "none"
+            what = f"run {run_id} has no open question {question_id}; open are: {open_}"
+            raise CallerError(what, code="WORKFLOW_STATE_CONFLICT")
+        if question.options and not question.is_clarification and answer not in question.options:
+            raise CallerError(f"the answer must be one of {', '.join(map(str, question.options))}")
+        if question.schema is not None:
+            error = next(iter(jsonschema_rs.validator_for(question.schema).iter_errors(answer)), None)
+            if error is not None:
+                raise CallerError(f"the answer does not fit: {error.message}")
+        await self._tell(run_id, history.Answered(self.now_ms(), int(question.question_id), answer, by))
+
+    async def cancel(self, run_id: str, *, reason: str = "", by: str = "") -> None:
+        """Cancel a run: what runs is stopped, what was done is taken back. Returns once the wish is durable."""
+        if not self.get(run_id).status.has_ended:
+            await self._tell(run_id, history.Cancelled(self.now_ms(), reason, by))
+
+    async def signal(self, run_id: str, event: str, data: Any = None) -> None:
+        """Send an event to a run; a node of it that waits for it goes on, and one that will wait finds it."""
+        if self.get(run_id).status.has_ended:
+            raise CallerError(f"run {run_id} has ended", code="WORKFLOW_STATE_CONFLICT")
+        await self._tell(run_id, history.Received(self.now_ms(), event, data))
+
+    async def _tell(self, run_id: str, event: Event) -> None:
+        """Give an event to a run: here, or through the store to the process that holds it."""
+        run = self._runs.get(run_id)
+        if run is not None:
+            run.push(event)
+            await asyncio.sleep(0)
+        elif run_id in self._parked:
+            self._unpark(run_id, event)
+        else:
+            name = f"{event.at_ms:015d}-{self.path.ids.span_id()}"
+            self.journal.append((self.store.signal(run_id, name, event),))
+        await self.path.durable()
+
+    # --- leaving memory and coming back ---
+
+    def park(self, run: Run) -> None:
+        """Let a run that only waits leave memory."""
+        record = run.view()
+        record = replace(record, status=Status.WAITING)
+        self.journal.append(self.store.save(record), None, run.call.terms)
+        self.path.settlement.put_aside(run.call)
+        self.path.calls.pop(run.run_id, None)
+        del self._runs[run.run_id]
+        self._hold(record)
+
+    def _hold(self, record: RunRecord) -> None:
+        """Wait for a run that is not in memory."""
+        self._parked[record.run_id] = record.events
+        self.timers.forget(record.run_id)
+        if record.due_at is not None:
+            self.timers.add(record.run_id, PARKED, record.due_at)
+
+    def _unpark(self, run_id: str, event: Event | None = None) -> None:
+        """Go on with a run that is not in memory, after an event if there is one."""
+        record = self.store.record(run_id)
+        stored = self.journal.call(run_id)
+        if record is None or stored is None or stored.request is None:
+            self._parked.pop(run_id, None)
+            return
+        count = self._parked[run_id]
+        if event is not None:
+            self.journal.append((self.store.event(run_id, count, event),))
+            self._parked[run_id] = count + 1
+        self._resume(stored.request, {}, record)
+
+    def _resume(self, request: Request, leftovers: dict[str, Request], record: RunRecord) -> None:
+        now_ms = self.now_ms()
+        if (live := self.path.sessions.find(request.tenant_id, request.session_id)) is not None:
+            self.path.sessions.use(live, request, now_ms)  # however long the run has waited
+        try:
+            self._enter(request, self.path.clock.now_ns(), leftovers, replace(record, status=Status.RUNNING))
+        except ComityError as error:
+            log.warning("run %s cannot go on now: %s", record.run_id, error)
+
+    def adopt(self, request: Request, leftovers: dict[str, Request]) -> None:
+        """Take up a run that a node which is gone left open."""
+        record = self.store.record(request.request_id)
+        if record is None:
+            error = Error.of("CALL_INTERRUPTED", "the store has no record of this run")
+            gone = Reply(status=ReplyStatus.ERROR, error=error, request_id=request.request_id, source=request.target)
+            self.journal.append((Settled(request, gone, self.now_ms()),))
+        elif record.status is Status.WAITING and not leftovers and (record.due_at is None or record.due_at > self.now_ms()):
+            self._hold(record)
+            if self.journal.documents_below(Document.RUN_EVENT, record.run_id)[record.events :]:
+                self._resume(request, {}, record)  # it was told something just before its node went
+        else:
+            self._resume(request, leftovers, record)
+
+    def sweep(self) -> None:
+        """See to what other processes sent, and to timers that the loop may have missed."""
+        self.timers.look()
+        for run_id, key, event in self.store.signals():
+            if run_id in self._runs:
+                self._runs[run_id].push(event)
+            elif run_id in self._parked:
+                self._unpark(run_id, event)
+            elif (record := self.store.record(run_id)) is not None and not record.status.has_ended:
+                continue  # another process holds it
+            self.store.forget_signal(key)
+
+    def _fired(self, run_id: str, number: int) -> None:
+        run = self._runs.get(run_id)
+        if run is not None:
+            run.push(history.Fired(self.now_ms(), number))
+        elif run_id in self._parked:
+            try:
+                self._unpark(run_id)
+            except UnavailableError as error:
+                log.warning("run %s goes on later: %s", run_id, error)
+                self.timers.add(run_id, PARKED, self.now_ms() + 1_000)
+
+    def close(self) -> None:
+        """Leave every run as it is; the next node that opens the store goes on."""
+        self.timers.close()
+        self.watchers.close()
+        for run in list(self._runs.values()):
+            run.leave()
+            self.path.calls.pop(run.run_id, None)
+        self._runs.clear()
+        gone = UnavailableError("the node is closing; the run goes on when a node opens the store", code="NODE_CLOSED")
+        for waiters in self._waiters.values():
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_exception(gone)
+        self._waiters.clear()
+
+    # --- time travel ---
+
+    def replay(self, run_id: str) -> list[Moment]:
+        """Return every event of a run with what followed from it. Nothing is called."""
+        record = self.get(run_id)
+        return moments(self._first_program(record), self.store.events(run_id), self.store.program)
+
+    def events(self, run_id: str) -> AsyncIterator[RunEvent]:
+        """Yield what happened to a run, then what happens, until it has ended."""
+        record = self.get(run_id)
+        return self.watchers.watch(run_id, self.replay(run_id), has_ended=record.status.has_ended)
+
+    def why(self, run_id: str, place: str | None = None) -> list[Decision]:
+        """Return how the edges of a run were decided, on what values, and what would have had to differ; `place` is one node's."""
+        record = self.get(run_id)
+        return decisions(self.store.program(record.definition), self.store.events(run_id), place)
+
+    async def fork(
+        self,
+        run_id: str,
+        *,
+        at: int | None = None,
+        input: Any = ...,  # noqa: A002
+        replies: Mapping[str, Reply | dict[str, Any]] | None = None,
+        workflow: Definition | str | None = None,
+        new_run_id: str | None = None,
+    ) -> RunHandle:
+        """Start a run that did the same as another until its event `at` (all of them if not given) and goes on from there.
+
+        input, replies: what is different: another input, or other replies by activation such as `{"score": {"data": …}}`.
+        workflow: another version to go on with.
+        """
+        from comity.core.workflow.response import response_of  # noqa: PLC0415
+
+        record = self.get(run_id)
+        events = self.store.events(run_id)
+        old = self._first_program(record)
+        definition = old.graph.definition if workflow is None else self._found(workflow)
+        new = self.store.program(record.definition) if workflow is None else self.store.pin(definition, self._library)[0]
+        changed = {
+            place: response_of(one) if isinstance(one, Reply) else {"status": "success", "outcome": "success", **one}
+            for place, one in (replies or {}).items()
+        }
+        made_id = new_run_id or self.path.ids.new_request(self.now_ms())[0]
+        made = forked(
+            old,
+            new,
+            events,
+            at=len(events) if at is None else at,
+            run_id=made_id,
+            data=input,
+            replies=changed,
+            programs=self.store.program,
+        )
+        started = made[0]
+        assert isinstance(started, history.Started)
+        return await self._begin(
+            definition, started.input, record.user_id, record.tenant_id, record.session_id, made_id, made, forked_from=run_id
+        )
+
+    def compare(self, run_id: str, workflow: Definition | str) -> Difference | None:
+        """Return where a new version would have done something else in this run; None if it may move there."""
+        record = self.get(run_id)
+        new, _ = self.store.pin(self._found(workflow), self._library)
+        return difference(self._first_program(record), new, self.store.events(run_id), self.store.program)
+
+    async def migrate(self, run_id: str, workflow: Definition | str) -> RunRecord:
+        """Move a waiting run to a new version, if its history proves that both agree so far.
+
+        Raises `CallerError` WORKFLOW_MIGRATION_REFUSED with the step at which they differ.
+        """
+        record = self.get(run_id)
+        if record.status.has_ended:
+            raise CallerError(f"run {run_id} has ended", code="WORKFLOW_STATE_CONFLICT")
+        found = self.compare(run_id, workflow)
+        if found is not None:
+            raise CallerError(f"run {run_id} stays with its version: {found}", code="WORKFLOW_MIGRATION_REFUSED", event=found.number)
+        definition = self._found(workflow)
+        new, kept = self.store.pin(definition, self._library)
+        if run_id not in self._parked:
+            raise CallerError(f"run {run_id} does not wait here; move it while it waits", code="WORKFLOW_STATE_CONFLICT")
+        moved = history.Migrated(self.now_ms(), new.hash)
+        count = self._parked[run_id]
+        self._parked[run_id] = count + 1
+        record = replace(record, definition=new.hash, version=definition.version, workflow=definition.name, events=count + 1)
+        self.journal.append((*kept, self.store.event(run_id, count, moved), *self.store.save(record)))
+        await self.path.durable()
+        return record
+
+    def _first_program(self, record: RunRecord) -> Any:
+        """Return the version a run began with: the record has the one it goes on with."""
+        stored = self.journal.call(record.run_id)
+        if stored is not None and stored.request is not None:
+            return self.store.program(stored.request.inputs["definition"])
+        return self.store.program(record.definition)
+
+    # --- for runs ---
+
+    def now_ms(self) -> int:
+        """Return the time."""
+        return self.path.clock.now_ns() // 1_000_000
+
+    def takes(self, target: str, capability: str) -> frozenset[str]:
+        """Return the names of a capability's inputs."""
+        key = (target.partition("/")[0], capability)
+        if key not in self._takes:
+            address = self.path.registry.resolve(target)
+            found = None if address is None else address.agent.capabilities.get(capability)
+            self._takes[key] = frozenset() if found is None else frozenset(found.inputs.json_schema().get("properties", ()))
+        return self._takes[key]
+
+
+_ = (Call, Saved)
