@@ -145,6 +145,7 @@ CODES: dict[str, Meaning] = {
     "WORKFLOW_INVALID": Meaning(
         CallerError, False, _IGNORES, "Correct the mistakes it lists; `comity workflow check` shows them."
     ),
+    "WORKFLOW_UNKNOWN": Meaning(CallerError, False, _IGNORES, "Name a workflow or a run that the node knows."),
     "WORKFLOW_MAPPING_FAILED": Meaning(CallerError, False, _IGNORES, "Correct the path, or give it a value after `??`."),
     "WORKFLOW_CONDITION_FAILED": Meaning(CallerError, False, _IGNORES, "Correct the condition; it met values of other types."),
     "WORKFLOW_LOOP_EXHAUSTED": Meaning(CallerError, False, _IGNORES, "Raise `max` of the edge, or add an edge for this case."),
@@ -153,6 +154,9 @@ CODES: dict[str, Meaning] = {
     "WORKFLOW_LIMIT_REACHED": Meaning(RefusedError, False, _IGNORES, "Raise the limit of the workflow, or ask for less."),
     "WORKFLOW_ENDED": Meaning(TargetError, False, _IGNORES, "The workflow ended itself; its message says why."),
     "WORKFLOW_STATE_CONFLICT": Meaning(CallerError, False, _IGNORES, "Look at the run; this cannot happen from there."),
+    "WORKFLOW_MIGRATION_REFUSED": Meaning(
+        CallerError, False, _IGNORES, "Let the run end under its own version, or change the new one where they differ."
+    ),
     # what an agent may do and see
     "TOOL_UNKNOWN": Meaning(CallerError, False, _IGNORES, "Use a tool the node has."),
     "TOOL_NOT_PERMITTED": Meaning(

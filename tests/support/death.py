@@ -13,6 +13,9 @@ async def die(node: Node) -> None:
     await node._path.durable()
     path, journal = node._path, node._journal
     path._journal = path.settlement._journal = path.activations._journal = _Nowhere()  # a dead process writes nothing
+    if node._workflows is not None:
+        node._workflows.journal = node._workflows.store._journal = _Nowhere()
+        node._workflows.timers.close()
     for call in list(path.calls.values()):
         if call.task is not None:
             call.task.cancel()

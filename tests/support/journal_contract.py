@@ -22,7 +22,7 @@ from journal_records import (
 from msgspec.structs import replace
 
 from comity.core.envelope.envelope import Reply, Status
-from comity.core.journal.records import PAUSED_AT, Accepted, Document, Saved, Settled, state_key
+from comity.core.journal.records import PAUSED_AT, Accepted, Document, Saved, Settled, below, state_key
 from comity.core.journal.terms import Bound, Fence, Terms, claim
 from comity.errors import CallChangedError, RefusedError, StaleLeaseError
 from comity.ports import Journal
@@ -428,6 +428,21 @@ class JournalContract:
             assert [key for key, _ in journal.list_documents(Document.APPROVAL)] == ["theirs#1"]
             assert journal.verify() == (True, 5, None, "")
             assert journal.erase("default", "s-1") == 0
+
+        run(journal, scenario)
+
+    def test_documents_that_belong_to_another_are_found_in_order_and_go_with_its_call(self, journal: Journal) -> None:
+        async def scenario(journal: Journal) -> None:
+            saved = [Saved(Document.RUN_EVENT, below(run, f"{n:08d}"), 1, b"%d" % n) for run in ("r", "r-2") for n in (1, 0)]
+            journal.append((*saved, Saved(Document.RUN, "r", 1, b"{}"), Saved(Document.RUN, "r-2", 1, b"{}")))
+            assert [data for _, data in journal.documents_below(Document.RUN_EVENT, "r")] == [b"0", b"1"]
+            await written(journal, accepted("r"), settled("r"))
+            assert [data for _, data in journal.documents_below(Document.RUN_EVENT, "r")] == [b"0", b"1"]
+            assert journal.documents_below(Document.RUN_SIGNAL, "r") == []
+            assert journal.erase("default", "s-1") == 4
+            assert journal.documents_below(Document.RUN_EVENT, "r") == []
+            assert len(journal.documents_below(Document.RUN_EVENT, "r-2")) == 2
+            assert [key for key, _ in journal.list_documents(Document.RUN)] == ["r-2"]
 
         run(journal, scenario)
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from comity.runtime.handoff.hosted import HostedAgents
     from comity.runtime.session.memory import UserMemory
     from comity.runtime.session.view import SessionView
+    from comity.runtime.workflow.workflows import Workflows
 
 
 class Hosting:
@@ -50,6 +51,7 @@ class Hosting:
     _journal: Journal | None
     _path: CallPath | None
     _handoffs: Handoffs | None
+    _workflows: Workflows | None
     _hosted: HostedAgents | None = None  # from when it takes handoffs for its agents
     _tenants: tuple[str, ...]  # whose handoffs it takes
     _store: str | Path | None
@@ -244,6 +246,22 @@ class Hosting:
     def _host(self, agent: Agent) -> None:
         if self._hosted is not None:
             self._hosted.add((agent,))
+
+    @property
+    def workflows(self) -> Workflows:
+        """The workflows the node knows and their runs."""
+        path = self._running()
+        if self._workflows is None:
+            from comity.runtime.workflow.workflows import Workflows  # noqa: PLC0415  few nodes run workflows
+
+            assert self._journal is not None
+            self._workflows = Workflows(path, self._journal)
+        return self._workflows
+
+    def _end_workflows(self) -> None:
+        if self._workflows is not None:
+            self._workflows.close()
+        self._workflows = None
 
     async def _end_handoffs(self) -> None:
         if self._hosted is not None:

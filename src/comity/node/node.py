@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from comity.core.guidance.guidance import Guidance
     from comity.runtime.guidance.guidance import LiveGuidance
     from comity.runtime.handoff.desk import Handoffs
+    from comity.runtime.workflow.workflows import Workflows
 
 
 class Node(Outsiders, Tending):
@@ -136,6 +137,7 @@ class Node(Outsiders, Tending):
         self._retention = checked_retention(retention)
         self._upkeep: Upkeep | None = None
         self._handoffs: Handoffs | None = None
+        self._workflows: Workflows | None = None
         self._tenants = tenants_of(takes_handoffs)
 
     # --- life ---
@@ -210,6 +212,7 @@ class Node(Outsiders, Tending):
 
             self._path.join(Cluster(self._path, self._journal, self._leases, self._transport))
         self._path.handoffs = lambda: self.handoffs
+        self._path.workflows = lambda: self.workflows
         self._resume()
         if self._path.cluster is not None:
             await self._path.cluster.open()
@@ -225,6 +228,7 @@ class Node(Outsiders, Tending):
         self._stop_tending()
         await end_upkeep(self._upkeep)
         await self._end_handoffs()
+        self._end_workflows()
         cluster = self._path.cluster
         if cluster is not None:
             await cluster.leave()

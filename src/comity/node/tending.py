@@ -68,6 +68,8 @@ class Tending(Hosting):
             self._save_sessions()
         with contextlib.suppress(UnavailableError):  # a store that cannot be read now may be the next time
             self._take_over()
+            if self._workflows is not None:
+                self._workflows.sweep()
 
     def _save_sessions(self) -> None:
         """Save a few sessions, and the others a little later: calls go on meanwhile."""

@@ -65,7 +65,7 @@ class MemoryJournal:
         self._reply_bytes = 0  # of long replies that are kept
         self._settled_ids: deque[str] = deque()  # in the same order; the first entry of a dict is slow to find
         self._documents: dict[tuple[Document, str], tuple[int, bytes]] = {}
-        self._below: dict[tuple[Document, str], dict[str, None]] = {}  # keys of documents by the one they belong to
+        self._belonging: dict[tuple[Document, str], dict[str, None]] = {}  # keys of documents by the one they belong to
         self._used: dict[str, int] = {}  # when each session was last used, by its key
         self._asked: dict[str, list[str]] = {}  # the keys of the questions asked in a tree, by its root
 
@@ -151,7 +151,7 @@ class MemoryJournal:
 
     def documents_below(self, kind: Document, key: str) -> list[tuple[str, bytes]]:
         """Return the documents of a kind that belong to the one under a key, in order of keys."""
-        return [(one, self._documents[kind, one][1]) for one in sorted(self._below.get((kind, key), ()))]
+        return [(one, self._documents[kind, one][1]) for one in sorted(self._belonging.get((kind, key), ()))]
 
     def _forget_runs(self, run_ids: Iterable[str]) -> int:
         """Forget what is kept of runs: their records, events and signals."""
@@ -159,7 +159,7 @@ class MemoryJournal:
         for run_id in run_ids:
             gone += self._documents.pop((Document.RUN, run_id), None) is not None
             for kind in (Document.RUN_EVENT, Document.RUN_SIGNAL):
-                for key in self._below.pop((kind, run_id), ()):
+                for key in self._belonging.pop((kind, run_id), ()):
                     gone += self._documents.pop((kind, key), None) is not None
         return gone
 
@@ -185,7 +185,7 @@ class MemoryJournal:
     def remove(self, kind: Document, key: str) -> bool:
         """Remove a document for good; return whether there was one."""
         if kind is Document.RUN_EVENT or kind is Document.RUN_SIGNAL:
-            self._below.get((kind, key.partition("\x1f")[0]), {}).pop(key, None)
+            self._belonging.get((kind, key.partition("\x1f")[0]), {}).pop(key, None)
         return self._documents.pop((kind, key), None) is not None
 
     def sessions_of(self, tenant_id: str, user_id: str) -> set[str]:
@@ -268,7 +268,7 @@ class MemoryJournal:
         if held is None or record.version > held[0]:
             self._documents[record.kind, record.key] = (record.version, record.data)
             if record.kind is Document.RUN_EVENT or record.kind is Document.RUN_SIGNAL:
-                self._below.setdefault((record.kind, record.key.partition("\x1f")[0]), {})[record.key] = None
+                self._belonging.setdefault((record.kind, record.key.partition("\x1f")[0]), {})[record.key] = None
                 return
             if record.kind is Document.SESSION or (record.kind is Document.USE and record.key in self._used):
                 used_at = record.version if record.kind is Document.USE else record.used_at or 0
@@ -404,8 +404,10 @@ def _session_key(tenant_id: str, session_id: str) -> str:
 
 def _is_of_session(kind: Document, key: str, data: bytes, tenant_id: str, session_id: str) -> bool:
     match kind:
-        case Document.STATE | Document.FENCE | Document.MEMORY:
+        case Document.STATE | Document.FENCE | Document.MEMORY | Document.WORKFLOW | Document.SCHEDULE:
             return False
+        case Document.RUN | Document.RUN_EVENT | Document.RUN_SIGNAL:
+            return False  # they go with the call that is the run's root
         case Document.SESSION | Document.USE | Document.VAULT:
             return key == f"{tenant_id}\x1f{session_id}"
         case Document.APPROVAL:

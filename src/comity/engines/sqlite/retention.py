@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from comity.core.handoff.holder import result_session
 from comity.core.journal.records import StoredCall
 from comity.core.journal.retention import Keep, Pruned, Retention, Sweep, is_doomed, without_content
-from comity.engines.sqlite import audit_rows, bulk
+from comity.engines.sqlite import audit_rows, bulk, tables
 from comity.engines.sqlite import handoff_rows as handoff_tables
 from comity.engines.sqlite.call_rows import UNREADABLE, revive
 
@@ -354,6 +354,8 @@ def _remove_trees(connection: sqlite3.Connection, trees: Sequence[_Root]) -> Non
     connection.execute(_DELETE_TREES, {"ids": _ids(trees)})
     if connection.execute("SELECT 1 FROM documents WHERE kind = 'approval'").fetchone() is not None:
         connection.execute(_DELETE_QUESTIONS, (_ids(trees),))
+    if connection.execute("SELECT 1 FROM documents WHERE kind = 'run' LIMIT 1").fetchone() is not None:
+        tables.delete_runs(connection, msgspec.json.decode(_ids(trees)))
     connection.execute(_DELETE_SESSIONS, (bulk.array([own for own, _ in trees if own]),))
 
 

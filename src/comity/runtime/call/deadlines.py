@@ -11,6 +11,7 @@ from comity.runtime.agent.clock_watch import ClockWatch
 from comity.runtime.call.call import Call
 
 SLOT_MS: Final = 10
+NEVER_MS: Final = 253_370_764_800_000  # the year 9999
 
 
 class Deadlines:
@@ -26,7 +27,9 @@ class Deadlines:
         self.watch.join(self)
 
     def add(self, call: Call) -> None:
-        """Watch a call's deadline."""
+        """Watch a call's deadline; the root of a run has none, since its planner watches the time."""
+        if call.request.deadline_at >= NEVER_MS:
+            return
         slot = call.request.deadline_at // SLOT_MS + 1
         calls = self._slots.get(slot)
         if calls is None:

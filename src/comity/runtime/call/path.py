@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec.structs import replace
 
@@ -73,6 +73,14 @@ if TYPE_CHECKING:
 _NOTHING = Checked({})
 
 
+class Runs(Protocol):
+    """Takes up runs of workflows that a node which is gone left open."""
+
+    def adopt(self, request: Request, leftovers: dict[str, Request]) -> None:
+        """Take up a run, given its root and the calls below it that were open."""
+        ...
+
+
 class CallPath:
     """Calls under way on one node, and the way they take."""
 
@@ -116,6 +124,7 @@ class CallPath:
         self.inheritance = inheritance
         self.watchdog: Watchdog | None = None
         self.handoffs: Callable[[], Handoffs] | None = None  # the node's, made when first needed
+        self.workflows: Callable[[], Runs] | None = None  # as well
         self.is_closed = False
         self.cluster: Cluster | None = None  # where several nodes share the work
         self._journal = journal

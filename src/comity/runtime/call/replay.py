@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 # How often a store that could not be read is asked for the answer to a question, and how long after each time.
 _READS_MAX: Final = 10
 _READ_PAUSE_S: Final = 0.05
+# The root of every run of a workflow is a call of this agent. It is in no registry, so that nothing else can call it.
+WORKFLOW: Final = "comity.workflow"
 
 
 def take_over(path: CallPath, journal: Journal) -> None:
@@ -54,6 +56,9 @@ def resume(
     What it calls again under the same ids and had settled is answered from the store; `leftovers` are the calls below it that
     were open. Those it does not make again end with it. A root that has ended already is None.
     """
+    if request is not None and request.target == WORKFLOW and path.workflows is not None:
+        path.workflows().adopt(request, leftovers)
+        return None
     now_ns = path.clock.now_ns()
     if request is not None and request.deadline_at > now_ns // 1_000_000:
         address = path.registry.resolve(request.target)

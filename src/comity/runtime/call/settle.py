@@ -249,7 +249,7 @@ class Settlement:
         about = {"approval_id": approval.id, "tool": approval.tool, "inputs": approval.inputs}
         reply = complete(Reply.needs_input(question, data=about), root, now_ns, data=about)
         arriving = {call for call in _below(root) if call.arriving is not None}  # of which nothing is recorded
-        aside = [call for call in self._put_aside(root) if call not in arriving]
+        aside = [call for call in self.put_aside(root) if call not in arriving]
         requests = [call.request for call in aside]
         # Tools in use, and what an earlier life began and this one has not made again yet, wait with the tree they are part of.
         requests += [use for call in aside for use in (call.uses or {}).values()]
@@ -267,7 +267,7 @@ class Settlement:
         if error is None:
             then()
 
-    def _put_aside(self, top: Call) -> list[Call]:
+    def put_aside(self, top: Call) -> list[Call]:
         """Take a call and everything below it out of memory without ending it, and return them all."""
         below = [top]
         for call in below:
@@ -301,7 +301,7 @@ class Settlement:
 
     def _take_out(self, call: Call) -> list[Call]:
         """Take a call out of memory and from below its caller."""
-        below = self._put_aside(call)
+        below = self.put_aside(call)
         if call.parent is not None and call.parent.children is not None:
             call.parent.children.pop(call, None)
             if call.request.objective:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from comity.core.envelope.envelope import Reply
+from comity.runtime.workflow.host import Runs
 from comity.runtime.workflow.store import RunRecord
 from comity.runtime.workflow.watching import RunEvent
-
-if TYPE_CHECKING:
-    from comity.runtime.workflow.workflows import Workflows
 
 
 class RunHandle:
     """A run: look at it, wait for it, answer its questions, cancel it."""
 
-    def __init__(self, flows: Workflows, run_id: str) -> None:
+    def __init__(self, flows: Runs, run_id: str) -> None:
         self._flows = flows
         self.run_id = run_id
 

@@ -1,7 +1,7 @@
 """One run while it is driven: each event is journaled before the commands that follow from it are carried out.
 
-A step is an ordinary call below the run's root, under an id that every replay gives again. So a step that had ended answers from
-the store, one that was open is taken up, and none runs twice.
+A step is an ordinary call below the run's root, under an id that every replay gives again. So a step that had ended answers
+from the store, one that was open is taken up, and none runs twice.
 """
 
 from __future__ import annotations
@@ -23,32 +23,46 @@ from comity.core.workflow.history import Command, Event
 from comity.core.workflow.replay import fold
 from comity.core.workflow.response import failure, response_of
 from comity.runtime.call.draft import Draft
+from comity.runtime.workflow.host import Host
 from comity.runtime.workflow.store import Question, RunRecord, Status
 
 if TYPE_CHECKING:
     from comity.core.workflow.planner import Planner
     from comity.runtime.call.call import Call
-    from comity.runtime.workflow.workflows import Workflows
 
 LINGER_MS: Final = 60_000  # a run that goes on sooner than this stays in memory while it waits
-Ask = Callable[..., Awaitable[Reply]]
-Strategy = Callable[[Sequence[tuple[str, dict[str, Any]]], dict[str, Any], Ask], Reply | Awaitable[Reply]]
 _NOTHING: Final[dict[str, Any]] = {}
 
 
 class Run:
     """A run in memory."""
 
-    __slots__ = ("_flows", "_inbox", "_inline", "_queued", "_seq", "_steps", "_waiter", "call", "is_left", "planner", "record")
+    __slots__ = (
+        "_acks",
+        "_flows",
+        "_inbox",
+        "_inline",
+        "_leave_memory",
+        "_queued",
+        "_seq",
+        "_steps",
+        "_waiter",
+        "call",
+        "is_left",
+        "planner",
+        "record",
+    )
 
-    def __init__(self, flows: Workflows, call: Call, record: RunRecord) -> None:
+    def __init__(self, flows: Host, call: Call, record: RunRecord, park: Callable[[Run], None]) -> None:
         self.call = call
         self.record = record
         self.planner: Planner | None = None
         self.is_left = False  # it was put aside: nothing more is done here
         self._flows = flows
+        self._leave_memory = park
         self._seq = 0
         self._inbox: deque[Event] = deque()
+        self._acks: dict[int, asyncio.Future[None]] = {}  # of events from outside, by identity: they are in the history
         self._waiter: asyncio.Future[None] | None = None
         self._steps: dict[int, asyncio.Task[None]] = {}
         self._queued: deque[history.Call] = deque()  # calls beyond what one call may have under way
@@ -111,15 +125,19 @@ class Run:
         flows, planner = self._flows, self.planner
         assert planner is not None
         flows.journal.append((flows.store.event(self.run_id, self._seq, event),), None, self.call.terms)
+        if self._acks and (ack := self._acks.pop(id(event), None)) is not None and not ack.done():
+            ack.set_result(None)
         commands = planner.apply(event)
         if flows.watchers.is_watched:
             flows.watchers.tell(self.run_id, self._seq, event, commands)
         self._seq += 1
         return commands
 
-    def push(self, event: Event) -> None:
-        """Give the run an event from outside."""
+    def push(self, event: Event, ack: asyncio.Future[None] | None = None) -> None:
+        """Give the run an event from outside; `ack` is resolved once the event is in the history."""
         self._inbox.append(event)
+        if ack is not None:
+            self._acks[id(event)] = ack
         self._wake()
         if self._inline is not None and (isinstance(event, history.Cancelled) or self._is_deadline(event)):
             self._stop(self._inline)
@@ -221,10 +239,14 @@ class Run:
             return Reply.failure(f"the node has no strategy {command.strategy}", code="WORKFLOW_INVALID")
         asked = 0
 
-        def ask(target: str, capability: str, inputs: Any = None, *, message: str = "", objective: str = "") -> Awaitable[Reply]:
+        def ask(
+            target: str, capability: str, inputs: Any = None, *, message: str = "", objective: str = ""
+        ) -> Awaitable[Reply]:
             nonlocal asked
             asked += 1
-            draft = Draft(target, capability, inputs, objective, message, command.timeout_ms, None, None, self._step_limits(), "none")
+            draft = Draft(
+                target, capability, inputs, objective, message, command.timeout_ms, None, None, self._step_limits(), "none"
+            )
             return self._flows.path.call_under(self.call, draft, f"{self.run_id}.{command.step}.{asked}", 0)
 
         found = strategy(command.parts, command.options, ask)
@@ -247,7 +269,7 @@ class Run:
 
     def _park(self) -> Reply:
         """Leave memory until something happens; the store has everything."""
-        self._flows.park(self)
+        self._leave_memory(self)
         return Reply.needs_input("the run waits")
 
     def leave(self) -> None:
@@ -355,4 +377,3 @@ def _with_words(command: history.Call, takes: frozenset[str]) -> tuple[Any, str,
 
 def _json(value: Any) -> str:
     return encode(value).decode()
-

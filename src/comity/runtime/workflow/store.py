@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from comity.core.journal.fencing import Terms
 from comity.core.journal.records import Document, Saved, below
+from comity.core.journal.terms import Terms
 from comity.core.workflow.graph import Program, compile_program
 from comity.core.workflow.history import Event, decode_event, encode_event
 from comity.core.workflow.model import Definition, content_hash
@@ -88,28 +88,44 @@ class RunStore:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._programs: dict[str, Program] = {}
+        self._pinned: dict[int, tuple[Definition, Program]] = {}  # by identity: most runs are of the same few
         self._stored: set[str] = set()
 
     # --- definitions ---
 
-    def pin(self, definition: Definition, library: Mapping[str, Definition]) -> tuple[Program, tuple[Saved, ...]]:
-        """Return a definition compiled with its parts under its content hash, and the record that keeps it, if it is new."""
+    def pin(self, definition: Definition, library: Mapping[str, Definition]) -> Program:
+        """Return a definition compiled with its parts, under its content hash. Raises `CallerError` if a part is missing."""
+        known = self._pinned.get(id(definition))
+        if known is not None and known[0] is definition:
+            return known[1]
         parts: dict[str, Definition] = {}
         waiting = list(definition.uses)
         while waiting:
             name = waiting.pop()
             if name not in parts:
                 if name not in library:
-                    raise CallerError(f"{definition.name} runs the workflow {name}, which the node does not know", code="WORKFLOW_UNKNOWN")
+                    what = f"{definition.name} runs the workflow {name}, which the node does not know"
+                    raise CallerError(what, code="WORKFLOW_UNKNOWN")
                 parts[name] = library[name]
                 waiting += library[name].uses
-        bundle = {"definition": definition.document, "parts": {name: one.document for name, one in parts.items()}}
-        key = content_hash(bundle)
+        key = content_hash(_bundle(definition, parts))
         program = self._programs.get(key) or self._keep(compile_program(definition, parts, key))
-        if key in self._stored:
-            return program, ()
-        self._stored.add(key)
-        return program, (Saved(Document.WORKFLOW, key, 1, _encode(bundle)),)
+        if len(self._pinned) >= _PROGRAMS_MAX:
+            self._pinned.clear()
+        self._pinned[id(definition)] = (definition, program)
+        return program
+
+    def unpin(self) -> None:
+        """Look parts up again: the library has changed."""
+        self._pinned.clear()
+
+    def kept(self, program: Program) -> tuple[Saved, ...]:
+        """Return the record that keeps a definition, if it is not in the store yet."""
+        if program.hash in self._stored:
+            return ()
+        self._stored.add(program.hash)
+        parts = {name: graph.definition for name, graph in program.parts.items()}
+        return (Saved(Document.WORKFLOW, program.hash, 1, _encode(_bundle(program.graph.definition, parts))),)
 
     def program(self, key: str) -> Program:
         """Return the definition under a content hash. Raises `CallerError` if the store does not have it."""
@@ -172,3 +188,7 @@ class RunStore:
     def forget_signal(self, key: str) -> None:
         """Remove a signal that is in the history of its run."""
         self._journal.remove(Document.RUN_SIGNAL, key)
+
+
+def _bundle(definition: Definition, parts: Mapping[str, Definition]) -> dict[str, Any]:
+    return {"definition": definition.document, "parts": {name: one.document for name, one in parts.items()}}

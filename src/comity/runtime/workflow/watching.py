@@ -125,7 +125,9 @@ def shown(number: int, event: Event, commands: Iterable[Command], places: dict[i
                 if command.place:
                     found.append(RunEvent(number, event.at_ms, "waiting", command.place, data={"due_at": command.due_at}))
             case history.Listen():
-                found.append(RunEvent(number, event.at_ms, "listening", command.place, command.node, data={"event": command.event}))
+                found.append(
+                    RunEvent(number, event.at_ms, "listening", command.place, command.node, data={"event": command.event})
+                )
             case history.Cancel():
                 place, node = places.get(command.step, ("", ""))
                 found.append(RunEvent(number, event.at_ms, "stopping", place, node, command.step))
@@ -140,7 +142,9 @@ def _happened(number: int, event: Event, places: dict[int, tuple[str, str]]) -> 
             return RunEvent(number, event.at_ms, "started", data=event.input)
         case history.Settled():
             place, node = places.pop(event.step, ("", ""))
-            return RunEvent(number, event.at_ms, "settled", place, node, event.step, str(event.reply.get("status")), event.reply)
+            return RunEvent(
+                number, event.at_ms, "settled", place, node, event.step, str(event.reply.get("status")), event.reply
+            )
         case history.Fired():
             place, node = places.pop(event.timer, ("", ""))
             return RunEvent(number, event.at_ms, "fired", place, node)

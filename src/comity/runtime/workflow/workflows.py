@@ -1,7 +1,7 @@
 """`node.workflows`: runs are started, found, answered, cancelled, watched, replayed, forked and moved to a new version here.
 
-A run is one tree of calls. Its root is a call of a private agent, driven by the planner; its deadline is the planner's, since it
-may wait for weeks. A run that only waits leaves memory: its row and its events are all there is of it.
+A run is one tree of calls. Its root is a call of a private agent, driven by the planner; its deadline is the planner's, since
+it may wait for weeks. A run that only waits leaves memory: its row and its events are all there is of it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from comity.core.document.payload import PayloadError, Problem, pack
 from comity.core.envelope.envelope import Error, Reply, Request
 from comity.core.envelope.envelope import Status as ReplyStatus
 from comity.core.envelope.request_id import chosen_id_problem
-from comity.core.journal.records import Document, Saved, Settled
+from comity.core.journal.records import Document, Settled
 from comity.core.workflow import history
 from comity.core.workflow.check import Catalog, Offer, check
 from comity.core.workflow.history import Event
@@ -33,11 +33,13 @@ from comity.core.workflow.source import Mistake
 from comity.core.workflow.why import Decision, decisions
 from comity.errors import CallerError, ComityError, UnavailableError
 from comity.ports import Journal
-from comity.runtime.call.call import Call
 from comity.runtime.call.context import Context
+from comity.runtime.call.deadlines import NEVER_MS
 from comity.runtime.call.draft import Arrival
+from comity.runtime.call.replay import WORKFLOW as AGENT
 from comity.runtime.workflow.handle import RunHandle
-from comity.runtime.workflow.run import Run, Strategy
+from comity.runtime.workflow.host import Strategy
+from comity.runtime.workflow.run import Run
 from comity.runtime.workflow.store import RunRecord, RunStore, Status
 from comity.runtime.workflow.timers import Timers
 from comity.runtime.workflow.watching import RunEvent, Watchers
@@ -46,9 +48,9 @@ if TYPE_CHECKING:
     from comity.runtime.call.path import CallPath
 
 log = logging.getLogger("comity")
-AGENT: Final = "comity.workflow"  # the root of every run is a call of it; it is in no registry, so that nothing else can call it
-NEVER_MS: Final = 253_370_764_800_000  # the year 9999: the deadline of a root, whose time the planner watches
 PARKED: Final = -1  # the number of the one timer of a run that is not in memory
+_Moments = list[Moment]  # in the class, `list` is a method
+_Decisions = list[Decision]
 _MOST: Final = {"concurrency": 1_000_000, "pending_max": 1_000_000}
 
 
@@ -91,6 +93,7 @@ class Workflows:
         made = tuple(load(one) if isinstance(one, str) else one for one in definitions)
         self._library |= {one.name: one for one in made}
         self._checked.clear()
+        self.store.unpin()
         return made
 
     @property
@@ -139,7 +142,7 @@ class Workflows:
                     raise CallerError(f"run_id {run_id} belongs to another run", code="IDENTITY_REQUEST_ID_REUSED")
                 return RunHandle(self, run_id)
         data = {} if input is None else input
-        graph_input = self.store.pin(definition, self._library)[0].graph.input_validator
+        graph_input = self.store.pin(definition, self._library).graph.input_validator
         if graph_input is not None and not graph_input.is_valid(data):
             errors = [one for one, _ in zip(graph_input.iter_errors(data), range(10), strict=False)]
             problems = tuple(Problem(".".join(map(str, ("input", *one.instance_path))), one.message) for one in errors)
@@ -167,7 +170,7 @@ class Workflows:
         now_ms = now_ns // 1_000_000
         new_id, trace_id = path.ids.new_request(now_ms)
         run_id = run_id or new_id
-        program, kept = self.store.pin(definition, self._library)
+        program = self.store.pin(definition, self._library)
         try:
             body = pack({"definition": program.hash, "given": data}, "input", INPUTS_BYTES_MAX)
         except PayloadError as error:
@@ -204,7 +207,7 @@ class Workflows:
             forked_from=forked_from,
         )
         written = [self.store.event(run_id, number, one) for number, one in enumerate(history_)]
-        self.journal.append((*self.store.save(record, *kept), *written))
+        self.journal.append((*self.store.save(record, *self.store.kept(program)), *written))
         self._enter(request, now_ns, {} if history_ else None, record)
         await path.durable()
         return RunHandle(self, run_id)
@@ -215,9 +218,9 @@ class Workflows:
         opened = self.path.enter(arrival, None, now_ns, None, leftovers, is_named=leftovers is None)
         if isinstance(opened, Reply):
             opened.unwrap()
-            raise AssertionError("a root that did not begin was refused")
+            raise AssertionError("a root that did not begin was refused")  # noqa: TRY004  a bug, no matter of types
         opened.is_detached = True
-        run = Run(self, opened, record)
+        run = Run(self, opened, record, self.park)
         self._runs[record.run_id] = run
         self._parked.pop(record.run_id, None)
         waiter: asyncio.Future[None] = self.loop.create_future()
@@ -234,6 +237,11 @@ class Workflows:
 
     def _delivered(self, run: Run, _: asyncio.Future[None]) -> None:
         reply = run.call.reply
+        if not run.record.status.has_ended and reply is not None and reply.error is not None:  # not by its planner
+            code, why, now_ms = reply.error.code, reply.error.message, self.now_ms()
+            status = Status.CANCELLED if reply.status is ReplyStatus.CANCELLED else Status.FAILED
+            ended = replace(run.view(), status=status, ended_at=now_ms, error_code=code, error_message=why)
+            self.journal.append(self.store.save(ended))
         self._runs.pop(run.run_id, None)
         self.timers.forget(run.run_id)
         for waiter in self._waiters.pop(run.run_id, ()):
@@ -298,7 +306,7 @@ class Workflows:
     async def answer(self, run_id: str, question_id: str, answer: Any, *, by: str = "") -> None:
         """Answer an open question of a run; the first answer stands. Returns once the answer is durable.
 
-        Raises `CallerError` for a question that is not open, or an answer that is none of its options or does not fit its schema.
+        Raises `CallerError` for a question that is not open, and for an answer that its options or its schema do not allow.
         """
         record = self.get(run_id)
         question = next((one for one in record.questions if one.question_id == str(question_id)), None)
@@ -327,12 +335,11 @@ class Workflows:
 
     async def _tell(self, run_id: str, event: Event) -> None:
         """Give an event to a run: here, or through the store to the process that holds it."""
-        run = self._runs.get(run_id)
+        run = self._runs.get(run_id) or (self._unpark(run_id) if run_id in self._parked else None)
         if run is not None:
-            run.push(event)
-            await asyncio.sleep(0)
-        elif run_id in self._parked:
-            self._unpark(run_id, event)
+            ack: asyncio.Future[None] = self.loop.create_future()
+            run.push(event, ack)
+            await ack
         else:
             name = f"{event.at_ms:015d}-{self.path.ids.span_id()}"
             self.journal.append((self.store.signal(run_id, name, event),))
@@ -357,27 +364,24 @@ class Workflows:
         if record.due_at is not None:
             self.timers.add(record.run_id, PARKED, record.due_at)
 
-    def _unpark(self, run_id: str, event: Event | None = None) -> None:
-        """Go on with a run that is not in memory, after an event if there is one."""
+    def _unpark(self, run_id: str) -> Run | None:
+        """Go on with a run that is not in memory; None if it cannot go on now."""
         record = self.store.record(run_id)
         stored = self.journal.call(run_id)
         if record is None or stored is None or stored.request is None:
             self._parked.pop(run_id, None)
-            return
-        count = self._parked[run_id]
-        if event is not None:
-            self.journal.append((self.store.event(run_id, count, event),))
-            self._parked[run_id] = count + 1
-        self._resume(stored.request, {}, record)
+            return None
+        return self._resume(stored.request, {}, record)
 
-    def _resume(self, request: Request, leftovers: dict[str, Request], record: RunRecord) -> None:
+    def _resume(self, request: Request, leftovers: dict[str, Request], record: RunRecord) -> Run | None:
         now_ms = self.now_ms()
         if (live := self.path.sessions.find(request.tenant_id, request.session_id)) is not None:
             self.path.sessions.use(live, request, now_ms)  # however long the run has waited
         try:
-            self._enter(request, self.path.clock.now_ns(), leftovers, replace(record, status=Status.RUNNING))
+            return self._enter(request, self.path.clock.now_ns(), leftovers, replace(record, status=Status.RUNNING))
         except ComityError as error:
             log.warning("run %s cannot go on now: %s", record.run_id, error)
+            return None
 
     def adopt(self, request: Request, leftovers: dict[str, Request]) -> None:
         """Take up a run that a node which is gone left open."""
@@ -387,9 +391,10 @@ class Workflows:
             gone = Reply(status=ReplyStatus.ERROR, error=error, request_id=request.request_id, source=request.target)
             self.journal.append((Settled(request, gone, self.now_ms()),))
         elif record.status is Status.WAITING and not leftovers and (record.due_at is None or record.due_at > self.now_ms()):
-            self._hold(record)
             if self.journal.documents_below(Document.RUN_EVENT, record.run_id)[record.events :]:
                 self._resume(request, {}, record)  # it was told something just before its node went
+            else:
+                self._hold(record)
         else:
             self._resume(request, leftovers, record)
 
@@ -397,10 +402,8 @@ class Workflows:
         """See to what other processes sent, and to timers that the loop may have missed."""
         self.timers.look()
         for run_id, key, event in self.store.signals():
-            if run_id in self._runs:
-                self._runs[run_id].push(event)
-            elif run_id in self._parked:
-                self._unpark(run_id, event)
+            if (run := self._runs.get(run_id) or (self._unpark(run_id) if run_id in self._parked else None)) is not None:
+                run.push(event)
             elif (record := self.store.record(run_id)) is not None and not record.status.has_ended:
                 continue  # another process holds it
             self.store.forget_signal(key)
@@ -433,7 +436,7 @@ class Workflows:
 
     # --- time travel ---
 
-    def replay(self, run_id: str) -> list[Moment]:
+    def replay(self, run_id: str) -> _Moments:
         """Return every event of a run with what followed from it. Nothing is called."""
         record = self.get(run_id)
         return moments(self._first_program(record), self.store.events(run_id), self.store.program)
@@ -443,8 +446,8 @@ class Workflows:
         record = self.get(run_id)
         return self.watchers.watch(run_id, self.replay(run_id), has_ended=record.status.has_ended)
 
-    def why(self, run_id: str, place: str | None = None) -> list[Decision]:
-        """Return how the edges of a run were decided, on what values, and what would have had to differ; `place` is one node's."""
+    def why(self, run_id: str, place: str | None = None) -> _Decisions:
+        """Return how the edges of a run, or of one node, were decided, on what values, and what would have had to differ."""
         record = self.get(run_id)
         return decisions(self.store.program(record.definition), self.store.events(run_id), place)
 
@@ -469,7 +472,7 @@ class Workflows:
         events = self.store.events(run_id)
         old = self._first_program(record)
         definition = old.graph.definition if workflow is None else self._found(workflow)
-        new = self.store.program(record.definition) if workflow is None else self.store.pin(definition, self._library)[0]
+        new = self.store.program(record.definition) if workflow is None else self.store.pin(definition, self._library)
         changed = {
             place: response_of(one) if isinstance(one, Reply) else {"status": "success", "outcome": "success", **one}
             for place, one in (replies or {}).items()
@@ -494,7 +497,7 @@ class Workflows:
     def compare(self, run_id: str, workflow: Definition | str) -> Difference | None:
         """Return where a new version would have done something else in this run; None if it may move there."""
         record = self.get(run_id)
-        new, _ = self.store.pin(self._found(workflow), self._library)
+        new = self.store.pin(self._found(workflow), self._library)
         return difference(self._first_program(record), new, self.store.events(run_id), self.store.program)
 
     async def migrate(self, run_id: str, workflow: Definition | str) -> RunRecord:
@@ -507,16 +510,18 @@ class Workflows:
             raise CallerError(f"run {run_id} has ended", code="WORKFLOW_STATE_CONFLICT")
         found = self.compare(run_id, workflow)
         if found is not None:
-            raise CallerError(f"run {run_id} stays with its version: {found}", code="WORKFLOW_MIGRATION_REFUSED", event=found.number)
+            raise CallerError(
+                f"run {run_id} stays with its version: {found}", code="WORKFLOW_MIGRATION_REFUSED", event=found.number
+            )
         definition = self._found(workflow)
-        new, kept = self.store.pin(definition, self._library)
+        new = self.store.pin(definition, self._library)
         if run_id not in self._parked:
             raise CallerError(f"run {run_id} does not wait here; move it while it waits", code="WORKFLOW_STATE_CONFLICT")
         moved = history.Migrated(self.now_ms(), new.hash)
         count = self._parked[run_id]
         self._parked[run_id] = count + 1
         record = replace(record, definition=new.hash, version=definition.version, workflow=definition.name, events=count + 1)
-        self.journal.append((*kept, self.store.event(run_id, count, moved), *self.store.save(record)))
+        self.journal.append((*self.store.kept(new), self.store.event(run_id, count, moved), *self.store.save(record)))
         await self.path.durable()
         return record
 
@@ -541,6 +546,3 @@ class Workflows:
             found = None if address is None else address.agent.capabilities.get(capability)
             self._takes[key] = frozenset() if found is None else frozenset(found.inputs.json_schema().get("properties", ()))
         return self._takes[key]
-
-
-_ = (Call, Saved)

@@ -24,9 +24,9 @@ from comity.core.journal.records import (
     Record,
     Resumed,
     Saved,
-    below,
     Settled,
     StoredCall,
+    below,
     stored,
 )
 from comity.core.journal.retention import Retention, Sweep

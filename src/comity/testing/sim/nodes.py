@@ -121,7 +121,7 @@ class WatchedNode(Node):
         path._execution = FaultyExecution(world, life, path._execution)
         path.run_in_process = _run_inline
         start, admit, leave = activations._start, activations.admit, activations.leave
-        close, run_tool, enter, put_aside = settlement._close, toolbox._run, path.enter, settlement._put_aside
+        close, run_tool, enter, put_aside = settlement._close, toolbox._run, path.enter, settlement.put_aside
 
         def started(call: Call) -> None:
             if not life.is_dead:
@@ -176,7 +176,7 @@ class WatchedNode(Node):
 
         activations._start, activations.admit, activations.leave = started, admitted, left  # type: ignore[method-assign]
         settlement._close, toolbox._run = closing, used  # type: ignore[method-assign, assignment]
-        settlement._put_aside = moved  # type: ignore[method-assign, assignment]
+        settlement.put_aside = moved  # type: ignore[method-assign, assignment]
         path.enter = entered  # type: ignore[method-assign]
 
 

@@ -1,0 +1,472 @@
+"""Runs on a node: governed steps, questions, waits, cancel, limits, time travel; in memory and with a store."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from death import die
+
+from comity import Agent, Context, Limits, Node, Reply
+from comity.core.journal.records import Document
+from comity.errors import CallerError, UnavailableError
+from comity.workflow import DefinitionError, Status, load
+
+CALLS: list[tuple[str, object]] = []
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    CALLS.clear()
+
+
+def team() -> list[Agent]:
+    worker, slow = Agent("A"), Agent("SLOW")
+
+    @worker.capability("ADD")
+    async def add(n: int = 0) -> dict:
+        CALLS.append(("ADD", n))
+        return {"n": n + 1}
+
+    @worker.capability("FAIL")
+    async def fail() -> Reply:
+        CALLS.append(("FAIL", None))
+        return Reply.failure("no luck", code="NO_LUCK")
+
+    @worker.capability("UNDO")
+    async def undo(n: int = 0) -> dict:
+        CALLS.append(("UNDO", n))
+        return {}
+
+    @worker.capability("CLARIFY")
+    async def clarify(ctx: Context, answer: str = "") -> Reply:
+        CALLS.append(("CLARIFY", answer))
+        return Reply.success({"year": answer, "said": ctx.request.message}) if answer else Reply.needs_input("Which year?")
+
+    @slow.capability("WORK")
+    async def work() -> dict:
+        CALLS.append(("WORK", "begun"))
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            CALLS.append(("WORK", "stopped"))
+            raise
+        return {}
+
+    return [worker, slow]
+
+
+SEQUENCE = """
+workflow: sequence
+nodes:
+  x: {call: A/ADD, input: {n: "{{input.n}}"}}
+  y: {call: A/ADD, after: [x], input: {n: "{{x.data.n}}"}}
+output: {n: "{{y.data.n}}"}
+"""
+ASKS = """
+workflow: asks
+nodes:
+  x: {call: A/ADD, input: {n: 1}}
+  q: {ask: "Go on with {{x.data.n}}?", options: [yes, no], after: [x]}
+  y: {call: A/ADD, after: [q], input: {n: "{{x.data.n}}"}}
+output: {n: "{{y.data.n}}", answer: "{{q.data.answer}}"}
+"""
+
+
+@pytest.fixture(params=["memory", "store"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
+    return tmp_path / "w.db" if request.param == "store" else None
+
+
+async def until(node: Node, run_id: str, status: str):
+    for _ in range(2_000):
+        record = node.workflows.get(run_id)
+        if record.status == status:
+            return record
+        await asyncio.sleep(0.001)
+    raise AssertionError(f"{record}")
+
+
+def test_a_run_is_one_tree_of_governed_calls(store):
+    async def main():
+        async with Node(team(), store=store) as node:
+            node.workflows.add(SEQUENCE)
+            handle = await node.workflows.start("sequence", {"n": 1}, user_id="u", session_id="s")
+            reply = await handle.result()
+            assert reply.data == {"n": 3}
+            rows = [row for row in node.audit.rows() if row.kind == "settled"]
+            assert [(row.request_id, row.parent_id) for row in rows] == [
+                (f"{handle.run_id}.2", handle.run_id),
+                (f"{handle.run_id}.3", handle.run_id),
+                (handle.run_id, None),
+            ]
+            assert {row.root_id for row in rows} == {handle.run_id}
+            record = handle.record
+            assert (record.status, record.steps, record.events) == (Status.COMPLETED, 2, 3)
+            assert (await handle.result()).data == {"n": 3}
+
+    asyncio.run(main())
+
+
+def test_a_run_waits_for_a_person_outside_of_memory_and_goes_on_with_the_answer(store):
+    async def main():
+        async with Node(team(), store=store) as node:
+            node.workflows.add(ASKS)
+            handle = await node.workflows.start("asks", user_id="u")
+            record = await until(node, handle.run_id, "waiting")
+            assert handle.run_id not in node._path.calls
+            (question,) = record.questions
+            assert (question.text, question.options) == ("Go on with 2?", ("yes", "no"))
+            with pytest.raises(CallerError, match="one of yes, no"):
+                await handle.answer(question.question_id, "maybe")
+            with pytest.raises(CallerError, match="no open question"):
+                await handle.answer("99", "yes")
+            await handle.answer(question.question_id, "yes", by="bob")
+            assert (await handle.result()).data == {"n": 3, "answer": "yes"}
+            assert [one for one in CALLS if one[0] == "ADD"] == [("ADD", 1), ("ADD", 2)]
+
+    asyncio.run(main())
+
+
+def test_a_clarification_of_an_agent_is_a_question_and_its_answer_reaches_the_agent(store):
+    async def main():
+        async with Node(team(), store=store) as node:
+            node.workflows.add("workflow: c\nnodes: {a: {call: A/CLARIFY}}")
+            handle = await node.workflows.start("c", user_id="u")
+            record = await until(node, handle.run_id, "waiting")
+            assert record.questions[0].text == "Which year?"
+            await handle.answer(record.questions[0].question_id, "2027")
+            assert (await handle.result()).data == {"year": "2027", "said": "2027"}
+
+    asyncio.run(main())
+
+
+def test_cancel_stops_the_code_that_runs_and_takes_back_what_was_done(store):
+    text = """
+workflow: long
+nodes:
+  a: {call: A/ADD, input: {n: 7}, undo: {call: A/UNDO, input: {n: "{{a.data.n}}"}}}
+  w: {call: SLOW/WORK, after: [a]}
+"""
+
+    async def main():
+        async with Node(team(), store=store) as node:
+            node.workflows.add(text)
+            handle = await node.workflows.start("long", user_id="u")
+            while ("WORK", "begun") not in CALLS:
+                await asyncio.sleep(0.001)
+            await handle.cancel(reason="enough", by="bob")
+            reply = await handle.result()
+            assert reply.status == "cancelled"
+            assert "enough" in reply.error.message
+            assert CALLS == [("ADD", 7), ("WORK", "begun"), ("WORK", "stopped"), ("UNDO", 8)]
+            assert handle.record.status is Status.CANCELLED
+
+    asyncio.run(main())
+
+
+def test_a_failed_run_says_its_code_and_where(store):
+    async def main():
+        async with Node(team(), store=store) as node:
+            node.workflows.add("workflow: f\nnodes: {a: {call: A/FAIL}}")
+            handle = await node.workflows.start("f", user_id="u")
+            reply = await handle.result()
+            assert (reply.status, reply.error.code, reply.error.facts["node"]) == ("error", "NO_LUCK", "a")
+            assert (handle.record.status, handle.record.error_code) == (Status.FAILED, "NO_LUCK")
+
+    asyncio.run(main())
+
+
+def test_a_killed_node_leaves_a_run_that_the_next_one_goes_on_with_and_no_step_runs_twice(tmp_path):
+    text = """
+workflow: k
+nodes:
+  a: {call: A/ADD, input: {n: 1}}
+  b: {call: A/ADD, input: {n: 10}}
+  w: {call: SLOW/WORK, timeout: 2m}
+  e: {wait: {event: paid}, after: [a, b]}
+output: {a: "{{a.data.n}}", paid: "{{e.data}}"}
+"""
+
+    async def main():
+        first = Node(team(), store=tmp_path / "k.db")
+        await first.start()
+        first.workflows.add(text)
+        handle = await first.workflows.start("k", user_id="u")
+        while first.workflows.get(handle.run_id).events < 3:
+            await asyncio.sleep(0.001)
+        await die(first)
+        CALLS.append(("died", None))
+        async with Node(team(), store=tmp_path / "k.db") as second:
+            flows = second.workflows
+            while ("WORK", "begun") not in CALLS[CALLS.index(("died", None)) :]:
+                await asyncio.sleep(0.001)
+            await flows.signal(handle.run_id, "paid", 5)
+            while flows.get(handle.run_id).events < 4:
+                await asyncio.sleep(0.001)
+            flows._runs[handle.run_id]._stop(next(iter(flows._runs[handle.run_id]._steps)))
+            reply = await flows.result(handle.run_id)
+            assert reply.error.code == "CALL_CANCELLED"
+            assert [one for one in CALLS if one[0] == "ADD"] == [("ADD", 1), ("ADD", 10)]
+
+    asyncio.run(main())
+
+
+def test_a_closed_node_leaves_its_runs_open_and_the_next_one_goes_on(tmp_path):
+    async def main():
+        async with Node(team(), store=tmp_path / "c.db") as node:
+            node.workflows.add(ASKS, "workflow: w\nnodes: {w: {call: SLOW/WORK}}")
+            waiting = await node.workflows.start("asks", user_id="u")
+            running = await node.workflows.start("w", user_id="u")
+            await until(node, waiting.run_id, "waiting")
+            while ("WORK", "begun") not in CALLS:
+                await asyncio.sleep(0.001)
+        CALLS.clear()
+        async with Node(team(), store=tmp_path / "c.db") as node:
+            while ("WORK", "begun") not in CALLS:
+                await asyncio.sleep(0.001)
+            assert node.workflows.get(running.run_id).status is Status.RUNNING
+            (question,) = node.workflows.get(waiting.run_id).questions
+            await node.workflows.answer(waiting.run_id, question.question_id, "no")
+            assert (await node.workflows.result(waiting.run_id)).data == {"n": 3, "answer": "no"}
+            await node.workflows.cancel(running.run_id)
+            assert (await node.workflows.result(running.run_id)).status == "cancelled"
+
+    asyncio.run(main())
+
+
+def test_an_answer_given_in_another_process_reaches_the_node_that_holds_the_run(tmp_path):
+    async def main():
+        async with Node(team(), store=tmp_path / "s.db") as node:
+            node.workflows.add(ASKS)
+            handle = await node.workflows.start("asks", user_id="u")
+            record = await until(node, handle.run_id, "waiting")
+            async with Node(team(), store=tmp_path / "s.db") as other:
+                await other.workflows.answer(handle.run_id, record.questions[0].question_id, "yes")
+            node.workflows.sweep()
+            assert (await handle.result()).data["answer"] == "yes"
+            assert node.workflows.store.signals() == []
+
+    asyncio.run(main())
+
+
+def test_the_same_run_id_starts_one_run(store):
+    async def main():
+        async with Node(team(), store=store) as node:
+            node.workflows.add(SEQUENCE)
+            first = await node.workflows.start("sequence", {"n": 1}, user_id="u", run_id="r-1")
+            await first.result()
+            again = await node.workflows.start("sequence", {"n": 1}, user_id="u", run_id="r-1")
+            assert (await again.result()).data == {"n": 3}
+            assert len(CALLS) == 2
+            with pytest.raises(CallerError, match="another run"):
+                await node.workflows.start("sequence", {"n": 1}, user_id="v", run_id="r-1")
+
+    asyncio.run(main())
+
+
+def test_what_is_wrong_is_said_before_anything_starts(store):
+    async def main():
+        async with Node(team(), store=store) as node:
+            with pytest.raises(DefinitionError, match="no capability `AD`"):
+                await node.workflows.start(load("workflow: x\nnodes: {a: {call: A/AD}}"), user_id="u")
+            with pytest.raises(CallerError, match="no workflow"):
+                await node.workflows.start("nothing", user_id="u")
+            with pytest.raises(CallerError, match="no run"):
+                node.workflows.get("nothing")
+            typed = "workflow: t\ninput: {type: object, required: [n]}\nnodes: {a: {set: 1}}"
+            with pytest.raises(CallerError, match="n"):
+                await node.workflows.start(load(typed), user_id="u")
+            assert node.workflows.list() == []
+
+    asyncio.run(main())
+
+
+def test_a_step_that_guidance_or_a_limit_refuses_is_a_failed_step(store):
+    async def main():
+        async with Node(team(), store=store, limits=Limits(tokens_max=None)) as node:
+            node.workflows.add(
+                "workflow: u\nnodes: {a: {call: A/ADD, input: {n: 1}}, b: {call: A/ADD, after: [a], input: {n: x}}}"
+            )
+            with pytest.raises(DefinitionError, match="n"):
+                await node.workflows.start("u", user_id="u")
+            text = 'workflow: v\nnodes: {a: {call: A/ADD, input: {n: "{{input.n}}"}}}'
+            reply = await node.workflows.run(load(text), {"n": "x"}, user_id="u")
+            assert reply.error.code == "INPUT_VALIDATION_FAILED"
+
+    asyncio.run(main())
+
+
+def test_events_come_live_in_order_and_end_with_the_run(store):
+    async def main():
+        async with Node(team(), store=store) as node:
+            node.workflows.add(ASKS)
+            handle = await node.workflows.start("asks", user_id="u")
+            seen = []
+
+            async def watch():
+                seen.extend([(event.kind, event.place) async for event in handle.events()])
+
+            watcher = asyncio.ensure_future(watch())
+            record = await until(node, handle.run_id, "waiting")
+            await asyncio.sleep(0)
+            await handle.answer(record.questions[0].question_id, "yes")
+            await asyncio.wait_for(watcher, 5)
+            assert seen == [
+                ("started", ""), ("scheduled", "x"), ("settled", "x"), ("asked", "q"), ("answered", "q"), ("scheduled", "y"),
+                ("settled", "y"), ("ended", ""),
+            ]  # fmt: skip
+            assert [one.event.__class__.__name__ for one in node.workflows.replay(handle.run_id)] == [
+                "Started", "Settled", "Answered", "Settled",
+            ]  # fmt: skip
+
+    asyncio.run(main())
+
+
+def test_a_run_is_forked_with_another_reply_and_nothing_that_stands_is_called_again(store):
+    text = """
+workflow: f
+nodes:
+  a: {call: A/ADD, input: {n: 1}}
+  b: {call: A/ADD, input: {n: "{{a.data.n}}"}}
+  c: {call: A/ADD, input: {n: 100}}
+edges: [{from: a, to: b, when: 'response.data.n < 10'}, {from: a, to: c, else: true}]
+"""
+
+    async def main():
+        async with Node(team(), store=store) as node:
+            node.workflows.add(text)
+            first = await node.workflows.start("f", user_id="u")
+            assert (await first.result()).data == {"n": 3}
+            CALLS.clear()
+            other = await node.workflows.fork(first.run_id, replies={"a": {"data": {"n": 50}}})
+            assert (await other.result()).data == {"n": 101}
+            assert CALLS == [("ADD", 100)]
+            assert other.record.forked_from == first.run_id
+            whys = node.workflows.why(other.run_id, "a")
+            assert [(one.edge, one.taken) for one in whys] == [("a-b", False), ("a-c", True)]
+            again = await node.workflows.fork(first.run_id, at=1)
+            assert (await again.result()).data == {"n": 3}
+
+    asyncio.run(main())
+
+
+def test_a_waiting_run_moves_to_a_version_that_agrees_and_stays_with_its_own_otherwise(store):
+    async def main():
+        async with Node(team(), store=store) as node:
+            node.workflows.add(ASKS)
+            handle = await node.workflows.start("asks", user_id="u")
+            record = await until(node, handle.run_id, "waiting")
+            with pytest.raises(CallerError, match="x = A/ADD") as refused:
+                await node.workflows.migrate(handle.run_id, load(ASKS.replace("input: {n: 1}", "input: {n: 5}")))
+            assert refused.value.code == "WORKFLOW_MIGRATION_REFUSED"
+            new = load(ASKS.replace("output: {n:", "output: {new: true, n:"))
+            await node.workflows.migrate(handle.run_id, new)
+            await handle.answer(record.questions[0].question_id, "yes")
+            assert (await handle.result()).data == {"new": True, "n": 3, "answer": "yes"}
+
+    asyncio.run(main())
+
+
+def test_erasing_a_session_takes_its_runs_and_their_events(store):
+    async def main():
+        async with Node(team(), store=store) as node:
+            node.workflows.add(SEQUENCE)
+            mine = await node.workflows.start("sequence", {"n": 1}, user_id="u", session_id="mine")
+            other = await node.workflows.start("sequence", {"n": 1}, user_id="u", session_id="other")
+            await mine.result(), await other.result()
+            await node._path.durable()
+            await node.erase_session("mine")
+            assert [one.run_id for one in node.workflows.list()] == [other.run_id]
+            assert node._journal.documents_below(Document.RUN_EVENT, mine.run_id) == []
+            assert len(node._journal.documents_below(Document.RUN_EVENT, other.run_id)) == 3
+
+    asyncio.run(main())
+
+
+def test_personal_data_stays_hidden_in_the_history_and_comes_back_in_the_reply(store):
+    text = 'workflow: p\nnodes: {a: {call: MAIL/FIND, input: {who: "{{input.who}}"}}}\noutput: {mail: "{{a.data.mail}}"}'
+    seen = []
+    mail = Agent("MAIL")
+
+    @mail.capability("FIND")
+    async def find(who: str) -> dict:
+        seen.append(who)
+        return {"mail": "jdoe@acme.com"}
+
+    async def main():
+        async with Node([mail], store=store) as node:
+            handle = await node.workflows.start(load(text), {"who": "ann@example.com"}, user_id="u", session_id="s")
+            assert (await handle.result()).data == {"mail": "jdoe@acme.com"}
+            kept = b"".join(data for _, data in node._journal.documents_below(Document.RUN_EVENT, handle.run_id))
+            assert b"acme.com" not in kept
+            assert b"ann@example.com" not in kept
+            assert "ann@example.com" not in seen[0]
+
+    asyncio.run(main())
+
+
+def test_thousands_of_waiting_runs_are_rows_alone():
+    async def main():
+        async with Node(team()) as node:
+            node.workflows.add('workflow: q\nnodes: {q: {ask: "?"}}')
+            for _ in range(200):
+                await node.workflows.start("q", user_id="u")
+            await asyncio.sleep(0.01)
+            flows = node.workflows
+            assert (len(flows._runs), len(flows._parked), len(node._path.calls)) == (0, 200, 0)
+            assert len(flows.list(status="waiting", limit=500)) == 200
+
+    asyncio.run(main())
+
+
+def test_a_parallel_map_keeps_its_bound(store):
+    most = running = 0
+    agent = Agent("P")
+
+    @agent.capability("WORK")
+    async def work(n: int) -> int:
+        nonlocal most, running
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.001)
+        running -= 1
+        return n * n
+
+    async def main():
+        async with Node([agent], store=store) as node:
+            text = 'workflow: m\nnodes: {a: {call: P/WORK, map: {over: "{{input.l}}", concurrency: 3}, input: {n: "{{item}}"}}}'
+            reply = await node.workflows.run(load(text), {"l": list(range(20))}, user_id="u")
+            assert reply.data == [n * n for n in range(20)]
+            assert most == 3
+
+    asyncio.run(main())
+
+
+def test_an_aggregate_is_made_by_a_strategy_of_the_node(store):
+    async def main():
+        async with Node(team(), store=store) as node:
+            text = "workflow: g\nnodes: {a: {call: A/ADD, input: {n: 1}}, b: {call: A/ADD, input: {n: 5}}, s: {aggregate: total, after: [a, b]}}"
+
+            async def total(parts, options, ask):
+                more = await ask("A", "ADD", {"n": 100})
+                return Reply.success({"sum": sum(one["data"]["n"] for _, one in parts) + more.data["n"]})
+
+            node.workflows.strategies["total"] = total
+            assert (await node.workflows.run(load(text), user_id="u")).data == {"sum": 109}
+
+    asyncio.run(main())
+
+
+def test_a_run_that_is_waited_for_by_a_node_that_closes_says_so(tmp_path):
+    async def main():
+        async with Node(team(), store=tmp_path / "x.db") as node:
+            node.workflows.add(ASKS)
+            handle = await node.workflows.start("asks", user_id="u")
+            waiting = asyncio.ensure_future(handle.result())
+            await until(node, handle.run_id, "waiting")
+        with pytest.raises(UnavailableError, match="goes on when a node opens the store"):
+            await waiting
+
+    asyncio.run(main())
