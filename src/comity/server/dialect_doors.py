@@ -20,6 +20,7 @@ from comity.core.tracing.query.ast import quote
 from comity.dialects import DIALECTS, contextcore
 from comity.errors import CallerError, RefusedError
 from comity.runtime.call.draft import Identity
+from comity.server.agent_calls import trace_of
 from comity.server.auth import tenant_of, user_of
 from comity.server.problem import unknown
 from comity.server.state import State
@@ -70,8 +71,7 @@ class _Dialect:
             dialect=name,
             identity=_identity(principal, headers),
             token=headers.get(CALL_TOKEN),
-            traceparent=[one.decode("latin-1") for one in heads.traceparent] or None,
-            tracestate=[one.decode("latin-1") for one in heads.tracestate] or None,
+            **trace_of(heads),
             **self._standing(principal, headers),
         )
         if name == contextcore.NAME and reply.ok and "result_trace_id" not in answer:

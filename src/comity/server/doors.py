@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from comity.server import dialect_doors
+from comity.server import agent_calls, dialect_doors
 from comity.server.app import Door
 from comity.server.tempo import routes as tempo
 
 
 def standard_doors() -> tuple[Door, ...]:
     """Return the doors of `comity serve`."""
-    return (Door(tempo.routes), Door(dialect_doors.routes))
+    return (Door(tempo.routes), Door(dialect_doors.routes), Door(agent_calls.routes))

@@ -39,7 +39,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_folder(trust)
     trust.add_argument("issuer", metavar="NODE", help="the other node's name")
     trust.add_argument("jwks", metavar="FILE", help="its public keys, as `comity keys jwks` prints them there")
-    trust.add_argument("--scope", type=a_name, default="call:*/*", help="what its agents may do here at most (call:*/*)")
+    scope = "call:*/* records:read"
+    trust.add_argument("--scope", type=a_name, default=scope, help=f"what its agents may do here at most ({scope})")
     trust.add_argument(
         "--tenant", type=a_name, action="append", metavar="TENANT", help="for whom it may speak; may be repeated (default)"
     )

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from comity.core.access.claims import Claims, Left, Standing
 from comity.core.call.limits import CHAIN_MAX, Limits
 from comity.core.envelope.envelope import Request
+from comity.errors import RefusedError
 
 AT = "@"  # between an agent and the node it belongs to, in a chain that crosses nodes
 
@@ -46,13 +47,18 @@ def outside_of(claims: Claims, node_name: str, *, now_ms: int) -> Outside:
 def standing_of(request: Request, left: Limits, node_name: str, *, outgoing_id: str) -> Standing:
     """Return where a call to another node stands that `request`, which runs here, makes with what is `left` to it.
 
-    `request` is the call of the agent that stands for the other node's agent. The agent that called it is the caller; where a
-    user called it, it is the caller itself, one hop further down.
+    `request` is the call of the agent that stands for the other node's agent. The agent of this node that called it is the
+    caller; where a user or an agent of a third node called it, it is the caller itself, one hop further down. Raises
+    `RefusedError` if no hop is left for that.
     """
-    chain = request.chain or (request.target,)
-    depth = max(left.depth_max - (len(chain) - request.depth), 0)
+    is_own = bool(request.chain) and AT not in request.chain[-1]
+    chain = request.chain if is_own else (*request.chain, request.target)
+    depth = left.depth_max - (len(chain) - request.depth)
+    if depth < 0 or len(chain) > CHAIN_MAX:
+        message = f"the call to another node would stand at depth {len(chain)}, one more than is left"
+        raise RefusedError(message, code="LIMIT_DEPTH_EXCEEDED")
     return Standing(
-        chain=tuple(one if AT in one else f"{one}{AT}{node_name}" for one in chain)[-CHAIN_MAX:],
+        chain=tuple(one if AT in one else f"{one}{AT}{node_name}" for one in chain),
         left=Left(
             deadline=request.deadline_at, calls=left.calls_max, depth=depth, fan_out=left.fan_out_max, tokens=left.tokens_max
         ),

@@ -30,6 +30,7 @@ ALGORITHM: Final = "EdDSA"
 LOOK_MS: Final = 250
 KEYS_MAX: Final = 8
 REVOKED_MAX: Final = 100_000
+TRUSTED_SCOPE: Final = "call:*/* records:read"  # of another node, unless it is given less
 
 
 class Key(Struct, frozen=True, omit_defaults=True):
@@ -47,7 +48,7 @@ class Peer(Struct, frozen=True, omit_defaults=True):
 
     issuer: str
     keys: tuple[Key, ...]
-    scope: str = "call:*/*"
+    scope: str = TRUSTED_SCOPE
     tenants: tuple[str, ...] = ("default",)
 
 
@@ -148,7 +149,7 @@ class KeyRing:
         with self._changing(now_ms):
             self._put(Ring(issuer, self.ring.keys, self.ring.peers))
 
-    def trust(self, issuer: str, jwks: Any, *, scope: str = "call:*/*", tenants: tuple[str, ...], now_ms: int) -> Peer:
+    def trust(self, issuer: str, jwks: Any, *, scope: str = TRUSTED_SCOPE, tenants: tuple[str, ...], now_ms: int) -> Peer:
         """Accept tokens that another node signs with the keys of its JWKS document, and no more than `scope` allows."""
         if issuer == self.issuer:
             raise CallerError(f"{issuer} is this node's own name; give the other node another one", field="issuer")
