@@ -13,6 +13,7 @@ from comity.core.agent.tool import Tool
 from comity.core.call.admission import Refused
 from comity.core.call.guardrail import Guardrail
 from comity.core.envelope.envelope import Reply, Request
+from comity.core.journal.records import Noted
 from comity.core.session.conversation import Turn
 from comity.core.session.session import Session
 from comity.core.tracing.telemetry import ExportStats
@@ -138,6 +139,30 @@ class Hosting:
         live = self._live_session(tenant_id, session_id)
         return None if live is None else in_clear(msgspec.to_builtins(self._running().sessions.current(live)), live.vault)
 
+    def hidden_in(self, session_id: str, *, tenant_id: str = "default") -> dict[str, int]:
+        """Return how many values of personal data a session hides, by kind."""
+        live = self._live_session(tenant_id, session_id)
+        return {} if live is None or live.vault is None else live.vault.counts()
+
+    def reveal(self, session_id: str, token: str, *, by: str, tenant_id: str = "default") -> Any:
+        """Return what a token of a session stands for, or None. The audit notes first who looked at what kind of value."""
+        live = self._live_session(tenant_id, session_id)
+        value = None if live is None or live.vault is None else live.vault.value(token)
+        if value is None:
+            return None
+        path = self._running()
+        now_ms = path.now_ms()
+        request_id, trace_id = path.ids.new_request(now_ms)
+        who = named(Identity(by, tenant_id, None))
+        request = Request(
+            request_id, "(person)", "REVEAL", who.user_id, path.limits, now_ms, now_ms,
+            root_id=request_id, correlation_id=request_id, tenant_id=who.tenant_id, session_id=session_id, trace_id=trace_id,
+        )  # fmt: skip
+        assert self._journal is not None
+        kind = token.strip("[]").rsplit("_", 1)[0]
+        self._journal.append((Noted(request, f"personal data was revealed: {kind}", now_ms),), None, None)
+        return value
+
     def memory(self, user_id: str, *, tenant_id: str = "default") -> UserMemory:
         """Return what is remembered of a user across sessions: to be listed, corrected and erased."""
         from comity.runtime.session.memory import UserMemory  # noqa: PLC0415  few programs look into it
@@ -194,6 +219,14 @@ class Hosting:
         for call in self._running().calls.values():
             counts[call.agent.id] = counts.get(call.agent.id, 0) + 1
         return counts
+
+    def breakers(self) -> dict[tuple[str, str], str]:
+        """Return the state of the breaker of each agent and capability that ever failed on this node."""
+        return {key: str(one.state) for key, one in self._running().settlement.breakers.known.items()}
+
+    def reset_breaker(self, agent_id: str, capability: str) -> bool:
+        """Close a breaker at once; return whether there is one."""
+        return self._running().settlement.breakers.reset(agent_id, capability)
 
     def open_reader(self) -> Reader:
         """Return a new view of what people look at: calls, trees, audit, sessions, handoffs; to be closed after use.

@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from comity import CallHandle, Node
 from comity.server.auth import Gate
+from comity.server.live import LiveFeed
 from comity.server.metrics import Metrics
+from comity.server.reading import Reading
 from comity.server.refusals import Refusals
 from comity.server.settings import Settings
 from comity.server.stream import Streams
@@ -26,6 +28,8 @@ class State:
         self.auth = auth
         self.metrics = Metrics()
         self.streams = Streams(settings.heartbeat_s)
+        self.reading = Reading(node)
+        self.live = LiveFeed(self.reading)
         self.handles: OrderedDict[str, CallHandle[Any]] = OrderedDict()
         self.refusals = Refusals(node)
         self.started_at = self.now_ms()
@@ -41,6 +45,7 @@ class State:
     def drain(self) -> None:
         """Take no further calls and end every stream."""
         self.is_draining = True
+        self.live.close()
         self.streams.drain()
 
     @staticmethod

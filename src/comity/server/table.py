@@ -6,7 +6,22 @@ from typing import Final
 
 from comity import Reply
 from comity.core.access import Right
-from comity.server import agents, calls, guidance, insights, life, system
+from comity.core.reading import CallRow, Page
+from comity.server import (
+    agents,
+    approvals,
+    audit,
+    breakers,
+    calls,
+    guidance,
+    handoffs,
+    insights,
+    life,
+    live,
+    records,
+    sessions,
+    system,
+)
 from comity.server.calls import AfterQuery, CallBody, CallQuery, Cancelled, Started
 from comity.server.routes import Route
 
@@ -70,6 +85,127 @@ AGENTS: Final = (
     ),
 )  # fmt: skip
 
+RECORDS: Final = (
+    Route(
+        method="GET", path="/v1/calls", name="list_calls", right=Right.READ, handler=records.find, tag="calls",
+        summary="List calls, newest first", query=records.CallsQuery, answer=Page[CallRow],
+    ),
+    Route(
+        method="GET", path="/v1/calls/histogram", name="count_calls", right=Right.READ, handler=records.times, tag="calls",
+        summary="Count calls by status over time", query=records.TimesQuery, answer=records.Times,
+    ),
+    Route(
+        method="GET", path="/v1/calls/{request_id}", name="show_call", right=Right.READ, handler=records.show, tag="calls",
+        summary="Show a call, with what was asked while it is open and its reply once it has ended",
+        answer=records.CallView, codes=("HTTP_RESOURCE_UNKNOWN",),
+    ),
+    Route(
+        method="GET", path="/v1/calls/{request_id}/tree", name="show_tree", right=Right.READ, handler=records.tree, tag="calls",
+        summary="Show the whole tree that a call belongs to", answer=records.TreeView, codes=("HTTP_RESOURCE_UNKNOWN",),
+    ),
+    Route(
+        method="GET", path="/v1/map", name="show_map", right=Right.READ, handler=records.show_map, tag="calls",
+        summary="Show which agent calls which, and how each agent stands", query=records.MapQuery, answer=records.Map,
+    ),
+    Route(
+        method="GET", path="/v1/events", name="follow_node", right=Right.READ, handler=live.follow, tag="calls",
+        summary="Follow calls as they begin and end, and what waits for a person (server-sent events)",
+        query=live.EventsQuery, answer=str, media_type=EVENTS, codes=("HTTP_EVENTS_GONE",),
+    ),
+    Route(
+        method="GET", path="/v1/breakers", name="list_breakers", right=Right.READ, handler=breakers.find, tag="agents",
+        summary="List the breakers of capabilities that ever failed", answer=breakers.Breakers,
+    ),
+    Route(
+        method="POST", path="/v1/breakers/reset", name="reset_breaker", right=Right.BREAKERS_RESET, handler=breakers.reset,
+        tag="agents", summary="Close a breaker at once", body=breakers.ResetBody, answer=breakers.BreakerView,
+        codes=("HTTP_RESOURCE_UNKNOWN",),
+    ),
+)  # fmt: skip
+
+AUDIT: Final = (
+    Route(
+        method="GET", path="/v1/audit", name="list_audit", right=Right.AUDIT_READ, handler=audit.find, tag="audit",
+        summary="List rows of the audit, newest first", query=audit.AuditQuery, answer=audit.AuditRows,
+    ),
+    Route(
+        method="GET", path="/v1/audit/verify", name="verify_audit", right=Right.AUDIT_READ, handler=audit.verify, tag="audit",
+        summary="Walk the hash chain, and name the first row that does not fit", answer=audit.Checked,
+    ),
+    Route(
+        method="GET", path="/v1/audit/export", name="export_audit", right=Right.AUDIT_READ, handler=audit.export, tag="audit",
+        summary="Export rows of the audit, one JSON object a line", query=audit.AuditQuery, answer=str,
+        media_type="application/x-ndjson",
+    ),
+)  # fmt: skip
+
+SESSIONS: Final = (
+    Route(
+        method="GET", path="/v1/sessions", name="list_sessions", right=Right.READ, handler=sessions.find, tag="sessions",
+        summary="List sessions, the latest used first", query=sessions.SessionsQuery, answer=sessions.SessionRows,
+    ),
+    Route(
+        method="GET", path="/v1/sessions/{session_id}", name="show_session", right=Right.READ, handler=sessions.show,
+        tag="sessions", summary="Show a session, with personal data as tokens", query=sessions.TenantQuery,
+        answer=sessions.SessionView, codes=("HTTP_RESOURCE_UNKNOWN",),
+    ),
+    Route(
+        method="DELETE", path="/v1/sessions/{session_id}", name="erase_session", right=Right.DATA_ERASE, handler=sessions.erase,
+        tag="sessions", summary="Erase everything that was said in a session; the audit stays whole",
+        query=sessions.TenantQuery, answer=sessions.Erased, codes=("HTTP_RESOURCE_UNKNOWN",),
+    ),
+    Route(
+        method="GET", path="/v1/sessions/{session_id}/export", name="export_session", right=Right.DATA_REVEAL,
+        handler=sessions.export, tag="sessions", summary="Export what a session knows, with personal data in clear",
+        query=sessions.TenantQuery, answer=dict, codes=("HTTP_RESOURCE_UNKNOWN",),
+    ),
+    Route(
+        method="POST", path="/v1/sessions/{session_id}/reveal", name="reveal_value", right=Right.DATA_REVEAL,
+        handler=sessions.reveal, tag="sessions", summary="Show what a token stands for; the audit notes who looked",
+        query=sessions.TenantQuery, body=sessions.RevealBody, answer=sessions.Revealed,
+        codes=("HTTP_RESOURCE_UNKNOWN", "INPUT_VALIDATION_FAILED"),
+    ),
+)  # fmt: skip
+
+APPROVALS: Final = (
+    Route(
+        method="GET", path="/v1/approvals", name="list_approvals", right=Right.READ, handler=approvals.find, tag="approvals",
+        summary="List what tools ask people", query=approvals.ApprovalsQuery, answer=approvals.Approvals,
+    ),
+    Route(
+        method="POST", path="/v1/approvals/{approval_id}/grant", name="grant_approval", right=Right.APPROVALS_DECIDE,
+        handler=approvals.grant, tag="approvals", summary="Let a tool be used as asked, and go on with its call",
+        answer=approvals.Decided, codes=("HTTP_RESOURCE_UNKNOWN", "APPROVAL_ANSWERED"),
+    ),
+    Route(
+        method="POST", path="/v1/approvals/{approval_id}/deny", name="deny_approval", right=Right.APPROVALS_DECIDE,
+        handler=approvals.deny, tag="approvals", summary="Say no; the agent that asked goes on without",
+        answer=approvals.Decided, codes=("HTTP_RESOURCE_UNKNOWN", "APPROVAL_ANSWERED"),
+    ),
+)  # fmt: skip
+
+HANDOFFS: Final = (
+    Route(
+        method="GET", path="/v1/handoffs", name="list_handoffs", right=Right.READ, handler=handoffs.find, tag="handoffs",
+        summary="List handoffs, newest first", query=handoffs.HandoffsQuery, answer=handoffs.Handoffs,
+    ),
+    Route(
+        method="GET", path="/v1/handoffs/{handoff_id}", name="show_handoff", right=Right.READ, handler=handoffs.show,
+        tag="handoffs", summary="Show a handoff with its history", answer=handoffs.HandoffView,
+        codes=("HTTP_RESOURCE_UNKNOWN",),
+    ),
+    Route(
+        method="POST", path="/v1/handoffs/{handoff_id}/answer", name="answer_handoff", right=Right.HANDOFFS_WRITE,
+        handler=handoffs.answer, tag="handoffs", summary="Answer what the receiver asked", body=handoffs.AnswerBody,
+        answer=handoffs.HandoffView, codes=("HTTP_RESOURCE_UNKNOWN", "HANDOFF_STATE_CONFLICT", "HANDOFF_ENDED"),
+    ),
+    Route(
+        method="POST", path="/v1/handoffs/{handoff_id}/cancel", name="cancel_handoff", right=Right.HANDOFFS_WRITE,
+        handler=handoffs.cancel, tag="handoffs", summary="Cancel a handoff", body=handoffs.CancelBody, is_body_optional=True,
+        answer=handoffs.HandoffView, codes=("HTTP_RESOURCE_UNKNOWN", "HANDOFF_STATE_CONFLICT", "HANDOFF_ENDED"),
+    ),
+)  # fmt: skip
+
 GUIDANCE: Final = (
     Route(
         method="GET", path="/v1/guidance", name="show_guidance", right=Right.READ, handler=guidance.show, tag="guidance",
@@ -113,4 +249,6 @@ SYSTEM: Final = (
     ),
 )  # fmt: skip
 
-ROUTES: Final[tuple[Route, ...]] = (*LIFE, *CALLS, *AGENTS, *GUIDANCE, *INSIGHTS, *SYSTEM)
+ROUTES: Final[tuple[Route, ...]] = (
+    *LIFE, *CALLS, *RECORDS, *AGENTS, *AUDIT, *SESSIONS, *APPROVALS, *HANDOFFS, *GUIDANCE, *INSIGHTS, *SYSTEM,
+)  # fmt: skip

@@ -94,10 +94,10 @@ class Window:
 class Breaker:
     """One breaker. Time comes in with every verb."""
 
-    __slots__ = ("_failures", "_passed", "_policy", "_probing", "_reopens_at", "_time", "_window", "state")
+    __slots__ = ("_failures", "_passed", "_probing", "_reopens_at", "_time", "_window", "policy", "state")
 
     def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+        self.policy = policy
         self.state = State.CLOSED
         self._failures = 0  # consecutive, while closed
         self._window = Window(policy.rate_window_ms)  # while closed
@@ -116,7 +116,7 @@ class Breaker:
                 return left if left > 0 else None
             case State.HALF_OPEN:
                 # Places for probes are taken; one of them will end and decide.
-                return None if self._probing + self._passed < self._policy.probes else 1_000
+                return None if self._probing + self._passed < self.policy.probes else 1_000
 
     def enter(self, now_ms: int) -> int:
         """Take note that a call passes; return for which half-open time it is a probe, 0 for none.
@@ -140,10 +140,10 @@ class Breaker:
         elif self._is_waited_for(probe):
             self._probing -= 1
             self._passed += 1
-            if self._passed >= self._policy.probes:
+            if self._passed >= self.policy.probes:
                 self._move(Event.PROBES_PASSED)
                 self._failures = 0
-                self._window = Window(self._policy.rate_window_ms)
+                self._window = Window(self.policy.rate_window_ms)
 
     def failed(self, now_ms: int, *, probe: int, trips: bool = False) -> None:
         """The call failed; `trips` means that trying again is pointless until someone repairs it."""
@@ -152,9 +152,9 @@ class Breaker:
         elif self.state is State.CLOSED:
             self._failures += 1
             ended, failed = self._window.note(now_ms, failed=True)
-            if self._failures >= self._policy.failures_max:
+            if self._failures >= self.policy.failures_max:
                 self._open(Event.THRESHOLD_REACHED, now_ms)
-            elif ended >= self._policy.rate_calls_min and failed >= self._policy.rate_max * ended:
+            elif ended >= self.policy.rate_calls_min and failed >= self.policy.rate_max * ended:
                 self._open(Event.RATE_REACHED, now_ms)
         elif self._is_waited_for(probe):
             self._open(Event.PROBE_FAILED, now_ms)
@@ -170,7 +170,7 @@ class Breaker:
     def _open(self, event: Event, now_ms: int) -> None:
         self._move(event)
         self._failures = self._probing = self._passed = 0
-        self._reopens_at = now_ms + self._policy.open_ms
+        self._reopens_at = now_ms + self.policy.open_ms
 
     def _move(self, event: Event) -> None:
         self.state = TRANSITIONS[self.state][event]

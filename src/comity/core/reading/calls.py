@@ -37,7 +37,7 @@ class CallRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class CallFilter(Struct, frozen=True, kw_only=True):
-    """Which calls are wanted; everything that is given must hold. A code may end in `*`."""
+    """Which calls are wanted; all that is given must hold. A code may end in `*`, `status` may name several with commas."""
 
     status: str | None = None
     agent: str | None = None

@@ -98,6 +98,10 @@ class Vault:
         number = self._numbers.get((kind, identity), self._counts.get(kind, 0) + 1)
         return self._add(kind, number, self._spellings.get((kind, number), 0) + 1, value, self.tag, identity)
 
+    def counts(self) -> dict[str, int]:
+        """Return how many different values of each kind are hidden."""
+        return dict(self._counts)
+
     def value(self, token: str) -> Value | None:
         """Return what a token stands for, or None if it is not of this vault."""
         return self._values.get(token)

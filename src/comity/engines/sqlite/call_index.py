@@ -206,8 +206,10 @@ class CallIndex:
 
         if wanted.roots_only:
             add("parent_id IS NULL")
+        if wanted.status is not None:
+            statuses = wanted.status.split(",")
+            add(f"status IN ({','.join('?' * len(statuses))})", *statuses)
         for column, value in (
-            ("status", wanted.status),
             ("agent", wanted.agent),
             ("capability", wanted.capability),
             ("user_id", wanted.user_id),

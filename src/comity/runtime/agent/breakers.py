@@ -75,6 +75,17 @@ class Breakers:
             self.known[call.agent.id, call.capability.code].released(probe=call.probe)
             call.probe = 0
 
+    def reset(self, agent_id: str, code: str) -> bool:
+        """Close a breaker at once, whatever it has seen; return whether the capability ever failed."""
+        key = agent_id, code
+        if key not in self.known:
+            return False
+        self.known[key] = Breaker(self.known[key].policy)
+        task = self._probes.pop(key, None)
+        if task is not None:
+            task.cancel()
+        return True
+
     def close(self) -> list[asyncio.Task[None]]:
         """Cancel all probes, and return their tasks."""
         tasks = list(self._probes.values())

@@ -356,7 +356,7 @@ class World:
             await asyncio.sleep(0.1)
         if not any(breaker.state is not BreakerState.CLOSED for breaker in self._breakers()):
             return
-        longest_ms = max(one._policy.open_ms for one in self._breakers())
+        longest_ms = max(one.policy.open_ms for one in self._breakers())
         await asyncio.sleep(longest_ms / 1000 + 1)
         for node in self.nodes.values():
             for (agent, capability), breaker in node.breakers().items():

@@ -1,0 +1,89 @@
+"""The audit over HTTP: its rows, a walk over the whole chain, and an export."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta, Struct
+
+from comity.core.journal.audit import Row, Verdict
+from comity.core.reading import AuditFilter, Page
+from comity.server.auth import seen_tenant
+from comity.server.guard import SAFE_HEADERS
+from comity.server.routes import Ask
+
+ROWS_A_TIME: Final = 1_000
+_encode = msgspec.json.Encoder().encode
+
+
+class AuditQuery(Struct, frozen=True):
+    """Which rows are wanted; times are epoch milliseconds."""
+
+    kind: str | None = None
+    root: str | None = None
+    request: str | None = None
+    user: str | None = None
+    agent: str | None = None
+    since: int | None = None
+    until: int | None = None
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
+    cursor: str | None = None
+
+
+class AuditRows(Struct, frozen=True):
+    """Rows, newest first."""
+
+    items: list[dict[str, Any]]
+    next: str | None
+
+
+class Checked(Struct, frozen=True):
+    """Whether the chain is whole; `row_id` is the first row that does not fit."""
+
+    ok: bool
+    rows: int
+    row_id: int | None
+    reason: str
+
+
+async def find(ask: Ask) -> AuditRows:
+    """Return a page of the audit."""
+    query: AuditQuery = ask.query
+    page = await ask.state.reading.ask(_reading(ask, query, query.cursor, query.limit))
+    return AuditRows([row._asdict() for row in page.items], page.next)
+
+
+async def verify(ask: Ask) -> Checked:
+    """Walk the chain from its first row to its last."""
+    verdict: Verdict = await ask.state.node.audit.verified()
+    return Checked(verdict.ok, verdict.rows, verdict.row_id, verdict.reason)
+
+
+async def export(ask: Ask) -> None:
+    """Write every row that is wanted, one JSON object a line, as fast as the client takes them."""
+    headers = [(b"content-type", b"application/x-ndjson"), *SAFE_HEADERS]
+    await ask.send({"type": "http.response.start", "status": 200, "headers": headers})
+    cursor: str | None = ask.query.cursor
+    while True:
+        page = await ask.state.reading.ask(_reading(ask, ask.query, cursor, ROWS_A_TIME))
+        body = b"".join(_encode(row._asdict()) + b"\n" for row in page.items)
+        await ask.send({"type": "http.response.body", "body": body, "more_body": page.next is not None})
+        cursor = page.next
+        if cursor is None:
+            return
+
+
+def _reading(ask: Ask, query: AuditQuery, cursor: str | None, limit: int) -> Callable[[Any], Page[Row]]:
+    wanted = AuditFilter(
+        kind=query.kind,
+        root_id=query.root,
+        request_id=query.request,
+        tenant_id=seen_tenant(ask.principal),
+        user_id=query.user,
+        target=query.agent,
+        since=query.since,
+        until=query.until,
+    )
+    return lambda reader: reader.audit_page(wanted, cursor, limit)
