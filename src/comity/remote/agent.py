@@ -27,6 +27,7 @@ from comity.engines.keys import Tokens
 from comity.errors import CallerError, ComityError
 from comity.remote.link import Link, Sending
 from comity.runtime.call.context import Context
+from comity.runtime.call.insider import Insider
 
 AGENTS: Final = "/v1/agents"
 NOTHING_USED: Final[Reply] = Reply.success()
@@ -102,8 +103,8 @@ class RemoteAgent(Agent):
 
         return forward
 
-    async def _call(self, ctx: Context, code: str, inputs: dict[str, Any]) -> Reply:
-        request, link = ctx.request, self.link
+    async def _call(self, given: Context, code: str, inputs: dict[str, Any]) -> Reply:
+        ctx, request, link = Insider.of(given), given.request, self.link
         outgoing_id = outgoing(link.issuer, request)
         loan = ctx.lend()
         reply: Reply | None = NOTHING_USED  # until something is sent

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, Unpack, overload
 
 from msgspec import Struct, json
 
-from comity.core.call.ledger import Loan
 from comity.core.call.limits import TOKENS_CEILING, Limits
 from comity.core.document.checks import take, take_text, take_whole
 from comity.core.document.payload import unpack
@@ -240,31 +239,6 @@ class Context(Struct, eq=False, gc=False):
         from comity.doors.documents import token_for  # noqa: PLC0415  doors stand above the path, which makes contexts
 
         return token_for(self._call, self._path.identity_key)
-
-    def lend(self) -> Loan:
-        """Set aside half of the calls and tokens that are left, for work that another node does for this call.
-
-        What is set aside is charged at once, so that nothing spends it twice; `repay` gives back what was not used.
-        """
-        account = self._call.account
-        tokens_left = account.tokens_left()
-        calls = (max(account.calls_left(), 0) + 1) // 2
-        tokens = None if tokens_left is None else (tokens_left + 1) // 2
-        account.give_back(-calls, -(tokens or 0))
-        return Loan(calls, tokens)
-
-    def repay(self, loan: Loan, reply: Reply[Any] | None) -> None:
-        """Give back what was set aside with `lend`, and charge what another node used of it, as its reply says.
-
-        The reply's words are the platform's and may be passed on. Without a reply all that was lent counts as used.
-        """
-        if reply is None:
-            return
-        call, used = self._call, reply.usage
-        call.account.give_back(loan.calls - min(used.calls, loan.calls), loan.tokens or 0)
-        call.calls_below += used.calls
-        call.given(reply)
-        self._path.charge(call, used.prompt_tokens, used.completion_tokens)
 
     def use_tool(self, /, name: str, **inputs: Any) -> Coroutine[Any, Any, Any]:
         """Use a tool and return its result. Raises `RefusedError` if this agent may not use it here."""

@@ -1,4 +1,4 @@
-"""What an agent with a model may do beyond what `ctx` offers: the inner side of a context, for `comity.models` alone."""
+"""What agents of the platform's own kinds may do beyond what `ctx` offers: the inner side of a context."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from msgspec.structs import replace
 
 from comity.core.agent.tool import may_use
+from comity.core.call.ledger import Loan
 from comity.core.model.quoting import Seal
 from comity.runtime.call.binding import Result
 from comity.runtime.call.context import Context
@@ -22,12 +23,37 @@ if TYPE_CHECKING:
 
 
 class Insider(Context, eq=False, gc=False):
-    """The context of an agent with a model."""
+    """The context of an agent with a model, or of one that stands for an agent elsewhere."""
 
     @classmethod
     def of(cls, ctx: Context) -> Self:
         """Return the inner side of a context."""
         return cls(ctx._path, ctx._call)  # noqa: SLF001  the same call, by the same hand
+
+    def lend(self) -> Loan:
+        """Set aside half of the calls and tokens that are left, for work that another node does for this call.
+
+        What is set aside is charged at once, so that nothing spends it twice; `repay` gives back what was not used.
+        """
+        account = self._call.account
+        tokens_left = account.tokens_left()
+        calls = (max(account.calls_left(), 0) + 1) // 2
+        tokens = None if tokens_left is None else (tokens_left + 1) // 2
+        account.give_back(-calls, -(tokens or 0))
+        return Loan(calls, tokens)
+
+    def repay(self, loan: Loan, reply: Reply[Any] | None) -> None:
+        """Give back what was set aside with `lend`, and charge what another node used of it, as its reply says.
+
+        The reply's words are the platform's and may be passed on. Without a reply all that was lent counts as used.
+        """
+        if reply is None:
+            return
+        call, used = self._call, reply.usage
+        call.account.give_back(loan.calls - min(used.calls, loan.calls), loan.tokens or 0)
+        call.calls_below += used.calls
+        call.given(reply)
+        self._path.charge(call, used.prompt_tokens, used.completion_tokens)
 
     def mark(self, name: str, value: str) -> None:
         """Write metadata of the platform's own into the reply of this call."""
