@@ -17,6 +17,7 @@ from comity.errors import (
     CallChangedError,
     CallerError,
     ComityError,
+    DocumentChangedError,
     RefusedError,
     StaleLeaseError,
     TargetError,
@@ -110,7 +111,9 @@ def test_the_search_for_codes_finds_them():
 
 
 def test_every_code_of_the_table_is_given_somewhere_or_is_for_agents():
-    mentioned = set().union(*map(texts_in, modules())) | {one.default_code for one in (StaleLeaseError, CallChangedError)}
+    mentioned = set().union(*map(texts_in, modules())) | {
+        one.default_code for one in (StaleLeaseError, CallChangedError, DocumentChangedError)
+    }
     assert set(CODES) - mentioned == FOR_AGENTS
 
 
@@ -194,4 +197,5 @@ def test_the_families_are_all_there_are():
         *FAMILIES,
         StaleLeaseError,  # what only nodes that share a store tell each other
         CallChangedError,
+        DocumentChangedError,
     }

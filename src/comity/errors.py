@@ -87,6 +87,12 @@ class CallChangedError(UnavailableError):
     default_code = "CALL_CHANGED"
 
 
+class DocumentChangedError(UnavailableError):
+    """The store refused a document that was made from a version which another node has replaced meanwhile."""
+
+    default_code = "DOCUMENT_CHANGED"
+
+
 class Meaning(NamedTuple):
     """One row of the code table."""
 
@@ -187,6 +193,7 @@ CODES: dict[str, Meaning] = {
     "NODE_UNREACHABLE": Meaning(UnavailableError, True, _IGNORES, "Try later; the node that holds the agent does not answer."),
     "LEASE_STALE": Meaning(UnavailableError, True, _IGNORES, "Ask again; another node has taken the agent over."),
     "CALL_CHANGED": Meaning(UnavailableError, True, _IGNORES, "Ask again; another node has opened or ended the call."),
+    "DOCUMENT_CHANGED": Meaning(UnavailableError, True, _IGNORES, "Read it again; another node has written a newer version."),
     "STORE_UNAVAILABLE": Meaning(
         UnavailableError,
         True,

@@ -23,8 +23,8 @@ from msgspec.structs import replace
 
 from comity.core.envelope.envelope import Reply, Status
 from comity.core.journal.records import PAUSED_AT, Accepted, Document, Saved, Settled, below, state_key
-from comity.core.journal.terms import Bound, Fence, Terms, claim
-from comity.errors import CallChangedError, RefusedError, StaleLeaseError
+from comity.core.journal.terms import Bound, Fence, Terms, Version, checksum, claim
+from comity.errors import CallChangedError, DocumentChangedError, RefusedError, StaleLeaseError
 from comity.ports import Journal
 
 NONE = type(None)
@@ -56,6 +56,30 @@ class JournalContract:
             await written(journal, settled("a"), terms=Terms(fences=(new,)))
             assert [row.kind for row in journal.rows()] == ["admitted", "settled"]
             assert journal.failure is None
+
+        run(journal, scenario)
+
+    def test_of_two_documents_made_from_one_version_the_first_stands_and_the_second_is_refused(self, journal: Journal) -> None:
+        async def scenario(journal: Journal) -> None:
+            def made_from(version: int, data: bytes = b"") -> Terms:
+                return Terms(documents=(Version(Document.SESSION, "k", version, checksum(data) if data else 0),))
+
+            told: list[Exception | None] = []
+            for version, data, terms in (
+                (1, b"one", made_from(0)),
+                (1, b"other", made_from(0)),
+                (2, b"two", made_from(1, b"one")),
+                (3, b"other three", made_from(2, b"other two")),
+                (3, b"three", made_from(2, b"two")),
+            ):
+                journal.append((Saved(Document.SESSION, "k", version, data),), told.append, terms)
+            await written(journal)
+            assert [type(one) for one in told] == [NONE, DocumentChangedError, NONE, DocumentChangedError, NONE]
+            assert journal.load(Document.SESSION, "k") == (3, b"three")
+            with pytest.raises(DocumentChangedError):
+                await written(journal, Saved(Document.SESSION, "k", 4, b"late"), terms=made_from(3, b"two"))
+            await written(journal, Saved(Document.SESSION, "k", 4, b"four"), terms=made_from(3, b"three"))
+            assert journal.load(Document.SESSION, "k") == (4, b"four")
 
         run(journal, scenario)
 

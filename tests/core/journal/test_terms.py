@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from comity.core.call.limits import Limits
 from comity.core.envelope.envelope import Error, Reply, Request, Status
-from comity.core.journal.records import Settled
-from comity.core.journal.terms import Bound, Fence, Terms, breach, ended_with, is_below, taken
-from comity.errors import CallChangedError, RefusedError, StaleLeaseError
+from comity.core.journal.records import Document, Settled
+from comity.core.journal.terms import Bound, Fence, Terms, Version, breach, checksum, ended_with, is_below, taken
+from comity.errors import CallChangedError, DocumentChangedError, RefusedError, StaleLeaseError
 
 PARTS = st.lists(st.sampled_from((".1", ".2", ".10", "#1")), max_size=4)
 
@@ -38,17 +38,17 @@ def test_a_call_times_out_with_its_caller_only_if_its_own_time_is_up() -> None:
     assert [(end.request.request_id, end.reply.request_id, end.at_ms) for end in ends] == [("r.1", "r.1", 5_000)] * 3
 
 
-TOKENS = {"A": 3}
+DOCUMENTS = {
+    (Document.FENCE, "A"): (3, b"n1"),
+    (Document.SESSION, "s"): (7, b'{"id":"s","user_id":"ann"}'),
+}
 STANDINGS = {"open": True, "ended": False}
 BEGUN = {"r": 3, "r.1": 1}  # below each
-SESSIONS = {"s": b'{"id":"s","user_id":"ann"}'}
 
 
 def _breach(**terms: object) -> type | None:
-    newest = TOKENS.get
-    found = breach(
-        Terms(**terms), lambda one: newest(one, 0), STANDINGS.get, lambda above: BEGUN[above.request_id], SESSIONS.get
-    )
+    begun, document = lambda above: BEGUN[above.request_id], lambda kind, key: DOCUMENTS.get((kind, key))
+    found = breach(Terms(**terms), STANDINGS.get, begun, document)
     return None if found is None else type(found)
 
 
@@ -60,6 +60,20 @@ def test_each_term_holds_for_the_standings_it_names_and_no_others() -> None:
             assert _breach(**{term: request_id}) is (None if request_id in allowed else CallChangedError)
     for request_ids, expected in ((("open",), None), (("open", "new"), CallChangedError), (("ended",), CallChangedError)):
         assert _breach(open=request_ids) is expected
+
+
+def test_a_document_is_replaced_only_by_what_was_made_from_its_last_version() -> None:
+    kind, (version, data) = Document.SESSION, DOCUMENTS[Document.SESSION, "s"]
+    for made_from, expected in (
+        (Version(kind, "s", version), None),
+        (Version(kind, "s", version, checksum(data)), None),
+        (Version(kind, "s", version, checksum(b"another node's")), DocumentChangedError),
+        (Version(kind, "s", version - 1), DocumentChangedError),
+        (Version(kind, "s", 0), DocumentChangedError),
+        (Version(kind, "new", 0, checksum(b"")), None),
+        (Version(kind, "new", 1), DocumentChangedError),
+    ):
+        assert _breach(documents=(made_from,)) is expected
 
 
 def test_a_session_can_be_named_first_by_its_own_user_only() -> None:

@@ -8,13 +8,15 @@ its lives together: accounts on several nodes may forget what an earlier life be
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from msgspec import Struct, json
 
 from comity.core.envelope.envelope import Error, Reply, Request, Status
 from comity.core.journal.records import Accepted, Document, Record, Resumed, Saved, Settled, StoredCall
-from comity.errors import CallChangedError, ComityError, RefusedError, StaleLeaseError
+from comity.errors import CallChangedError, ComityError, DocumentChangedError, RefusedError, StaleLeaseError
 
 
 class Fence(Struct, frozen=True, gc=False):
@@ -32,6 +34,23 @@ class Bound(Struct, frozen=True, array_like=True, gc=False):
     calls_max: int
 
 
+class Version(Struct, frozen=True, array_like=True, gc=False):
+    """Which version of a document an append was made from: 0 if there was none.
+
+    Two nodes may give different documents the same number, so `checksum` tells them apart; 0 compares the number alone.
+    """
+
+    kind: Document
+    key: str
+    version: int
+    checksum: int = 0
+
+
+def checksum(data: bytes) -> int:
+    """Return a number that tells two documents of one version apart; never 0."""
+    return zlib.crc32(data) or 1
+
+
 class _Owned(Struct, frozen=True):
     """What a stored session says of whose it is."""
 
@@ -39,6 +58,7 @@ class _Owned(Struct, frozen=True):
 
 
 _decode_owned = json.Decoder(_Owned).decode
+_ABSENT: Final = (0, b"")
 
 
 class Terms(Struct, frozen=True, kw_only=True, gc=False):
@@ -50,6 +70,7 @@ class Terms(Struct, frozen=True, kw_only=True, gc=False):
     open: tuple[str, ...] = ()  # calls that were accepted and have not ended
     ended: str = ""  # a call that was accepted and has ended
     session: tuple[str, str] | None = None  # a session, by its key, that is nobody's or this user's
+    documents: tuple[Version, ...] = ()  # documents that are still as they were
     within: tuple[Bound, ...] = ()  # trees that may make one call more, unless the `unsettled` one was accepted before
     ends: str = ""  # a call whose whole tree, on every node, ends with this append
 
@@ -61,18 +82,17 @@ def claim(fence: Fence, node_id: str) -> Saved:
 
 def breach(
     terms: Terms,
-    token_of: Callable[[str], int],
     is_open: Callable[[str], bool | None],
     begun: Callable[[Bound], int],
-    session_of: Callable[[str], bytes | None],
+    document: Callable[[Document, str], tuple[int, bytes] | None],
 ) -> ComityError | None:
     """Return the first term that does not hold.
 
-    The others read the store: the newest token of an address, whether a call is open or None if nobody accepted it, how many
-    calls were accepted below one, and a session as it is stored.
+    The functions read the store: whether a call is open, None if it was never accepted; how many calls were accepted below
+    one; and version and data of a document.
     """
     for fence in terms.fences:
-        newest = token_of(fence.address)
+        newest, _ = document(Document.FENCE, fence.address) or _ABSENT
         if newest > fence.token:
             what = f"{fence.address} was claimed under token {newest}; this was written under {fence.token}"
             return StaleLeaseError(what, address=fence.address, token=fence.token, newest=newest)
@@ -85,8 +105,13 @@ def breach(
             return _changed(request_id, "is not open")
     if terms.ended and is_open(terms.ended) is not False:
         return _changed(terms.ended, "has not ended")
-    stored = None if terms.session is None else session_of(terms.session[0])
-    if terms.session is not None and stored is not None and _decode_owned(stored).user_id != terms.session[1]:
+    for one in terms.documents:
+        version, data = document(one.kind, one.key) or _ABSENT
+        if version != one.version or (one.checksum and version and checksum(data) != one.checksum):
+            what = f"the {one.kind} {one.key!r} is at version {version}; this was made from {one.version}"
+            return DocumentChangedError(what, kind=str(one.kind), key=one.key, version=version)
+    stored = None if terms.session is None else document(Document.SESSION, terms.session[0])
+    if terms.session is not None and stored is not None and _decode_owned(stored[1]).user_id != terms.session[1]:
         return RefusedError("the session belongs to another user, who named it at the same moment", code="IDENTITY_MISMATCH")
     for bound in terms.within if is_open(terms.unsettled) is None else ():
         if begun(bound) + 2 > bound.calls_max:  # itself, those below it, and one more

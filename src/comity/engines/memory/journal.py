@@ -82,7 +82,7 @@ class MemoryJournal:
     def append(self, records: Sequence[Record | Step], then: Then | None = None, terms: Terms | None = None) -> None:
         """Take the records at once."""
         if terms is not None:
-            refusal = breach(terms, self._token_of, self._is_open, self.begun, self._session_of)
+            refusal = breach(terms, self._is_open, self.begun, self.load)
             if refusal is not None:
                 if then is not None:
                     then(refusal)
@@ -241,12 +241,6 @@ class MemoryJournal:
     def _stored(self, record: Accepted | Settled | Paused | Resumed) -> StoredCall:
         return stored(record, record.node_id if type(record) is Accepted or type(record) is Resumed else self.node_id)
 
-    def _token_of(self, address: str) -> int:
-        return self._documents.get((Document.FENCE, address), (0, b""))[0]
-
-    def _session_of(self, key: str) -> bytes | None:
-        return self._documents.get((Document.SESSION, key), (0, None))[1]
-
     def _is_open(self, request_id: str) -> bool | None:
         return False if request_id in self._settled else True if request_id in self._open else None
 
@@ -262,7 +256,7 @@ class MemoryJournal:
             self._open[record.request.request_id] = record
 
     def _save(self, record: Saved) -> None:
-        if record.token and self._token_of(record.address) > record.token:
+        if record.token and self._documents.get((Document.FENCE, record.address), (0, b""))[0] > record.token:
             return
         held = self._documents.get((record.kind, record.key))
         if held is None or record.version > held[0]:

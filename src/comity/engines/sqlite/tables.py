@@ -108,6 +108,7 @@ _UPSERT_DOCUMENT = (
     "data = excluded.data, used_at = coalesce(max(documents.used_at, excluded.used_at), excluded.used_at) "
     "WHERE excluded.version > documents.version"
 )
+_READ_DOCUMENT = "SELECT version, data FROM documents WHERE kind = ? AND key = ?"
 _NOTE_USE = "UPDATE documents SET used_at = max(coalesce(used_at, 0), ?) WHERE kind = 'session' AND key = ?"
 _encoder = msgspec.json.Encoder()
 _encode, _encode_into = _encoder.encode, _encoder.encode_into
@@ -312,11 +313,22 @@ def _on_terms(
 ) -> Iterator[Record]:
     """Yield what is to be written. `calls` and `documents` are what this batch has brought so far; the file has the rest."""
 
+    fences: dict[str, tuple[int, bytes] | None] = {}  # as the file has them: each address is named by many calls of a batch
+
+    def document(kind: Document, key: str) -> tuple[int, bytes] | None:
+        here = documents.get((kind, key))
+        if kind is Document.FENCE and key in fences:
+            found = fences[key]
+        else:
+            found = connection.execute(_READ_DOCUMENT, (kind.value, key)).fetchone()
+            if kind is Document.FENCE:
+                fences[key] = found
+        if here is not None and (found is None or here.version > found[0]):
+            return here.version, here.data
+        return found
+
     def token_of(address: str) -> int:
-        query = "SELECT version FROM documents WHERE kind = 'fence' AND key = ?"
-        (newest,) = connection.execute(query, (address,)).fetchone() or (0,)
-        here = documents.get((Document.FENCE, address))
-        return max(newest, 0 if here is None else here.version)
+        return (document(Document.FENCE, address) or (0, b""))[0]
 
     def is_open(request_id: str) -> bool | None:
         here = calls.get(request_id)
@@ -347,15 +359,9 @@ def _on_terms(
         written = (one for one in _below(connection, above) if one.request_id not in calls)
         return sum(counts_below(one, above) for one in (*written, *(stored(one, "") for one in here)))
 
-    def session_of(key: str) -> bytes | None:
-        query = "SELECT data FROM documents WHERE kind = 'session' AND key = ?"
-        found = connection.execute(query, (key,)).fetchone()
-        here = documents.get((Document.SESSION, key))
-        return bytes(found[0]) if found else None if here is None else here.data
-
     for record in records:
         if type(record) is Conditional:
-            refusal = breach(record.terms, token_of, is_open, begun, session_of)
+            refusal = breach(record.terms, is_open, begun, document)
             if refusal is None:
                 yield from taken(record.records, record.terms, is_open, list(below(record.terms.ends)))
             else:

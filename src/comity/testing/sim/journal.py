@@ -71,7 +71,7 @@ class Disk(MemoryJournal):
     ) -> tuple[Sequence[Record], ComityError | None]:
         """Take what one append of a node brought, if its terms hold; return what was taken, or why nothing was."""
         if terms is not None:
-            refusal = breach(terms, self._token_of, self._is_open, self.begun, self._session_of)
+            refusal = breach(terms, self._is_open, self.begun, self.load)
             if refusal is not None:
                 return (), refusal
             records = taken(records, terms, self._is_open, self._below(terms.ends))
