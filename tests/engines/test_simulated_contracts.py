@@ -13,6 +13,8 @@ from journal_contract import JournalContract
 from simulated_journal import Named, Unwatched
 
 from comity.core.cluster.lease import LEASE_MS
+from comity.engines.memory.cluster import SharedJournal
+from comity.engines.memory.journal import MemoryJournal
 from comity.ports import Journal, Leases, Transport
 from comity.testing import World
 from comity.testing.sim.network import SimLeases
@@ -44,8 +46,10 @@ def play(case: Callable[[World], Awaitable[None]]) -> None:
 
 
 class TestSimLeases(LeasesContract):
-    def check(self, case: Callable[[Leases], Awaitable[None]]) -> None:
-        play(lambda world: case(SimLeases(world, world.life("n1", 1))))
+    def check(self, case: Callable[[Leases, Leases], Awaitable[None]]) -> None:
+        store = MemoryJournal()
+        ends = ("n1", "n2")
+        play(lambda world: case(*(SimLeases(world, world.life(one, 1), SharedJournal(store, one)) for one in ends)))
 
     async def wait_out(self) -> None:
         await asyncio.sleep(LEASE_MS / 1000)

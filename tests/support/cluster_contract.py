@@ -5,82 +5,90 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import pytest
+
 from comity.core.cluster.lease import Lease
+from comity.errors import UnavailableError
 from comity.ports import Leases, Transport
 
 
 class LeasesContract:
-    """`check` runs a case against fresh leases; `wait_out` lets every lease run out."""
+    """`check` runs a case with the ends of two nodes, n1 and n2, at fresh leases; `wait_out` lets every lease run out."""
 
-    def check(self, case: Callable[[Leases], Awaitable[None]]) -> None:
+    def check(self, case: Callable[[Leases, Leases], Awaitable[None]]) -> None:
         raise NotImplementedError
 
     async def wait_out(self) -> None:
         raise NotImplementedError
 
-    def test_a_free_address_goes_to_who_asks_and_others_are_told_who_has_it(self) -> None:
-        async def case(leases: Leases) -> None:
-            mine = await leases.acquire("A", "n1")
-            told = await leases.acquire("A", "n2")
+    def test_a_free_address_goes_to_the_node_that_asks_and_others_learn_which_has_it(self) -> None:
+        async def case(one: Leases, other: Leases) -> None:
+            await one.keep()
+            await other.keep()
+            assert one.find("A") is None
+            mine = await one.acquire("A")
+            told = await other.acquire("A")
             assert (mine.address, mine.holder) == ("A", "n1")
             assert (told.holder, told.token) == ("n1", mine.token)
-            assert 0 < told.left_ms <= mine.left_ms
-            assert (await leases.acquire("B", "n2")).holder == "n2"
-            found = await leases.find("A")
+            assert told.left_ms > 0
+            assert (await other.acquire("B")).holder == "n2"
+            found = other.find("A")
             assert found is not None
-            assert (found.holder, found.token, 0 < found.left_ms <= mine.left_ms) == ("n1", mine.token, True)
+            assert (found.holder, found.token, found.left_ms > 0) == ("n1", mine.token, True)
 
         self.check(case)
 
     def test_asking_again_keeps_the_token_of_a_holder(self) -> None:
-        async def case(leases: Leases) -> None:
-            assert (await leases.acquire("A", "n1")).token == (await leases.acquire("A", "n1")).token
+        async def case(one: Leases, other: Leases) -> None:
+            await one.keep()
+            assert (await one.acquire("A")).token == (await one.acquire("A")).token
 
         self.check(case)
 
-    def test_a_lease_that_ran_out_goes_to_the_next_with_a_greater_token_and_the_former_holder_cannot_renew(self) -> None:
-        async def case(leases: Leases) -> None:
-            first = await leases.acquire("A", "n1")
+    def test_one_beat_keeps_every_lease_of_a_node(self) -> None:
+        async def case(one: Leases, other: Leases) -> None:
+            left_ms = await one.keep()
+            assert left_ms is not None
+            held = [await one.acquire(address) for address in "ABC"]
+            await asyncio.sleep(left_ms / 2000)
+            assert await one.keep() is not None
+            await asyncio.sleep(left_ms * 0.75 / 1000)
+            await other.keep()
+            told = [await other.acquire(address) for address in "ABC"]
+            assert [(one.holder, one.token) for one in told] == [("n1", one.token) for one in held]
+
+        self.check(case)
+
+    def test_what_ran_out_goes_to_the_next_with_a_greater_token_and_the_former_holder_begins_anew(self) -> None:
+        async def case(one: Leases, other: Leases) -> None:
+            await one.keep()
+            first, kept = await one.acquire("A"), await one.acquire("B")
             await self.wait_out()
-            assert await leases.find("A") is None
-            second = await leases.acquire("A", "n2")
-            assert second.holder == "n2"
-            assert second.token > first.token
-            assert await leases.renew(first) is None
-
-        self.check(case)
-
-    def test_a_holder_whose_lease_ran_out_gets_a_greater_token_too(self) -> None:
-        async def case(leases: Leases) -> None:
-            first = await leases.acquire("A", "n1")
-            await self.wait_out()
-            assert await leases.renew(first) is None
-            assert (await leases.acquire("A", "n1")).token > first.token
-
-        self.check(case)
-
-    def test_a_renewed_lease_lasts_as_long_as_a_new_one(self) -> None:
-        async def case(leases: Leases) -> None:
-            first = await leases.acquire("A", "n1")
-            await asyncio.sleep(first.left_ms / 2000)
-            renewed = await leases.renew(first)
-            assert renewed is not None
-            assert (renewed.token, renewed.left_ms) == (first.token, first.left_ms)
-            await asyncio.sleep(first.left_ms * 0.75 / 1000)
-            assert (await leases.acquire("A", "n2")).holder == "n1"
+            await other.keep()
+            assert other.find("A") is None
+            second = await other.acquire("A")
+            assert (second.holder, second.token > first.token) == ("n2", True)
+            with pytest.raises(UnavailableError):
+                await one.acquire("B")
+            assert await one.keep() is None
+            assert (await one.acquire("A")).holder == "n2"
+            assert other.find("B") is None
+            assert (await one.acquire("B")).token > kept.token
 
         self.check(case)
 
     def test_what_is_given_back_is_free_at_once_and_its_token_is_never_used_again(self) -> None:
-        async def case(leases: Leases) -> None:
-            first = await leases.acquire("A", "n1")
-            await leases.release(first)
-            assert await leases.find("A") is None
-            second = await leases.acquire("A", "n2")
+        async def case(one: Leases, other: Leases) -> None:
+            await one.keep()
+            await other.keep()
+            first = await one.acquire("A")
+            await one.release(first)
+            assert other.find("A") is None
+            second = await other.acquire("A")
             assert (second.holder, second.token > first.token) == ("n2", True)
-            await leases.release(first)  # by one who does not know that it is another's now
-            assert (await leases.acquire("A", "n3")).holder == "n2"
-            assert await leases.renew(Lease("A", "n2", first.token, 0)) is None
+            await one.release(first)  # by a node that does not know that it is another's now
+            await one.release(Lease("never held", "n1", 1, 0))
+            assert (await one.acquire("A")).holder == "n2"
 
         self.check(case)
 
@@ -126,6 +134,25 @@ class TransportContract:
             await one.open("n2", lambda sender, message: None)
             assert list(one.peers()) == []
             await other.open("n1", lambda sender, message: None)
+            await self.settle()
             assert (list(one.peers()), list(other.peers())) == (["n1"], ["n2"])
+
+        self.check(case)
+
+    def test_agents_are_found_where_they_were_announced(self) -> None:
+        async def case(one: Transport, other: Transport) -> None:
+            await one.open("n1", lambda sender, message: None)
+            one.announce(["A", "B"])
+            await other.open("n2", lambda sender, message: None)
+            other.announce(["B", "C"])
+            await self.settle()
+            assert [list(one.hosts(agent)) for agent in "ABC"] == [[], ["n2"], ["n2"]]
+            assert [list(other.hosts(agent)) for agent in "ABCD"] == [["n1"], ["n1"], [], []]
+            other.announce(["A"])
+            await self.settle()
+            assert [list(one.hosts(agent)) for agent in "ABC"] == [["n2"], [], []]
+            await other.close()
+            await self.settle()
+            assert list(one.hosts("A")) == []
 
         self.check(case)

@@ -279,6 +279,8 @@ class Node(Outsiders, Tending):
     def add(self, agent: Agent) -> None:
         """Register a further agent."""
         self.registry.add(agent)
+        if self._path is not None and self._path.cluster is not None:
+            self._path.cluster.announce()
         for tool in agent.tools.values():
             if self._path is not None and tool is not None:
                 self._path.toolbox.add(tool)

@@ -8,12 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comity.core.cluster.lease import TRANSITIONS, Event, Grant, State, acquire, advance, release, renew
+from comity.core.cluster.lease import TRANSITIONS, Event, Lease, LeaseTable, State, advance
 
 LEASE_MS = 100
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(("acquire", "renew", "release", "wait")), st.sampled_from(("n1", "n2", "n3")), st.integers(0, 120)
+        st.sampled_from(("acquire", "keep", "release", "bury")),
+        st.sampled_from(("n1", "n2", "n3")),
+        st.sampled_from(("A", "B")),
+        st.integers(0, 120),
     ),
     max_size=60,
 )
@@ -21,54 +24,51 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_whatever_nodes_do_one_holds_at_a_time_and_a_new_hold_has_a_greater_token_than_any_before(
-    steps: list[tuple[str, str, int]],
+    steps: list[tuple[str, str, str, int]],
 ) -> None:
-    held: Grant | None = None
-    now_ms = 0
-    given_out: dict[int, str] = {}
-    believed: dict[str, Grant] = {}
-    for what, node, wait_ms in steps:
+    table, now_ms = LeaseTable(LEASE_MS), 0
+    given_out: dict[str, dict[int, str]] = {"A": {}, "B": {}}
+    until: dict[str, int] = {}
+    believed: dict[tuple[str, str], Lease] = {}
+    for what, node, address, wait_ms in steps:
         now_ms += wait_ms
+        before = table.find(address, now_ms=now_ms)
+        assert before is None or (until[before.holder] > now_ms and before.left_ms == until[before.holder] - now_ms)
         if what == "acquire":
-            before = held
-            held = acquire(held, node, now_ms=now_ms, lease_ms=LEASE_MS)
-            was_free = before is None or not before.holder or before.expires_at <= now_ms
-            if was_free:
-                assert held.holder == node
-                assert all(held.token > token for token in given_out)
-            else:
-                assert before is not None
-                assert (held.holder, held.token) == (before.holder, before.token)
-            assert given_out.setdefault(held.token, held.holder) == held.holder
-            if held.holder == node:
-                believed[node] = held
-                assert held.expires_at == now_ms + LEASE_MS
-        elif what == "renew" and node in believed:
-            mine = believed[node]
-            renewed = renew(held, node, mine.token, now_ms=now_ms, lease_ms=LEASE_MS)
-            is_still_mine = held is not None and held.holder == node and held.token == mine.token and held.expires_at > now_ms
-            assert (renewed is not None) == is_still_mine
-            if renewed is not None:
-                held = believed[node] = renewed
-                assert held.expires_at == now_ms + LEASE_MS
-        elif what == "release" and node in believed:
-            held = release(held, node, believed[node].token)
-        assert held is None or held.token == max(given_out)
+            until.setdefault(node, now_ms + LEASE_MS)
+            lease = table.acquire(address, node, now_ms=now_ms)
+            assert (lease is None) == (until[node] <= now_ms)
+            if lease is not None:
+                assert lease.holder == (node if before is None else before.holder)
+                assert before is not None or all(lease.token > token for token in given_out[address])
+                assert before is None or lease.token == before.token
+                assert given_out[address].setdefault(lease.token, lease.holder) == lease.holder
+                if lease.holder == node:
+                    believed[node, address] = lease
+        elif what == "keep":
+            was_over = until.get(node, now_ms + 1) <= now_ms
+            assert table.keep(node, now_ms=now_ms) == (None if was_over else LEASE_MS)
+            until[node] = now_ms + LEASE_MS
+            held = [table.find(one, now_ms=now_ms) for one in ("A", "B")]
+            assert not was_over or all(one is None or one.holder != node for one in held)
+        elif what == "release" and (node, address) in believed:
+            mine = believed[node, address]
+            table.release(mine)
+            is_mine = before is not None and (before.holder, before.token) == (node, mine.token)
+            assert table.find(address, now_ms=now_ms) == (None if is_mine else before)
+        elif what == "bury":
+            table.bury(node, now_ms=now_ms)
+            until[node] = now_ms
 
 
-def test_only_the_grant_that_is_given_back_becomes_free() -> None:
-    assert release(Grant("n1", 3, 500), "n1", 3) == Grant("", 3, 0)
-    assert release(Grant("n1", 3, 500), "n1", 2) == Grant("n1", 3, 500)
-    assert release(Grant("n1", 3, 500), "n2", 3) == Grant("n1", 3, 500)
-    assert release(None, "n1", 1) is None
-
-
-def test_a_lease_ends_at_its_time_and_not_after() -> None:
-    held = Grant("n1", 1, 500)
-    assert acquire(held, "n2", now_ms=499, lease_ms=LEASE_MS) is held
-    assert acquire(held, "n2", now_ms=500, lease_ms=LEASE_MS) == Grant("n2", 2, 600)
-    assert renew(held, "n1", 1, now_ms=499, lease_ms=LEASE_MS) == Grant("n1", 1, 599)
-    assert renew(held, "n1", 1, now_ms=500, lease_ms=LEASE_MS) is None
+def test_a_node_is_alive_until_its_time_is_over_and_not_after() -> None:
+    table = LeaseTable(LEASE_MS)
+    assert table.keep("n1", now_ms=0) == LEASE_MS
+    held = table.acquire("A", "n1", now_ms=0)
+    assert held == Lease("A", "n1", 1, LEASE_MS)
+    assert table.acquire("A", "n2", now_ms=LEASE_MS - 1) == Lease("A", "n1", 1, 1)
+    assert table.acquire("A", "n1", now_ms=LEASE_MS) is None
+    assert table.acquire("A", "n2", now_ms=LEASE_MS) == Lease("A", "n2", 2, LEASE_MS - 1)
 
 
 TABLE: dict[tuple[str, str], str] = {
@@ -76,7 +76,6 @@ TABLE: dict[tuple[str, str], str] = {
     ("asking", "granted"): "held",
     ("asking", "denied"): "elsewhere",
     ("asking", "failed"): "unknown",
-    ("held", "renewed"): "held",
     ("held", "lost"): "unknown",
     ("held", "released"): "unknown",
     ("elsewhere", "ask"): "asking",

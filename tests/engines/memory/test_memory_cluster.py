@@ -11,7 +11,7 @@ from journal_contract import JournalContract
 from journal_records import accepted, paused
 
 from comity.core.cluster.lease import LEASE_MS
-from comity.engines.memory.cluster import MemoryLeases, MemoryNetwork, SharedJournal
+from comity.engines.memory.cluster import LeaseService, MemoryLeases, MemoryNetwork, SharedJournal
 from comity.engines.memory.journal import MemoryJournal
 from comity.ports import Journal, Leases, Transport
 from comity.testing import VirtualClock, run_virtual
@@ -36,25 +36,27 @@ class TestSharedJournal(JournalContract):
 
 
 class TestMemoryLeases(LeasesContract):
-    def check(self, case: Callable[[Leases], Awaitable[None]]) -> None:
+    def check(self, case: Callable[[Leases, Leases], Awaitable[None]]) -> None:
         async def main() -> None:
-            await case(MemoryLeases(VirtualClock()))
+            service, store = LeaseService(VirtualClock()), MemoryJournal()
+            await case(*(MemoryLeases(service, SharedJournal(store, node_id)) for node_id in ("n1", "n2")))
 
         run_virtual(main())
 
     async def wait_out(self) -> None:
         await asyncio.sleep(LEASE_MS / 1000)
 
-    def test_an_expired_lease_is_free_and_its_holder_learns_it_when_it_renews(self) -> None:
-        async def case(leases: Leases) -> None:
-            assert isinstance(leases, MemoryLeases)
-            first = await leases.acquire("A", "n1")
-            leases.expire("A")
-            leases.expire("never held")
-            assert await leases.renew(first) is None
-            assert (await leases.acquire("A", "n2")).token == first.token + 1
+    def test_a_lease_can_be_let_run_out(self) -> None:
+        service = LeaseService(VirtualClock())
 
-        self.check(case)
+        async def main() -> None:
+            first = service.acquire("A", "n1")
+            service.expire("A")
+            service.expire("never held")
+            assert service.find("A") is None
+            assert service.acquire("A", "n2").token == first.token + 1
+
+        run_virtual(main())
 
 
 class TestMemoryTransport(TransportContract):

@@ -106,16 +106,17 @@ def test_a_missing_key_and_a_missing_package_are_told_together_when_the_node_sta
 
 def test_where_nodes_share_the_work_agents_may_be_elsewhere():
     from comity.engines.clock import SystemClock
-    from comity.engines.memory.cluster import MemoryLeases, MemoryNetwork, SharedJournal
+    from comity.engines.memory.cluster import LeaseService, MemoryLeases, MemoryNetwork, SharedJournal
     from comity.engines.memory.journal import MemoryJournal
 
     clock, network = SystemClock(), MemoryNetwork()
 
     async def main():
+        journal = SharedJournal(MemoryJournal(), "n1")
         node = Node(
             [Agent("A", can_call=["B"])],
-            journal=SharedJournal(MemoryJournal(), "n1"),
-            leases=MemoryLeases(clock),
+            journal=journal,
+            leases=MemoryLeases(LeaseService(clock), journal),
             transport=network.transport(),
         )
         async with node:

@@ -11,7 +11,7 @@ from comity import Agent, AsyncHandoffReceiver, Context, Limits, Node, Reply, St
 from comity.core.envelope.envelope import Error
 from comity.core.journal.terms import Bound
 from comity.dialects import call_agent, kdap
-from comity.engines.memory.cluster import MemoryLeases, MemoryNetwork, SharedJournal
+from comity.engines.memory.cluster import LeaseService, MemoryLeases, MemoryNetwork, SharedJournal
 from comity.engines.memory.journal import MemoryJournal
 from comity.errors import AGENT_CODES, CODES, ComityError, RefusedError, TargetError
 from comity.testing import VirtualClock, run_virtual
@@ -210,12 +210,12 @@ def tried(answer, times: int) -> tuple[Agent, Agent, list[int]]:
 def test_an_agent_that_says_it_was_refused_makes_no_call_free_on_another_node(code):
     far, boss, ran = tried(Reply(status=Status.REFUSED, error=Error.of(code, "no")), 40)
     clock, store, network = VirtualClock(), MemoryJournal(), MemoryNetwork()
-    leases = MemoryLeases(clock)
+    service = LeaseService(clock)
 
     def node(name, agent):
-        return Node(
-            [agent], journal=SharedJournal(store, name), leases=leases, transport=network.transport(), clock=clock, lag_ms=None
-        )
+        journal = SharedJournal(store, name)
+        leases = MemoryLeases(service, journal)
+        return Node([agent], journal=journal, leases=leases, transport=network.transport(), clock=clock, lag_ms=None)
 
     async def main():
         async with node("n1", boss) as one, node("n2", far):

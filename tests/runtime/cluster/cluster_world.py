@@ -11,7 +11,7 @@ from comity import Agent, Node
 from comity.core.call.machine import State
 from comity.core.cluster import messages as wire
 from comity.core.cluster.lease import Lease
-from comity.engines.memory.cluster import MemoryLeases, MemoryNetwork, MemoryTransport, SharedJournal
+from comity.engines.memory.cluster import LeaseService, MemoryLeases, MemoryNetwork, MemoryTransport, SharedJournal
 from comity.engines.memory.journal import MemoryJournal
 from comity.errors import UnavailableError
 from comity.testing import VirtualClock, run_virtual
@@ -49,22 +49,22 @@ class _Faulty(MemoryTransport):
             asyncio.get_running_loop().call_later(delay_s, network.deliver, self._node_id, node_id, message)
 
 
-class Leases(MemoryLeases):
+class Leases(LeaseService):
     """Leases that some nodes cannot reach."""
 
     def __init__(self) -> None:
         super().__init__(VirtualClock())
         self.deaf: set[str] = set()
 
-    async def acquire(self, address: str, holder: str) -> Lease:
-        if holder in self.deaf:
+    def acquire(self, address: str, node_id: str) -> Lease:
+        if node_id in self.deaf:
             raise UnavailableError("the lease service does not answer")
-        return await super().acquire(address, holder)
+        return super().acquire(address, node_id)
 
-    async def renew(self, lease: Lease) -> Lease | None:
-        if lease.holder in self.deaf:
+    def keep(self, node_id: str) -> int | None:
+        if node_id in self.deaf:
             raise UnavailableError("the lease service does not answer")
-        return await super().renew(lease)
+        return super().keep(node_id)
 
 
 class World:
@@ -76,10 +76,11 @@ class World:
         self.network = Network()
 
     def node(self, node_id: str, agents: Sequence[Agent], **more: Any) -> Node:
+        journal = SharedJournal(self.store, node_id)
         return Node(
             agents,
-            journal=SharedJournal(self.store, node_id),
-            leases=self.leases,
+            journal=journal,
+            leases=MemoryLeases(self.leases, journal),
             transport=self.network.transport(),
             clock=VirtualClock(),
             lag_ms=None,

@@ -493,18 +493,27 @@ def test_what_is_said_and_reported_on_another_node_stands_once_in_the_session_an
     play(case, [relay], [clerk])
 
 
-def test_names_that_nobody_has_are_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_agent_of_no_node_is_unknown_and_stand_ins_for_those_of_others_are_not_kept_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(cluster, "STRANGERS_MAX", 3)
+    theirs = [Agent(f"A{number}") for number in range(10)]
+    for agent in theirs:
+        agent.capability("DO")(lambda: None)
 
     async def case(world: World, one: Node, two: Node) -> None:
-        for number in range(10):
-            reply = await one.call(f"ghost{number}", "DO", user_id="u")
-            assert reply.error is not None
-            assert reply.error.code == "ROUTING_UNKNOWN_AGENT"
-        assert (await one.call("BACK", "DO", user_id="u")).ok
+        reply = await one.call("ghost", "DO", user_id="u")
+        assert reply.error is not None
+        assert reply.error.code == "ROUTING_UNKNOWN_AGENT"
+        for agent in theirs:
+            assert (await one.call(agent.id, "DO", user_id="u")).ok
         assert len(one._path.cluster._strangers) == 3
+        later = Agent("LATER", aliases=("AFTER",))
+        later.capability("DO")(lambda: None)
+        two.add(later)
+        assert (await one.call("AFTER", "DO", user_id="u")).ok
 
-    play(case, [front()], [back([])])
+    play(case, [front()], theirs)
 
 
 def test_an_address_is_held_while_any_tenants_calls_use_it_and_all_of_them_go_when_it_is_lost() -> None:

@@ -13,7 +13,7 @@ from comity.core.agent import agent as agents
 from comity.core.cluster import messages as wire
 from comity.core.journal.records import Accepted, Document, Record, Settled, StoredCall
 from comity.core.journal.terms import Terms
-from comity.engines.memory.cluster import SharedJournal
+from comity.engines.memory.cluster import MemoryLeases, SharedJournal
 from comity.errors import UnavailableError
 from comity.ports import Then
 from comity.testing import VirtualClock
@@ -112,7 +112,8 @@ def test_a_call_that_was_begun_and_is_refused_when_taken_up_counts_still() -> No
 def with_journal(world: World, hosted: Sequence[Agent], journal: SharedJournal) -> Node:
     """Return one more node, with a journal that is not as good as the others'."""
     transport = world.network.transport()
-    return Node(hosted, journal=journal, leases=world.leases, transport=transport, clock=VirtualClock(), lag_ms=None)
+    leases = MemoryLeases(world.leases, journal)
+    return Node(hosted, journal=journal, leases=leases, transport=transport, clock=VirtualClock(), lag_ms=None)
 
 
 class SlowJournal(SharedJournal):
@@ -172,10 +173,10 @@ def test_a_node_loses_an_agent_whose_code_goes_on_after_its_call_has_ended_and_k
     async def case(world: World, one: Node) -> None:
         asked = asyncio.ensure_future(one.call("FRONT", "ASK", user_id="u"))
         await asyncio.sleep(1)
-        before = await world.leases.find("FRONT")
+        before = world.leases.find("FRONT")
         world.leases.expire("BACK")
         assert (await asked).data == "CALL_TIMEOUT"
-        after = await world.leases.find("FRONT")
+        after = world.leases.find("FRONT")
         assert before is not None
         assert after is not None
         assert after.token == before.token  # renewed all the while
@@ -265,7 +266,8 @@ def test_what_a_tool_did_for_the_first_life_of_a_call_is_not_done_for_the_second
         await asyncio.sleep(0.5)
         if caller_node == "n1":
             world.leases.expire("BACK")
-            await world.leases.acquire("BACK", "n2")
+            world.leases.acquire("BACK", "n2")
+            one._path.cluster.holds.spoil("BACK")
         else:
             await go_away(world, "n1", "BACK")
         assert (await asked).data == 1
@@ -417,7 +419,7 @@ def test_an_agent_that_was_lost_and_comes_back_at_once_has_a_new_token() -> None
 
     async def case(world: World, one: Node) -> None:
         await one.call("BACK", "DO", user_id="u")
-        lease = await world.leases.find("BACK")
+        lease = world.leases.find("BACK")
         assert lease is not None
         assert one._path is not None
         assert one._path.cluster is not None

@@ -6,7 +6,7 @@ import asyncio
 
 from comity.core.cluster.lease import LEASE_MS, RENEW_MS
 from comity.core.journal.terms import Fence
-from comity.engines.memory.cluster import MemoryLeases
+from comity.engines.memory.cluster import LeaseService, MemoryLeases
 from comity.engines.memory.journal import MemoryJournal
 from comity.runtime.cluster.leases import Holds
 from comity.testing import VirtualClock
@@ -17,21 +17,22 @@ class World:
 
     def __init__(self) -> None:
         clock = VirtualClock()
-        self.leases = MemoryLeases(clock)
+        self.leases = LeaseService(clock)
         self.lost: list[tuple[str, str]] = []
-        self.one, self.other = (
-            Holds(
-                self.leases,
-                MemoryJournal(node_id),
-                clock,
-                lambda address, node_id=node_id: self.lost.append((node_id, address)),
-            )
-            for node_id in ("n1", "n2")
-        )
+        self.one, self.other = (self._holds(node_id, clock) for node_id in ("n1", "n2"))
+
+    def _holds(self, node_id: str, clock: VirtualClock) -> Holds:
+        journal = MemoryJournal(node_id)
+        return Holds(MemoryLeases(self.leases, journal), journal, clock, lambda address: self.lost.append((node_id, address)))
+
+    async def open(self) -> World:
+        await self.one.open()
+        await self.other.open()
+        return self
 
 
 async def test_a_hold_ends_in_the_millisecond_its_lease_does_and_is_lost_once():
-    world = World()
+    world = await World().open()
     assert await world.one.locate("A", is_hosted=True) == Fence("A", 1)
     await asyncio.sleep((LEASE_MS - 1) / 1000)
     assert world.one.fence("A") == Fence("A", 1)
@@ -40,17 +41,53 @@ async def test_a_hold_ends_in_the_millisecond_its_lease_does_and_is_lost_once():
     assert world.lost == [("n1", "A")]
 
 
-async def test_what_is_held_stays_held_while_it_is_renewed():
-    world = World()
-    await world.one.locate("A", is_hosted=True)
+async def test_one_beat_keeps_everything_that_is_held():
+    world = await World().open()
+    beats = 0
+    keep = world.leases.keep
+
+    def counted(node_id):
+        nonlocal beats
+        beats += 1
+        return keep(node_id)
+
+    world.leases.keep = counted
+    for number in range(100):
+        await world.one.locate(f"A/{number}", is_hosted=True)
     keeping = asyncio.ensure_future(world.one.keep())
-    await asyncio.sleep((3 * LEASE_MS + RENEW_MS) / 1000)
-    assert world.one.fence("A") == Fence("A", 1)
+    await asyncio.sleep((3 * LEASE_MS + RENEW_MS / 2) / 1000)
+    assert {world.one.fence(f"A/{number}").token for number in range(100)} == {1}
+    assert beats == 3 * LEASE_MS // RENEW_MS
     keeping.cancel()
 
 
+async def test_a_node_that_was_given_up_loses_everything_with_its_next_beat_and_begins_anew():
+    world = await World().open()
+    await world.one.locate("A", is_hosted=True)
+    await world.one.locate("B", is_hosted=True)
+    keeping = asyncio.ensure_future(world.one.keep())
+    world.leases.bury("n1")
+    assert await world.other.locate("A", is_hosted=True) == Fence("A", 2)
+    await asyncio.sleep(RENEW_MS * 1.5 / 1000)
+    assert world.lost == [("n1", "A"), ("n1", "B")]
+    assert await world.one.locate("A", is_hosted=True) == "n2"
+    assert await world.one.locate("B", is_hosted=True) == Fence("B", 2)
+    keeping.cancel()
+
+
+async def test_what_a_node_held_that_seems_to_have_died_is_asked_for_again():
+    world = await World().open()
+    await world.one.locate("A", is_hosted=True)
+    assert await world.other.locate("A", is_hosted=True) == "n1"
+    world.leases.bury("n1")
+    world.other.gone("n3")
+    assert await world.other.locate("A", is_hosted=True) == "n1", "as far as it knows"
+    world.other.gone("n1")
+    assert await world.other.locate("A", is_hosted=True) == Fence("A", 2)
+
+
 async def test_only_the_token_that_is_held_or_a_newer_one_can_be_lost_and_only_where_it_is_held():
-    world = World()
+    world = await World().open()
     world.one.lost("A", 9)
     world.one.doubt("A", "n2")
     world.one.spoil("A")
@@ -66,13 +103,13 @@ async def test_only_the_token_that_is_held_or_a_newer_one_can_be_lost_and_only_w
 
 
 async def test_the_lease_service_is_asked_again_only_where_the_node_that_has_an_address_is_in_doubt():
-    world = World()
+    world = await World().open()
     await world.one.locate("A", is_hosted=True)
     assert await world.other.locate("A", is_hosted=True) == "n1"
     world.one.release("A")
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    assert (world.one.fence("A"), await world.leases.find("A")) == (None, None)
+    assert (world.one.fence("A"), world.leases.find("A")) == (None, None)
     assert await world.other.locate("A", is_hosted=True) == "n1", "as far as it knows"
     world.other.doubt("A", "n3")
     assert await world.other.locate("A", is_hosted=True) == "n1"
@@ -82,9 +119,9 @@ async def test_the_lease_service_is_asked_again_only_where_the_node_that_has_an_
 
 
 async def test_closing_gives_everything_back():
-    world = World()
+    world = await World().open()
     await world.one.locate("A", is_hosted=True)
     await world.one.locate("B", is_hosted=True)
     world.one.spoil("B")
     await world.one.close()
-    assert [await world.leases.find(address) for address in "AB"] == [None, None]
+    assert [world.leases.find(address) for address in "AB"] == [None, None]

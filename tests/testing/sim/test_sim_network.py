@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from comity.engines.memory import MemoryJournal
 from comity.errors import UnavailableError
 from comity.testing import Fault, Kind, World
 from comity.testing.sim.network import LEASES, SimLeases
@@ -95,12 +96,12 @@ def test_partitions_have_three_forms():
 
 def test_a_lease_service_that_is_not_reached_is_unavailable_and_may_have_granted():
     async def scenario(world):
-        leases = SimLeases(world, world.life("n1", 1))
+        leases = SimLeases(world, world.life("n1", 1), MemoryJournal("n1.1"))
         world.network.cut([(LEASES, "n1")], 2)
         with pytest.raises(UnavailableError):
-            await leases.acquire("A", "n1.1")
-        assert (await world.leases.find("A")).holder == "n1.1"
+            await leases.acquire("A")
+        assert world.leases.find("A").holder == "n1.1"
         world.network.heal()
-        assert (await leases.acquire("A", "n1.1")).token == 1
+        assert (await leases.acquire("A")).token == 1
 
     assert World(1).run(scenario).failure == ""

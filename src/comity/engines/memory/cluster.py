@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
-from comity.core.cluster import lease as core
-from comity.core.cluster.lease import LEASE_MS, Grant, Lease
+from comity.core.cluster.lease import LEASE_MS, Lease, LeaseTable
 from comity.core.envelope.envelope import Request
 from comity.core.journal.audit import Pseudonyms, Row, Verdict
 from comity.core.journal.records import Document, Record, StoredCall
 from comity.core.journal.retention import Retention, Sweep
-from comity.core.journal.terms import Terms
+from comity.core.journal.terms import Fence, Terms, claim
 from comity.engines.memory.journal import MemoryJournal
 from comity.errors import UnavailableError
-from comity.ports import Clock, Receive, Then
+from comity.ports import Clock, Journal, Receive, Then
 
 
 class SharedJournal:
@@ -112,53 +111,81 @@ class SharedJournal:
         return self._shared.verify()
 
 
-class MemoryLeases:
-    """Leases of all nodes that hold this object; its clock is the one that counts."""
+class LeaseService:
+    """The leases of the nodes of one process, by one clock."""
 
     def __init__(self, clock: Clock, *, lease_ms: int = LEASE_MS) -> None:
         self._clock = clock
-        self._lease_ms = lease_ms
-        self._grants: dict[str, Grant] = {}
+        self._table = LeaseTable(lease_ms)
 
-    async def acquire(self, address: str, holder: str) -> Lease:
+    def acquire(self, address: str, node_id: str) -> Lease:
         """Return who holds the address now."""
-        now_ms = self._now_ms()
-        grant = core.acquire(self._grants.get(address), holder, now_ms=now_ms, lease_ms=self._lease_ms)
-        return self._keep(address, grant, now_ms)
+        lease = self._table.acquire(address, node_id, now_ms=self._now_ms())
+        if lease is None:
+            raise UnavailableError(f"the leases of the node {node_id} have run out, and it has not begun anew yet")
+        return lease
 
-    async def find(self, address: str) -> Lease | None:
-        """Return who holds the address, if anybody does."""
-        now_ms = self._now_ms()
-        held = self._grants.get(address)
-        if held is None or not held.holder or held.expires_at <= now_ms:
-            return None
-        return Lease(address, held.holder, held.token, held.expires_at - now_ms)
+    def find(self, address: str) -> Lease | None:
+        """Return who holds the address."""
+        return self._table.find(address, now_ms=self._now_ms())
 
-    async def renew(self, lease: Lease) -> Lease | None:
-        """Extend a lease that has not run out."""
-        now_ms = self._now_ms()
-        held = self._grants.get(lease.address)
-        grant = core.renew(held, lease.holder, lease.token, now_ms=now_ms, lease_ms=self._lease_ms)
-        return None if grant is None else self._keep(lease.address, grant, now_ms)
+    def keep(self, node_id: str) -> int | None:
+        """Take the beat of a node."""
+        return self._table.keep(node_id, now_ms=self._now_ms())
 
-    async def release(self, lease: Lease) -> None:
-        """Let others have the address."""
-        grant = core.release(self._grants.get(lease.address), lease.holder, lease.token)
-        if grant is not None:
-            self._grants[lease.address] = grant
+    def release(self, lease: Lease) -> None:
+        """Free an address."""
+        self._table.release(lease)
 
     def expire(self, address: str) -> None:
-        """Let the lease of an address run out now; its holder is not told."""
-        held = self._grants.get(address)
-        if held is not None:
-            self._grants[address] = Grant(held.holder, held.token, self._now_ms())
+        """Free an address; its holder is not told."""
+        self._table.expire(address)
 
-    def _keep(self, address: str, grant: Grant, now_ms: int) -> Lease:
-        self._grants[address] = grant
-        return Lease(address, grant.holder, grant.token, grant.expires_at - now_ms)
+    def bury(self, node_id: str) -> None:
+        """Let everything a node holds run out now; it is not told."""
+        self._table.bury(node_id, now_ms=self._now_ms())
 
     def _now_ms(self) -> int:
         return self._clock.now_ns() // 1_000_000
+
+
+async def claimed(journal: Journal, lease: Lease) -> Lease:
+    """Return a lease once the journal refuses what is written under an older token of its address."""
+    if lease.holder == journal.node_id:
+        fence = Fence(lease.address, lease.token)
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def then(error: Exception | None) -> None:
+            if not done.done():
+                done.set_result(None) if error is None else done.set_exception(error)
+
+        journal.append((claim(fence, lease.holder),), then, Terms(fences=(fence,)))
+        await done
+    return lease
+
+
+class MemoryLeases:
+    """One node's end of the leases of a process."""
+
+    def __init__(self, service: LeaseService, journal: Journal) -> None:
+        self._service = service
+        self._journal = journal
+
+    async def acquire(self, address: str) -> Lease:
+        """Return who holds the address now."""
+        return await claimed(self._journal, self._service.acquire(address, self._journal.node_id))
+
+    def find(self, address: str) -> Lease | None:
+        """Return who holds the address, if anybody does."""
+        return self._service.find(address)
+
+    async def keep(self) -> int | None:
+        """Keep everything this node holds."""
+        return self._service.keep(self._journal.node_id)
+
+    async def release(self, lease: Lease) -> None:
+        """Let others have the address."""
+        self._service.release(lease)
 
 
 class MemoryNetwork:
@@ -166,6 +193,7 @@ class MemoryNetwork:
 
     def __init__(self) -> None:
         self.members: dict[str, Receive] = {}
+        self.hosted: dict[str, frozenset[str]] = {}  # by node: its agents
 
     def transport(self) -> MemoryTransport:
         """Return the end of one node."""
@@ -185,7 +213,7 @@ class MemoryTransport:
         self._network = network
         self._node_id = ""
 
-    async def open(self, node_id: str, receive: Receive) -> None:
+    async def open(self, node_id: str, receive: Receive, *, lost: Callable[[str], None] | None = None) -> None:  # noqa: ARG002
         """Take part under a name."""
         if node_id in self._network.members:
             raise ValueError(f"there is a node {node_id} already")
@@ -195,6 +223,7 @@ class MemoryTransport:
     async def close(self) -> None:
         """Leave."""
         self._network.members.pop(self._node_id, None)
+        self._network.hosted.pop(self._node_id, None)
 
     def send(self, node_id: str, message: bytes) -> None:
         """Send in the next turn of the loop: no sender finds itself inside the receiver."""
@@ -203,3 +232,11 @@ class MemoryTransport:
     def peers(self) -> Sequence[str]:
         """Return who else is here."""
         return sorted(one for one in self._network.members if one != self._node_id)
+
+    def announce(self, agents: Collection[str]) -> None:
+        """Tell the others which agents this node hosts."""
+        self._network.hosted[self._node_id] = frozenset(agents)
+
+    def hosts(self, agent_id: str) -> Sequence[str]:
+        """Return who else hosts an agent."""
+        return sorted(one for one, agents in self._network.hosted.items() if agent_id in agents and one != self._node_id)

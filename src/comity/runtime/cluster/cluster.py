@@ -70,8 +70,14 @@ class Cluster:
 
     async def open(self) -> None:
         """Take part."""
-        await self._transport.open(self.journal.node_id, self._received)
+        await self.holds.open()
+        await self._transport.open(self.journal.node_id, self._received, lost=self.holds.gone)
+        self.announce()
         self._tasks = [self.loop.create_task(self.holds.keep()), self.loop.create_task(self._sweep())]
+
+    def announce(self) -> None:
+        """Tell the other nodes which agents this one hosts."""
+        self._transport.announce([name for agent in self.path.registry for name in (agent.id, *agent.aliases)])
 
     async def leave(self) -> None:
         """Take no more from others, and let what they asked for go elsewhere."""
@@ -229,7 +235,8 @@ class Cluster:
                 if isinstance(place, Fence):
                     return Way(fence=place)
                 if place is None and agent is None:  # somebody may have it and not be running it
-                    place = next((one for one in self._transport.peers() if one not in errand.without), None)
+                    name = request.target.partition("/")[0]
+                    place = next((one for one in self._transport.hosts(name) if one not in errand.without), None)
                     if place is None:
                         return None
                 if place is not None:

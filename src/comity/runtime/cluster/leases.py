@@ -1,7 +1,8 @@
 """Which addresses this node holds, under which tokens, and where the others are.
 
-A hold counts as lost when the lease could not be renewed in time by this node's own clock, measured from when it asked: that is
-never later than by the clock of the lease service. A node that notices too late is stopped by the store.
+A node keeps everything it holds with one beat. Its holds count as lost when the last beat that was answered is too old by the
+clock of the node, measured from when it beat: that is never later than by the clock of the lease service. A node that notices
+too late is stopped by the store.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 
 from comity.core.cluster.lease import RENEW_MS, Event, Lease, State, advance
-from comity.core.journal.terms import Fence, Terms, claim
+from comity.core.journal.terms import Fence
 from comity.errors import UnavailableError
 from comity.ports import Clock, Journal, Leases
 
@@ -28,7 +29,7 @@ class Hold:
         self.address = address
         self.state = State.UNKNOWN
         self.lease: Lease | None = None
-        self.good_until = 0  # milliseconds, by this node's clock
+        self.good_until = 0  # of an address held elsewhere: when to ask again, in milliseconds by this node's clock
         # A token that must not be used again, though the lease may run: code that was begun under it may not have stopped.
         self.spoilt = 0
         self.asking: asyncio.Task[None] | None = None
@@ -50,15 +51,20 @@ class Holds:
         self._clock = clock
         self._lose = lose
         self._holds: dict[str, Hold] = {}
+        self._kept_until = 0  # milliseconds, by this node's clock: until when what it holds is its own
         self._tasks: dict[asyncio.Task[None], None] = {}  # the loop keeps only weak references
+
+    async def open(self) -> None:
+        """Beat for the first time. Raises `UnavailableError` if the lease service cannot be reached."""
+        await self._beat()
 
     def fence(self, address: str) -> Fence | None:
         """Return the token under which an address is held here now."""
         hold = self._holds.get(address)
         if hold is None or hold.state is not State.HELD or hold.lease is None:
             return None
-        if self._now_ms() >= hold.good_until:
-            self.lost(address, hold.lease.token)
+        if self._now_ms() >= self._kept_until:
+            self._lose_all()
             return None
         return Fence(address, hold.lease.token)
 
@@ -76,7 +82,18 @@ class Holds:
             await asyncio.shield(hold.asking)
         if (fence := self.fence(address)) is not None:
             return fence
-        return hold.lease.holder if hold.state is State.ELSEWHERE and hold.lease is not None else None
+        return self.elsewhere(address)
+
+    def elsewhere(self, address: str) -> str | None:
+        """Return the node that holds an address, as far as is known here."""
+        hold = self._holds.get(address)
+        return hold.lease.holder if hold is not None and hold.state is State.ELSEWHERE and hold.lease is not None else None
+
+    def gone(self, node_id: str) -> None:
+        """Ask the lease service anew for everything that a node held: it seems to have left or died."""
+        for hold in self._holds.values():
+            if hold.state is State.ELSEWHERE and hold.lease is not None and hold.lease.holder == node_id:
+                hold.good_until = 0
 
     def doubt(self, address: str, node_id: str) -> None:
         """Ask the lease service anew next time: the node that had the address does not answer, or says it has it not."""
@@ -105,15 +122,34 @@ class Holds:
             self._journal.append((), partial(self._give_back, hold.lease))
 
     async def keep(self) -> None:
-        """Renew what is held, for as long as the node runs."""
+        """Beat for as long as the node runs, and forget addresses that nobody asked for any more."""
         while True:
             await asyncio.sleep(RENEW_MS / 1000)
             now_ms = self._now_ms()
             for hold in [one for one in self._holds.values() if one.asking is None and one.good_until <= now_ms]:
                 if hold.state is not State.HELD and not hold.spoilt:  # forgotten: asked for again when somebody needs it
                     del self._holds[hold.address]
-            held = [hold for hold in self._holds.values() if hold.state is State.HELD]
-            await asyncio.gather(*(self._renew(hold) for hold in held))
+            try:
+                async with asyncio.timeout(RENEW_MS / 1000):  # not wait_for: its steps differ between versions of Python
+                    await self._beat()
+            except (UnavailableError, TimeoutError):
+                if self._now_ms() >= self._kept_until:
+                    self._lose_all()
+
+    async def _beat(self) -> None:
+        asked_at = self._now_ms()
+        left_ms = await self._leases.keep()
+        if left_ms is None or self._now_ms() >= self._kept_until > 0:
+            self._lose_all()
+        if left_ms is None:  # it has begun anew
+            asked_at = self._now_ms()
+            left_ms = await self._leases.keep()
+        self._kept_until = asked_at + (left_ms or 0)
+
+    def _lose_all(self) -> None:
+        for hold in list(self._holds.values()):
+            if hold.state is State.HELD and hold.lease is not None:
+                self.lost(hold.address, hold.lease.token)
 
     async def close(self) -> None:
         """Give everything back; the journal has made durable what was written for it."""
@@ -126,18 +162,15 @@ class Holds:
 
     async def _ask(self, hold: Hold, *, is_hosted: bool) -> None:
         hold.advance(Event.ASK)
-        asked_at = self._now_ms()
         event = Event.FAILED
         try:
-            node_id = self._journal.node_id
-            lease = await (self._leases.acquire(hold.address, node_id) if is_hosted else self._leases.find(hold.address))
+            node_id, address = self._journal.node_id, hold.address
+            lease = await self._leases.acquire(address) if is_hosted else self._leases.find(address)
             if lease is not None and lease.holder == node_id and lease.token <= hold.spoilt:
                 await self._leases.release(lease)
-                lease = await self._leases.acquire(hold.address, node_id)
+                lease = await self._leases.acquire(address)
             if lease is not None and lease.holder == node_id:
-                fence = Fence(hold.address, lease.token)
-                await self._written(fence)
-                hold.lease, hold.good_until, event = lease, asked_at + lease.left_ms, Event.GRANTED
+                hold.lease, event = lease, Event.GRANTED
                 hold.spoilt = 0
             elif lease is not None:
                 hold.lease, hold.good_until, event = lease, self._now_ms() + lease.left_ms, Event.DENIED
@@ -145,33 +178,6 @@ class Holds:
         finally:
             hold.asking = None
             hold.advance(event)
-
-    async def _written(self, fence: Fence) -> None:
-        """Make the token the newest in the store: what a former holder writes from now on is refused there."""
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def then(error: Exception | None) -> None:
-            if not done.done():
-                done.set_result(None) if error is None else done.set_exception(error)
-
-        self._journal.append((claim(fence, self._journal.node_id),), then, Terms(fences=(fence,)))
-        await done
-
-    async def _renew(self, hold: Hold) -> None:
-        asked_at = self._now_ms()
-        lease = hold.lease
-        assert lease is not None
-        try:
-            async with asyncio.timeout(RENEW_MS / 1000):  # not wait_for: its steps differ between versions of Python
-                renewed = await self._leases.renew(lease)
-        except (UnavailableError, TimeoutError):
-            if self._now_ms() >= hold.good_until:
-                self.lost(hold.address, lease.token)
-            return
-        if renewed is None:
-            self.lost(hold.address, lease.token)
-        elif hold.lease is lease and hold.advance(Event.RENEWED):
-            hold.lease, hold.good_until = renewed, asked_at + renewed.left_ms
 
     def _give_back(self, lease: Lease, error: Exception | None) -> None:
         if error is None:

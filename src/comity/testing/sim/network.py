@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from comity.core.cluster.lease import Grant, Lease
-from comity.engines.memory.cluster import MemoryLeases
+from comity.core.cluster.lease import Lease
+from comity.engines.memory.cluster import LeaseService, claimed
 from comity.errors import UnavailableError
-from comity.ports import Receive
+from comity.ports import Journal, Receive
 from comity.testing.sim.chance import SimClock
 from comity.testing.sim.faults import Kind
 from comity.testing.sim.loop import Life
@@ -36,6 +36,7 @@ class SimNetwork:
 
     def __init__(self, world: World) -> None:
         self.members: dict[str, tuple[Life, Receive]] = {}
+        self.hosted: dict[str, frozenset[str]] = {}  # by process: its agents
         self._world = world
         self._chance = world.stream("network")
         self._cuts: dict[tuple[str, str], int] = {}  # links that carry nothing, and how many partitions cut each
@@ -125,14 +126,15 @@ class SimTransport:
         self._life = life
         self._node_id = ""
 
-    async def open(self, node_id: str, receive: Receive) -> None:
-        """Take part under a name."""
+    async def open(self, node_id: str, receive: Receive, *, lost: Callable[[str], None] | None = None) -> None:  # noqa: ARG002
+        """Take part under a name; nobody is told of deaths."""
         self._node_id = node_id
         self._network.members[node_id] = (self._life, receive)
 
     async def close(self) -> None:
         """Leave."""
         self._network.members.pop(self._node_id, None)
+        self._network.hosted.pop(self._node_id, None)
 
     def send(self, node_id: str, message: bytes) -> None:
         """Send a message, which may not arrive."""
@@ -142,45 +144,66 @@ class SimTransport:
         """Return who else is here."""
         return sorted(one for one in self._network.members if one != self._node_id)
 
+    def announce(self, agents: Collection[str]) -> None:
+        """Tell the others which agents this node hosts."""
+        self._network.hosted[self._node_id] = frozenset(agents)
 
-class LeaseService(MemoryLeases):
+    def hosts(self, agent_id: str) -> Sequence[str]:
+        """Return who else hosts an agent."""
+        return sorted(one for one, agents in self._network.hosted.items() if agent_id in agents and one != self._node_id)
+
+
+class SimLeaseService(LeaseService):
     """Who holds what, on a machine of its own whose clock is the world's."""
 
     def __init__(self, world: World) -> None:
         super().__init__(SimClock(world.loop))
         self._world = world
+        self._holders: dict[str, str] = {}  # by address, the last
 
-    def _keep(self, address: str, grant: Grant, now_ms: int) -> Lease:
-        before = self._grants.get(address)
-        if before is not None and before.holder and before.holder != grant.holder:
+    def acquire(self, address: str, node_id: str) -> Lease:
+        """Return who holds the address now."""
+        lease = super().acquire(address, node_id)
+        if self._holders.get(address, lease.holder) != lease.holder:
             self._world.reached("lease takeover")
-        return super()._keep(address, grant, now_ms)
+        self._holders[address] = lease.holder
+        return lease
+
+    def release(self, lease: Lease) -> None:
+        """Free an address."""
+        super().release(lease)
+        if self._holders.get(lease.address) == lease.holder:
+            del self._holders[lease.address]
 
 
 class SimLeases:
     """One process's way to the lease service."""
 
-    def __init__(self, world: World, life: Life) -> None:
+    def __init__(self, world: World, life: Life, journal: Journal) -> None:
         self._world = world
         self._life = life
+        self._journal = journal
 
-    async def acquire(self, address: str, holder: str) -> Lease:
+    async def acquire(self, address: str) -> Lease:
         """Ask for an address."""
-        return await self._ask(lambda: self._world.leases.acquire(address, holder))
+        lease = await self._ask(lambda: self._world.leases.acquire(address, self._journal.node_id))
+        return await claimed(self._journal, lease)
 
-    async def find(self, address: str) -> Lease | None:
-        """Ask who holds an address."""
-        return await self._ask(lambda: self._world.leases.find(address))
+    def find(self, address: str) -> Lease | None:
+        """Return who holds an address, unless the lease service is cut off."""
+        if self._world.network.is_cut(self._life.name, LEASES):
+            raise UnavailableError("the lease service does not answer")
+        return self._world.leases.find(address)
 
-    async def renew(self, lease: Lease) -> Lease | None:
-        """Extend a lease."""
-        return await self._ask(lambda: self._world.leases.renew(lease))
+    async def keep(self) -> int | None:
+        """Keep everything this process holds."""
+        return await self._ask(lambda: self._world.leases.keep(self._journal.node_id))
 
     async def release(self, lease: Lease) -> None:
         """Give a lease back."""
         await self._ask(lambda: self._world.leases.release(lease))
 
-    async def _ask(self, question: Callable[[], Awaitable[Answer]]) -> Answer:
+    async def _ask(self, question: Callable[[], Answer]) -> Answer:
         """Send a question and wait for its answer; either may be lost."""
         network, name = self._world.network, self._life.name
         there = network.hops(name, LEASES)
@@ -188,7 +211,7 @@ class SimLeases:
             await asyncio.sleep(ASK_TIMEOUT_S)
             raise UnavailableError("the lease service does not answer")
         await asyncio.sleep(there[0])
-        answer = await question()
+        answer = question()
         back = network.hops(LEASES, name)
         if not back:
             await asyncio.sleep(ASK_TIMEOUT_S)

@@ -265,9 +265,9 @@ class SimNode:
             self.has_ended_calls = False
             self.clock = SimClock(world.loop, world.skew_of(life))
             self._journal = SimJournal(world, world.disk, life, is_clustered=self._is_clustered)
-            shared = (
-                {"leases": SimLeases(world, life), "transport": world.network.transport(life)} if self._is_clustered else {}
-            )
+            shared: dict[str, Any] = {}
+            if self._is_clustered:
+                shared = {"leases": SimLeases(world, life, self._journal), "transport": world.network.transport(life)}
             self.node = WatchedNode(
                 world, life, self._agents, journal=self._journal, clock=self.clock, ids=SimIds(world.stream(f"ids {life}")),
                 lag_ms=None, **shared, **self._more,
@@ -331,6 +331,7 @@ class SimNode:
             return
         self._journal.crashed()
         self._world.network.members.pop(str(life), None)
+        self._world.network.hosted.pop(str(life), None)
         waiting, self._waiting = self._waiting, {}
         for client in waiting:
             if not client.done():

@@ -36,7 +36,7 @@ from comity.testing.sim.faulty_model import FaultyModel
 from comity.testing.sim.invariants import GRACE_MS, Handed, ViolationError
 from comity.testing.sim.journal import Disk
 from comity.testing.sim.loop import Life, LivelockError, SimLoop, StuckError, kill
-from comity.testing.sim.network import LeaseService, SimNetwork
+from comity.testing.sim.network import SimLeaseService, SimNetwork
 from comity.testing.sim.nodes import CrashedError, SimNode, WatchedNode
 from comity.testing.sim.trace import Trace
 from comity.testing.sim.witness import UNWRITABLE, Witness
@@ -115,7 +115,7 @@ class World:
         self.context.run(_CURRENT.set, self)
         self.disk = Disk()
         self.network = SimNetwork(self)
-        self.leases = LeaseService(self)
+        self.leases = SimLeaseService(self)
         self.nodes: dict[str, SimNode] = {}
         self.witness = Witness(self)
         self.appends = 0
