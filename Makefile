@@ -12,7 +12,7 @@ INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick fuzz check docs format bench bench-delay bench-age soak bench-spans tempo cel bench-peers intents kill handoffs sim sim-defects pii mutate spec console test-console screenshots split conflicts lock clean
+.PHONY: help demo test quick fuzz check docs format bench bench-delay bench-age soak bench-spans tempo cel bench-peers intents kill processes handoffs sim sim-defects pii mutate spec console test-console screenshots split conflicts lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -110,6 +110,9 @@ bench-peers: $(READY) ## the same job in other frameworks, each in its own envir
 
 kill: $(READY) ## kill -9 a node 100 times and cut its power 1,200 times: nothing acknowledged may be lost
 	COMITY_KILLS=100 COMITY_CUTS=1200 $(RUN) -m pytest tests/engines/sqlite/test_kill.py tests/engines/sqlite/test_power_cut.py
+
+processes: $(READY) ## two and four processes on one store, killed -9 300 times under load: nothing acknowledged is lost or done twice
+	COMITY_PROCESS_KILLS=300 $(RUN) -m pytest -s tests/engines/sqlite/test_processes.py
 
 handoffs: $(READY) ## hand off 1,000 times to 8 receivers that are killed -9 at random: each completed once, nobody polls
 	COMITY_HANDOFFS=1000 $(RUN) -m pytest -s tests/runtime/handoff/test_handoff_kill.py

@@ -40,6 +40,7 @@ KEPT_VARIABLES = {
         "COMITY_HANDOFFS",
         "COMITY_KILLS",
         "COMITY_KILL_SEED",
+        "COMITY_PROCESS_KILLS",
         "COMITY_TEMPO_DIR",
     ),
 }

@@ -24,8 +24,9 @@ async def die(node: Node) -> None:
     node._workers.close()
     if path.watchdog is not None:
         path.watchdog.close()
-    os.close(journal._lock_file)
-    journal._lock_file = None
+    await node._engine.leave()
+    os.close(journal.members._file)
+    journal.members._file = -1
     await journal.close()
     await asyncio.sleep(0)
 

@@ -6,10 +6,10 @@ import contextlib
 from pathlib import Path
 
 from comity.cli.reader import Store
-from comity.cli.ui import app
 from comity.core.journal.audit import Verdict
 from comity.core.journal.records import Document, Saved
 from comity.engines.clock import SystemIds
+from comity.engines.sqlite.engine import visiting
 from comity.engines.sqlite.spans.path import spans_path
 from comity.engines.sqlite.spans.store import SpanStore
 from comity.ports import Journal
@@ -31,9 +31,7 @@ async def erase(
             sessions = {one.id for one in reader.sessions() if (one.tenant_id, one.user_id) == (tenant_id, user_id)}
         path = spans_path(store)
         spans = opened.enter_context(SpanStore(path)) if path.is_file() else None
-        journal = app.Visit(Path(store), SystemIds().span_id())
-        journal.open()
-        try:
+        async with visiting(store, SystemIds().span_id()) as journal:
             if has_sessions:
                 sessions |= journal.sessions_of(tenant_id, user_id)
             gone = sum(journal.erase(tenant_id, one) for one in sorted(sessions))
@@ -42,8 +40,6 @@ async def erase(
             elif user_id:
                 _forget(journal, key_of(tenant_id, user_id), session_id)
             verdict = journal.verify()
-        finally:
-            await journal.close()
         gone += 0 if spans is None else sum(spans.erase(one, tenant_id=tenant_id) for one in sorted(sessions))
     return gone, verdict
 

@@ -25,13 +25,13 @@ from comity.core.journal.retention import Retention, checked_retention
 from comity.core.tracing.telemetry import Settings, settings_from
 from comity.engines.cipher import derived
 from comity.engines.clock import SystemClock, SystemIds
-from comity.engines.memory.journal import MemoryJournal
-from comity.engines.sqlite.journal import SqliteJournal
+from comity.engines.memory.engine import JournalEngine
 from comity.engines.threads import SystemThreads
+from comity.node.engines import check_engine, engine_for
 from comity.node.outsiders import Outsiders
 from comity.node.tending import Tending
 from comity.node.upkeep import Upkeep, begin_upkeep, end_upkeep
-from comity.ports import Clock, GuidanceSource, Ids, Journal, Leases, Transport
+from comity.ports import Clock, Engine, GuidanceSource, Ids, Journal
 from comity.runtime.agent import forked
 from comity.runtime.agent.declarations import check_declarations
 from comity.runtime.agent.threads import FunctionThreads
@@ -82,7 +82,8 @@ class Node(Outsiders, Tending):
     retention: how long and how many calls, replies, sessions, handoffs, spans and audit rows are kept.
     takes_handoffs: whether it takes handoffs for its agents, or of which tenants; `default` alone if that is not said.
     lag_ms: how long code may block before the watchdog names it; None for no watchdog.
-    clock, ids, journal, leases, transport, engine: what the node stands on, for tests and for nodes that share the work.
+    engine: what carries and stores, where it is neither memory nor a SQLite file; see `docs/engines.md`.
+    clock, ids, journal: what the node stands on, for tests.
     """
 
     def __init__(
@@ -91,12 +92,10 @@ class Node(Outsiders, Tending):
         *,
         store: str | Path | None = None,
         limits: Limits | None = None,
-        engine: str | None = None,
+        engine: Engine | None = None,
         clock: Clock | None = None,
         ids: Ids | None = None,
         journal: Journal | None = None,
-        leases: Leases | None = None,
-        transport: Transport | None = None,
         lag_ms: int | None = 100,
         tools: Iterable[Tool] = (),
         guardrails: Iterable[Guardrail | Callable[..., Verdict]] = (),
@@ -109,18 +108,14 @@ class Node(Outsiders, Tending):
         retention: Retention | None = None,
         takes_handoffs: bool | Collection[str] = True,
     ) -> None:
-        if engine is not None:
-            raise ValueError(f"engine {engine!r} is not available; leave it out for the embedded engine")
-        if (leases is None) != (transport is None):
-            raise ValueError("nodes that share the work need both leases and a transport")
-        self._leases = leases
-        self._transport = transport
+        check_engine(engine, store, journal)
         self.registry = Registry(agents)
         self.limits = limits or Limits()
         self._clock: Clock = clock or SystemClock()
         self._ids: Ids = ids or SystemIds()
-        self._store = store
-        self._journal: Journal | None = journal
+        self._store = store if engine is None else engine.path
+        self._engine: Engine | None = engine if journal is None else JournalEngine(journal)
+        self._journal: Journal | None = None
         self._lag_ms = lag_ms
         self._tools = checked_tools(tools)
         self._guardrails = checked_guardrails(guardrails)
@@ -158,18 +153,18 @@ class Node(Outsiders, Tending):
         if self._path is not None:
             raise RuntimeError("the node is running already")
         check_guarded()
-        self.problems = await check_declarations(self.registry, self.tools, self._privacy, is_alone=self._leases is None)
+        is_alone = self._engine is None or self._engine.is_alone
+        self.problems = await check_declarations(self.registry, self.tools, self._privacy, is_alone=is_alone)
         if len(self.registry):
             schema.load()
         if self._guidance_given is not None:
             from comity.runtime.guidance.guidance import live_guidance  # noqa: PLC0415  most nodes have no guidance
 
             self._guidance = await live_guidance(self._guidance_given)
-        if self._journal is None:
-            node_id = self._ids.span_id()
-            self._journal = MemoryJournal(node_id) if self._store is None else SqliteJournal(self._store, node_id)
+        engine = self._engine = self._engine or engine_for(self._store, self._ids.span_id())
+        self._journal = engine.journal
         try:
-            self._journal.open()
+            await engine.open()
             # Before the spans: a store that is refused is left as it was.
             sealed = self._journal.list_documents(Document.VAULT, TRIED_MAX)
             remembered = self._journal.list_documents(Document.MEMORY, TRIED_MAX)
@@ -180,7 +175,7 @@ class Node(Outsiders, Tending):
         except BaseException:
             if self._guidance is not None:
                 self._guidance.close()
-            await self._journal.close()
+            await engine.close()
             raise
         self._workers = Workers(None if self._privacy is None else self._privacy.hide_trace)
         loop = asyncio.get_running_loop()
@@ -207,12 +202,14 @@ class Node(Outsiders, Tending):
         if self._lag_ms is not None:
             self._path.watchdog = Watchdog(self._path.calls, threshold_ms=self._lag_ms)
             self._threads.notice = self._path.watchdog.left_behind
-        if self._leases is not None and self._transport is not None:
+        if not engine.is_alone:
             from comity.runtime.cluster.cluster import Cluster  # noqa: PLC0415  most nodes are alone
 
-            self._path.join(Cluster(self._path, self._journal, self._leases, self._transport))
+            self._path.join(Cluster(self._path, engine))
         self._path.handoffs = lambda: self.handoffs
         self._path.workflows = lambda: self.workflows
+        await engine.listen(self._share)
+        await engine.join()
         self._resume()
         if self._path.cluster is not None:
             await self._path.cluster.open()
@@ -237,6 +234,8 @@ class Node(Outsiders, Tending):
         await self._threads.close(tasks.CLOSE_S - (loop.time() - begun_s))
         if cluster is not None:
             await cluster.close()
+        assert self._engine is not None
+        await self._engine.leave()
         for agent in self.registry:
             if agent.on_close is not None:
                 await agent.on_close()
@@ -247,14 +246,22 @@ class Node(Outsiders, Tending):
         self._workers.close()
         if self._path.watchdog is not None:
             self._path.watchdog.close()
-        assert self._journal is not None
-        await self._journal.close()
+        await self._engine.close()
         await self._path.settlement.delivered()
         forked.end(self)
         self._path = None
 
+    async def _share(self) -> None:
+        """Share the work with another process that has opened the store."""
+        from comity.runtime.cluster.cluster import Cluster  # noqa: PLC0415  most nodes are alone
+        from comity.runtime.cluster.sharing import share  # noqa: PLC0415
+
+        path = self._running()
+        assert self._engine is not None
+        await share(path, Cluster(path, self._engine))
+
     def elsewhere(
-        self, store: str | Path | None, journal: Journal | None = None, *, takes_handoffs: bool | Collection[str] = False
+        self, store: str | Path | None, engine: Engine | None = None, *, takes_handoffs: bool | Collection[str] = False
     ) -> Node:
         """Return a node with the same agents, tools and rules on another store, or in memory.
 
@@ -263,7 +270,7 @@ class Node(Outsiders, Tending):
         return Node(
             self.registry,
             store=store,
-            journal=journal,
+            engine=engine,
             limits=self.limits,
             tools=self._tools,
             guardrails=self._guardrails,

@@ -5,7 +5,8 @@ differ from run to run comes in through here.
 """
 
 from comity.ports.clock import Clock, Ids
-from comity.ports.cluster import Leases, Receive, Transport
+from comity.ports.cluster import Leases, Noticed, Receive, Transport
+from comity.ports.engine import Engine
 from comity.ports.guidance import GuidanceSource
 from comity.ports.handoffs import HandoffJournal, Handoffs
 from comity.ports.journal import Journal, Then
@@ -16,6 +17,7 @@ from comity.ports.threads import Threads
 
 __all__ = [
     "Clock",
+    "Engine",
     "GuidanceSource",
     "HandoffJournal",
     "Handoffs",
@@ -23,6 +25,7 @@ __all__ = [
     "Journal",
     "Leases",
     "Model",
+    "Noticed",
     "Reader",
     "Receive",
     "SpanSink",

@@ -38,19 +38,6 @@ class Journal(Protocol):
         """Why nothing is accepted any more, once that is so: it stays so until the node is restarted."""
         ...
 
-    @property
-    def has_company(self) -> bool:
-        """Whether other nodes may be writing to the same store at this moment."""
-        ...
-
-    def visits(self) -> int:
-        """Return a generation counter; it changes when another process may have written since the previous call.
-
-        What a node keeps in memory of sessions and states is then read again. Always the same where nobody else can write, and
-        where nodes pass calls on to each other and read again with each.
-        """
-        ...
-
     def open(self) -> None:
         """Make ready. Raises `UnavailableError` if the store cannot be used."""
         ...
@@ -89,6 +76,10 @@ class Journal(Protocol):
 
     def load(self, kind: Document, key: str) -> tuple[int, bytes] | None:
         """Return version and data of a document."""
+        ...
+
+    def load_written(self, kind: Document, key: str) -> tuple[int, bytes] | None:
+        """Return version and data of a document as it was last written, without what is on its way."""
         ...
 
     def list_documents(self, kind: Document, limit: int | None = None) -> list[tuple[str, bytes]]:

@@ -54,7 +54,7 @@ def test_a_name_cannot_lead_out_of_the_folder_of_the_store(store):
 FORKS = """
 import os, signal, sys
 from pathlib import Path
-from comity.engines.sqlite.journal import liveness as presence
+from comity.engines.sqlite import liveness as presence
 
 presence.enter(Path(sys.argv[1]))
 if not os.fork():

@@ -25,6 +25,7 @@ from journal_records import PATIENCE_S, accepted, run, settled, told_by, written
 from comity import Agent, Context, Node, Status
 from comity.core.journal.records import Settled
 from comity.engines.sqlite.audit_rows import verify_chain
+from comity.engines.sqlite.engine import SqliteEngine
 from comity.engines.sqlite.journal import SWITCH_S, SqliteJournal
 from comity.engines.sqlite.tables import SCHEMA_VERSION, WAL_BYTES_KEPT, connect
 from comity.errors import UnavailableError
@@ -105,7 +106,7 @@ def test_after_a_failed_write_nothing_is_acknowledged_until_the_store_is_opened_
 
     async def scenario(journal: SqliteJournal) -> None:
         await written(journal, accepted("before"), settled("before"))
-        with fault(store, journal._lock_path):
+        with fault(store, journal.members.path):
             told = told_by(journal, [(accepted(f"during{n}", inputs=big), settled(f"during{n}")) for n in range(3)])
             with pytest.raises(UnavailableError) as raised:
                 await written(journal, accepted("last", inputs=big))
@@ -155,7 +156,7 @@ def test_the_caller_of_a_node_reads_that_the_store_failed_and_finds_the_rest_aft
         return len(text)
 
     async def scenario() -> None:
-        async with Node([agent], journal=SqliteJournal(store, "node")) as node:
+        async with Node([agent], engine=SqliteEngine(store, "node")) as node:
             first = await node.call("A", "GO", {"text": "x"}, user_id="u", request_id="first")
             assert first.ok
             assert node.failure is None
@@ -263,7 +264,7 @@ def test_a_loop_that_was_closed_without_closing_the_journal_leaves_a_writer_that
     assert not journal._thread.is_alive()
     journal._reader.close()
     journal._writer.close()
-    os.close(journal._lock_file)
+    os.close(journal.members._file)
     assert reopened(store) == {"a": True}
 
 

@@ -107,6 +107,7 @@ def test_a_missing_key_and_a_missing_package_are_told_together_when_the_node_sta
 def test_where_nodes_share_the_work_agents_may_be_elsewhere():
     from comity.engines.clock import SystemClock
     from comity.engines.memory.cluster import LeaseService, MemoryLeases, MemoryNetwork, SharedJournal
+    from comity.engines.memory.engine import JournalEngine
     from comity.engines.memory.journal import MemoryJournal
 
     clock, network = SystemClock(), MemoryNetwork()
@@ -115,9 +116,7 @@ def test_where_nodes_share_the_work_agents_may_be_elsewhere():
         journal = SharedJournal(MemoryJournal(), "n1")
         node = Node(
             [Agent("A", can_call=["B"])],
-            journal=journal,
-            leases=MemoryLeases(LeaseService(clock), journal),
-            transport=network.transport(),
+            engine=JournalEngine(journal, MemoryLeases(LeaseService(clock), journal), network.transport()),
         )
         async with node:
             return node.problems

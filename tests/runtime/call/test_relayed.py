@@ -12,6 +12,7 @@ from comity.core.envelope.envelope import Error
 from comity.core.journal.terms import Bound
 from comity.dialects import call_agent, kdap
 from comity.engines.memory.cluster import LeaseService, MemoryLeases, MemoryNetwork, SharedJournal
+from comity.engines.memory.engine import JournalEngine
 from comity.engines.memory.journal import MemoryJournal
 from comity.errors import AGENT_CODES, CODES, ComityError, RefusedError, TargetError
 from comity.testing import VirtualClock, run_virtual
@@ -215,7 +216,7 @@ def test_an_agent_that_says_it_was_refused_makes_no_call_free_on_another_node(co
     def node(name, agent):
         journal = SharedJournal(store, name)
         leases = MemoryLeases(service, journal)
-        return Node([agent], journal=journal, leases=leases, transport=network.transport(), clock=clock, lag_ms=None)
+        return Node([agent], engine=JournalEngine(journal, leases, network.transport()), clock=clock, lag_ms=None)
 
     async def main():
         async with node("n1", boss) as one, node("n2", far):

@@ -12,6 +12,7 @@ from comity.core.call.machine import State
 from comity.core.cluster import messages as wire
 from comity.core.cluster.lease import Lease
 from comity.engines.memory.cluster import LeaseService, MemoryLeases, MemoryNetwork, MemoryTransport, SharedJournal
+from comity.engines.memory.engine import JournalEngine
 from comity.engines.memory.journal import MemoryJournal
 from comity.errors import UnavailableError
 from comity.testing import VirtualClock, run_virtual
@@ -79,9 +80,7 @@ class World:
         journal = SharedJournal(self.store, node_id)
         return Node(
             agents,
-            journal=journal,
-            leases=MemoryLeases(self.leases, journal),
-            transport=self.network.transport(),
+            engine=JournalEngine(journal, MemoryLeases(self.leases, journal), self.network.transport()),
             clock=VirtualClock(),
             lag_ms=None,
             **more,

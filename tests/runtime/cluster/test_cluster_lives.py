@@ -14,6 +14,7 @@ from comity.core.cluster import messages as wire
 from comity.core.journal.records import Accepted, Document, Record, Settled, StoredCall
 from comity.core.journal.terms import Terms
 from comity.engines.memory.cluster import MemoryLeases, SharedJournal
+from comity.engines.memory.engine import JournalEngine
 from comity.errors import UnavailableError
 from comity.ports import Then
 from comity.testing import VirtualClock
@@ -113,7 +114,7 @@ def with_journal(world: World, hosted: Sequence[Agent], journal: SharedJournal) 
     """Return one more node, with a journal that is not as good as the others'."""
     transport = world.network.transport()
     leases = MemoryLeases(world.leases, journal)
-    return Node(hosted, journal=journal, leases=leases, transport=transport, clock=VirtualClock(), lag_ms=None)
+    return Node(hosted, engine=JournalEngine(journal, leases, transport), clock=VirtualClock(), lag_ms=None)
 
 
 class SlowJournal(SharedJournal):

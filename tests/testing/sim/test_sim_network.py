@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from comity.engines.memory import MemoryJournal
+from comity.engines.memory.journal import MemoryJournal
 from comity.errors import UnavailableError
 from comity.testing import Fault, Kind, World
 from comity.testing.sim.network import LEASES, SimLeases

@@ -195,18 +195,22 @@ def _connection(args: argparse.Namespace, path: Path) -> Iterator[sqlite3.Connec
         with Store(path) as store:
             yield store.connection
         return
-    from comity.engines.clock import SystemIds
-    from comity.engines.sqlite import liveness as presence
-    from comity.engines.sqlite.tables import connect, prepare
+    import asyncio
 
+    from comity.engines.sqlite.tables import connect
+
+    asyncio.run(_call_on(path))
     with contextlib.closing(connect(path)) as connection:
-        prepare(connection)
-        lock = presence.lock_path(path, SystemIds().span_id())
-        held = presence.enter(lock)  # nodes read sessions again once somebody came and went
-        try:
-            yield connection
-        finally:
-            presence.leave(lock, held)
+        yield connection
+
+
+async def _call_on(path: Path) -> None:
+    """Let the nodes that have the store open read what they keep in memory again from now on."""
+    from comity.engines.clock import SystemIds
+    from comity.engines.sqlite.engine import visiting
+
+    async with visiting(path, SystemIds().span_id()):
+        pass
 
 
 def _show_removed(out: Output, removed: Pruned, args: argparse.Namespace) -> None:

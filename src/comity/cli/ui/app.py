@@ -11,9 +11,8 @@ from comity import Node
 from comity.cli.reader import is_file
 from comity.cli.ui.exits import CliError, Exit
 from comity.cli.ui.hints import NO_APP
-from comity.core.journal.records import StoredCall
 from comity.engines.clock import SystemIds
-from comity.engines.sqlite.journal import SqliteJournal
+from comity.engines.sqlite.engine import SqliteEngine
 
 
 def load(args: argparse.Namespace) -> Node:
@@ -29,15 +28,7 @@ def load(args: argparse.Namespace) -> Node:
     return load_node(args.app, Agent)
 
 
-class Visit(SqliteJournal):
-    """The journal of a node that lives for one command: calls that a node left open wait for one that stays."""
-
-    def abandoned(self) -> list[StoredCall]:
-        """Take over nothing."""
-        return []
-
-
 def open_node(node: Node, store: str) -> Node:
     """Return the node on the store, to be used with `async with`."""
     is_file(Path(store))  # a directory is told before anything is made beside it
-    return node.elsewhere(store, Visit(Path(store), SystemIds().span_id()))
+    return node.elsewhere(None, SqliteEngine(store, SystemIds().span_id(), takes_over=False))

@@ -22,7 +22,6 @@ class SharedJournal:
     def __init__(self, shared: MemoryJournal, node_id: str) -> None:
         self.node_id = node_id
         self.failure: UnavailableError | None = None  # memory does not fail
-        self.has_company = True
         self._shared = shared
 
     @property
@@ -36,10 +35,6 @@ class SharedJournal:
 
     def open(self) -> None:
         """Nothing to make ready."""
-
-    def visits(self) -> int:
-        """Nodes that pass calls on read sessions again with each."""
-        return 0
 
     async def close(self) -> None:
         """Nothing to let go."""
@@ -73,6 +68,10 @@ class SharedJournal:
         return self._shared.take_paused(root_id, self.node_id)
 
     def load(self, kind: Document, key: str) -> tuple[int, bytes] | None:
+        """Return version and data of a document."""
+        return self._shared.load(kind, key)
+
+    def load_written(self, kind: Document, key: str) -> tuple[int, bytes] | None:
         """Return version and data of a document."""
         return self._shared.load(kind, key)
 

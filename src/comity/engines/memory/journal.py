@@ -51,7 +51,6 @@ class MemoryJournal:
     def __init__(self, node_id: str = "memory") -> None:
         self.node_id = node_id
         self.failure: UnavailableError | None = None  # memory does not fail
-        self.has_company = False
         self.names = FRESH_NAMES
         self.handoffs = MemoryHandoffs()
         self._unsealed: deque[CallRecord] = deque(maxlen=MEMORY_AUDIT_ROWS_MAX)  # rows are sealed when somebody reads them
@@ -71,10 +70,6 @@ class MemoryJournal:
 
     def open(self) -> None:
         """Nothing to make ready."""
-
-    def visits(self) -> int:
-        """Nobody else writes."""
-        return 0
 
     async def close(self) -> None:
         """Nothing to let go."""
@@ -136,6 +131,8 @@ class MemoryJournal:
 
     def take_paused(self, root_id: str, node_id: str = "") -> list[StoredCall]:
         """Return the open calls of a paused tree and make them this node's own."""
+        if type(self._open.get(root_id)) is not Paused:  # it is still being put aside, from its leaves to its root
+            return []
         paused = [one for one in self._open.values() if type(one) is Paused and one.request.root_id == root_id]
         for one in paused:
             self._open[one.request.request_id] = Accepted(one.request, one.at_ms, node_id or self.node_id)
@@ -144,6 +141,8 @@ class MemoryJournal:
     def load(self, kind: Document, key: str) -> tuple[int, bytes] | None:
         """Return version and data of a document."""
         return self._documents.get((kind, key))
+
+    load_written = load  # nothing is ever on its way
 
     def list_documents(self, kind: Document, limit: int | None = None) -> list[tuple[str, bytes]]:
         """Return the documents of a kind with their keys, in order of keys, at most `limit`."""

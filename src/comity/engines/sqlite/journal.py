@@ -38,6 +38,7 @@ from comity.engines.sqlite.audit_rows import read_rows, verify_chain
 from comity.engines.sqlite.call_rows import readable
 from comity.engines.sqlite.files import StoreFiles, database_files
 from comity.engines.sqlite.handoffs import SqliteHandoffs
+from comity.engines.sqlite.liveness import Members
 from comity.engines.sqlite.tables import BUSY_TIMEOUT_MS, SCHEMA_VERSION, connect, read_call
 from comity.errors import UnavailableError
 from comity.ports import Then
@@ -70,9 +71,8 @@ class SqliteJournal:
         self.failure: UnavailableError | None = None  # why nothing is accepted any more
         self.names = FRESH_NAMES  # as they stand in the audit; a node sets them by its key
         self._busy_timeout_ms = busy_timeout_ms
-        self._lock_path = presence.lock_path(self.path, node_id)
-        self._lock_file: int | None = None
-        self._company = presence.Company(self.path, self._lock_path)
+        self.members = Members(self.path, node_id)
+        self.takes_over = True  # whether it takes calls that a node left open which is gone
         self.handoffs = SqliteHandoffs(self.path, node_id, self._reading, self._aside, self._is_alive)
         self._files = StoreFiles()  # of the database
         self._beside = StoreFiles()  # of what belongs to the store beside it
@@ -90,21 +90,6 @@ class SqliteJournal:
         self._reported_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._pruner: Pruner | None = None  # belongs to whoever sweeps
-
-    @property
-    def has_company(self) -> bool:
-        """Whether another node has this store open."""
-        try:
-            return self._company.is_there()
-        except OSError as error:
-            raise self._lost(error) from error
-
-    def visits(self) -> int:
-        """Return a number that grows once another node may have written since."""
-        try:
-            return self._company.visits()
-        except OSError as error:
-            raise self._lost(error) from error
 
     def _lost(self, error: OSError) -> UnavailableError:
         """Accept nothing more: a file of the store, or its folder, is gone or not to be seen any more."""
@@ -125,14 +110,16 @@ class SqliteJournal:
                 tables.prepare(writer)
                 reader = connect(self.path, read_only=True, busy_timeout_ms=self._busy_timeout_ms)
                 undo.callback(reader.close)
-                lock_file = presence.enter(self._lock_path)
-                undo.callback(presence.leave, self._lock_path, lock_file)
+                writer.execute("BEGIN IMMEDIATE")  # of two processes that come at once, one enters after the other
+                self.members.enter()
+                undo.callback(self.members.leave)
                 presence.clear(self.path)
-                self._files = StoreFiles(*database_files(self.path), self._lock_path)
+                writer.execute("COMMIT")
+                self._files = StoreFiles(*database_files(self.path), self.members.path)
             except (sqlite3.Error, OSError) as error:
                 raise _unavailable(f"cannot open the store {self.path}: {error}") from error
             undo.pop_all()
-        self._reader, self._writer, self._lock_file = reader, writer, lock_file
+        self._reader, self._writer = reader, writer
         self._loop = asyncio.get_running_loop()
         self._ended = asyncio.Event()
         self._thread = threading.Thread(target=self._write, args=(writer,), name="comity-store", daemon=True)
@@ -168,9 +155,7 @@ class SqliteJournal:
             self._reader.close()
             self._files.close(self._writer, self.path)
             self._reader = self._writer = None
-            if self._lock_file is not None:
-                presence.leave(self._lock_path, self._lock_file)
-                self._lock_file = None
+            self.members.leave()
 
     # --- gathering, in the event loop ---
 
@@ -325,6 +310,8 @@ class SqliteJournal:
 
     def abandoned(self) -> list[StoredCall]:
         """Return open calls whose node is gone, and make them this node's own."""
+        if not self.takes_over:
+            return []
         with self._reading() as connection:
             owners = connection.execute("SELECT DISTINCT open_at FROM calls WHERE open_at IS NOT NULL").fetchall()
             gone = [one for (one,) in owners if one not in {self.node_id, PAUSED_AT} and not self._is_alive(one)]
@@ -352,15 +339,19 @@ class SqliteJournal:
 
     def load(self, kind: Document, key: str) -> tuple[int, bytes] | None:
         """Return version and data of a document, written or on its way."""
-        with self._reading() as connection:
-            query = "SELECT version, data FROM documents WHERE kind = ? AND key = ?"
-            found = connection.execute(query, (kind.value, key)).fetchone()
-        newest: tuple[int, bytes] | None = found
+        newest = self.load_written(kind, key)
         for unwritten in (self._in_writing, self._gathered):
             saved = unwritten.get((kind, key))
             if saved is not None and (newest is None or saved.version > newest[0]):
                 newest = (saved.version, saved.data)
         return newest
+
+    def load_written(self, kind: Document, key: str) -> tuple[int, bytes] | None:
+        """Return version and data of a document as it was last written."""
+        with self._reading() as connection:
+            query = "SELECT version, data FROM documents WHERE kind = ? AND key = ?"
+            found: tuple[int, bytes] | None = connection.execute(query, (kind.value, key)).fetchone()
+        return found
 
     def list_documents(self, kind: Document, limit: int | None = None) -> list[tuple[str, bytes]]:
         """Return the documents of a kind with their keys, in order of keys, at most `limit`."""

@@ -1,4 +1,4 @@
-"""Which nodes of a store are alive.
+"""Which processes have a store open, and which of them are alive.
 
 Each node holds a lock on a file of its own beside the store. The system drops the locks of a process that dies, however it
 dies, so a lock that can be had belongs to a node that is gone.
@@ -11,10 +11,12 @@ import os
 import time
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
-GRAIN_NS: Final = 1_000_000_000  # within this a folder's time of change may not show a further change
-TICK_NS: Final = 20_000_000  # nor within this where times are as fine as the kernel's clock
+from comity.core.cluster.lease import LEASE_MS
+
+_ALONE: Final = "alone "  # of one length: it is written over the other
+_SHARES: Final = "shares"
 
 _held: set[int] = set()
 
@@ -81,43 +83,97 @@ def clear(store: Path) -> None:
         is_held(path)
 
 
-class Company:
-    """Whether other nodes of a store are alive, or were meanwhile. Looked up again when the folder has changed."""
+class Members:
+    """This process among those that have a store open. What its lock file says, others read.
 
-    def __init__(self, store: Path, own: Path) -> None:
+    The first process is alone: it runs without leases until another comes. Before that one begins, the first has taken the
+    leases of what it runs and says so. From then on each beats: a process that stood still too long loses what it held, though
+    it still has its lock.
+    """
+
+    def __init__(self, store: Path, node_id: str, *, lease_ms: int = LEASE_MS) -> None:
+        self.path = lock_path(store, node_id)
+        self.is_alone = True
         self._store = store
-        self._own = own
-        self._looked_at = 0  # the folder's time of change then
-        self._others: list[Path] = []
-        self._folder = str(store.parent)
-        self._visits = 0
-        self._asked_at = 0  # ms
-        self._visited_at = 0  # the folder's time of change when this was last asked
+        self._node_id = node_id
+        self._lease_ms = lease_ms
+        self._file = -1
 
-    def visits(self) -> int:
-        """Return a number that grows once another node may have written since it was last asked.
+    def enter(self) -> None:
+        """Take the lock. Called while no other process can enter, so that one of two is alone at most."""
+        self._file = enter(self.path)
+        self.is_alone = not self.others()
+        if self.is_alone:
+            os.utime(self._file, ns=(0, 0))  # it does not beat
+            self._say(_ALONE)
+        else:
+            self.beat()
+            self._say(_SHARES)
 
-        Who enters or leaves changes the folder. Nobody does both and is done within the millisecond in which this was asked.
-        """
-        now_ns = time.time_ns()
-        now_ms = now_ns // 1_000_000
-        if self._others or now_ms != self._asked_at:
-            self._asked_at = now_ms
-            changed_at = os.stat(self._folder).st_mtime_ns  # noqa: PTH116  asked with every call in a session
-            if self._others or changed_at != self._visited_at or now_ns - changed_at < TICK_NS:
-                self._visited_at = changed_at
-                self._visits += 1
-                self.is_there()
-        return self._visits
+    def leave(self) -> None:
+        """Give the lock up."""
+        if self._file >= 0:
+            leave(self.path, self._file)
+            self._file = -1
 
-    def is_there(self) -> bool:
-        """Return whether another lock is held at this moment."""
-        changed_at = self._store.parent.stat().st_mtime_ns
-        # A folder's time has a coarse grain: one that changed just now may have changed again within the same tick.
-        if changed_at != self._looked_at or time.time_ns() - changed_at < GRAIN_NS:
-            self._looked_at = changed_at
-            self._others = [path for path in locks(self._store) if path != self._own]
-        return any(is_held(path) for path in self._others)
+    def share(self) -> None:
+        """Let others read that this process works under leases from now on."""
+        self.is_alone = False
+        self.beat()
+        self._say(_SHARES)
+
+    def others(self) -> list[str]:
+        """Return the other living processes, in order."""
+        found = [node_of(self._store, path) for path in locks(self._store) if path != self.path and looks_held(path)]
+        return [one for one in found if one != self._node_id]
+
+    def is_alive(self, node_id: str) -> bool:
+        """Return whether a process holds its lock, however long it stood still."""
+        return looks_held(lock_path(self._store, node_id))
+
+    def unshared(self) -> list[str]:
+        """Return the other living processes that do not work under leases yet, as their lock files say."""
+        return [one for one in self.others() if not _said(lock_path(self._store, one)).endswith(_SHARES)]
+
+    def process_of(self, node_id: str) -> str:
+        """Return the number of the process that has a lock, as far as its file says."""
+        return _said(lock_path(self._store, node_id)).strip().partition(" ")[0] or "unknown"
+
+    def beat(self) -> int | None:
+        """Say that this process lives and return for how many milliseconds that counts; None if its time was over."""
+        was_over = self._beaten_ms(self.path) > 0 and self.left_ms(self._node_id) <= 0
+        now_ns = time.monotonic_ns()  # one clock for all processes of a machine; it stands still while the machine does
+        os.utime(self._file, ns=(now_ns, now_ns))
+        return None if was_over else self._lease_ms
+
+    def left_ms(self, node_id: str) -> int:
+        """Return for how many milliseconds a process still counts as alive; 0 if it is gone."""
+        path = lock_path(self._store, node_id)
+        if node_id != self._node_id and not looks_held(path):
+            return 0
+        return max(self._lease_ms - (time.monotonic_ns() // 1_000_000 - self._beaten_ms(path)), 0)
+
+    def _say(self, what: str) -> None:
+        os.pwrite(self._file, f"{os.getpid():>10} {what}".encode(), 0)
+
+    @staticmethod
+    def _beaten_ms(path: Path) -> int:
+        try:
+            return path.stat().st_mtime_ns // 1_000_000
+        except FileNotFoundError:
+            return 0
+
+
+def node_of(store: Path, path: Path) -> str:
+    """Return the name of the node that has this lock."""
+    return unquote(path.name[len(store.name) + 1 : -len(path.suffix)])
+
+
+def _said(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
 
 
 def _let_go() -> None:

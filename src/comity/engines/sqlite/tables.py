@@ -425,6 +425,8 @@ def take_paused(connection: sqlite3.Connection, root_id: str, node_id: str) -> l
     connection.execute("BEGIN IMMEDIATE")
     found = connection.execute("SELECT open_at, body FROM calls WHERE open_at = ?", (PAUSED_AT,)).fetchall()
     paused = [call for call in readable(found) if call.root_id == root_id]
+    if not any(call.request_id == root_id for call in paused):  # it is still being put aside, from its leaves to its root
+        paused = []
     for call in paused:
         body = _encode(msgspec.structs.replace(call, node_id=node_id, reply=None))
         connection.execute("UPDATE calls SET open_at = ?, body = ? WHERE request_id = ?", (node_id, body, call.request_id))

@@ -7,7 +7,7 @@ memory. No tenant sees another's. The state is saved with the settlement of a ca
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from comity.core.agent.activation import ACTIVE, INACTIVE, Event, State, advance
@@ -40,7 +40,6 @@ class Activation:
         "_seal",
         "_state_data",
         "_version",
-        "_visits",
         "address",
         "agent",
         "coming",
@@ -76,7 +75,6 @@ class Activation:
         self._state_data: dict[str, Any] | None = None
         self._saved = self._kept = b"{}"  # as the store has it, and as it was when last a call that used it ended
         self._version = 0
-        self._visits = 0  # of other nodes to the store, when the state was loaded
 
     @property
     def is_full(self) -> bool:
@@ -105,7 +103,6 @@ class Activation:
     def data(self) -> dict[str, Any]:
         """The agent's private state, loaded when first looked at."""
         if self._state_data is None:
-            self._visits = self._journal.visits()
             stored = self._journal.load(Document.STATE, self.key)
             if stored is not None:
                 self._version, sealed = stored
@@ -116,14 +113,10 @@ class Activation:
         return self._state_data
 
     def look_again(self) -> None:
-        """Forget what a call that has ended did to the state since, and a state that another node may have saved since.
-
-        While another call uses it, both look at one state.
-        """
+        """Forget what a call that has ended did to the state since. While another call uses it, both look at one state."""
         if self._state_data is None or any(one.uses_state and one.state is RUNNING for one in self.holders):
             return
-        is_stale = not self.token and self._visits != self._journal.visits() and self._kept == self._saved
-        self._state_data = None if is_stale else unpack(self._kept)
+        self._state_data = unpack(self._kept)
 
     def keep(self) -> None:
         """Snapshot the agent's state as the value to persist. Later changes count only if a running call makes them.
@@ -264,6 +257,14 @@ class Activations:
         if call not in self.strays:  # else it lost its place with its address
             self.leave(call)
             self.strays[call] = self._clock.now_ns() // 1_000_000
+
+    def seats(self) -> Collection[Activation]:
+        """Return every address in memory, once for each tenant."""
+        return self._seats.values()
+
+    def addresses(self) -> list[str]:
+        """Return the addresses in memory, each once."""
+        return list(dict.fromkeys(seat.address for seat in self._seats.values()))
 
     @property
     def running(self) -> list[Call]:

@@ -39,6 +39,7 @@ class Way(Struct, eq=False, gc=False):
     loan: Loan | None = None  # set aside for what is below it, by the node that asks for it
     borrowing: asyncio.Future[None] | None = None  # more was asked for, and who waits for that
     is_moved: bool = False  # it left this node without having ended
+    is_recorded: bool = False  # the store has accepted it
 
     def bounds_below(self, request: Request) -> tuple[Bound, ...]:
         """Return the bounds of what a call that goes this way makes in turn."""

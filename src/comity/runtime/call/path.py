@@ -46,7 +46,7 @@ from comity.runtime.call.draft import Arrival, Draft, Identity, Reader, quoted
 from comity.runtime.call.journaled import Steps
 from comity.runtime.call.long_request import look_through
 from comity.runtime.call.named import as_asked, open_named
-from comity.runtime.call.replay import accept_once, again, go_on, known, newest, reused
+from comity.runtime.call.replay import again, go_on, known, newest, reused
 from comity.runtime.call.run import Execution, RunInProcess
 from comity.runtime.call.screening import screen
 from comity.runtime.call.settle import Settlement, end_leftovers
@@ -58,7 +58,7 @@ from comity.runtime.call.tools import Paused, Toolbox
 from comity.runtime.call.unread import unread
 from comity.runtime.session.memory import Memories
 from comity.runtime.session.privacy import Answers, Privacy
-from comity.runtime.session.sessions import Sessions, is_new
+from comity.runtime.session.sessions import Sessions
 from comity.runtime.session.vault_key import Seal
 from comity.runtime.session.view import SessionView
 from comity.runtime.tracing import ambient, standing
@@ -146,7 +146,7 @@ class CallPath:
         """Share the work with other nodes from now on."""
         self.cluster = self.settlement.cluster = cluster
         self.activations.put_away = cluster.holds.release
-        self.sessions.is_shared = True
+        self.sessions.share()
 
     # --- open ---
 
@@ -213,7 +213,9 @@ class CallPath:
             await self.slices.pause()
         opened = self._open(arrival, request_id, now_ns, remote)
         if isinstance(opened, Call):
-            return await self.reply_of(opened)
+            reply = await self.reply_of(opened)
+            has_moved = opened.way is not None and opened.way.is_moved and self.cluster is not None
+            return await self.cluster.go_on(opened.request) if has_moved else reply  # type: ignore[union-attr]
         return await self.told(opened)
 
     def call_child(self, parent: Call, draft: Draft) -> Coroutine[Any, Any, Reply]:
@@ -263,6 +265,8 @@ class CallPath:
         if isinstance(opened, Reply):
             return await after_a_turn(parent.given(opened))
         reply = await self.reply_of(opened)
+        if opened.way is not None and opened.way.is_moved and self.cluster is not None:
+            reply = await self.cluster.ask(arrival, parent)
         return reply if reply.error is None and not reply.metadata else parent.given(reply)
 
     def count(self, parent: Call, usage: Usage) -> None:
@@ -354,9 +358,9 @@ class CallPath:
             call.probe = breaker.enter(now_ms)
         if isinstance(note, str):
             self.reserve(call)
-            self._accept(call, now_ms, leftovers, note, is_named)
+            self._accept(call, now_ms, leftovers, note)
         else:
-            look_through(self, call, note, lambda said: self._accept(call, self.now_ms(), leftovers, said, is_named))
+            look_through(self, call, note, lambda said: self._accept(call, self.now_ms(), leftovers, said))
         return call
 
     def session_of(self, call: Call) -> SessionView:
@@ -396,7 +400,7 @@ class CallPath:
             call.attach(call.parent)
         self.calls[call.request.request_id] = call
 
-    def _accept(self, call: Call, now_ms: int, leftovers: dict[str, Request] | None, note: str, is_named: bool) -> None:
+    def _accept(self, call: Call, now_ms: int, leftovers: dict[str, Request] | None, note: str) -> None:
         request, parent = call.request, call.parent
         was_accepted = leftovers is not None
         if parent is not None and parent.top.leftovers is not None:
@@ -404,12 +408,7 @@ class CallPath:
         if call.way is not None and self.cluster is not None:
             self.cluster.accept(call, now_ms, note)
         elif not was_accepted:
-            record = Accepted(request, now_ms, self._journal.node_id, note)
-            # Others may be asked for the same at this moment, or in the same session by another user.
-            if (is_named or (call.live is not None and is_new(call.live, request))) and self._journal.has_company:
-                accept_once(self, self._journal, call, record)
-                return
-            self._journal.append((record,))
+            self._journal.append((Accepted(request, now_ms, self._journal.node_id, note),))
         elif parent is not None:  # made again: with a new deadline, within its caller's
             self._journal.append((Resumed(request, self._journal.node_id, now_ms),))
         self.place(call, now_ms)
@@ -419,9 +418,9 @@ class CallPath:
         request, is_here = call.request, call.way is None or call.way.fence is not None
         self.settlement.deadlines.add(call)
         call.state = QUEUED
-        if call.live is not None and (call.parent is None or (is_here and is_first(request))):
+        if call.live is not None and is_here and (call.parent is None or is_first(request)):
             self.sessions.use(call.live, request, now_ms)
-            if request.message and is_first(request) and is_here:
+            if request.message and is_first(request):
                 self.sessions.hear(call.live, call.said or request, is_again=call.is_again)
         if call.log is not None:
             call.log.add(events.Kind.QUEUED, now_ms, request)

@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from comity.core.call.admission import Refused
-from comity.core.call.machine import CANCEL, PAUSED, SETTLED
+from comity.core.call.machine import PAUSED
 from comity.core.envelope.envelope import Reply, Request, Status
-from comity.core.journal.records import PAUSED_AT, Accepted, Paused, Record, Resumed, fingerprint
-from comity.core.journal.terms import Terms
-from comity.errors import CallChangedError, RefusedError, UnavailableError
+from comity.core.journal.records import PAUSED_AT, Paused, Resumed, fingerprint
+from comity.errors import UnavailableError
 from comity.ports import Journal
 from comity.runtime.call.draft import Arrival
 from comity.runtime.call.settle import interrupted
 from comity.runtime.call.unfinished import keep
-from comity.runtime.call.unread import unread
-from comity.runtime.session.sessions import Live, is_new
 
 if TYPE_CHECKING:
     from comity.runtime.call.call import Call, Way
@@ -163,12 +159,15 @@ async def take_up(path: CallPath, journal: Journal, approval: Approval) -> Reply
 
 def go_on(path: CallPath, journal: Journal, approval_id: str, reads: int = _READS_MAX) -> None:
     """Go on with a tree that has just been put aside, if its question was answered before: nobody else would any more."""
-    if path.cluster is not None or path.is_closed:
+    if path.is_closed:
         return
     try:
         approval = path.toolbox.approval(approval_id)
         if approval is not None and approval.granted is not None:
-            _taken_up(path, journal, approval.root_id)
+            if path.cluster is None:
+                _taken_up(path, journal, approval.root_id)
+            else:
+                path.cluster.spawn(take_up(path, journal, approval))
     except UnavailableError:
         if reads > 1:
             asyncio.get_running_loop().call_later(_READ_PAUSE_S, go_on, path, journal, approval_id, reads - 1)
@@ -195,53 +194,3 @@ def _resumed(path: CallPath, journal: Journal, requests: dict[str, Request], roo
         path.sessions.use(live, root, now_ms)  # the answer uses the session, however long it took
     root = replace(root, deadline_at=now_ms + root.deadline_at - root.created_at, created_at=now_ms)
     return resume(path, journal, root, requests) if path.cluster is None else root
-
-
-def accept_once(path: CallPath, journal: Journal, call: Call, record: Accepted) -> None:
-    """Accept a call if no other node has, and bind the session it is the first to name if no other user has.
-
-    Only then does it get its place. Who cancels it meanwhile is heard afterwards.
-    """
-    request, live = call.request, call.live
-    records: tuple[Record, ...] = (record,)
-    terms = Terms(unknown=request.request_id)
-    begun = live if live is not None and is_new(live, request) else None
-    if begun is not None:
-        records = (record, path.sessions.saved(begun))
-        terms = replace(terms, session=(begun.key, request.user_id))
-    journal.append(records, partial(_accepted, path, call, begun), terms)
-
-
-def _seen(path: CallPath, request: Request) -> Call | Reply | None:
-    try:
-        return path.seen(request)
-    except UnavailableError as error:
-        return unread(path, request, error)
-
-
-def _accepted(path: CallPath, call: Call, begun: Live | None, error: Exception | None) -> None:
-    request, withdrawn = call.request, call.reply
-    call.reply = None
-    if isinstance(error, (CallChangedError, RefusedError)):
-        del path.calls[request.request_id]
-        call.withdraw()
-        if begun is not None:
-            begun.is_stored = False
-        if isinstance(error, RefusedError):
-            path.sessions.drop(request.tenant_id, request.session_id)  # it is another's
-            call.reply = path.refuse(request, Refused(error.code, error.message))
-        else:
-            found = _seen(path, request)
-            busy = Refused("AGENT_BUSY", f"request {request.request_id} is under way on another node", 1_000)
-            call.reply = found if isinstance(found, Reply) else path.refuse(request, busy)
-        call.state = SETTLED
-        path.settlement.deliver(call, None)
-        return
-    try:
-        path.place(call, path.now_ms())
-    except UnavailableError as unreadable:
-        error = error or unreadable
-    if error is not None:
-        withdrawn = Reply(status=Status.ERROR, error=path.settlement.unrecorded(error))
-    if withdrawn is not None:
-        path.settlement.settle(call, CANCEL, withdrawn)

@@ -19,7 +19,7 @@ from comity.core.call import guardrail
 from comity.core.call.admission import Refused
 from comity.core.call.guardrail import Guardrail
 from comity.core.call.limits import WARNINGS_MAX, Limits
-from comity.core.call.machine import ADMITTED, CANCEL, EXPIRE, FINISH, PAUSED, QUEUED, RUNNING, SETTLED, Event, advance
+from comity.core.call.machine import CANCEL, EXPIRE, FINISH, PAUSED, QUEUED, RUNNING, SETTLED, Event, advance
 from comity.core.document.payload import PayloadError
 from comity.core.document.slices import Sliced, whole
 from comity.core.envelope.envelope import Error, Reply, Request, Status, encode
@@ -102,9 +102,6 @@ class Settlement:
         if call.state is not RUNNING:  # what runs can end in every way
             if call.arriving is not None and call.way is not None:  # other nodes know nothing of it
                 self.take_back(call, complete(reply, call, now_ns, data=reply.data))
-                return True
-            if call.state is ADMITTED and call.arriving is None and call.reply is None:  # see `accept_once`
-                call.reply = reply
                 return True
             if advance(call.state, event) is None:
                 if event is FINISH and call.state is not PAUSED:  # what waits for a person has not ended
@@ -260,7 +257,7 @@ class Settlement:
         if root.live is not None:
             records.extend(self._session_records(root, root.live, reply, now_ns // 1_000_000))
         root.reply = reply
-        self._journal.append(records, partial(self._paused, root, then), root.terms)
+        self._sessions.append(records, partial(self._paused, root, then), root.terms)
 
     def _paused(self, root: Call, then: Callable[[], None], error: Exception | None) -> None:
         self.deliver(root, error)

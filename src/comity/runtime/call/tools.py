@@ -318,7 +318,7 @@ class Toolbox:
             )
             live = call.session_head.live
             hidden = () if live is None else path.sessions.saved_vault(live)
-            self._journal.append((*hidden, Saved(Document.APPROVAL, approval.id, 1, _encode(approval))))
+            path.sessions.append((*hidden, Saved(Document.APPROVAL, approval.id, 1, _encode(approval))))
         if not approval.is_for(tool.name, call.request.target, request):  # an id may be chosen again, by anybody
             raise RefusedError(f"{approval.id} was asked for another use of a tool", code="APPROVAL_DENIED")
         if approval.granted is None:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+from collections.abc import Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -26,7 +28,7 @@ from comity.core.journal.records import Accepted, Late, Record, Settled
 from comity.core.journal.terms import Fence, Terms
 from comity.core.tracing.trace_context import TraceContext
 from comity.errors import CallChangedError, RefusedError, StaleLeaseError, UnavailableError
-from comity.ports import Journal, Leases, Transport
+from comity.ports import Engine
 from comity.runtime.call.call import Call, Errand, Way
 from comity.runtime.call.draft import Arrival, Draft, Identity
 from comity.runtime.call.events import EventLog
@@ -38,9 +40,12 @@ from comity.runtime.cluster.deadlocks import Probes
 from comity.runtime.cluster.inbound import Server
 from comity.runtime.cluster.leases import Holds
 from comity.runtime.cluster.outbound import REPEAT, ROUNDS_MAX, Carrier
+from comity.runtime.session.sessions import is_new
 
 if TYPE_CHECKING:
     from comity.runtime.call.path import CallPath
+
+log = logging.getLogger("comity")
 
 # How often open calls are looked for that nobody runs, and how long after its deadline anybody may end one.
 SWEEP_MS: Final = LEASE_MS
@@ -52,26 +57,29 @@ UNDER_WAY: Final = frozenset({State.QUEUED, State.RUNNING})
 class Cluster:
     """This node among the others."""
 
-    def __init__(self, path: CallPath, journal: Journal, leases: Leases, transport: Transport) -> None:
+    def __init__(self, path: CallPath, engine: Engine) -> None:
         self.path = path
-        self.journal = journal
+        self.journal = journal = engine.journal
         self.ids = path.ids
         self.loop = asyncio.get_running_loop()
-        self.holds = Holds(leases, journal, path.clock, self._lose)
+        self.holds = Holds(engine.leases, journal, path.clock, self._lose)
         self.probes = Probes(self, path.calls)
         self.carrier = Carrier(self)
         self.loans = Loans(self)
         self._server = Server(self)
         self._clock = path.clock
-        self._transport = transport
+        self._transport = engine.transport
         self._errands: dict[str, list[Errand]] = {}  # by request id, which several may ask under, strangers too
         self._strangers: dict[tuple[str, str], Agent] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._is_leaving = False
+        self._spawned: dict[asyncio.Task[object], None] = {}  # the loop keeps only weak references
+        self._deaths = asyncio.Event()  # another node seems to have left or died: what it ran is looked for at once
 
     async def open(self) -> None:
         """Take part."""
         await self.holds.open()
-        await self._transport.open(self.journal.node_id, self._received, lost=self.holds.gone)
+        await self._transport.open(self.journal.node_id, self._received, lost=self._gone)
         self.announce()
         self._tasks = [self.loop.create_task(self.holds.keep()), self.loop.create_task(self._sweep())]
 
@@ -81,9 +89,11 @@ class Cluster:
 
     async def leave(self) -> None:
         """Take no more from others, and let what they asked for go elsewhere."""
-        for task in self._tasks:
+        self._is_leaving = True
+        ending = [*self._tasks, *self._spawned]
+        for task in ending:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*ending, return_exceptions=True)
         await self._server.close()
 
     async def close(self) -> None:
@@ -109,6 +119,8 @@ class Cluster:
         match message:
             case None:
                 pass
+            case wire.Ask() if self._is_leaving:
+                pass  # it is asked again where the agent is next
             case wire.Ask() | wire.Inquire() | wire.Cancel():
                 self._server.received(sender, message)
             case wire.Borrow() | wire.Lend():
@@ -147,8 +159,19 @@ class Cluster:
         """Call on behalf of a call under way and return the reply; once only where it was asked for before."""
         return await self.run(Errand(arrival, parent, is_repeated=is_repeated))
 
+    def spawn(self, work: Coroutine[Any, Any, object]) -> None:
+        """Do something in the background, which ends with this node."""
+        task = self.loop.create_task(work)
+        self._spawned[task] = None
+        task.add_done_callback(self._ended_task)
+
+    def _ended_task(self, task: asyncio.Task[object]) -> None:
+        self._spawned.pop(task, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("what was begun in the background has failed: %s", error)
+
     async def go_on(self, request: Request) -> Reply:
-        """Go on with a call by a user that was put aside, wherever its agent is by now."""
+        """Go on with a call by a user that was put aside or has moved, wherever its agent is by now."""
         return await self.run(Errand(self.arrival(request), None))
 
     def arrival(self, request: Request) -> Arrival:
@@ -346,14 +369,21 @@ class Cluster:
             open=() if request.parent_id is None else (request.parent_id,),
             within=way.bounds,
         )
-        record = Accepted(request, now_ms, self.journal.node_id, note)
-        self.journal.append((record,), partial(self._accepted, call), terms)
+        records: tuple[Record, ...] = (Accepted(request, now_ms, self.journal.node_id, note),)
+        if call.live is not None and is_new(call.live, request):  # another user may name it at this moment, elsewhere
+            records = (*records, self.path.sessions.saved(call.live))
+            terms = replace(terms, session=(call.live.key, request.user_id))
+        self.path.sessions.append(records, partial(self._accepted, call), terms)
 
     def _accepted(self, call: Call, error: Exception | None) -> None:
         if error is not None:  # not at once: the call has not taken its place yet
             self.loop.call_soon(self._unaccepted, call, error)
+        elif call.way is not None:
+            call.way.is_recorded = True
 
     def _unaccepted(self, call: Call, error: Exception) -> None:
+        if isinstance(error, RefusedError) and error.code == "IDENTITY_MISMATCH":
+            self.disown(call)
         if isinstance(error, RefusedError) and call.state in UNDER_WAY:
             reply = self.path.refuse(call.request, Refused(error.code, error.message), call.log)
             self.path.settlement.take_back(call, reply)
@@ -363,6 +393,12 @@ class Cluster:
         if isinstance(error, StaleLeaseError):
             self._stale(error)
         self.let_go(call)
+
+    def disown(self, call: Call) -> None:
+        """Forget the session that a call began here: another user named it first, on another node."""
+        request = call.request
+        if call.live is not None and call.live.session.user_id == request.user_id:
+            self.path.sessions.drop(request.tenant_id, request.session_id)
 
     def refusal_terms(self, request: Request) -> Terms | None:
         """Return the terms on which a refusal is recorded: its caller is held still and has not ended, and it was not begun."""
@@ -391,7 +427,7 @@ class Cluster:
             terms = way.to_end(request_id)
             if event is Event.CANCEL and way.is_served and way.caller is not None:
                 terms = replace(terms, fences=(*terms.fences, way.caller))  # its caller may be one that has moved
-            self.journal.append(kept, partial(self._ended, call, event), terms)
+            self.path.sessions.append(kept, partial(self._ended, call, event), terms)
 
     def _is_withdrawn(self, end: Settled, top_id: str) -> bool:
         """Withdraw a call below the one that ends which was sent elsewhere; the store ends it with the rest."""
@@ -409,6 +445,9 @@ class Cluster:
                 stored = self.journal.call(call.request.request_id)
             except UnavailableError as unreadable:
                 settlement.deliver(call, unreadable)
+                return
+            if stored is None and call.way is not None and call.way.is_recorded:  # it was erased with its session
+                settlement.deliver(call, None)
                 return
             if stored is None or stored.settled_at is None or stored.reply is None:
                 settlement.release_moved(call)
@@ -450,11 +489,20 @@ class Cluster:
     async def _sweep(self) -> None:
         """Look for open calls by users that nobody runs, for as long as the node runs."""
         while True:
-            await asyncio.sleep(SWEEP_MS * (1 + self.ids.chance()) / 2000)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SWEEP_MS * (1 + self.ids.chance()) / 2000):
+                    await self._deaths.wait()
+            self._deaths.clear()
             if self.journal.failure is None:
                 for stored in self.journal.open_roots():
                     if stored.request is not None:
                         await self._take_over(stored.request)
+
+    def _gone(self, node_id: str) -> None:
+        """Look for what another node held and ran: it seems to have left or died."""
+        self.holds.gone(node_id)
+        self.carrier.gone(node_id)
+        self._deaths.set()
 
     async def _take_over(self, request: Request) -> None:
         request_id = request.request_id

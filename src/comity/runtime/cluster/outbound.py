@@ -37,12 +37,13 @@ READ_PAUSE_S: Final = 0.05
 class Sent:
     """A call on its way, or taken by the other node."""
 
-    __slots__ = ("call", "heard", "is_taken")
+    __slots__ = ("call", "heard", "is_lost", "is_taken")
 
     def __init__(self, call: Call, heard: asyncio.Event) -> None:
         self.call = call
         self.heard = heard
         self.is_taken = False
+        self.is_lost = False  # the node it was sent to seems to be gone
 
 
 class Carrier:
@@ -77,15 +78,23 @@ class Carrier:
             cluster.send(way.node_id, Inquire(request.request_id) if sent.is_taken else ask)
             pause_ms = REPEAT.pause_ms(min(round_, ROUNDS_MAX), left_ms=math.inf, chance=cluster.ids.chance())
             assert pause_ms is not None
-            if await _heard(sent.heard, pause_ms):
+            if await _heard(sent.heard, pause_ms) and not sent.is_lost:
                 silences = 0
                 if sent.is_taken:
                     await asyncio.sleep(pause_ms / 1000)
                 continue
             silences += 1
-            if silences > 1 and await self._has_moved(call):
+            if (silences > 1 or sent.is_lost) and await self._has_moved(call):
                 self.move(call)
                 return
+            sent.is_lost = False
+
+    def gone(self, node_id: str) -> None:
+        """Look for the agents of calls that are with a node which seems to have left or died."""
+        for sent in self._sent.values():
+            if sent.call.way is not None and sent.call.way.node_id == node_id:
+                sent.is_lost = True
+                sent.heard.set()
 
     def _forget(self, sent: Sent, _: asyncio.Task[None]) -> None:
         # Not at the end of the task itself: one that is cancelled before it began has none. A cancelled one remembers where it
@@ -151,6 +160,8 @@ class Carrier:
         if call.task is not None:
             call.task.cancel()
         self._give_back(call, spent=reply)
+        if reply.error is not None and reply.error.code == "IDENTITY_MISMATCH":
+            self._cluster.disown(call)
         usage = reply.usage
         call.calls_below = usage.calls
         call.use_tokens(usage.prompt_tokens, usage.completion_tokens)
@@ -172,10 +183,10 @@ class Carrier:
         """Do what is left when a call that was sent has ended on this side."""
         way, request_id = call.way, call.request.request_id
         assert way is not None
-        settlement, journal = self._cluster.path.settlement, self._cluster.journal
+        settlement = self._cluster.path.settlement
         end = next(one for one in records if type(one) is Settled and one.request.request_id == request_id)
         if event is Event.FINISH:  # recorded by the node that ran it
-            journal.append([one for one in records if one is not end])
+            self._cluster.path.sessions.append([one for one in records if one is not end])
         else:
             self.withdraw(request_id)
             self._give_up(call, end, records)
@@ -187,7 +198,7 @@ class Carrier:
         assert call.way is not None
         fences = () if call.way.caller is None else (call.way.caller,)
         terms = Terms(fences=fences, open=(end.request.request_id,), ends=end.request.request_id)
-        self._cluster.journal.append(records, partial(self._given_up, call, end, records), terms)
+        self._cluster.path.sessions.append(records, partial(self._given_up, call, end, records), terms)
 
     def _given_up(
         self, call: Call, end: Settled, records: list[Record], error: Exception | None, reads: int = READS_MAX

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -14,15 +14,17 @@ from msgspec.structs import replace
 from comity.core.document.payload import unpack
 from comity.core.document.slices import Sliced, whole
 from comity.core.envelope.envelope import Reply, Request
-from comity.core.journal.records import Document, Saved
+from comity.core.journal.records import Document, Record, Saved
+from comity.core.journal.terms import Terms, checksum
 from comity.core.redaction import Vault, restore_text, restore_value
 from comity.core.session import session as core
 from comity.core.session.conversation import TURNS_CHARS_MAX, TURNS_MAX, Turn
 from comity.core.session.session import EXPIRED_MS, USE_NOTED_MS, Change, Session
 from comity.engines.cipher import Cipher
 from comity.errors import CallerError, UnavailableError
-from comity.ports import Clock, Ids, Journal
+from comity.ports import Clock, Ids, Journal, Then
 from comity.runtime.call.slices import LONG_BYTES
+from comity.runtime.session.merging import NEVER, Merging, Standing
 from comity.runtime.session.vault_key import open_vault, seal
 
 if TYPE_CHECKING:
@@ -51,8 +53,8 @@ class Live:
 
     __slots__ = (
         "answers", "encoded", "ended", "ended_bytes", "is_gone", "is_stored", "noted", "noted_at", "sealed",
-        "session", "used_at", "vault", "vault_saved",
-        "vault_version", "visits",
+        "session", "standing", "used_at", "vault", "vault_saved",
+        "vault_version",
     )  # fmt: skip
 
     def __init__(
@@ -79,7 +81,7 @@ class Live:
         self.ended: deque[tuple[Request, Reply, int]] | None = None
         self.answers: dict[tuple[str, str], tuple[Request, Reply]] | None = None
         self.noted: tuple[Session, Session] | None = None  # the session without and with them
-        self.visits = 0  # of other nodes to the store, when this was last compared with it
+        self.standing = Standing()  # against what other nodes write
 
     @property
     def key(self) -> str:
@@ -148,21 +150,23 @@ class Sessions:
         self._live: dict[tuple[str, str], Live] = {}  # by tenant and id
         self._room = LIVE_MAX  # how many may be in memory before some are put away
         self.calls: Mapping[str, Call] = {}  # under way, by request id; those of the call path
-        self.is_shared = False  # with nodes that pass calls on to each other
+        self._merging: Merging | None = None  # where other nodes write the same sessions
 
     def find(self, tenant_id: str, session_id: str) -> Live | None:
         """Return a session if there is one, from memory or the store."""
-        visits = self._journal.visits()  # first: what is written from now on is looked for
         live = self._live.get((tenant_id, session_id))
         if live is not None:
-            if live.visits == visits or self._catch_up(live, visits):
+            if self._merging is None or self._read_again(live):
                 return live
             self.drop(tenant_id, session_id)
         key = key_of(tenant_id, session_id)
         stored = self._journal.load(Document.SESSION, key)
         if stored is None:
             return None
-        return self._remember(Live(_decode(stored[1], session_id), *self._load_vault(key), self._noted_at(key)), visits)
+        live = Live(_decode(stored[1], session_id), *self._load_vault(key), self._noted_at(key))
+        if self._merging is not None:
+            self.reread(live)
+        return self._remember(live)
 
     def bind(self, request: Request, now_ms: int, may_be_known: bool = False) -> Live | None:
         """Return the session a root names, new if there is none; a call that names none has none until it needs one.
@@ -211,35 +215,66 @@ class Sessions:
         if live is not None:
             self._read_again(live)
 
-    def _catch_up(self, live: Live, visits: int) -> bool:
-        """Take over what another node may have saved since; return whether the session is still there."""
-        if live.visits == visits:
-            return True
-        live.visits = visits
-        return self._read_again(live)
-
     def _read_again(self, live: Live) -> bool:
+        """Take over what another node has saved since; return whether the session is still there, and its user's."""
         stored = self._journal.load(Document.SESSION, live.key)
         if stored is None:
-            return not live.is_stored  # else somebody has erased it
+            return self.reread(live)
+        vault = self._journal.load(Document.VAULT, live.key)
+        is_known = (stored[0], checksum(stored[1])) == live.standing.base
+        if is_known and (vault is None or (vault[0], checksum(vault[1])) == live.standing.vault_base):
+            return True
+        return self.reread(live)
+
+    def reread(self, live: Live) -> bool:
+        """Read a session from the store, with what was changed here and not taken yet; return as `_read_again` does."""
+        stored, standing = self._journal.load_written(Document.SESSION, live.key), live.standing
+        standing.epoch += 1
+        if stored is None:
+            standing.base = NEVER
+            return not standing.is_written  # else it was erased
         session = _decode(stored[1], live.session.id)
         if session.user_id != live.session.user_id:
             return False  # it was erased, or began at the same moment elsewhere, and is another's now
-        if stored[0] > live.session.version + 1:
-            live.session = session
-        vault, version = self._load_vault(live.key)
-        if vault is not None:
-            live.vault_saved, live.vault_version = len(vault), max(version, live.vault_version)
+        live.is_stored = standing.is_written = True
+        standing.base = stored[0], checksum(stored[1])
+        for _, change in standing.changes:
+            session = change(session)
+        live.session, live.encoded = session, (None, b"")
+        hidden = self._journal.load_written(Document.VAULT, live.key)
+        if hidden is not None:
+            standing.vault_base = hidden[0], checksum(hidden[1])
+            vault = open_vault(self.cipher, live.key, hidden[1], self._journal.node_id)
+            live.vault_saved, live.vault_version = len(vault), max(hidden[0], live.vault_version)
             if live.vault is None:
                 live.vault = vault
             else:
                 live.vault.learn(vault)  # and it keeps what was hidden here since
         return True
 
+    def share(self) -> None:
+        """Share the sessions with other nodes from now on: each is read again before it is used."""
+        self._merging = Merging(self, self._journal)
+        for live in self._live.values():
+            if live.is_stored:
+                self.reread(live)
+
+    def at(self, key: str) -> Live | None:
+        """Return the session in memory that is stored under a key."""
+        tenant_id, _, session_id = key.partition(SEPARATOR)
+        return self._live.get((tenant_id, session_id))
+
+    def append(self, records: Sequence[Record], then: Then | None = None, terms: Terms | None = None) -> None:
+        """Append records, sessions among them, which other nodes may have changed meanwhile."""
+        if self._merging is None:
+            self._journal.append(records, then, terms)
+        else:
+            self._merging.append(records, then, terms)
+
     def begin(self, tenant_id: str, user_id: str, session_id: str, now_ms: int, parent_id: str = "") -> Live:
         """Make a session and bind it to its user. It is stored once it is used by its name or has something to keep."""
         session = _new(tenant_id, user_id, session_id, now_ms, parent_id)
-        return self._remember(Live(session, is_stored=False), self._journal.visits())
+        return self._remember(Live(session, is_stored=False))
 
     def is_live(self, tenant_id: str, session_id: str) -> bool:
         """Return whether a session is in memory."""
@@ -270,13 +305,18 @@ class Sessions:
         """Return the record of what was hidden since the vault was last saved, if anything was."""
         if live.vault is None or len(live.vault) == live.vault_saved or live.is_gone:
             return ()
+        return (self.sealed_vault(live), self.saved(live))
+
+    def sealed_vault(self, live: Live) -> Saved:
+        """Return the record of a vault as it is now."""
+        assert live.vault is not None
         live.vault_saved = len(live.vault)
         live.vault_version += 1
         count, data = live.sealed
         if count != len(live.vault):
             data = whole(seal(self.cipher, live.key, live.vault))
         live.sealed = _UNSEALED
-        return (Saved(Document.VAULT, live.key, live.vault_version, data), self.saved(live))
+        return Saved(Document.VAULT, live.key, live.vault_version, data)
 
     def seal_vault(self, live: Live) -> Sliced[None]:
         """Encrypt a vault that has grown much, with pauses, for `saved_vault` to find it so."""
@@ -288,7 +328,7 @@ class Sessions:
     def save_vault(self, live: Live) -> None:
         """Keep what was hidden since."""
         if saved := self.saved_vault(live):
-            self._journal.append(saved)
+            self.append(saved)
 
     def saved(self, live: Live) -> Saved:
         """Return the record of a session as it is now, to be written."""
@@ -302,7 +342,7 @@ class Sessions:
         """Return whether a session was not erased since, here or by another process, and take over what others saved."""
         if live.is_gone:
             return False
-        is_there = self._read_again(live) if self.is_shared else self._catch_up(live, self._journal.visits())
+        is_there = self._merging is None or self._read_again(live)
         if not is_there:
             self._lose(live)
             place = (live.session.tenant_id, live.session.id)
@@ -312,7 +352,7 @@ class Sessions:
 
     def change(self, live: Live, change: Change, *, based_on: int) -> None:
         """Apply a change and save it; a conflict is the caller's to resolve."""
-        self._journal.append(self.changed(live, change, based_on=based_on))
+        self.append(self.changed(live, change, based_on=based_on))
 
     def changed(self, live: Live, change: Change, *, based_on: int | None = None) -> tuple[Saved, ...]:
         """Apply a change and return the records that save it, based on what there is now unless a version is named."""
@@ -329,7 +369,21 @@ class Sessions:
             message = f"session {outcome.id} would hold {len(data):,} bytes; at most {SESSION_BYTES_MAX:,} are allowed"
             raise CallerError(message, code="SESSION_FULL")
         live.encoded = outcome, data
+        if self._merging is not None:
+            self._note_ended(live)
+            live.standing.note(partial(self._again, change))
         return self._written(live, outcome)
+
+    def _again(self, change: Change, session: Session) -> Session:
+        """Return a session with a change that was made before another node's: it stands, whatever that one says."""
+        made = core.apply(session, change, based_on=session.version, now_ms=self._now_ms())
+        return session if isinstance(made, core.Conflict) else made
+
+    def _note_ended(self, live: Live) -> None:
+        """Keep what calls have added to a session until the store has taken it."""
+        if live.ended is not None or live.answers is not None:
+            ended, answers = list(live.ended or ()), dict(live.answers or {})
+            live.standing.note(lambda session: self._with(session, ended, answers))
 
     # --- what calls add by themselves ---
 
@@ -408,8 +462,16 @@ class Sessions:
         return self.saved_vault(live) or (self.saved(live),)
 
     def _with_ended(self, live: Live) -> Session:
-        session, answers, said = live.session, dict(live.answers or {}), list[core.Say | None]()
-        for request, reply, at_ms in live.ended or ():
+        return self._with(live.session, live.ended or (), dict(live.answers or {}))
+
+    def _with(
+        self,
+        session: Session,
+        ended: Iterable[tuple[Request, Reply, int]],
+        answers: dict[tuple[str, str], tuple[Request, Reply]],
+    ) -> Session:
+        said = list[core.Say | None]()
+        for request, reply, at_ms in ended:
             answers[request.target, request.capability] = (request, reply)
             inputs = unpack(request.body) if len(request.body) < LONG_BYTES else request.body  # which is its JSON
             said += (core.heard(request, inputs, at_ms), core.told(request, reply, at_ms))
@@ -432,7 +494,9 @@ class Sessions:
         """Save a session with the calls that ended in it."""
         del self._unsaved[live]
         if self.is_there(live):
-            self._journal.append(self._written(live, self.noted(live)))
+            if self._merging is not None:
+                self._note_ended(live)
+            self.append(self._written(live, self.noted(live)))
 
     def use(self, live: Live, request: Request, now_ms: int) -> None:
         """Note that a call uses a session: in the store now and then, apart from what it holds, which others may be changing.
@@ -443,7 +507,7 @@ class Sessions:
         if live.is_gone:
             return
         if is_new(live, request):
-            self._journal.append((self.saved(live),))
+            self.append((self.saved(live),))
         if now_ms - live.noted_at >= USE_NOTED_MS:
             live.noted_at = now_ms
             if live.is_stored and now_ms - live.session.used_at >= USE_NOTED_MS:
@@ -453,13 +517,15 @@ class Sessions:
         """Wake a session, however long it rested."""
         live.session = core.resume(live.session, self._now_ms())
         live.used_at = live.session.used_at
-        self._journal.append((self.saved(live),))
+        if self._merging is not None:
+            live.standing.note(lambda session: core.resume(session, self._now_ms()))
+        self.append((self.saved(live),))
 
     def forget(self, tenant_id: str, session_id: str) -> None:
         """Drop a session from memory; it is read again when it is needed."""
         live = self._live.get((tenant_id, session_id))
-        if live in self._unsaved and self.is_there(live):
-            self._journal.append(self._written(live, self.noted(live)))
+        if live is not None and live in self._unsaved:
+            self._save(live)
         self._live.pop((tenant_id, session_id), None)
 
     def pruned(self, keys: Iterable[str]) -> None:
@@ -474,7 +540,9 @@ class Sessions:
                 del self._live[tenant_id, session_id]
                 continue
             live.vault_saved = 0
-            self._journal.append(self.saved_vault(live) or (self.saved(live),))
+            live.standing.base = live.standing.vault_base = NEVER
+            live.standing.is_written = False
+            self.append(self.saved_vault(live) or (self.saved(live),))
 
     def drop(self, tenant_id: str, session_id: str) -> None:
         """Drop a session that has been erased; who still has it can add nothing to it."""
@@ -500,8 +568,7 @@ class Sessions:
             return None, 0
         return open_vault(self.cipher, key, stored[1], self._journal.node_id), stored[0]
 
-    def _remember(self, live: Live, visits: int) -> Live:
-        live.visits = visits
+    def _remember(self, live: Live) -> Live:
         if len(self._live) >= self._room:
             self._put_away()
         self._live[live.session.tenant_id, live.session.id] = live

@@ -127,19 +127,10 @@ class SimJournal:
     def names(self, names: Pseudonyms) -> None:
         self._disk.names = names
 
-    @property
-    def has_company(self) -> bool:
-        """Whether others have the store open."""
-        return len(self._disk.nodes) > 1
-
     def open(self) -> None:
         """Take part; fails as a store that cannot be read does."""
         self.read("open")
         self._disk.nodes[self.node_id] = None
-
-    def visits(self) -> int:
-        """Nodes that pass calls on read sessions again with each."""
-        return 0
 
     async def close(self) -> None:
         """Write what is left and leave."""
@@ -301,6 +292,11 @@ class SimJournal:
                 if type(record) is Saved and (record.kind, record.key) == (kind, key):
                     newest = max(newest or (0, b""), (record.version, record.data), key=lambda one: one[0])
         return newest
+
+    def load_written(self, kind: Document, key: str) -> tuple[int, bytes] | None:
+        """Return version and data of a document as it is on the disk."""
+        self.read("load")
+        return self._disk.load(kind, key)
 
     def list_documents(self, kind: Document, limit: int | None = None) -> list[tuple[str, bytes]]:
         """Return the documents of a kind with their keys, in order of keys, at most `limit`."""

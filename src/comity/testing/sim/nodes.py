@@ -13,6 +13,7 @@ from comity.core.call.machine import Event
 from comity.core.envelope.envelope import Reply, Request
 from comity.core.handoff.machine import Handoff, Offer
 from comity.core.handoff.queue import Step
+from comity.engines.memory.engine import JournalEngine
 from comity.errors import CallerError, ComityError, UnavailableError
 from comity.node.node import Node
 from comity.runtime.call.call import Call
@@ -265,12 +266,12 @@ class SimNode:
             self.has_ended_calls = False
             self.clock = SimClock(world.loop, world.skew_of(life))
             self._journal = SimJournal(world, world.disk, life, is_clustered=self._is_clustered)
-            shared: dict[str, Any] = {}
+            engine = JournalEngine(self._journal)
             if self._is_clustered:
-                shared = {"leases": SimLeases(world, life, self._journal), "transport": world.network.transport(life)}
+                engine = JournalEngine(self._journal, SimLeases(world, life, self._journal), world.network.transport(life))
             self.node = WatchedNode(
-                world, life, self._agents, journal=self._journal, clock=self.clock, ids=SimIds(world.stream(f"ids {life}")),
-                lag_ms=None, **shared, **self._more,
+                world, life, self._agents, engine=engine, clock=self.clock, ids=SimIds(world.stream(f"ids {life}")),
+                lag_ms=None, **self._more,
             )  # fmt: skip
             world.bodies.append(self.node)
             world.note(str(life), "starts up", "")
