@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
 
@@ -19,9 +19,6 @@ from comity.core.journal.terms import Terms, Version, checksum
 from comity.core.session.session import Session
 from comity.errors import DocumentChangedError, UnavailableError
 from comity.ports import Journal, Then
-
-if TYPE_CHECKING:
-    from comity.runtime.session.sessions import Live, Sessions
 
 Apply = Callable[[Session], Session]
 NEVER: Final = (0, 0)  # made from nothing
@@ -66,6 +63,39 @@ class Standing:
             self.base = now
         else:
             self.vault_base = now
+
+
+class Live(Protocol):
+    """A session in memory."""
+
+    standing: Standing
+    is_gone: bool
+    vault: Any
+
+    @property
+    def key(self) -> str:
+        """The name it is stored under."""
+        ...
+
+
+class Sessions(Protocol):
+    """The sessions in memory."""
+
+    def at(self, key: str) -> Live | None:
+        """Return the one that is stored under a key."""
+        ...
+
+    def reread(self, live: Any) -> bool:
+        """Read one from the store; return whether it is still there."""
+        ...
+
+    def saved(self, live: Any) -> Saved:
+        """Return the record of one as it is now."""
+        ...
+
+    def sealed_vault(self, live: Any) -> Saved:
+        """Return the record of its vault as it is now."""
+        ...
 
 
 class Merging:
