@@ -30,7 +30,7 @@ CODE = r"[A-Z]+(?:_[A-Z]+)+"
 FAMILIES = [CallerError, RefusedError, TargetError, UnavailableError]
 SOURCE = Path(comity.__file__).parent
 # Codes that only agents give: those of the protocols that say something about an agent's own data.
-FOR_AGENTS = {"DATA_MISSING_REQUIRED_INPUT"}
+FOR_AGENTS: set[str] = set()  # codes that no module gives
 # Where a call gives a code first; elsewhere it is the argument `code`.
 GIVES_A_CODE = r"\b(?:code=|(?:Refused|of|PayloadError|family|breaker_effect)\()"
 

@@ -147,6 +147,7 @@ CODES: dict[str, Meaning] = {
         RefusedError, True, _IGNORES, "Finish without this call; retry once the other work has ended."
     ),
     # workflows
+    "ROUTING_INTENT_UNKNOWN": Meaning(CallerError, False, _IGNORES, "Ask for something that one of the agents can do."),
     "ROUTING_NO_EDGE": Meaning(CallerError, False, _IGNORES, "Give the node an edge with `else: true`."),
     "WORKFLOW_INVALID": Meaning(
         CallerError, False, _IGNORES, "Correct the mistakes it lists; `comity workflow check` shows them."
@@ -251,7 +252,7 @@ CODES: dict[str, Meaning] = {
 # What agents may say themselves, beside codes of their own. All others are the platform's: see `core.envelope.reserved`.
 AGENT_CODES = frozenset({
     "INPUT_VALIDATION_FAILED", "DATA_MISSING_REQUIRED_INPUT", "CALL_NEEDS_INPUT", "TARGET_FAILED", "TARGET_TEMPORARY_FAILURE",
-    "TARGET_SENT_BACK", "TARGET_MISCONFIGURED", "OUTPUT_VALIDATION_FAILED", "OUTPUT_TOO_LARGE",
+    "ROUTING_INTENT_UNKNOWN", "TARGET_SENT_BACK", "TARGET_MISCONFIGURED", "OUTPUT_VALIDATION_FAILED", "OUTPUT_TOO_LARGE",
     *(code for code in CODES if code.startswith("MODEL_")),
 })  # fmt: skip
 

@@ -115,6 +115,7 @@ class CapabilityEntry(Struct, frozen=True, kw_only=True):
     timeout_ms: int | UnsetType | None = UNSET
     active: bool | UnsetType = UNSET
     examples: list[dict[str, Any]] | UnsetType = UNSET
+    utterances: list[str] | UnsetType = UNSET
     limits: Limits | UnsetType = UNSET
     breaker: breaker.Policy | UnsetType = UNSET
     probe: Function | UnsetType = UNSET

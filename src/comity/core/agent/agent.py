@@ -89,6 +89,7 @@ class Capability:
         "probe",
         "timeout_ms",
         "touching",
+        "utterances",
         "version",
         "wants_context",
     )
@@ -112,8 +113,11 @@ class Capability:
         probe: Callable[[], Any] | None = None,
         effects: bool = False,
         confidence: float = 1.0,
+        utterances: Sequence[str] = (),
     ) -> None:
         _check_timeout(code, timeout_ms)
+        if isinstance(utterances, str) or not all(isinstance(one, str) for one in utterances):
+            raise DeclarationError(f"{code}: utterances must be a list of texts, not {shown(utterances)}")
         if type(confidence) not in (int, float) or not 0 <= confidence <= 1:
             raise DeclarationError(f"{code}: confidence must be a number from 0 to 1, not {shown(confidence)}")
         if type(effects) is not bool:
@@ -128,6 +132,7 @@ class Capability:
         self.timeout_ms = timeout_ms
         self.active = active
         self.examples = tuple(examples)
+        self.utterances = tuple(utterances)  # what users say who want it; an orchestrator learns from them
         self.limits = limits
         self.breaker = breaker_policy or breaker.Policy()
         self.clear = frozenset(clear)  # types of personal data it needs in clear, if the node grants them
@@ -301,6 +306,7 @@ class Agent:
         probe: Callable[[], Any] | None = None,
         effects: bool = False,
         confidence: float = 1.0,
+        utterances: Sequence[str] = (),
         touches: Touches = (),
         retry: Retry | None = None,
         run_in: RunIn | str | None = None,
@@ -320,6 +326,7 @@ class Agent:
 
         code: under which it is called; the function's name if it is not given.
         name, description, examples: for people and models; the description is the first line of the function's docstring.
+        utterances: what users say who want it, for an orchestrator to learn from.
         version: of the capability, for its callers.
         timeout_ms: the time of a whole call; after `first_timeout_ms` of it the fallback is tried.
         active: whether it takes calls.

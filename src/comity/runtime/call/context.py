@@ -350,7 +350,7 @@ class Context(Struct, eq=False, gc=False):
         """
         return await self._path.steps.once(self._call, target, capability, make)
 
-    def _in_thread(self, function: Callable[[], Reply]) -> Coroutine[Any, Any, Any]:
+    def _in_thread(self, function: Callable[[], Any]) -> Coroutine[Any, Any, Any]:
         """Run a plain function in a thread, in which this context's sync twin may be used."""
         return self._path.threads.run(self._call, function, {}, waits=True)
 

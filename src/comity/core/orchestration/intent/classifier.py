@@ -18,7 +18,8 @@ from comity.core.orchestration.intent.calibration import (
     signals,
 )
 from comity.core.orchestration.intent.linear import Sample, Table, centres, scores, train
-from comity.core.orchestration.intent.stems import stem, stems, words
+from comity.core.orchestration.intent.stems import FUNCTION_WORDS, stem, stems, words
+from comity.core.orchestration.intent.thesaurus import IDEAS
 from comity.core.orchestration.intent.words import Vocabulary
 
 WEIGHTS_FEW: Final = (1.0, 1.0, 0.6)  # of stems, pieces of words, ideas
@@ -31,7 +32,8 @@ FOLDS: Final = 5
 LEFT_OUT_EVERY: Final = 10  # one intent in ten plays the part of what is out of scope
 REJECTED_FEW: Final = 0.065  # of the texts in scope that the threshold may reject
 REJECTED_MANY: Final = 0.04
-HELD_OUT_MIN: Final = 20  # with fewer held-out answers nothing is rejected: nothing tells how
+HELD_OUT_MIN: Final = 20  # with fewer held-out answers the curve and threshold of the public sets hold
+SCOPE_FEW: Final = 0.3  # then only what is far from every example is rejected
 BEST: Final = 3
 VERBATIM: Final = 0.95  # the least confidence in the intent of an example that a user says word for word
 
@@ -69,6 +71,12 @@ class _Model:
 
     def signals(self, text: str, found: list[float]) -> Signals:
         return signals(found, self._known(text))
+
+    def has_evidence(self, text: str) -> bool:
+        """Return whether the examples know any word of a text that carries meaning, or an idea of it."""
+        said = [one for one in stems(text) if one not in FUNCTION_WORDS]
+        ideas = [f"~{idea}" for one in said for idea in IDEAS.get(one, ())]
+        return any(self.vocabulary.knows(one) for one in (*said, *ideas))
 
     def _known(self, text: str) -> float:
         weights = [(self.vocabulary.rarity(one), self.vocabulary.knows(one)) for one in {stem(word) for word in words(text)}]
@@ -113,7 +121,7 @@ class Classifier:
         return Ranking(
             best=tuple(self.names[at] for at in order),
             confidence=confidence if said is None else max(confidence, VERBATIM),
-            is_in_scope=said is not None or chance(self._scope, told) >= self._threshold,
+            is_in_scope=said is not None or (self._model.has_evidence(text) and chance(self._scope, told) >= self._threshold),
             scores=tuple(found[at] for at in order),
         )
 
@@ -137,7 +145,7 @@ class Classifier:
         answer = fit(inside, right, ANSWER_PRIOR)
         scope = fit([*inside, *outside], [True] * len(inside) + [False] * len(outside), SCOPE_PRIOR)
         if len(inside) < HELD_OUT_MIN or not outside:
-            return answer, scope, 0.0
+            return answer, SCOPE_PRIOR, SCOPE_FEW
         share = REJECTED_FEW if len(self._samples) < FEW else REJECTED_MANY
         return answer, scope, quantile([chance(scope, told) for told in inside], share)
 

@@ -1,0 +1,346 @@
+"""One request to an orchestrator: classified, asked about or declined, or run part by part and answered as one."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from msgspec import convert, json, to_builtins
+from msgspec.structs import replace
+
+from comity.agents.orchestrator import phrases, presented
+from comity.agents.orchestrator.catalogue import MESSAGE, Offer, intents, offers
+from comity.agents.orchestrator.inputs import fill
+from comity.agents.orchestrator.settings import Settings
+from comity.core.call.limits import OBJECTIVE_CHARS_MAX
+from comity.core.envelope.envelope import Background, Error, Reply, Status
+from comity.core.orchestration import monitor
+from comity.core.orchestration.aggregate import SYNTHESISE, aggregate, synthesis_request
+from comity.core.orchestration.intent import Classification, Lesson, Ranking, Verdict, close, judge
+from comity.core.orchestration.intent.lessons import add
+from comity.core.orchestration.monitor import Outcome
+from comity.core.orchestration.split import Part, Plan, split
+from comity.core.workflow.response import response_of
+from comity.runtime.call.context import Context
+
+NO_INTENT: Final = "ROUTING_INTENT_UNKNOWN"
+_CORRECTION: Final = re.compile(
+    r"^\s*(?:no|nope|wrong|not that|that's (?:wrong|not it))\b[,.!;:\s]*"
+    r"(?:i\s+(?:meant|mean|want(?:ed)?|asked\s+for)|rather|instead|please)?\s*(?P<rest>.*)$",
+    re.IGNORECASE | re.DOTALL,
+)
+LABEL_NEAR: Final = 2  # capabilities that a refusal names
+
+
+class Turn:
+    """A request while it is being served."""
+
+    def __init__(self, settings: Settings, ctx: Context, given: dict[str, Any], *, is_again: bool) -> None:
+        self._settings = settings
+        self._ctx = ctx
+        self._given = given
+        self._is_again = is_again
+        self.offers: dict[str, Offer] = offers(ctx._path.registry, settings.id, settings.can_call)  # noqa: SLF001  as models see their colleagues
+        self._intents = [*intents(self.offers), *phrases.LOCAL]
+        self._private: dict[str, Any] = ctx.session.private
+        self._counts: monitor.Counts = ctx.state.setdefault("monitor", {})
+
+    # --- lessons ---
+
+    @property
+    def lessons(self) -> tuple[Lesson, ...]:
+        """The corrections and confirmed choices that were learnt."""
+        return convert(self._ctx.state.get("lessons", []), tuple[Lesson, ...])
+
+    def learn(self, text: str, key: str, was: str = "") -> Lesson:
+        """Learn which intent a text has; `was` is the one that was chosen wrongly."""
+        lesson = Lesson(id=self._ctx.request.request_id, text=text, intent=key, was=was, at=self._ctx.request.created_at)
+        self._ctx.state["lessons"] = to_builtins(add(self.lessons, lesson))
+        if was:
+            monitor.count(self._counts, was, Outcome.MISROUTED)
+        return lesson
+
+    @property
+    def last(self) -> dict[str, Any]:
+        """The last request of the session that was routed: its text and the key of its intent."""
+        found: dict[str, Any] = self._private.get("last", {})
+        return found
+
+    # --- classification ---
+
+    async def rank(self, text: str) -> Ranking:
+        """Return the ranking of a text by the orchestrator's ranker."""
+        return await self._settings.ranker.rank(self._ctx, text, self._intents, self.lessons)
+
+    async def plan(self, text: str) -> tuple[Plan, list[Ranking]]:
+        """Return the parts of a request with the ranking of each."""
+        whole = split(text)
+        known = [await self.rank(part.text) for part in whole.parts]
+        if len(whole.parts) > 1:
+            sure = {
+                part.text: (one.best[0] if one.best else "", one.confidence)
+                for part, one in zip(whole.parts, known, strict=True)
+            }
+            joined = split(text, lambda said: sure.get(said, ("", 0.0)))
+            if len(joined.parts) != len(whole.parts):
+                return joined, [await self.rank(part.text) for part in joined.parts]
+        return whole, known
+
+    def classification(self, keys: list[str], rankings: list[Ranking]) -> Classification | None:
+        """Return the classification of a request whose parts have these intents."""
+        chosen = [(self.offers[key], one) for key, one in zip(keys, rankings, strict=True) if key in self.offers]
+        if not chosen:
+            return None
+        first, rest = chosen[0], chosen[1:]
+        return Classification(
+            primary=first[0].intent,
+            confidence=round(first[1].confidence, 4),
+            route=first[0].route,
+            secondary=tuple(offer.intent for offer, _ in rest),
+            secondary_routes=tuple(offer.route for offer, _ in rest),
+        )
+
+    # --- a request ---
+
+    async def serve(self, text: str) -> Reply[Any]:
+        """Return the reply to a request: an answer to a question that is open, a correction, or a request of its own."""
+        for name, value in self._given.items():
+            if not isinstance(value, dict):
+                self._ctx.session.learn(name, value)
+        pending = self._private.pop("pending", None)
+        if pending is not None:
+            if reply := await self._answered(text, pending):
+                return reply
+            self._keep()
+        if (found := _CORRECTION.match(text)) and self.last and found["rest"].strip():
+            ranking = await self.rank(found["rest"])
+            if ranking.best and ranking.best[0] in self.offers and ranking.best[0] != self.last["key"]:
+                self.learn(self.last["text"], ranking.best[0], was=self.last["key"])
+                return await self._run(Plan((Part(self.last["text"]),)), [ranking.best[0]], [ranking], self.last["text"])
+        plan, rankings = await self.plan(text)
+        if not plan.parts:
+            return Reply.needs_input("What can I do for you?")
+        return await self._decided(text, plan, rankings)
+
+    async def _answered(self, text: str, pending: dict[str, Any]) -> Reply[Any] | None:
+        """Return the reply to a request that waited for an answer, if this is the answer."""
+        if pending["kind"] == "inputs":
+            return await self._completed(text, pending)
+        keys = [key for key in pending["keys"] if key in self.offers]
+        at = phrases.choice(text, [self.offers[key].label for key in keys])
+        if at is None:
+            return None
+        self.learn(pending["text"], keys[at])
+        ranking = Ranking((keys[at],), 1.0, is_in_scope=True, scores=(1.0,))
+        return await self._run(Plan((Part(pending["text"]),)), [keys[at]], [ranking], pending["text"])
+
+    async def _completed(self, text: str, pending: dict[str, Any]) -> Reply[Any] | None:
+        offer = self.offers.get(pending["key"])
+        if offer is None:
+            return None
+        wanted = pending["missing"]
+        if len(wanted) == 1 and wanted[0] not in self._given:
+            value = _value(text, offer.inputs.get("properties", {}).get(wanted[0], {}))
+            if value is None:
+                return None
+            self._given = {**self._given, wanted[0]: value}
+            self._ctx.session.learn(wanted[0], value)
+        if not set(wanted) & set(self._given):
+            return None
+        ranking = Ranking((offer.key,), 1.0, is_in_scope=True, scores=(1.0,))
+        return await self._run(Plan((Part(pending["text"]),)), [offer.key], [ranking], pending["text"])
+
+    async def _decided(self, text: str, plan: Plan, rankings: list[Ranking]) -> Reply[Any]:
+        """Route what is clear; ask one question about the first part that is not; say what nothing serves."""
+        keys: list[str] = []
+        questions: dict[int, Reply[Any]] = {}
+        for at, (part, ranking) in enumerate(zip(plan.parts, rankings, strict=True)):
+            verdict = judge(ranking, self._settings.threshold)
+            first = ranking.best[0] if ranking.best else ""
+            if verdict is Verdict.ROUTE:
+                keys.append(first)
+                continue
+            keys.append("")
+            questions[at] = self._unclear(part.text, ranking, verdict, is_first=not questions)
+        if len(plan.parts) == 1 and questions:
+            self._keep()
+            return questions[0]
+        return await self._run(plan, keys, rankings, text, questions)
+
+    def _unclear(self, text: str, ranking: Ranking, verdict: Verdict, *, is_first: bool) -> Reply[Any]:
+        named = [key for key in (ranking.best if verdict is not Verdict.OFFER else close(ranking)) if key in self.offers]
+        found = [self.offers[key] for key in named]
+        if verdict is Verdict.DECLINE or not found:
+            monitor.count(self._counts, monitor.NONE, Outcome.DECLINED)
+            message = phrases.declined(text, found[:LABEL_NEAR])
+            return Reply.failure(message, code=NO_INTENT)
+        monitor.count(self._counts, named[0], Outcome.CLARIFIED)
+        is_offer = verdict is Verdict.OFFER
+        question = phrases.options(text, found) if is_offer else phrases.clarifying(text, found)
+        if is_first:  # one question at a time; the answer to it is remembered for this text
+            self._private["pending"] = {"kind": "choice", "text": text, "keys": named}
+        offered = [{"label": offer.label, "agent": offer.route.target, "capability": offer.route.capability} for offer in found]
+        return Reply.needs_input(question, data={"options": offered, "confidence": round(ranking.confidence, 4)})
+
+    # --- running the parts ---
+
+    async def _run(
+        self, plan: Plan, keys: list[str], rankings: list[Ranking], text: str, questions: dict[int, Reply[Any]] | None = None
+    ) -> Reply[Any]:
+        """Run every part that is clear, stage by stage, and return one reply."""
+        done: dict[int, Reply[Any]] = dict(questions or {})
+        if len(plan.parts) > 1:
+            self._ctx.progress({"plan": phrases.planned(plan)})
+        for number, stage in enumerate(plan.stages, 1):
+            ready = [at for at in stage if at not in done and all(done[one].ok for one in plan.parts[at].after)]
+            for at in stage:
+                if at not in done and at not in ready:
+                    done[at] = Reply.failure("What it builds on is not there.", code="DATA_MISSING_REQUIRED_INPUT")
+            self._ctx.session.place(f"Step {number} of {len(plan.stages)}", step=number, steps=len(plan.stages))
+            replies = await self._ctx.gather(*(self._part(plan, at, keys[at], number, text, done) for at in ready))
+            done.update(zip(ready, replies, strict=True))
+        for key, ranking in zip(keys, rankings, strict=True):
+            if key in self.offers:
+                self._private["last"] = {"text": plan.parts[0].text, "key": key, "confidence": round(ranking.confidence, 4)}
+                break
+        self._keep()
+        return await self._combined(plan, keys, rankings, done)
+
+    async def _part(self, plan: Plan, at: int, key: str, number: int, text: str, done: dict[int, Reply[Any]]) -> Reply[Any]:
+        if key not in self.offers:
+            return self._locally(key)
+        offer, part = self.offers[key], plan.parts[at]
+        before = _ancestors(plan, at)
+        earlier = [done[one].data for one in reversed(before) if isinstance(done[one].data, dict)]
+        session = self._ctx.session
+        inputs, lacking = fill(offer, part.text, self._given, *earlier, session.facts, session.constraints)
+        if lacking:
+            self._private.setdefault("pending", {"kind": "inputs", "key": key, "text": part.text, "missing": lacking})
+            return Reply.needs_input(phrases.missing(offer, lacking), data={"missing": lacking})
+        shown: dict[str, Any] = self._private.setdefault("presented", {})
+        known, now_ms = presented.key_of(offer, inputs, part.text), self._ctx.clock.now_ns() // 1_000_000
+        entry = presented.remembered(shown, known, now_ms, self._settings.fresh_ms)
+        if entry is not None and not self._is_again and not phrases.wants_again(text):
+            monitor.count(self._counts, key, Outcome.REPEATED)
+            return presented.reply_of(entry, phrases.referred(offer, (now_ms - int(entry["at"])) // 60_000))
+        self._ctx.progress({"step": number, "of": len(plan.stages), "doing": offer.doing or f"Now: {offer.label}"})
+        reply = await self._ctx.call(
+            offer.route.target,
+            offer.route.capability,
+            inputs,
+            message=part.text if offer.route.capability == MESSAGE else "",
+            objective=part.text[:OBJECTIVE_CHARS_MAX],
+            context=self._context(plan, at, number, text, done, before),
+            history="full",
+        )
+        monitor.count(self._counts, key, Outcome.ROUTED)
+        if reply.status is Status.REFUSED:
+            monitor.count(self._counts, key, Outcome.REFUSED)
+        elif not reply.ok and reply.status is not Status.NEEDS_INPUT:
+            monitor.count(self._counts, key, Outcome.FAILED)
+        presented.note(shown, known, offer, reply, now_ms)
+        return reply
+
+    def _context(
+        self, plan: Plan, at: int, number: int, text: str, done: dict[int, Reply[Any]], before: list[int]
+    ) -> Background:
+        """Return what the next agent must know: the user's own words, what was done, by which agents, and where the work is."""
+        base = self._ctx.session.background()
+        position = f"Step {number} of {len(plan.stages)} ({plan.parts[at].text[:80]})"
+        outputs = {f"part_{one + 1}": done[one].data for one in before if done[one].ok}
+        called = (done[one].source for one in before if done[one].source)
+        agents = dict.fromkeys([self._settings.id, *base.prior_agents, *called])
+        return replace(
+            base,
+            original_request=text,
+            workflow_position=position,
+            prior_agents=tuple(agents),
+            prior_outputs={**base.prior_outputs, **outputs},
+        )
+
+    def _locally(self, key: str) -> Reply[Any]:
+        """Answer what needs no specialist."""
+        if key == phrases.HELP.name:
+            return Reply.success(
+                {"abilities": [one.label for one in self.offers.values()]},
+                message=phrases.abilities(list(self.offers.values())),
+            )
+        if key == phrases.STATUS.name:
+            position = self._ctx.session.background().workflow_position
+            return Reply.success(
+                {"position": position}, message=f"We are at: {position}." if position else "Nothing is under way."
+            )
+        return Reply.success({}, message="You are welcome. What can I do for you?")
+
+    # --- the reply ---
+
+    async def _combined(self, plan: Plan, keys: list[str], rankings: list[Ranking], done: dict[int, Reply[Any]]) -> Reply[Any]:
+        names = _names([self.offers[key].intent if key in self.offers else "answer" for key in keys])
+        titles = {name: self.offers[key].label for name, key in zip(names, keys, strict=True) if key in self.offers}
+        if len(plan.parts) == 1 and not done[0].ok:
+            return _plain(done[0])
+        views = [(name, response_of(done[at])) for at, name in enumerate(names)]
+        options = {"titles": titles, **self._settings.options}
+        strategy = "first" if len(plan.parts) == 1 else self._settings.strategy
+        reply = aggregate(strategy, views, options, self._settings.custom)
+        if reply.ok and strategy == SYNTHESISE and self._settings.synthesiser:
+            written = await self._ctx.call(self._settings.synthesiser, MESSAGE, message=synthesis_request(reply))
+            reply = replace(reply, message=written.message) if written.ok and written.message else reply
+        if len(plan.parts) == 1:
+            reply = replace(reply, message=done[0].message or reply.message, metadata=done[0].metadata)
+        return self._with_classification(reply, plan, keys, rankings)
+
+    def _with_classification(self, reply: Reply[Any], plan: Plan, keys: list[str], rankings: list[Ranking]) -> Reply[Any]:
+        found = self.classification(keys, rankings)
+        if not isinstance(reply.data, dict) or found is None:
+            return reply
+        extra: dict[str, Any] = {"classification": to_builtins(found)}
+        if len(plan.parts) > 1:
+            extra["plan"] = [{"text": part.text, "after": list(part.after)} for part in plan.parts]
+        return replace(reply, data={**reply.data, **extra})
+
+    def _keep(self) -> None:
+        self._ctx.session.keep(self._private)
+
+
+def _ancestors(plan: Plan, at: int) -> list[int]:
+    """Return the parts that a part builds on, and those that they build on, in order."""
+    found: set[int] = set()
+    open_parts = list(plan.parts[at].after)
+    while open_parts:
+        one = open_parts.pop()
+        if one not in found:
+            found.add(one)
+            open_parts += plan.parts[one].after
+    return sorted(found)
+
+
+def _names(wanted: list[str]) -> list[str]:
+    """Return names that differ from each other."""
+    found: list[str] = []
+    for name in wanted:
+        count = sum(one == name or one.startswith(f"{name}_") for one in found)
+        found.append(f"{name}_{count + 1}" if name in found else name)
+    return found
+
+
+def _plain(reply: Reply[Any]) -> Reply[Any]:
+    """Return the reply of the only part as this agent's own."""
+    if reply.status is Status.NEEDS_INPUT:
+        return Reply.needs_input(reply.message, data=reply.data)
+    error = reply.error or Error.of("TARGET_FAILED", reply.message)
+    return Reply.failure(error.message, code=error.code, retryable=error.retryable)
+
+
+def _value(text: str, schema: dict[str, Any]) -> Any:
+    """Return an answer as the value that a schema wants; None if it is none."""
+    if schema.get("type") == "string":
+        return text.strip() or None
+    try:
+        return json.decode(text.strip().encode())
+    except ValueError:
+        number = re.sub(r"[,\s%$€£]", "", text)
+        try:
+            return float(number) / (100 if "%" in text else 1)
+        except ValueError:
+            return None

@@ -1,0 +1,367 @@
+"""The contract's orchestrator, statement by statement, and what users expect beside it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from office import FLOWS, Office
+
+from comity import Agent, Context, Limits, Node, Reply, Status
+from comity.agents.orchestrator import EmbeddingRanker, ModelRanker, Orchestrator
+from comity.core.agent.agent import DeclarationError
+from comity.testing import ScriptedModel
+
+
+async def ask(node: Node, text: str, inputs: dict[str, Any] | None = None, **more: Any) -> Reply[Any]:
+    given = {"text": text, **({"inputs": inputs} if inputs else {}), **more.pop("extra", {})}
+    return await node.call("ORC", "ORC_ROUTE", given, user_id="u1", session_id=more.pop("session_id", "s1"), **more)
+
+
+# --- classify intent ---
+
+
+async def test_the_primary_intent_is_identified_with_confidence_target_and_capability() -> None:
+    office = Office()
+    async with Node(agents=office.agents) as node:
+        reply = await node.call("ORC", "ORC_CLASSIFY", {"text": "please project revenue for the next two years"}, user_id="u")
+    assert reply.data["primary"] == "projection"
+    assert reply.data["route"] == {"target": "ANL", "capability": "ANL_PROJECTION"}
+    assert 0 < reply.data["confidence"] <= 1
+    assert office.calls == []
+
+
+async def test_secondary_intents_of_a_request_of_several_parts_are_identified() -> None:
+    office = Office()
+    async with Node(agents=office.agents) as node:
+        text = "Forecast our costs and then draft a memo about it"
+        reply = await node.call("ORC", "ORC_CLASSIFY", {"text": text}, user_id="u")
+    assert reply.data["secondary"] == ["generate"]
+    assert reply.data["secondary_routes"] == [{"target": "DOC", "capability": "DOC_GENERATE"}]
+
+
+# --- route to agent ---
+
+
+async def test_the_agent_is_selected_by_intent_and_its_result_is_the_answer() -> None:
+    office = Office()
+    async with Node(agents=office.agents) as node:
+        reply = await ask(node, "calculate the net present value", FLOWS)
+    assert (reply.status, office.codes) == (Status.SUCCESS, ["ANL_NPV"])
+    assert reply.data["result"] == {"npv": 17206.82, "currency": "USD"}
+    assert reply.data["classification"]["route"]["capability"] == "ANL_NPV"
+
+
+async def test_the_full_context_passes_to_the_target() -> None:
+    office = Office()
+    async with Node(agents=office.agents) as node:
+        await ask(node, "Calculate the net present value and then draft a memo about it", FLOWS)
+    request = office.seen["DOC_GENERATE"]
+    assert (request.session_id, request.user_id) == ("s1", "u1")
+    assert request.context.original_request.startswith("Calculate the net present value")
+    assert request.context.workflow_position.startswith("Step 2 of 2")
+    assert request.context.prior_agents[:2] == ("ORC", "ANL")
+    assert request.context.prior_outputs["part_1"] == {"npv": 17206.82, "currency": "USD"}
+    assert request.context.history_ref
+
+
+async def test_routing_errors_are_monitored_per_intent() -> None:
+    office = Office()
+    async with Node(agents=office.agents) as node:
+        await ask(node, "segment our customers")
+        await node.call("ORC", "ORC_CORRECT", {"target": "ANL", "capability": "ANL_PROJECTION"}, user_id="u1", session_id="s1")
+        await ask(node, "what is the capital of mongolia")
+        reply = await node.call("ORC", "ORC_MONITOR", user_id="u1")
+    rows = {row["intent"]: row for row in reply.data["intents"]}
+    assert rows["AUD/AUD_SEGMENT_BUILD"]["misrouted"] == 1
+    assert rows["AUD/AUD_SEGMENT_BUILD"]["routed"] == 1
+    assert rows["(none)"]["declined"] == 1
+    assert reply.data["totals"]["misrouted"] == 1
+
+
+async def test_a_refused_call_counts_as_a_refusal_of_its_intent() -> None:
+    office = Office()
+    async with Node(agents=office.agents) as node:
+        reply = await node.call("ORC", "ORC_ROUTE", {"text": "segment our customers"}, user_id="u", limits=Limits(depth_max=0))
+        monitor = await node.call("ORC", "ORC_MONITOR", user_id="u")
+    assert reply.error is not None
+    assert reply.error.code == "LIMIT_DEPTH_EXCEEDED"
+    assert monitor.data["totals"]["refused"] == 1
+
+
+# --- handle ambiguity ---
+
+
+async def test_below_the_threshold_one_clarifying_question_is_asked_and_nothing_runs() -> None:
+    office = Office(threshold=0.999)
+    async with Node(agents=office.agents) as node:
+        reply = await ask(node, "something about our customers")
+    assert (reply.status, office.calls) == (Status.NEEDS_INPUT, [])
+    assert reply.message.count("?") == 1
+
+
+async def test_several_valid_routes_are_offered_in_words_without_names_of_agents() -> None:
+    office = Office(threshold=0.999)
+    async with Node(agents=office.agents) as node:
+        reply = await ask(node, "revenue and cash flows")
+    assert reply.status is Status.NEEDS_INPUT
+    assert 1 <= len(reply.data["options"]) <= 3
+    assert "ANL" not in reply.message
+
+
+async def test_an_answer_to_the_question_is_taken_learnt_and_not_asked_again() -> None:
+    office = Office(threshold=0.97)
+    async with Node(agents=office.agents) as node:
+        first = await ask(node, "something about our customers")
+        labels = [one["label"] for one in first.data["options"]]
+        at = labels.index("build audience segments from customer data")
+        second = await ask(node, str(at + 1))
+        third = await ask(node, "something about our customers", session_id="s2")
+        lessons = await node.call("ORC", "ORC_LESSONS", user_id="u1")
+    assert first.status is Status.NEEDS_INPUT
+    assert (second.status, office.codes[0]) == (Status.SUCCESS, "AUD_SEGMENT_BUILD")
+    assert third.data is not None
+    assert [one["text"] for one in lessons.data] == ["something about our customers"]
+
+
+async def test_a_request_that_nothing_serves_is_declined_with_what_comes_nearest() -> None:
+    office = Office()
+    async with Node(agents=office.agents) as node:
+        reply = await ask(node, "what is the capital of mongolia")
+    assert reply.error is not None
+    assert reply.error.code == "ROUTING_INTENT_UNKNOWN"
+    assert "cannot help" in reply.error.message
+    assert office.calls == []
+
+
+# --- route or handle ---
+
+
+@pytest.mark.parametrize("text", ["what can you do", "thanks a lot", "where are we"])
+async def test_what_needs_no_specialist_is_handled_here(text: str) -> None:
+    office = Office()
+    async with Node(agents=office.agents) as node:
+        reply = await ask(node, text)
+    assert (reply.status, office.calls) == (Status.SUCCESS, [])
+    assert reply.message
+
+
+# --- multi-agent coordination ---
+
+
+async def test_a_sequence_runs_in_order_with_accumulated_context() -> None:
+    office = Office()
+    async with Node(agents=office.agents) as node:
+        reply = await ask(node, "First segment our customers. Then draft a memo about them.")
+    assert office.codes == ["AUD_SEGMENT_BUILD", "DOC_GENERATE"]
+    assert [one["name"] for one in reply.data["components"]] == ["segment_build", "generate"]
+    assert [one["after"] for one in reply.data["plan"]] == [[], [0]]
+
+
+async def test_independent_parts_run_at_the_same_time_and_are_assembled_in_the_order_asked_for() -> None:
+    office = Office()
+    async with Node(agents=office.agents) as node:
+        reply = await ask(node, "Forecast our costs and segment our customers")
+    assert sorted(office.codes) == ["ANL_PROJECTION", "AUD_SEGMENT_BUILD"]
+    assert reply.data["result"].keys() >= {"revenue", "segments"}
+    assert reply.message.index("projection") < reply.message.index("udience segments")
+
+
+async def test_the_state_of_the_workflow_is_kept_in_the_session() -> None:
+    office = Office()
+    async with Node(agents=office.agents) as node:
+        await ask(node, "Forecast our costs and then draft a memo")
+        session = node.session("s1")
+    assert session is not None
+    assert (session.workflow.step, session.workflow.steps) == (2, 2)
+
+
+async def test_a_part_that_fails_makes_the_reply_partial_and_the_rest_is_there() -> None:
+    office = Office()
+
+    @office.audience.capability(
+        "AUD_PERSONA",
+        description="Portrait of a typical customer",
+        utterances=("describe our typical buyer", "write a persona"),
+    )
+    async def persona(ctx: Context) -> Reply[Any]:
+        return Reply.failure("The customer data is locked.", code="DATA_LOCKED")
+
+    async with Node(agents=office.agents) as node:
+        reply = await ask(node, "Forecast our costs and describe our typical buyer")
+    assert reply.status is Status.PARTIAL
+    assert "customer data is locked" in reply.message
+    assert reply.data["result"]["revenue"] == [100, 120, 150]
+    assert reply.data["missing"][0]["code"] == "DATA_LOCKED"
+
+
+async def test_what_builds_on_a_failed_part_is_not_run() -> None:
+    office = Office()
+
+    @office.audience.capability(
+        "AUD_PERSONA",
+        description="Portrait of a typical customer",
+        utterances=("describe our typical buyer", "write a persona"),
+    )
+    async def persona(ctx: Context) -> Reply[Any]:
+        return Reply.failure("The customer data is locked.", code="DATA_LOCKED")
+
+    async with Node(agents=office.agents) as node:
+        reply = await ask(node, "Describe our typical buyer and then draft a memo")
+    assert office.calls == []
+    assert reply.error is not None
+
+
+# --- response aggregation ---
+
+
+async def test_conflicts_between_agents_are_shown_and_the_surer_one_is_used() -> None:
+    office = Office()
+
+    @office.audience.capability(
+        "AUD_SIZE", description="Size of the market for bicycles", utterances=("how big is the bicycle market",)
+    )
+    async def size(ctx: Context) -> Reply[Any]:
+        return Reply.success({"market_size": "4.2bn"}, confidence=0.9)
+
+    @office.analyst.capability(
+        "ANL_SIZE", description="Estimate demand from trade statistics", utterances=("estimate demand from trade statistics",)
+    )
+    async def demand(ctx: Context) -> Reply[Any]:
+        return Reply.success({"market_size": 3_100_000_000}, confidence=0.6)
+
+    async with Node(agents=office.agents) as node:
+        reply = await ask(node, "How big is the bicycle market? Estimate demand from trade statistics.")
+    (conflict,) = reply.data["conflicts"]
+    assert (conflict["path"], conflict["preferred"], conflict["ask_user"]) == ("market_size", "4.2bn", False)
+    assert "differ on market size" in reply.message
+    assert reply.confidence == pytest.approx(0.65)
+
+
+# --- session continuity ---
+
+
+async def test_what_is_missing_is_asked_for_once_and_a_known_answer_is_not_asked() -> None:
+    office = Office()
+    async with Node(agents=office.agents) as node:
+        first = await ask(node, "calculate the net present value", {"cash_flows": FLOWS["cash_flows"]})
+        second = await ask(node, "12%")
+        third = await ask(node, "what is the npv of these cash flows, again please")
+    assert (first.status, first.data) == (Status.NEEDS_INPUT, {"missing": ["discount_rate"]})
+    assert "discount rate" in first.message
+    assert second.data["result"]["npv"] == 17206.82
+    assert third.data["result"]["npv"] == 17206.82
+
+
+async def test_an_analysis_already_presented_is_referred_to_and_not_run_again_unless_asked() -> None:
+    office = Office()
+    async with Node(agents=office.agents) as node:
+        await ask(node, "calculate the net present value", FLOWS)
+        second = await ask(node, "calculate the net present value", FLOWS)
+        assert office.codes == ["ANL_NPV"]
+        assert second.data["result"]["npv"] == 17206.82
+        assert "nothing was run again" in second.message
+        await ask(node, "calculate the net present value again", FLOWS)
+        assert office.codes == ["ANL_NPV"] * 2
+        await ask(node, "calculate the net present value", {**FLOWS, "discount_rate": 0.1})
+        await ask(node, "calculate the net present value", FLOWS, session_id="other")
+        assert len(office.codes) == 4
+
+
+async def test_an_analysis_that_is_no_longer_fresh_is_run_again() -> None:
+    office = Office(fresh_ms=-1)
+    async with Node(agents=office.agents) as node:
+        await ask(node, "calculate the net present value", FLOWS)
+        await ask(node, "calculate the net present value", FLOWS)
+    assert len(office.codes) == 2
+
+
+async def test_what_has_effects_is_never_taken_from_memory() -> None:
+    office = Office()
+    sent: list[str] = []
+
+    @office.writer.capability(
+        "DOC_SEND", description="Send the newsletter to all subscribers", effects=True, utterances=("send the newsletter",)
+    )
+    async def send(ctx: Context) -> Reply[Any]:
+        sent.append("sent")
+        return Reply.success({"sent": True})
+
+    async with Node(agents=office.agents) as node:
+        await ask(node, "send the newsletter")
+        await ask(node, "send the newsletter")
+    assert len(sent) == 2
+
+
+# --- corrections ---
+
+
+async def test_a_correction_in_words_reroutes_the_last_request_and_is_learnt() -> None:
+    office = Office()
+    async with Node(agents=office.agents) as node:
+        await ask(node, "segment our customers")
+        reply = await ask(node, "no, I meant draft a memo")
+        again = await ask(node, "segment our customers", session_id="s3")
+    assert office.codes == ["AUD_SEGMENT_BUILD", "DOC_GENERATE", "DOC_GENERATE"]
+    assert reply.data["classification"]["primary"] == "generate"
+    assert again.data["classification"]["primary"] == "generate"
+
+
+def test_lessons_survive_a_restart_and_can_be_undone(tmp_path: Any) -> None:
+    asyncio.run(_restarted(tmp_path / "orc.db"))  # a store and a thread: real time
+
+
+async def _restarted(store: Any) -> None:
+    text = "segment our customers"
+    async with Node(agents=Office().agents, store=store) as node:
+        told = {"target": "DOC", "capability": "DOC_GENERATE", "text": text}
+        lesson = (await node.call("ORC", "ORC_CORRECT", told, user_id="u")).data["lesson_id"]
+    async with Node(agents=Office().agents, store=store) as node:
+        learnt = await node.call("ORC", "ORC_CLASSIFY", {"text": text}, user_id="u")
+        undone = await node.call("ORC", "ORC_UNDO", {"lesson_id": lesson}, user_id="u")
+        before = await node.call("ORC", "ORC_CLASSIFY", {"text": text}, user_id="u")
+        missing = await node.call("ORC", "ORC_UNDO", {"lesson_id": lesson}, user_id="u")
+    assert learnt.data["primary"] == "generate"
+    assert undone.data["lessons"] == 0
+    assert before.data["primary"] == "segment_build"
+    assert missing.status is Status.ERROR
+
+
+# --- rankers and declaration ---
+
+
+async def test_embeddings_rank_what_shares_no_word() -> None:
+    def embed(texts: list[str]) -> list[list[float]]:
+        return [
+            [1.0, 0.0] if any(word in text.lower() for word in ("customer", "audience", "folk")) else [0.0, 1.0]
+            for text in texts
+        ]
+
+    office = Office(ranker=EmbeddingRanker(embed), threshold=0.3)
+    async with Node(agents=office.agents) as node:
+        reply = await node.call("ORC", "ORC_CLASSIFY", {"text": "sort the folk"}, user_id="u")
+    assert reply.data["route"]["target"] == "AUD"
+
+
+async def test_a_model_is_asked_only_where_words_do_not_decide_and_its_call_is_governed() -> None:
+    judge = Agent("judge", model=ScriptedModel(["AUD/AUD_SEGMENT_BUILD"]))
+    office = Office(ranker=ModelRanker("judge", below=0.9))
+    async with Node(agents=[*office.agents, judge]) as node:
+        sure = await node.call("ORC", "ORC_CLASSIFY", {"text": "calculate the net present value"}, user_id="u")
+        asked = await node.call("ORC", "ORC_CLASSIFY", {"text": "sort the folk"}, user_id="u")
+        rows = [row for row in node.audit.rows() if row.target == "judge"]
+    assert sure.data["route"]["capability"] == "ANL_NPV"
+    assert asked.data["route"]["capability"] == "AUD_SEGMENT_BUILD"
+    assert rows
+
+
+def test_a_strategy_that_does_not_exist_is_refused_where_it_is_declared() -> None:
+    with pytest.raises(DeclarationError, match="merge"):
+        Orchestrator(strategy="mash")
+
+
+async def test_an_orchestrator_alone_says_that_nothing_can_be_done() -> None:
+    async with Node(agents=[Orchestrator()]) as node:
+        reply = await ask(node, "what can you do")
+    assert reply.message == "Nothing can be done here yet."
