@@ -99,8 +99,16 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module  # noqa: PLC0415
 
     found = getattr(import_module(f"comity.{_MODULES[name]}"), name)
+    if name == "Agent":
+        found.over_http = staticmethod(_agent_over_http)
     globals()[name] = found  # the next use finds it without this function
     return found
+
+
+def _agent_over_http(*given: Any, **more: Any) -> Any:
+    from comity.remote.http_agent import HttpAgent  # noqa: PLC0415  few agents are elsewhere
+
+    return HttpAgent(*given, **more)
 
 
 def __dir__() -> list[str]:

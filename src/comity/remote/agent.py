@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +24,7 @@ from comity.core.call.outside import AT, standing_of
 from comity.core.envelope.envelope import Reply, Request
 from comity.engines.keys import Tokens
 from comity.errors import CallerError, ComityError
-from comity.remote.link import Link, Sending
+from comity.remote.link import Link, Sending, now_ms
 from comity.runtime.call.context import Context
 from comity.runtime.call.insider import Insider
 
@@ -64,7 +63,7 @@ class RemoteAgent(Agent):
         self.remote_id = unquote(name)
         super().__init__(id or self.remote_id, takes_handoffs=False, **more)
         self.url = url
-        self.link = link or Link(there, keys, node=node, insecure_http=insecure_http, now_ms=_now_ms())
+        self.link = link or Link(there, keys, node=node, insecure_http=insecure_http, now_ms=now_ms())
         self.on_open = self._learn
         self.on_close = self.link.close
 
@@ -121,19 +120,18 @@ class RemoteAgent(Agent):
             reply = await link.call(sending, progress=ctx.progress, now_ms=lambda: ctx.clock.now_ns() // 1_000_000)
         finally:
             ctx.repay(loan, reply)
-        return replace(reply, request_id="", usage=type(reply.usage)(), duration_ms=0.0, session_id="", source="")
+        return replace(ctx.hear(reply), request_id="", usage=type(reply.usage)(), duration_ms=0.0, session_id="", source="")
 
     def _token(self, request: Request, standing: Standing, code: str) -> str:
-        caller = standing.chain[-1].partition(AT)[0].partition("/")[0]
         return self.link.tokens.for_agent(
-            caller, audience=self.link.node, user_id=request.user_id, standing=standing, now_ms=_now_ms(),
+            caller_of(standing), audience=self.link.node, user_id=request.user_id, standing=standing, now_ms=now_ms(),
             scope=f"call:{self.remote_id.partition('/')[0]}/{code}", tenant_id=request.tenant_id, session_id=request.session_id,
         )  # fmt: skip
 
 
 def remote_agents(url: str, *, keys: str | Path | Tokens, node: str = "", insecure_http: bool = False) -> list[RemoteAgent]:
     """Return every agent of another node. Blocks while the node is asked; raises `UnavailableError` if it cannot be."""
-    link = Link(url, keys, node=node, insecure_http=insecure_http, now_ms=_now_ms())
+    link = Link(url, keys, node=node, insecure_http=insecure_http, now_ms=now_ms())
     link.learn_name()
     found = link.get(AGENTS, _reading(link, "comity"))
     return [RemoteAgent(f"{link.url}{AGENTS}/{one['id']}", keys=link.tokens, link=link) for one in found["items"]]
@@ -143,6 +141,11 @@ def outgoing(issuer: str, request: Request) -> str:
     """Return the id under which a call runs on another node: the same for each attempt, another for each call here."""
     digest = hashlib.sha256(f"{issuer}\x1f{request.tenant_id}\x1f{request.request_id}".encode()).hexdigest()
     return f"rc-{digest[:40]}"
+
+
+def caller_of(standing: Standing) -> str:
+    """Return the id of the agent that makes a call, without its key and node."""
+    return standing.chain[-1].partition(AT)[0].partition("/")[0]
 
 
 def lent(left: Limits, loan: Loan) -> Limits:
@@ -164,14 +167,10 @@ def _body(target: str, code: str, inputs: dict[str, Any], outgoing_id: str, requ
 
 def _reading(link: Link, agent: str) -> dict[str, str]:
     """Return the header of a token with which the other node's agents can be read about, and nothing be called."""
-    now_ms = _now_ms()
-    left = Left(deadline=now_ms + _DISCOVERY_MS, calls=0, depth=0, fan_out=0)
+    at = now_ms()
+    left = Left(deadline=at + _DISCOVERY_MS, calls=0, depth=0, fan_out=0)
     standing = Standing(chain=(f"{agent}{AT}{link.issuer}",), left=left)
     token = link.tokens.for_agent(
-        agent, audience=link.node, user_id="discovery", standing=standing, scope="records:read", now_ms=now_ms
+        agent, audience=link.node, user_id="discovery", standing=standing, scope="records:read", now_ms=at
     )
     return {"Authorization": f"Bearer {token}"}
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

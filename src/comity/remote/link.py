@@ -11,6 +11,7 @@ import contextlib
 import http.client
 import ipaddress
 import json
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, Final
@@ -52,7 +53,7 @@ class Link:
     """The way to one other node."""
 
     def __init__(
-        self, url: str, keys: str | Path | Tokens, *, node: str = "", insecure_http: bool = False, now_ms: int
+        self, url: str, keys: str | Path | Tokens | None, *, node: str = "", insecure_http: bool = False, now_ms: int
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
@@ -60,7 +61,7 @@ class Link:
         if parts.scheme == "http" and not insecure_http and not _is_loopback(parts.hostname):
             raise CallerError(f"{url} would carry tokens in clear; use https, or say insecure_http=True", field="url")
         self.url = f"{parts.scheme}://{parts.netloc}"
-        self.tokens = keys if isinstance(keys, Tokens) else Tokens(KeyRing(keys, now_ms=now_ms))
+        self.tokens = keys if isinstance(keys, Tokens) else Tokens(KeyRing(keys, now_ms=now_ms))  # without a folder, fresh ones
         self.node = node  # the other node's name: the audience of the tokens for it
         self._sessions: dict[asyncio.AbstractEventLoop, Any] = {}
 
@@ -124,10 +125,10 @@ class Link:
 
     async def cancel(self, sending: Sending) -> None:
         """Tell the other node that a call is no longer wanted; if that fails, the call ends there by its deadline."""
-        with contextlib.suppress(OSError, TimeoutError, _Again, *_errors()):
+        with contextlib.suppress(OSError, TimeoutError, _Again, *client_errors()):
             async with asyncio.timeout(CANCEL_S):
                 headers = {"Authorization": f"Bearer {sending.sign()}"}
-                async with self._session().delete(f"{self.url}{AGENT_CALLS}/{sending.request_id}", headers=headers):
+                async with self.session().delete(f"{self.url}{AGENT_CALLS}/{sending.request_id}", headers=headers):
                     pass
 
     async def close(self) -> None:
@@ -143,26 +144,27 @@ class Link:
             "Accept": "text/event-stream",
         }
         try:
-            async with self._session().post(
+            async with self.session().post(
                 f"{self.url}{AGENT_CALLS}", data=sending.body, headers=headers, allow_redirects=False
             ) as answer:
                 if answer.status in _AGAIN:
                     raise _Again(f"it answered {answer.status}")
                 if answer.status != 200:
                     return _problem(answer.status, await answer.content.read(64 * 1024), self.url)
-                async for event, data in _events(answer.content.iter_any()):
+                async for event, data in read_events(answer.content.iter_any()):
                     if event == "reply":
                         return _decode_reply(data)
                     if event == "progress" and (told := _progress(data, sending.request_id)) is not None:
                         progress(told)
-        except _errors() as error:
+        except client_errors() as error:
             raise _Again(str(error) or type(error).__name__) from None
         except msgspec.MsgspecError as error:
             failed = Error.of("TARGET_FAILED", f"{self.url} answered with something that is no reply: {error}")
             return Reply(status=Status.ERROR, error=failed, message=failed.message)
         raise _Again("it ended the stream without a reply")
 
-    def _session(self) -> Any:
+    def session(self) -> Any:
+        """Return the HTTP client of this loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._sessions:
             aiohttp = _aiohttp()
@@ -175,7 +177,7 @@ class _Again(Exception):  # noqa: N818  no error: the request is sent once more
     """No reply came; the same request is sent again."""
 
 
-async def _events(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[str, bytes]]:
+async def read_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[str, bytes]]:
     """Yield the name and data of server-sent events. Raises `_Again` for one that is too long to be ours."""
     rest = b""
     async for chunk in chunks:
@@ -208,6 +210,11 @@ def _problem(status: int, body: bytes, url: str) -> Reply:
     return Reply(status=Status.REFUSED if is_refused else Status.ERROR, error=error, message=error.message)
 
 
+def now_ms() -> int:
+    """Return the time in epoch milliseconds, by which tokens are made."""
+    return time.time_ns() // 1_000_000
+
+
 def _is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
@@ -230,5 +237,6 @@ def _aiohttp() -> Any:
     return aiohttp
 
 
-def _errors() -> tuple[type[Exception], ...]:
+def client_errors() -> tuple[type[Exception], ...]:
+    """Return what the HTTP client raises when a connection fails."""
     return (_aiohttp().ClientError,)

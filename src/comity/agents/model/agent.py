@@ -7,7 +7,7 @@ refused, bounded, recorded and billed like any other.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from comity.core.agent import agent as core
 from comity.core.agent.agent import DeclarationError, Hook, Status
@@ -56,9 +56,20 @@ class Agent(core.Agent):
     can_transfer_to: agents that it may pass the conversation to.
     clear: types of personal data that its model is shown, if the node grants them.
     count_tokens: counts the tokens of a text, in place of an estimate.
+    url: an HTTP endpoint, in any language, that does its work; `keys` is the folder of the keys that sign the requests to it.
     """
 
     __slots__ = ("mind",)
+    # Makes an agent with a `url`: set where this class is published, since an agent with a model needs no network.
+    over_http: ClassVar[Callable[..., Any] | None] = None
+
+    def __new__(cls, *given: Any, url: str | None = None, **more: Any) -> Any:
+        """Return an agent; one with a `url` is of the kind that sends its calls there."""
+        if url is None or cls is not Agent:
+            return super().__new__(cls)
+        if Agent.over_http is None:
+            raise DeclarationError("an agent with a url is made by comity.Agent")
+        return Agent.over_http(*given, url=url, **more)
 
     def __init__(
         self,
@@ -91,6 +102,8 @@ class Agent(core.Agent):
         can_transfer_to: Collection[str] = (),
         count_tokens: TokenCounter | None = None,
         clear: Collection[str] = (),
+        url: str | None = None,  # noqa: ARG002  see `__new__`
+        keys: Any = None,  # noqa: ARG002  as above
     ) -> None:
         if model is not None and isinstance(tools, Collection) and not isinstance(tools, str):
             from comity.agents.model.platform import TOOLS  # noqa: PLC0415  most agents have no model

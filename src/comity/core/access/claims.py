@@ -102,6 +102,7 @@ class Claims(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
     sid: str = ""
     roles: tuple[Role, ...] = ()
     act: dict[str, Any] | None = None  # who acts for `sub`, as RFC 8693 nests it
+    dig: str = ""  # SHA-256 of the body it is sent with, as base64url
     cty: Standing | None = None
 
     @property

@@ -61,6 +61,7 @@ class Tokens:
         tenant_id: str = "default",
         session_id: str = "",
         act: dict[str, Any] | None = None,
+        digest: str = "",
     ) -> str:
         """Return a token with which an agent calls on behalf of a user, good until its call's deadline, 5 minutes at most."""
         now_s = now_ms // 1000
@@ -69,7 +70,7 @@ class Tokens:
             Claims(
                 iss=self.ring.issuer, aud=audience, sub=f"agent:{agent}", jti=secrets.token_hex(16), iat=now_s, nbf=now_s,
                 exp=max(end_s, now_s), scope=str(Scope.of(scope)), tid=tenant_id, uid=user_id, sid=session_id, act=act,
-                cty=standing,
+                dig=digest, cty=standing,
             )
         )  # fmt: skip
 

@@ -45,15 +45,18 @@ class Insider(Context, eq=False, gc=False):
     def repay(self, loan: Loan, reply: Reply[Any] | None) -> None:
         """Give back what was set aside with `lend`, and charge what another node used of it, as its reply says.
 
-        The reply's words are the platform's and may be passed on. Without a reply all that was lent counts as used.
+        Without a reply all that was lent counts as used.
         """
         if reply is None:
             return
         call, used = self._call, reply.usage
         call.account.give_back(loan.calls - min(used.calls, loan.calls), loan.tokens or 0)
         call.calls_below += used.calls
-        call.given(reply)
         self._path.charge(call, used.prompt_tokens, used.completion_tokens)
+
+    def hear(self, reply: Reply[Any]) -> Reply[Any]:
+        """Return the reply of another node; what it says in the platform's words may be passed on."""
+        return self._call.given(reply)
 
     def mark(self, name: str, value: str) -> None:
         """Write metadata of the platform's own into the reply of this call."""
