@@ -5,7 +5,7 @@ import { absolute, clock, number } from './format.js';
 
 const ORDER = ['success', 'partial', 'needs_input', 'refused', 'cancelled', 'timeout', 'error', 'open', 'running'];
 
-/** Draw counts by status over time; `buckets` are `{at, counts: {status: n}}`, a drag calls `onRange(from, to)`. */
+/** Draw counts by status over time; `buckets` are `{start, counts: {status: n}}`, a drag calls `onRange(from, to)`. */
 export function Histogram({ buckets, from, to, onRange, height = 52 }) {
   const box = useRef();
   const [drag, setDrag] = useState(null);
@@ -24,7 +24,7 @@ export function Histogram({ buckets, from, to, onRange, height = 52 }) {
     ${buckets.map((one, at) => {
       let y = height;
       const total = Object.values(one.counts).reduce((a, b) => a + b, 0);
-      return html`<g key=${at}><title>${`${absolute(one.at)}: ${number(total)} calls${ORDER.filter((name) => one.counts[name]).map((name) => `, ${one.counts[name]} ${words(name)}`).join('')}`}</title>
+      return html`<g key=${at}><title>${`${absolute(one.start)}: ${number(total)} calls${ORDER.filter((name) => one.counts[name]).map((name) => `, ${one.counts[name]} ${words(name)}`).join('')}`}</title>
         <rect x=${at * width} y="0" width=${width} height=${height} fill="transparent" />
         ${ORDER.filter((name) => one.counts[name]).map((name) => { const tall = Math.max((one.counts[name] / most) * (height - 4), 1.5); y -= tall; return html`<rect class=${`bar-fill s-${look(name)}`} x=${at * width + width * 0.1} y=${y} width=${width * 0.8} height=${tall} />`; })}</g>`;
     })}

@@ -31,7 +31,7 @@ function shape(rows) {
 
 export function Compare({ id, other, onOther }) {
   const [text, setText] = useState(other || '');
-  const state = useLoad(() => (other ? Promise.all([id, other].map(async (one) => ({ call: await get(`calls/${segment(one)}`), tree: (await get(`calls/${segment(one)}/tree`)).items }))) : null), [id, other || '']);
+  const state = useLoad(() => (other ? Promise.all([id, other].map(async (one) => ({ ...flat(await get(`calls/${segment(one)}`)), tree: (await get(`calls/${segment(one)}/tree`)).items }))) : null), [id, other || '']);
   const [left, right] = state.data || [];
   return html`<div class="stack wide"><form class="line" onSubmit=${(event) => { event.preventDefault(); onOther(text.trim()); }}>
       <label class="field grow"><span>Compare with the call</span><input class="mono" value=${text} placeholder="request id" onInput=${(event) => setText(event.target.value)} /></label><button class="button primary end" disabled=${!text.trim()}>Compare</button></form>
@@ -46,6 +46,7 @@ export function Compare({ id, other, onOther }) {
       <${Rows} title="Tree" list=${differences(shape(left.tree), shape(right.tree))} /></tbody></table>`}</div>`;
 }
 
+const flat = (data) => ({ call: { ...data.row, request: data.request, reply: data.reply } });
 const UNLIKE = ['request_id', 'root_id', 'created_at', 'deadline_at', 'trace_id', 'span_id', 'session_id', 'correlation_id', 'duration_ms', 'fingerprint'];
 const cut = (value) => (value && typeof value === 'object' ? Object.fromEntries(Object.entries(value).filter(([name]) => !UNLIKE.includes(name))) : value);
 

@@ -1,7 +1,6 @@
 // The filter language of every list: `status:refused agent:ANL >500ms since:1h text`. It becomes the query of the API.
-export const FIELDS = {
-  status: 'status', agent: 'agent', cap: 'capability', capability: 'capability', user: 'user', session: 'session', code: 'code', since: 'since', until: 'until', source: 'source', tenant: 'tenant', kind: 'kind', root: 'root',
-};
+export const CALL_FIELDS = { status: 'status', agent: 'agent', cap: 'capability', capability: 'capability', user: 'user', session: 'session', code: 'code', since: 'since', until: 'until' };
+export const AUDIT_FIELDS = { kind: 'kind', agent: 'agent', user: 'user', root: 'root', call: 'request', since: 'since', until: 'until' };
 const UNITS = { s: 1_000, m: 60_000, min: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** Return epoch milliseconds of `15m`, `1h`, `2d` before now, or of a date; NaN if it is neither. */
@@ -10,9 +9,9 @@ export function moment(text, at = Date.now()) {
   return found ? at - Number(found[1]) * UNITS[found[2]] : Date.parse(text);
 }
 
-function nearest(word) {
+function nearest(word, fields) {
   let best = '', least = 3;
-  for (const name of Object.keys(FIELDS)) {
+  for (const name of Object.keys(fields)) {
     const cost = distance(word, name);
     if (cost < least) { best = name; least = cost; }
   }
@@ -30,7 +29,7 @@ function distance(a, b) {
 }
 
 /** Return `{params, chips}`: the query for the API and, in order, what was understood or not. */
-export function parseFilter(text, at = Date.now()) {
+export function parseFilter(text, fields = CALL_FIELDS, at = Date.now()) {
   const params = {};
   const chips = [];
   const free = [];
@@ -40,9 +39,9 @@ export function parseFilter(text, at = Date.now()) {
     if (took) {
       params.min_ms = Math.round(Number(took[1]) * (took[2] === 's' ? 1000 : 1));
       chips.push({ word, text: `took over ${took[1]} ${took[2]}` });
-    } else if (field && FIELDS[field[1]]) {
+    } else if (field && fields[field[1]]) {
       const value = field[2].replaceAll('"', '');
-      const name = FIELDS[field[1]];
+      const name = fields[field[1]];
       if (name === 'since' || name === 'until') {
         const ms = moment(value, at);
         if (Number.isNaN(ms)) { chips.push({ word, text: word, problem: 'a time is 15m, 1h, 2d or a date' }); continue; }
@@ -52,7 +51,7 @@ export function parseFilter(text, at = Date.now()) {
       }
       chips.push({ word, text: `${field[1]} ${value}` });
     } else if (field) {
-      const close = nearest(field[1]);
+      const close = nearest(field[1], fields);
       chips.push({ word, text: word, problem: close ? `did you mean ${close}:?` : 'no such field' });
     } else {
       free.push(word.replaceAll('"', ''));

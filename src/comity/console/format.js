@@ -89,7 +89,7 @@ export function bytes(value) {
 }
 
 /** Return an id short enough for a table; the whole one stands in the title and is what is copied. */
-export const shortId = (id) => (id && id.length > 12 ? id.slice(0, 8) : id || '–');
+export const shortId = (id) => (id && id.length > 14 ? `…${id.slice(-9)}` : id || '–'); // ids begin with their time: the end tells them apart
 
 /** Return "1 call" or "3 calls". */
 export const count = (value, one, many = `${one}s`) => `${number(value)} ${value === 1 ? one : many}`;

@@ -8,6 +8,8 @@ const OPEN_DEPTH = 3;
 const ITEMS_SHOWN = 200;
 // As the node writes them in place of what it hid: [[EMAIL_1_kqzwbxyp]].
 const TOKEN = /(\[\[[A-Z][A-Z_]{0,22}[A-Z]_[1-9]\d{0,5}(?:v[1-9]\d{0,5})?_[a-z]{8,32}\]\])/;
+/** Return a text with its tokens of personal data written short, for places that hold plain text alone. */
+export const plainTokens = (text) => text.split(TOKEN).map((part, at) => (at % 2 ? `⟨${shortToken(part)}⟩` : part)).join('');
 const shortToken = (token) => token.replace(/^\[\[([A-Z_]+)_(\d+)(?:v(\d+))?_.*$/, (_, kind, number) => `${kind.toLowerCase().replaceAll('_', ' ')} ${number}`);
 
 /** Return text in which the tokens of personal data can be told apart; `reveal(token)` is offered where there is one. */

@@ -8,7 +8,6 @@ import { countWaiting } from '../waiting.js';
 import { Json } from '../json.js';
 import { Bar, Command, Empty, Id, Loaded, Notice, Segmented, Status, When, act, confirm, useLoad } from '../ui.js';
 import { Icon } from '../icons.js';
-import { count, relative, toMs } from '../format.js';
 
 export function View() {
   const { id, params } = route.value;
@@ -32,10 +31,10 @@ export function View() {
     <${Loaded} state=${list} what="Reading approvals">${() => (items.length ? html`<div class="split list-left has-both"><nav class="items" aria-label="Approvals">${items.map((one) => html`<a key=${one.id} class="item" href=${href('approvals', one.id, params)} aria-current=${one === open ? 'true' : null}>
         <span class="line"><b class="grow cut">${one.tool}</b><${Status} status=${stateOf(one)} /></span><span class="line ink-2"><span class="cut grow">${one.agent} for ${one.user_id}</span><${When} at=${one.asked_at} /></span></a>`)}</nav>
         <section class="detail" aria-label="Approval"><${Detail} key=${open.id} one=${open} reload=${list.reload} /></section></div>`
-      : html`<${Empty} icon="approvals" title=${state === 'waiting' ? 'Nothing waits for you' : 'Nothing was decided yet'}><p>A tool declared with <code>approval="ask"</code> or of high risk stops here, wherever in a tree it is used, until a person decides.</p><${Command} text="comity approvals list" /></${Empty}>`)}</${Loaded}></div>`;
+      : html`<${Empty} icon="approvals" title=${state === 'waiting' ? 'Nothing waits for you' : 'Nothing was decided yet'}><p>A tool of high risk, <code>Tool(…, risk="high")</code>, stops here, wherever in a tree it is used, until a person decides.</p><${Command} text="comity approvals list" /></${Empty}>`)}</${Loaded}></div>`;
 }
 
-const stateOf = (one) => one.state || one.decision || 'waiting';
+const stateOf = (one) => one.state;
 
 function step(items, open, by) {
   const next = items[items.indexOf(open) + by];
@@ -43,26 +42,25 @@ function step(items, open, by) {
 }
 
 async function decide(one, granted, reload) {
-  const reason = await confirm({
+  const sure = await confirm({
     title: granted ? `Grant ${one.tool}?` : `Deny ${one.tool}?`,
     consequence: granted ? `${one.agent} will run ${one.tool} with exactly the inputs shown, once, and its call goes on.` : `${one.agent} is told that a person said no, and goes on without it.`,
-    action: granted ? 'Grant' : 'Deny', danger: !granted, field: granted ? 'Reason (optional)' : 'Reason: the agent reads it', fieldRequired: !granted,
+    action: granted ? 'Grant' : 'Deny', danger: !granted,
   });
-  if (!reason) return;
-  await act(() => post(`approvals/${segment(one.id)}/${granted ? 'grant' : 'deny'}`, { reason: reason === true ? '' : reason }), granted ? 'Granted' : 'Denied');
+  if (!sure) return;
+  await act(() => post(`approvals/${segment(one.id)}/${granted ? 'grant' : 'deny'}`), granted ? 'Granted' : 'Denied');
   reload(true);
   countWaiting();
 }
 
 function Detail({ one, reload }) {
   const waits = stateOf(one) === 'waiting';
-  const chain = Array.isArray(one.chain) ? one.chain : (one.chain || '').split(' ').filter(Boolean);
   return html`<div class="detail-in stack wide"><div class="line wrap"><${Status} status=${stateOf(one)} /><h2>${one.tool}</h2><span class="spacer"></span><${Id} id=${one.id} /></div>
     ${waits && (can('approvals:decide') ? html`<div class="line"><button type="button" class="button primary" onClick=${() => decide(one, true, reload)}><${Icon} name="success" size=${14} />Grant</button><button type="button" class="button danger" onClick=${() => decide(one, false, reload)}>Deny</button>
-      <span class="ink-3"><kbd>y</kbd> <kbd>n</kbd></span>${one.deadline_at && html`<span class="ink-2">ends ${relative(one.deadline_at)}</span>`}</div>` : html`<${Notice} kind="muted" icon="key">Your token may look, not decide.</${Notice}>`)}
-    <section class="part"><h3>Who asks, on whose behalf</h3><p class="chain"><span class="tag"><${Icon} name="person" size=${12} /> ${one.user_id}</span>${[...chain, one.agent].filter((each, at, all) => each !== all[at - 1]).map((each) => html`<span class="arrow">→</span><b>${each}</b>`)}<span class="arrow">→</span><code>${one.tool}</code></p></section>
-    ${one.reason && html`<section class="part"><h3>Why it asks</h3><p class="text">${one.reason}</p></section>`}
-    <section class="part"><h3>What will be done</h3><p>Run <code>${one.tool}</code>${one.risk ? ` (risk: ${one.risk})` : ''} with these inputs:</p><${Json} value=${one.inputs ?? one.arguments ?? {}} label="inputs" /></section>
-    <dl class="facts"><dt>Asked</dt><dd><${When} at=${one.asked_at} /></dd>${one.answered_at && html`<dt>Decided</dt><dd><${When} at=${one.answered_at} />${one.answered_by ? ` by ${one.answered_by}` : ''}${one.answer_reason ? `: ${one.answer_reason}` : ''}</dd>`}
-      ${one.request_id && html`<dt>Call</dt><dd><a href=${href('call', one.root_id || one.request_id, { at: one.request_id })}>Open the call tree</a></dd>`}${one.session_id && html`<dt>Session</dt><dd><a href=${href('sessions', one.session_id)}>${one.session_id}</a></dd>`}</dl></div>`;
+      <span class="ink-3"><kbd>y</kbd> <kbd>n</kbd></span></div>` : html`<${Notice} kind="muted" icon="key">Your token may look, not decide.</${Notice}>`)}
+    <section class="part"><h3>Who asks, on whose behalf</h3><p class="chain"><span class="tag"><${Icon} name="person" size=${12} /> ${one.user_id}</span>${[...one.chain, one.agent].filter((each, at, all) => each !== all[at - 1]).map((each) => html`<span class="arrow">→</span><b>${each}</b>`)}<span class="arrow">→</span><code>${one.tool}</code></p></section>
+    <section class="part"><h3>What will be done</h3><p>Run <code>${one.tool}</code>${one.risk ? ` (risk: ${one.risk})` : ''} with these inputs:</p><${Json} value=${one.inputs} label="inputs" /></section>
+    ${waits && one.ended && html`<${Notice} kind="muted" icon="timeout">The call that asked has ended; nothing waits for the answer any more.</${Notice}>`}
+    <dl class="facts"><dt>Asked</dt><dd><${When} at=${one.asked_at} /></dd>${one.decided_at && html`<dt>Decided</dt><dd><${When} at=${one.decided_at} /> by ${one.decided_by}</dd>`}
+      ${html`<dt>Call</dt><dd><a href=${href('call', one.root_id)}>Open the call tree</a></dd>`}${one.session_id && html`<dt>Session</dt><dd><a href=${href('sessions', one.session_id)}>${one.session_id}</a></dd>`}</dl></div>`;
 }

@@ -3,7 +3,7 @@ import { html, useEffect, useMemo, useRef, useState } from '../vendor.js';
 import { can, download, get } from '../api.js';
 import { href, route, setParams } from '../router.js';
 import { useKeys } from '../keys.js';
-import { parseFilter } from '../filter.js';
+import { AUDIT_FIELDS, parseFilter } from '../filter.js';
 import { AuditTable } from '../audit_rows.js';
 import { Bar, Failure, Hop, Id, Notice, Status, act } from '../ui.js';
 import { Icon } from '../icons.js';
@@ -13,7 +13,11 @@ export function View() {
   const { params } = route.value;
   const text = params.q || '';
   const [draft, setDraft] = useState(text);
-  const filter = useMemo(() => parseFilter(text), [text]);
+  const filter = useMemo(() => {
+    const { q, min_ms: least, ...params } = parseFilter(text, AUDIT_FIELDS).params;
+    const chips = parseFilter(text, AUDIT_FIELDS).chips.map((one) => (q && one.text.startsWith('“') ? { ...one, problem: 'name a field, such as agent:ANL' } : one));
+    return { params, chips };
+  }, [text]);
   const [open, setOpen] = useState(null);
   const search = useRef();
   useKeys('Audit', [['/', 'Filter', () => search.current.focus()], ['v', 'Verify the chain', () => setParams({ verify: Date.now() })], ['Escape', 'Close the row', () => setOpen(null)]]);

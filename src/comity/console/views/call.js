@@ -31,7 +31,14 @@ export function View() {
     return () => clearInterval(timer);
   }, [isLive]);
   if (!id) return html`<${Empty} icon="calls" title="No call is open"><a class="button" href="#/calls">Show calls</a></${Empty}>`;
-  return html`<div class="view"><${Loaded} state=${tree} what="Reading the call">${(data) => html`<${Tree} id=${id} rows=${data.items} params=${params} reload=${() => tree.reload(true)} />`}</${Loaded}></div>`;
+  return html`<div class="view"><${Loaded} state=${tree} what="Reading the call">${(data) => html`<${Tree} id=${id} tree=${data} params=${params} reload=${() => tree.reload(true)} />`}</${Loaded}></div>`;
+}
+
+/** Return the rows with what was left of depth and calls when each began, and when it waited for a person. */
+function withLimits({ items, limits, waits }) {
+  const paused = new Map();
+  for (const one of waits) (paused.get(one.request_id) || paused.set(one.request_id, []).get(one.request_id)).push([one.since, one.until ?? Date.now()]);
+  return items.map((row, at) => ({ ...row, waits: paused.get(row.request_id), left: { depth: Math.max(0, limits.depth_max - (row.depth || 0)), calls: Math.max(0, limits.calls_max - at) } }));
 }
 
 /** Return the row to open first: the one the address names; else the deepest call that failed; else the call itself. */
@@ -43,7 +50,8 @@ function firstRow(rows, id, selected) {
   return (own && ['error', 'timeout', 'refused'].includes(own.status) && bad.length ? bad.at(-1).request_id : id);
 }
 
-function Tree({ id, rows, params, reload }) {
+function Tree({ id, tree, params, reload }) {
+  const rows = useMemo(() => withLimits(tree), [tree]);
   const root = rows.find((row) => !row.parent_id) || rows[0];
   const selected = firstRow(rows, id, params.at);
   const row = rows.find((one) => one.request_id === selected) || root;
@@ -59,19 +67,20 @@ function Tree({ id, rows, params, reload }) {
     ['1', 'Tree', () => setParams({ tab: '' })], ['2', 'Why refused', () => setParams({ tab: 'why' })], ['3', 'Audit', () => setParams({ tab: 'audit' })], ['4', 'Code', () => setParams({ tab: 'code' })],
   ]);
   const tabs = [{ id: 'tree', name: 'Tree', count: rows.length }, { id: 'why', name: 'Why refused', count: refusals.length }, { id: 'audit', name: 'Audit' }, { id: 'code', name: 'Copy as' }, { id: 'compare', name: 'Compare' }];
-  return html`<${Head} root=${root} rows=${rows} reload=${reload} />
+  return html`<${Head} root=${root} rows=${rows} tree=${tree} reload=${reload} />
     <${Tabs} label="Call" tabs=${tabs} current=${tab} onPick=${(next) => setParams({ tab: next === 'tree' ? '' : next })} />
     ${tab === 'tree' && html`<div class="split call-split has-both"><${Waterfall} rows=${rows} now=${rows.some((one) => isOpen(one.status)) ? now.value : undefined} selected=${row.request_id} onSelect=${(next) => setParams({ at: next })} pill=${params.show || ''} onPill=${(show) => setParams({ show })} />
-      <section class="detail" aria-label="Selected call"><${Detail} key=${row.request_id} row=${row} root=${root} /></section></div>`}
+      <section class="detail" aria-label="Selected call"><${Detail} key=${row.request_id} row=${row} root=${root} limits=${tree.limits} /></section></div>`}
     ${tab === 'why' && html`<div class="body"><${Why} refusals=${refusals} /></div>`}
     ${tab === 'audit' && html`<div class="body flush"><${AuditTable} params=${{ root: root.request_id }} /></div>`}
     ${tab === 'code' && html`<div class="body"><${Code} id=${row.request_id} /></div>`}
     ${tab === 'compare' && html`<div class="body"><${Compare} id=${id} other=${params.with} onOther=${(other) => setParams({ with: other })} /></div>`}`;
 }
 
-function Head({ root, rows, reload }) {
+function Head({ root, rows, tree, reload }) {
   const used = useMemo(() => totals(buildTree(rows).nodes), [rows]);
-  const limits = root.limits || {};
+  const { limits } = tree;
+  const timeout = tree.deadline_at ? tree.deadline_at - root.created_at : null;
   const took = root.duration_ms ?? Math.max(0, now.value - toMs(root.created_at));
   const cancel = async () => {
     const open = rows.filter((row) => isOpen(row.status)).length;
@@ -87,42 +96,42 @@ function Head({ root, rows, reload }) {
     <div class="head-facts"><span><${When} at=${root.created_at} /></span><span>user <b>${root.user_id}</b></span>
       ${root.session_id && html`<span>session <a href=${href('sessions', root.session_id)}>${root.session_id.slice(0, 16)}</a></span>`}
       ${used.refused > 0 && html`<span class="s-refused tint">${count(used.refused, 'refusal')}</span>`}${used.failed > 0 && html`<span class="s-error tint">${count(used.failed, 'failure')}</span>`}</div>
-    <div class="ledger" aria-label="Limits of the tree">
-      <${Meter} name="Time" used=${took} limit=${limits.timeout_ms} text=${`${duration(took)}${limits.timeout_ms ? ` of ${duration(limits.timeout_ms)}` : ''}`} />
+    <div class="ledger" role="group" aria-label="Limits of the tree" title=${tree.limits_of === 'node' ? 'Limits of the node; this call may have been given less' : 'Limits of this call'}>
+      <${Meter} name="Time" used=${took} limit=${timeout} text=${`${duration(took)}${timeout ? ` of ${duration(timeout)}` : ''}`} />
       <${Meter} name="Depth" used=${used.depth} limit=${limits.depth_max} text=${`${used.depth}${limits.depth_max !== undefined ? ` of ${limits.depth_max}` : ''}`} />
       <${Meter} name="Calls" used=${used.calls} limit=${limits.calls_max} text=${`${number(used.calls)}${limits.calls_max ? ` of ${number(limits.calls_max)}` : ''}`} />
       <${Meter} name="Tokens" used=${root.tokens || 0} limit=${limits.tokens_max} text=${`${number(root.tokens || 0)}${limits.tokens_max ? ` of ${number(limits.tokens_max)}` : ', no limit'}`} /></div></header>`;
 }
 
-function Detail({ row, root }) {
+function Detail({ row, root, limits }) {
   const state = useLoad(() => get(`calls/${segment(row.request_id)}`), [row.request_id, row.status || '']);
   const call = state.data;
+  const at = { ...row, left: { ...row.left, ...(call?.deadline_at && { ms: Math.max(0, call.deadline_at - row.created_at) }) } };
   const show = can('data:reveal') ? (token) => reveal(row.session_id || root.session_id, token) : null;
   const request = call?.request || {};
   const reply = call?.reply;
-  const error = reply?.error || (row.error_code ? { code: row.error_code, message: row.note } : null);
+  const error = reply?.error || (row.error_code ? { code: row.error_code, message: row.note, advice: call?.advice } : null);
   return html`<div class="stack wide detail-in"><div class="line wrap"><${Status} status=${row.status || 'running'} /><h2><${Hop} source=${row.source} target=${row.target} /></h2><span class="ink-2">${row.capability}</span><span class="spacer"></span><${Id} id=${row.request_id} /></div>
     ${error && html`<${Notice} kind=${row.status === 'refused' ? 'refused' : 'error'}><div class="stack"><div><code>${error.code}</code></div><div class="text">${error.message}</div>
       ${error.advice && html`<div class="ink-2">${error.advice}</div>`}${row.status === 'refused' && ruleOf(error.code) >= 0 && html`<div>Rule: <a href=${href('call', root.request_id, { tab: 'why', at: row.request_id })}>${RULES[ruleOf(error.code)][1]}</a></div>`}</div></${Notice}>`}
-    <${Left} row=${row} root=${root} />
+    <${Left} row=${at} limits=${limits} />
     ${row.note && !error && html`<${Notice} kind="muted" icon="eye"><span class="text">${row.note}</span></${Notice}>`}
     ${state.error && html`<${Failure} error=${state.error} />`}${!call && !state.error && html`<${Loading} />`}
     ${request.objective && html`<${Part} title="Objective"><${Text} text=${request.objective} reveal=${show} /></${Part}>`}
     ${request.message && html`<${Part} title="Message"><${Text} text=${request.message} reveal=${show} /></${Part}>`}
     ${request.inputs !== undefined && html`<${Part} title="Inputs"><${Json} value=${request.inputs} reveal=${show} label="inputs" /></${Part}>`}
-    ${call && request.inputs === undefined && !isOpen(row.status) && row.status !== 'refused' && html`<p class="hint">A call that has ended keeps its reply, not what was asked.</p>`}
+    ${call && !call.request && row.status !== 'refused' && html`<p class="hint">A call that has ended keeps its reply, not what was asked.</p>`}
     ${reply && html`<${Reply} reply=${reply} reveal=${show} />`}
-    ${call?.trace_id && html`<${Part} title="Trace"><a href=${href('insights', '', { q: `{ trace:id = "${call.trace_id}" }` })}>${call.trace_id}</a></${Part}>`}</div>`;
+    <${Part} title="Trace"><a href=${href('insights', '', { tab: 'query', q: `{ span.comity.request.id = "${row.request_id}" }` })}>Its spans</a></${Part}></div>`;
 }
 
 const Part = ({ title, children }) => html`<section class="part"><h3>${title}</h3>${children}</section>`;
 
-function Left({ row, root }) {
-  const left = row.left;
-  const limits = root.limits || {};
+function Left({ row, limits }) {
+  const { left } = row;
   if (!left) return null;
   const cell = (name, value, most) => value !== undefined && value !== null && html`<div><span class="ink-3">${name}</span><b>${value}</b>${most && html`<span class="ink-3">of ${most}</span>`}</div>`;
-  return html`<section class="part"><h3>Left when this call began</h3><div class="left-cells">${cell('time', left.ms === undefined ? undefined : duration(left.ms), limits.timeout_ms && duration(limits.timeout_ms))}${cell('depth', left.depth, limits.depth_max)}${cell('calls', left.calls, limits.calls_max)}${cell('tokens', left.tokens, limits.tokens_max)}</div></section>`;
+  return html`<section class="part"><h3>Left when this call began</h3><div class="left-cells">${cell('time', left.ms === undefined ? undefined : duration(left.ms))}${cell('depth', left.depth, limits.depth_max)}${cell('calls', left.calls, limits.calls_max)}${cell('tokens', left.tokens, limits.tokens_max)}</div></section>`;
 }
 
 function Reply({ reply, reveal: show }) {
@@ -144,8 +153,8 @@ function Why({ refusals }) {
 function Refusal({ row }) {
   const at = ruleOf(row.error_code);
   const state = useLoad(() => get(`calls/${segment(row.request_id)}`), [row.request_id]);
-  const error = state.data?.reply?.error || { message: row.note };
-  const chain = (row.chain || '').split ? (row.chain || '').split(' ').filter(Boolean) : row.chain || [];
+  const error = state.data?.reply?.error || { message: row.note || spoken(row, state.data), advice: state.data?.advice };
+  const chain = state.data?.chain || [];
   return html`<article class="panel"><header><${Status} status="refused" /><h2><${Hop} source=${row.source} target=${row.target} /></h2><span class="ink-2">${row.capability}</span><span class="spacer"></span><code>${row.error_code}</code></header>
     <div class="in why"><ol class="rules">${RULES.map(([id, name, what], index) => html`<li key=${id} class=${at < 0 || index < at ? 'passed' : index === at ? 'said-no' : 'not-asked'}>
         <${Icon} name=${at < 0 || index < at ? 'success' : index === at ? 'refused' : 'cancelled'} size=${12} /><b>${name}</b><span class="ink-3">${index === at || at < 0 || index < at ? what : 'not asked'}</span></li>`)}
@@ -156,8 +165,11 @@ function Refusal({ row }) {
         ${row.parent_id && html`<p><a href=${href('call', row.root_id || row.parent_id, { at: row.parent_id })}>The call that asked</a></p>`}</div></div></article>`;
 }
 
+/** Return in words why a row was refused, from what the audit keeps of it. */
+const spoken = (row, data) => (row.error_code === 'ROUTING_CYCLE_DETECTED' ? `${row.target} is already waiting in ${[...(data?.chain || []), row.target].join(' → ')}` : words((row.error_code || '').toLowerCase()));
+
 function Code({ id }) {
   const state = useLoad(() => get(`calls/${segment(id)}`), [id]);
-  return html`<${Loaded} state=${state}>${(call) => html`<div class="stack wide code">${[['curl', curl(call)], ['Python', pythonCode(call)], ['Command line', cli(call)]].map(([name, text]) => html`<section class="part"><div class="line"><h3 class="grow">${name}</h3><button type="button" class="button small" onClick=${() => copy(text, `Copied as ${name}`)}><${Icon} name="copy" size=${12} />Copy</button></div><pre class="code-block">${text}</pre></section>`)}
-    <p class="hint">The token is not part of it: <code>export COMITY_TOKEN=…</code> first.${call.request?.inputs === undefined ? ' The inputs of a call that has ended are not kept; fill them in.' : ''}</p></div>`}</${Loaded}>`;
+  return html`<${Loaded} state=${state}>${(data) => { const call = { ...data.row, request: data.request }; return html`<div class="stack wide">${[['curl', curl(call)], ['Python', pythonCode(call)], ['Command line', cli(call)]].map(([name, text]) => html`<section class="part"><div class="line"><h3 class="grow">${name}</h3><button type="button" class="button small" onClick=${() => copy(text, `Copied as ${name}`)}><${Icon} name="copy" size=${12} />Copy</button></div><pre class="code-block">${text}</pre></section>`)}
+    <p class="hint">The token is not part of it: <code>export COMITY_TOKEN=…</code> first.${call.request ? '' : ' What was asked is kept while a call is open; fill the inputs in.'}</p></div>`; }}</${Loaded}>`;
 }

@@ -154,8 +154,8 @@ export function View() {
     return html`<a key=${row.request_id} class="vrow" tabindex="-1" role="option" aria-selected=${index === at ? 'true' : 'false'} style=${{ gridTemplateColumns: COLUMNS }} href=${href('call', row.request_id)}
       onClick=${(event) => { if (given.with && given.with !== row.request_id) { event.preventDefault(); go(href('call', given.with, { tab: 'compare', with: row.request_id })); } }}>
       <span class="ink-2"><${When} at=${row.created_at} /></span><span><${Status} status=${row.status || 'running'} /></span><${Hop} source=${row.source} target=${row.target} />
-      <span class="cut">${row.capability}${row.error_code && html` <span class=${`code s-${row.status}`}>${row.error_code}</span>`}</span><span class="num">${duration(row.duration_ms)}</span>
-      <span class="num ink-2">${row.tokens ? number(row.tokens) : '–'}</span><span class="num ink-2">${row.depth ?? '–'}</span><span class="mono ink-3 cut" title=${row.request_id}>${shortId(row.request_id)}</span></a>`;
+      <span class="cut">${row.capability}${row.error_code && html` <span class=${`code s-${row.status}`}>${row.error_code}</span>`}</span><span class="num">${row.status === 'refused' ? '–' : duration(row.duration_ms)}</span>
+      <span class="num ink-2">${row.tokens ? number(row.tokens) : '–'}</span><span class="num ink-2">${row.depth || 0}</span><span class="mono ink-3 cut" title=${row.request_id}>${shortId(row.request_id)}</span></a>`;
   };
   return html`<div class="view"><${Bar} title="Calls">
     <form class="search" role="search" onSubmit=${(event) => { event.preventDefault(); submit(draft.trim()); }}><${Icon} name="search" size=${16} />

@@ -1,6 +1,6 @@
 // Handoffs: durable work between agents, as a board by state. Accept, answer, cancel; dead letters with their reason.
 import { html, useEffect } from '../vendor.js';
-import { can, get, me, post, segment } from '../api.js';
+import { can, get, post, segment } from '../api.js';
 import { go, href, route, setParams } from '../router.js';
 import { onEvent } from '../live.js';
 import { useKeys } from '../keys.js';
@@ -15,7 +15,9 @@ export function View() {
   const { id, params } = route.value;
   const list = useLoad(() => get('handoffs', { limit: 500 }), []);
   useEffect(() => {
-    const stops = ['handoff', 'gap'].map((kind) => onEvent(kind, () => list.reload(true)));
+    let timer = 0;
+    const soon = () => { timer ||= setTimeout(() => { timer = 0; list.reload(true); }, 500); };
+    const stops = [...['handoff', 'call', 'gap'].map((kind) => onEvent(kind, soon)), () => clearTimeout(timer)];
     return () => stops.forEach((stop) => stop());
   }, []);
   const items = list.data?.items || [];
@@ -28,26 +30,26 @@ export function View() {
       : html`<${Empty} icon="handoffs" title="No handoffs"><p>An agent leaves work for another with <code>ctx.hand_off(…)</code>; it survives restarts until it is done. From a shell:</p><${Command} text="comity handoff create --to AGENT --task 'what to do'" /></${Empty}>`)}</${Loaded}></div>`;
 }
 
-const to = (one) => one.to_agent || one.target || (one.capability_id || one.capability ? `any with ${one.capability_id || one.capability}` : 'any');
-const from = (one) => one.from_agent || one.source;
+const to = (one) => (one.to_agent === one.capability ? `any with ${one.capability}` : one.to_agent);
+const from = (one) => one.from_agent;
 
 function Board({ items, open, params }) {
   return html`<div class="board">${LANES.map(([name, states]) => {
     const mine = items.filter((one) => states.includes(one.state));
     return html`<section class="lane" key=${name} aria-label=${words(name)}><h2>${name === 'ended' ? 'Ended' : html`<${Status} status=${name} />`}<span class="ink-3">${mine.length}</span></h2><div tabindex="0">${mine.slice(0, 100).map((one) => html`<a key=${one.id} class="card" href=${href('handoffs', one.id, params)} aria-current=${one === open ? 'true' : null}>
-      ${name === 'ended' && html`<span><${Status} status=${one.state} /></span>`}<span class="clamp">${one.task || one.objective || one.capability}</span><${Hop} source=${from(one)} target=${to(one)} /><span class="foot">${one.priority && one.priority !== 'normal' && html`<b>${one.priority}</b>`}<${When} at=${one.created_at} />${one.deadline_at && !['completed'].includes(one.state) && html`<span>ends ${relative(one.deadline_at)}</span>`}</span></a>`)}${mine.length > 100 && html`<p class="hint">and ${mine.length - 100} more: the table shows them</p>`}</div></section>`;
+      ${name === 'ended' && html`<span><${Status} status=${one.state} /></span>`}<span class="clamp">${one.task || one.capability}</span><${Hop} source=${from(one)} target=${to(one)} /><span class="foot">${one.priority && one.priority !== 'normal' && html`<b>${one.priority}</b>`}<${When} at=${one.created_at} />${one.deadline_at && !['completed'].includes(one.state) && html`<span>ends ${relative(one.deadline_at)}</span>`}</span></a>`)}${mine.length > 100 && html`<p class="hint">and ${mine.length - 100} more: the table shows them</p>`}</div></section>`;
   })}</div>`;
 }
 
 function Table({ items, open, params }) {
-  return html`<div><table class="grid"><thead><tr><th>State</th><th>Task</th><th>From → to</th><th>Created</th><th>Ends</th><th>Id</th></tr></thead><tbody>${items.map((one) => html`<tr><td><${Status} status=${one.state} /></td><td><a href=${href('handoffs', one.id, params)}>${(one.task || one.objective || '').slice(0, 120)}</a></td><td><${Hop} source=${from(one)} target=${to(one)} /></td><td class="nowrap"><${When} at=${one.created_at} /></td><td class="nowrap">${one.deadline_at ? relative(one.deadline_at) : '–'}</td><td><${Id} id=${one.id} /></td></tr>`)}</tbody></table></div>`;
+  return html`<div><table class="grid"><thead><tr><th>State</th><th>Task</th><th>From → to</th><th>Created</th><th>Ends</th><th>Id</th></tr></thead><tbody>${items.map((one) => html`<tr><td><${Status} status=${one.state} /></td><td><a href=${href('handoffs', one.id, params)}>${(one.task || one.capability).slice(0, 120)}</a></td><td><${Hop} source=${from(one)} target=${to(one)} /></td><td class="nowrap"><${When} at=${one.created_at} /></td><td class="nowrap">${one.deadline_at ? relative(one.deadline_at) : '–'}</td><td><${Id} id=${one.id} /></td></tr>`)}</tbody></table></div>`;
 }
 
 const isOver = (one) => ['completed', 'failed', 'rejected', 'cancelled', 'timeout'].includes(one.state);
 
 async function answer(one, reload) {
   if (one.state !== 'input_required') return;
-  const text = await confirm({ title: 'Answer the question', consequence: one.question || one.input_prompt || 'The receiver asked for input and goes on with what you write.', action: 'Send the answer', danger: false, field: 'Answer', fieldRequired: true });
+  const text = await confirm({ title: 'Answer the question', consequence: one.question?.text || 'The receiver asked for input and goes on with what you write.', action: 'Send the answer', danger: false, field: 'Answer', fieldRequired: true });
   if (text) { await act(() => post(`handoffs/${segment(one.id)}/answer`, { answer: text }), 'The answer was sent'); reload(true); }
 }
 
@@ -60,14 +62,13 @@ async function cancel(one, reload) {
 }
 
 function Detail({ one, reload }) {
-  const state = useLoad(() => get(`handoffs/${segment(one.id)}`), [one.id, one.state, one.version || 0]);
+  const state = useLoad(() => get(`handoffs/${segment(one.id)}`), [one.id, one.changed_at]);
   const whole = { ...one, ...state.data };
-  const accept = () => act(() => post(`handoffs/${segment(one.id)}/accept`, {}), 'Accepted').then(reload);
   return html`<div class="detail-in stack wide"><div class="line wrap"><${Status} status=${one.state} /><span class="spacer"></span><${Id} id=${one.id} /><a class="icon-button" href=${href('handoffs')} aria-label="Close"><${Icon} name="close" size=${14} /></a></div>
-    <h2><${Hop} source=${from(one)} target=${to(one)} /></h2><p class="text"><${Text} text=${whole.task || whole.objective || ''} /></p>
-    ${can('handoffs:write') && !isOver(one) && html`<div class="line wrap">${one.state === 'pending' && html`<button type="button" class="button primary" onClick=${accept}>Accept</button>`}${one.state === 'input_required' && html`<button type="button" class="button primary" onClick=${() => answer(one, reload)}>Answer</button>`}<button type="button" class="button danger" onClick=${() => cancel(one, reload)}>Cancel</button></div>`}
-    ${(whole.error || whole.reason) && html`<${Notice} kind=${one.state === 'failed' || one.state === 'timeout' ? 'error' : 'refused'}>${whole.error?.code && html`<code>${whole.error.code}</code> `}<span class="text">${whole.error?.message || whole.reason}</span></${Notice}>`}
-    <dl class="facts"><dt>Created</dt><dd>${absolute(one.created_at)}</dd>${one.deadline_at && html`<dt>Ends</dt><dd>${relative(one.deadline_at)}</dd>`}<dt>Priority</dt><dd>${one.priority || 'normal'}</dd>${whole.holder && html`<dt>Held by</dt><dd>${whole.holder}</dd>`}${whole.attempts !== undefined && html`<dt>Attempts</dt><dd>${whole.attempts}</dd>`}</dl>
-    ${whole.inputs !== undefined && html`<section class="part"><h3>Inputs</h3><${Json} value=${whole.inputs} /></section>`}${whole.result !== undefined && whole.result !== null && html`<section class="part"><h3>Result</h3><${Json} value=${whole.result} /></section>`}
-    ${whole.history?.length > 0 && html`<section class="part"><h3>History</h3><ol class="stack">${whole.history.map((each) => html`<li class="line"><${Status} status=${each.state || each.event} /><span class="grow text">${each.note || each.reason || each.by || ''}</span><span class="ink-3"><${When} at=${each.at_ms ?? each.at} /></span></li>`)}</ol></section>`}</div>`;
+    <h2><${Hop} source=${from(one)} target=${to(one)} /></h2><p class="text"><${Text} text=${whole.task || ''} /></p>
+    ${can('handoffs:write') && !isOver(one) && html`<div class="line wrap">${one.state === 'input_required' && html`<button type="button" class="button primary" onClick=${() => answer(one, reload)}>Answer</button>`}<button type="button" class="button danger" onClick=${() => cancel(one, reload)}>Cancel</button></div>`}
+    ${whole.error && html`<${Notice} kind=${one.state === 'failed' || one.state === 'timeout' ? 'error' : 'refused'}><code>${whole.error.code}</code> <span class="text">${whole.error.message}</span></${Notice}>`}
+    <dl class="facts"><dt>Created</dt><dd>${absolute(one.created_at)}</dd>${one.deadline_at && html`<dt>Ends</dt><dd>${relative(one.deadline_at)}</dd>`}<dt>Priority</dt><dd>${one.priority || 'normal'}</dd>${whole.receiver && html`<dt>Receiver</dt><dd>${whole.receiver}</dd>`}<dt>Attempts</dt><dd>${whole.attempts} of ${whole.attempts_max}</dd><dt>Session</dt><dd><a href=${href('sessions', whole.session_id)}>${whole.session_id}</a></dd></dl>
+    ${whole.inputs !== undefined && whole.inputs !== null && html`<section class="part"><h3>Inputs</h3><${Json} value=${whole.inputs} /></section>`}${whole.result !== undefined && whole.result !== null && html`<section class="part"><h3>Result</h3><${Json} value=${whole.result} /></section>`}
+    ${whole.history?.length > 0 && html`<section class="part"><h3>History</h3><ol class="stack">${whole.history.map((each) => html`<li class="line"><${Status} status=${each[2]} /><span class="grow text">${each[3] ? JSON.stringify(each[3]) : ''}</span><span class="ink-3"><${When} at=${each[1]} /></span></li>`)}</ol></section>`}</div>`;
 }

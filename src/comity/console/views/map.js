@@ -36,7 +36,8 @@ export function View() {
 }
 
 function Drawing({ data, selected, flash, range, reload }) {
-  const { agents, edges } = data;
+  const { edges } = data;
+  const agents = data.agents.map((one) => ({ ...one, p95_ms: Math.max(0, ...edges.filter((edge) => edge.target.split('/')[0] === one.id).map((edge) => edge.p95_ms)) }));
   if (!agents.length) {
     return html`<${Empty} icon="map" title="No agents yet"><p>Serve a module that defines some:</p><${Command} text=${'from comity import Agent, Node\n\nhello = Agent("HELLO")\n\n@hello.capability("HELLO_SAY")\nasync def say(ctx, name: str) -> str:\n    return f"Hello, {name}"\n\nnode = Node(agents=[hello])   # comity serve module:node'} /></${Empty}>`;
   }
@@ -57,16 +58,16 @@ function Drawing({ data, selected, flash, range, reload }) {
   const box = (node) => html`<${Box} node=${node} isSelected=${node.id === selected} />`;
   const agent = agents.find((one) => one.id === selected);
   return html`<div class="map"><div class="map-canvas" tabindex="0" role="region" aria-label="Map of agents"><${Graph} label="Agents and the calls between them" nodes=${nodes} edges=${links} size=${{ width: 172, height: 72, gapX: 132, gapY: 26 }} box=${box} line=${line} /></div>
-    <aside class="map-side" aria-label=${agent ? `Agent ${agent.id}` : 'Overview'}>${agent ? html`<${AgentCard} key=${agent.id} agent=${agent} edges=${links} reload=${reload} />` : html`<${Overview} data=${data} range=${range} />`}</aside></div>`;
+    <aside class="map-side" aria-label=${agent ? `Agent ${agent.id}` : 'Overview'}>${agent ? html`<${AgentCard} key=${agent.id} agent=${agent} edges=${links} reload=${reload} />` : html`<${Overview} agents=${agents} refusals=${data.refusals} range=${range} />`}</aside></div>`;
 }
 
 function Box({ node, isSelected }) {
   if (node.id === USER) return html`<g class="user"><rect class="graph-box" width="172" height="72" rx="8" /><text class="box-name" x="14" y="30">Users</text><text class="box-line" x="14" y="50">and other doors</text></g>`;
-  const broken = ['open', 'half_open'].includes(node.breaker);
+  const broken = Object.values(node.breakers || {}).find((one) => one !== 'closed');
   return html`<a href=${href('map', isSelected ? '' : node.id)} aria-label=${`Agent ${node.id}${broken ? ', breaker open' : ''}`} class=${`${isSelected ? 'selected' : ''} ${node.isForeign ? 'foreign' : ''}`}><rect class="graph-box" width="172" height="72" rx="8" />
     <text class="box-name" x="14" y="25">${node.id}</text>
-    ${node.isForeign ? html`<text class="box-line" x="14" y="45">not on this node</text>` : html`<text class="box-line" x="14" y="43">${number(node.running || 0)} running · ${number(node.queued || 0)} queued</text>
-    ${broken ? html`<text class="box-bad" x="14" y="60">breaker ${node.breaker.replace('_', ' ')}</text>` : html`<text class="box-line" x="14" y="60">${node.calls_per_min ? `${number(Math.round(node.calls_per_min * 10) / 10)}/min · p95 ${duration(node.p95_ms)}` : 'quiet'}</text>`}`}</a>`;
+    ${node.isForeign ? html`<text class="box-line" x="14" y="45">not on this node</text>` : html`<text class="box-line" x="14" y="43">${number(node.running || 0)} running of ${number(node.concurrency)}</text>
+    ${broken ? html`<text class="box-bad" x="14" y="60">breaker ${broken.replace('_', ' ')}</text>` : html`<text class="box-line" x="14" y="60">${node.calls ? `${count(node.calls, 'call')} · p95 ${duration(node.p95_ms)}` : 'quiet'}</text>`}`}</a>`;
 }
 
 function Rank({ items, kind }) {
@@ -74,13 +75,13 @@ function Rank({ items, kind }) {
   return html`<ul class="rank">${items.map((one) => html`<li class=${kind ? `s-${kind}` : ''}><span class="cut">${one.href ? html`<a href=${one.href}>${one.name}</a>` : one.name}</span><span>${one.text ?? number(one.value)}</span><span class="track"><i style=${{ width: `${(one.value / most) * 100}%` }}></i></span></li>`)}</ul>`;
 }
 
-function Overview({ data, range }) {
-  const open = data.agents.filter((one) => ['open', 'half_open'].includes(one.breaker));
-  const refusals = Object.entries(data.refusals || {}).sort((a, b) => b[1] - a[1]).slice(0, 8);
-  const slow = data.agents.filter((one) => one.p95_ms > 0).sort((a, b) => b.p95_ms - a.p95_ms).slice(0, 5);
+function Overview({ agents, refusals: counts, range }) {
+  const open = agents.flatMap((one) => Object.entries(one.breakers).filter(([, state]) => state !== 'closed').map(([capability, state]) => ({ id: one.id, capability, state })));
+  const refusals = Object.entries(counts).sort((a, b) => b[1] - a[1]).slice(0, 8);
+  const slow = agents.filter((one) => one.p95_ms > 0).sort((a, b) => b.p95_ms - a.p95_ms).slice(0, 5);
   const needs = Object.entries(waiting.value).filter(([, value]) => value > 0);
   return html`<section class="part"><h2>Needs a person</h2>${needs.length ? needs.map(([view, value]) => html`<a href=${href(view)}>${count(value, view === 'approvals' ? 'approval' : view.replace(/s$/, ''))} waiting</a>`) : html`<p class="ink-3">Nothing waits.</p>`}</section>
-    <section class="part"><h2>Breakers</h2>${open.length ? open.map((one) => html`<a class="line" href=${href('map', one.id)}><${Status} status="error">${one.breaker.replace('_', ' ')}</${Status}>${one.id}</a>`) : html`<p class="ink-3">All closed.</p>`}</section>
+    <section class="part"><h2>Breakers</h2>${open.length ? open.map((one) => html`<a class="line" href=${href('map', one.id)}><${Status} status="error">${one.state.replace('_', ' ')}</${Status}><span class="cut">${one.id} ${one.capability}</span></a>`) : html`<p class="ink-3">All closed.</p>`}</section>
     <section class="part"><h2>Refused, by rule</h2>${refusals.length ? html`<${Rank} kind="refused" items=${refusals.map(([code, value]) => ({ name: ruleOf(code) >= 0 ? RULES[ruleOf(code)][1] : code, value, href: href('calls', '', { q: `code:${code} since:${range}`, all: 1 }) }))} />` : html`<p class="ink-3">Nothing was refused.</p>`}</section>
     <section class="part"><h2>Slowest agents, p95</h2>${slow.length ? html`<${Rank} items=${slow.map((one) => ({ name: one.id, value: one.p95_ms, text: duration(one.p95_ms), href: href('map', one.id) }))} />` : html`<p class="ink-3">No calls in this range.</p>`}</section>`;
 }
@@ -95,9 +96,9 @@ function AgentCard({ agent, edges, reload }) {
   };
   return html`<div class="line"><h2 class="grow">${agent.id}</h2><a class="icon-button" href=${href('map')} aria-label="Close"><${Icon} name="close" size=${14} /></a></div>
     ${agent.description && html`<p class="ink-2 text">${agent.description}</p>`}
-    <dl class="facts"><dt>Running</dt><dd>${number(agent.running || 0)} of ${number(agent.concurrency ?? agent.limit)}</dd><dt>Queued</dt><dd>${number(agent.queued || 0)}${agent.pending_max ? ` of ${number(agent.pending_max)}` : ''}</dd><dt>p95</dt><dd>${duration(agent.p95_ms)}</dd></dl>
+    <dl class="facts"><dt>Running</dt><dd>${number(agent.running || 0)} of ${number(agent.concurrency)}</dd><dt>Calls</dt><dd>${number(agent.calls)}</dd><dt>Failed</dt><dd>${number(agent.failed)}</dd><dt>Refused</dt><dd>${number(agent.refused)}</dd><dt>p95</dt><dd>${duration(agent.p95_ms)}</dd></dl>
     <div class="line wrap"><a class="button small" href=${href('calls', '', { q: `agent:${agent.id}`, all: 1 })}>Calls</a><a class="button small" href=${href('playground', state.data?.capabilities?.[0] ? `${agent.id} ${state.data.capabilities[0].code}` : '')}>Playground</a></div>
-    <${Loaded} state=${state}>${(card) => html`${(card.breakers || []).filter((one) => one.state !== 'closed').map((one) => html`<${Notice} kind="error"><b>${one.capability}</b>: breaker ${one.state.replace('_', ' ')}${one.failures ? ` after ${count(one.failures, 'failure')}` : ''}${can('breakers:reset') && html` <button type="button" class="button small" onClick=${() => reset(one)}>Close it</button>`}</${Notice}>`)}
+    <${Loaded} state=${state}>${(card) => html`${Object.entries(agent.breakers).filter(([, state]) => state !== 'closed').map(([capability, state]) => ({ capability, state })).map((one) => html`<${Notice} kind="error"><b>${one.capability}</b>: breaker ${one.state.replace('_', ' ')}${can('breakers:reset') && html` <button type="button" class="button small" onClick=${() => reset(one)}>Close it</button>`}</${Notice}>`)}
       <section class="part"><h3>Capabilities</h3><ul class="stack">${card.capabilities.map((one) => html`<li><a href=${href('playground', `${agent.id} ${one.code}`)}>${one.code}</a>${one.description && html`<div class="hint">${one.description}</div>`}</li>`)}</ul></section>
       ${card.can_call && html`<section class="part"><h3>May call</h3><p>${card.can_call.length ? card.can_call.join(', ') : 'nobody'}</p></section>`}
       ${card.tools_allowed?.length > 0 && html`<section class="part"><h3>Tools</h3><p>${card.tools_allowed.join(', ')}</p></section>`}`}</${Loaded}>

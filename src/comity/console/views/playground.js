@@ -55,7 +55,7 @@ function Run({ agent, capability, params }) {
   const run = useRun();
   useEffect(() => {
     if (!params.from) return;
-    get(`calls/${segment(params.from)}`).then((call) => { if (call.request?.inputs) setInputs(call.request.inputs); if (call.request?.message) setMessage(call.request.message); }, () => {});
+    get(`calls/${segment(params.from)}`).then(({ request }) => { if (request) { setInputs(request.inputs); setMessage(request.message); } }, () => {});
   }, [params.from]);
   const body = () => ({
     target: agent.id, capability: capability.code, inputs, ...(message && { message }), ...(options.user_id && { user_id: options.user_id }),

@@ -4,7 +4,7 @@ import { can, del, download, get, segment } from '../api.js';
 import { go, href, route, setParams } from '../router.js';
 import { onEvent } from '../live.js';
 import { useKeys } from '../keys.js';
-import { Json, Text } from '../json.js';
+import { Text, plainTokens } from '../json.js';
 import { reveal } from '../reveal.js';
 import { Bar, Empty, Hop, Id, Loaded, Status, When, act, confirm, toast, useLoad } from '../ui.js';
 import { Icon } from '../icons.js';
@@ -19,7 +19,7 @@ export function View() {
   useKeys('Sessions', [['j', 'Next session', () => items.length && go(href('sessions', items[Math.min(at + 1, items.length - 1)].id, params))], ['k', 'Previous session', () => items.length && go(href('sessions', items[Math.max(at - 1, 0)].id, params))]]);
   return html`<div class="view"><${Bar} title="Sessions"><form class="search" role="search" onSubmit=${(event) => { event.preventDefault(); setParams({ user: new FormData(event.target).get('user') }); }}><${Icon} name="search" /><input name="user" aria-label="User" placeholder="Sessions of one user" value=${params.user || ''} /></form></${Bar}>
     <${Loaded} state=${list} what="Reading sessions">${() => (items.length || id ? html`<div class=${`split list-left ${id ? 'has-detail' : ''}`}><nav class="items" aria-label="Sessions">${items.map((one) => html`<a key=${one.id} class="item" href=${href('sessions', one.id, params)} aria-current=${one.id === id ? 'true' : null}>
-        <span class="line"><b class="grow cut">${one.title || one.user_id}</b><span class="ink-3"><${When} at=${one.used_at} /></span></span><span class="line ink-2"><span class="cut grow mono">${one.id}</span>${one.turns !== undefined && html`<span>${count(one.turns, 'turn')}</span>`}</span></a>`)}</nav>
+        <span class="line"><b class="grow cut">${one.title ? plainTokens(one.title) : one.user_id}</b><span class="ink-3"><${When} at=${one.used_at} /></span></span><span class="line ink-2"><span class="cut grow mono">${one.id}</span>${one.turns !== undefined && html`<span>${count(one.turns, 'turn')}</span>`}</span></a>`)}</nav>
       <section class="detail" aria-label="Session">${id ? html`<${Session} key=${id} id=${id} onErased=${() => { list.reload(true); go(href('sessions')); }} />` : html`<${Empty} icon="sessions" title="Choose a session" />`}</section></div>`
       : html`<${Empty} icon="sessions" title="No sessions yet"><p>Each call belongs to a session; calls that name the same one share facts, decisions and history.</p><a class="button primary" href="#/playground">Open the playground</a></${Empty}>`)}</${Loaded}></div>`;
 }
@@ -33,11 +33,11 @@ function Session({ id, onErased }) {
 
 function Conversation({ one, calls, onErased }) {
   const show = can('data:reveal') ? (token) => reveal(one.id, token) : null;
-  const turns = one.history || one.turns || [];
+  const { turns } = one;
   const erase = async () => {
     const typed = await confirm({
       title: 'Erase this session?', consequence: 'It cannot be undone. The audit keeps that the calls were made, without what was said.', action: 'Erase', type: one.id,
-      notes: [`${count(turns.length, 'turn')} of conversation`, `${count((one.facts || []).length, 'fact')} and ${count((one.decisions || []).length, 'decision')}`, `what ${count(calls.length, 'call')} asked and answered`, 'the personal data that was hidden in it'],
+      notes: [`${count(turns.length, 'turn')} of conversation`, `${count(one.facts.length, 'fact')} and ${count(one.decisions.length, 'decision')}`, `what ${count(calls.length, 'call')} asked and answered`, 'the personal data that was hidden in it'],
     });
     if (!typed) return;
     const done = await act(() => del(`sessions/${segment(one.id)}`));
@@ -49,18 +49,16 @@ function Conversation({ one, calls, onErased }) {
     <div class="session-split"><div class="turns">${turns.length ? turns.map((turn) => html`<${Turn} turn=${turn} show=${show} />`) : html`<p class="ink-3">Nothing was said in words; the calls are beside.</p>`}</div>
       <aside class="stack wide"><section class="part"><h3>Which agent did what</h3>${calls.length ? html`<ul class="stack">${calls.slice(0, 60).map((call) => html`<li class="line"><${Status} status=${call.status || 'running'} bare> </${Status}><a class="cut grow" href=${href('call', call.request_id)}><${Hop} source=${call.source} target=${call.target} /> <span class="ink-3">${call.capability}</span></a><span class="ink-3">${duration(call.duration_ms)}</span></li>`)}</ul>` : html`<p class="ink-3">No calls are kept.</p>`}</section>
         <${List} title="Facts" items=${one.facts} show=${show} /><${List} title="Decisions" items=${one.decisions} show=${show} /><${List} title="Remembered of the user" items=${one.memory} show=${show} />
-        ${one.data && Object.keys(one.data).length > 0 && html`<section class="part"><h3>Data</h3><${Json} value=${one.data} reveal=${show} /></section>`}
-        ${one.hidden && Object.keys(one.hidden).length > 0 && html`<section class="part"><h3>Hidden personal data</h3><dl class="facts">${Object.entries(one.hidden).map(([kind, value]) => html`<dt>${kind.toLowerCase().replaceAll('_', ' ')}</dt><dd>${number(value)}</dd>`)}</dl></section>`}</aside></div></div>`;
+        ${Object.keys(one.hidden).length > 0 && html`<section class="part"><h3>Hidden personal data</h3><dl class="facts">${Object.entries(one.hidden).map(([kind, value]) => html`<dt>${kind.toLowerCase().replaceAll('_', ' ')}</dt><dd>${number(value)}</dd>`)}</dl></section>`}</aside></div></div>`;
 }
 
 function Turn({ turn, show }) {
-  const isUser = (turn.role || turn.by) === 'user' || (!turn.agent && !turn.source && !turn.role);
-  const text = turn.text ?? turn.message ?? turn.content ?? '';
-  return html`<div class=${`turn ${isUser ? 'user' : ''}`}><div class="by"><b>${isUser ? 'User' : turn.agent || turn.source || turn.role}</b>${turn.at_ms && html`<${When} at=${turn.at_ms} />`}${turn.request_id && html`<a href=${href('call', turn.request_id)}>call</a>`}</div>
-    <div class="say">${typeof text === 'string' ? html`<${Text} text=${text} reveal=${show} />` : html`<${Json} value=${text} reveal=${show} />`}</div></div>`;
+  const isUser = turn.role === 'user';
+  return html`<div class=${`turn ${isUser ? 'user' : ''}`}><div class="by"><b>${isUser ? 'User' : turn.role}</b>${turn.status && html`<${Status} status=${turn.status} />`}${turn.at_ms && html`<${When} at=${turn.at_ms} />`}${turn.request_id && html`<a href=${href('call', turn.request_id)}>call</a>`}</div>
+    <div class="say"><${Text} text=${turn.text || turn.task || '(nothing in words)'} reveal=${show} /></div></div>`;
 }
 
 function List({ title, items, show }) {
   if (!items?.length) return null;
-  return html`<section class="part"><h3>${title}</h3><ul class="bullets">${items.map((one) => html`<li><${Text} text=${typeof one === 'string' ? one : one.text || JSON.stringify(one)} reveal=${show} /></li>`)}</ul></section>`;
+  return html`<section class="part"><h3>${title}</h3><ul class="bullets">${items.map((one) => html`<li><${Text} text=${one} reveal=${show} /></li>`)}</ul></section>`;
 }

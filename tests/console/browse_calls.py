@@ -1,0 +1,169 @@
+"""Looking at calls as a person would: running one, reading its tree, why it was refused, approving, the audit."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import expect
+
+from tests.console.conftest import sign_in
+
+
+def _go(page, stage, place):
+    page.goto(f"{stage.url}/console/{place}")
+
+
+def test_a_call_is_run_from_the_playground_and_watched_live(page, stage):
+    _go(page, stage, "#/playground/SCRIBE%20SCRIBE_WRITE")
+    page.get_by_label("seconds").fill("1.5")
+    page.get_by_role("button", name="Run", exact=True).click()
+    result = page.get_by_role("region", name="Result")
+    expect(result.get_by_text(re.compile("line . about"))).to_be_visible()
+    expect(result.get_by_text("success", exact=True).first).to_be_visible()
+    expect(result.get_by_role("option", name=re.compile("SCRIBE SCRIBE_WRITE, success"))).to_be_visible()
+    result.get_by_role("link", name="Open the call").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("SCRIBE_WRITE")
+    expect(page.get_by_role("option", name=re.compile("SCRIBE SCRIBE_WRITE, success"))).to_be_visible()
+
+
+def test_a_dry_run_is_not_offered_as_done_and_wrong_inputs_are_shown_at_their_place(page, stage):
+    _go(page, stage, "#/playground/ANL%20ANL_NPV")
+    page.get_by_role("button", name="JSON").click()
+    page.get_by_label("inputs").fill('{"cash_flows": "many", "discount_rate": 0.1}')
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_text("INPUT_VALIDATION_FAILED").first).to_be_visible()
+
+
+def test_a_refusal_is_explained_by_the_rule_that_said_no(page, stage):
+    root = stage.call("CST", "CST_OPINION", {"question": "Should we enter?"}).request_id
+    _go(page, stage, f"#/call/{root}?tab=why")
+    expect(page.locator(".rules .said-no")).to_contain_text("Cycle")
+    assert page.locator(".rules .passed").count() == 8
+    expect(page.get_by_text("Answer with what you have", exact=False).first).to_be_visible()
+    expect(page.get_by_text("Who was waiting for whom")).to_be_visible()
+
+
+def test_the_list_filters_by_a_line_and_names_a_word_it_does_not_know(page, stage):
+    stage.call("CST", "CST_OPINION", {"question": "?"})
+    _go(page, stage, "#/calls?all=1")
+    box = page.get_by_label("Filter calls")
+    box.fill("status:refused stauts:x")
+    box.press("Enter")
+    expect(page.get_by_text("did you mean status:?")).to_be_visible()
+    rows = page.get_by_role("listbox", name="Calls").get_by_role("option")
+    expect(rows.first).to_contain_text("ROUTING_CYCLE_DETECTED")
+    page.reload()
+    expect(page.get_by_label("Filter calls")).to_have_value("status:refused stauts:x")
+
+
+def test_a_new_call_waits_behind_a_count_and_a_tail_shows_it_at_once(page, stage):
+    _go(page, stage, "#/calls")
+    page.get_by_text(re.compile("shown")).wait_for()
+    page.locator(".dot.live").wait_for()
+    stage.call("LEAF", "LEAF_SAY", {"number": 1})
+    page.get_by_role("button", name=re.compile("new call")).click()
+    expect(page.get_by_role("option").first).to_contain_text("LEAF_SAY")
+    page.get_by_role("button", name="Tail").click()
+    done = stage.call("LEAF", "LEAF_SAY", {"number": 2}).request_id
+    expect(page.locator(f'a[href="#/call/{done}"]')).to_be_visible()
+
+
+def test_two_calls_are_compared(page, stage):
+    first = stage.call("LEAF", "LEAF_SAY", {"number": 7}).request_id
+    second = stage.call("LEAF", "LEAF_SAY", {"number": 8}).request_id
+    _go(page, stage, f"#/call/{first}?tab=compare&with={second}")
+    expect(page.get_by_role("row", name=re.compile("Reply data.number 7 8"))).to_be_visible()
+
+
+def test_a_nested_tool_is_approved_and_its_call_goes_on(page, stage):
+    root = stage.call("CLERK", "CLERK_SETTLE", {"amount": 40, "to": "ACME"}).request_id
+    _go(page, stage, "#/approvals")
+    detail = page.get_by_role("region", name="Approval")
+    expect(detail).to_contain_text("CLERK")
+    expect(detail).to_contain_text("BANK")
+    page.get_by_role("button", name="Grant").click()
+    page.get_by_role("dialog").get_by_role("button", name="Grant").click()
+    expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+    _go(page, stage, f"#/call/{root}")
+    expect(page.locator(".call-head")).to_contain_text("success")
+    page.get_by_role("option", name=re.compile("BANK BANK_PAY")).click()
+    expect(page.get_by_role("region", name="Selected call")).to_contain_text("paid 40 to ACME")
+
+
+def test_the_audit_is_verified(page, stage):
+    stage.call("LEAF", "LEAF_SAY", {"number": 3})
+    _go(page, stage, "#/audit")
+    page.get_by_role("button", name="Verify").click()
+    expect(page.get_by_text("The chain is whole.")).to_be_visible()
+
+
+def test_guidance_that_is_edited_blocks_the_next_call(page, stage):
+    _go(page, stage, "#/guidance?tab=edit")
+    page.get_by_label("Guidance, YAML or JSON").fill("constraints: [{id: frozen}]")
+    expect(page.get_by_role("alert")).to_contain_text("constraints")
+    page.get_by_label("Guidance, YAML or JSON").fill('constraints:\n- {id: frozen, rule: Leave it, scope: "src/**", severity: blocking}\n')
+    expect(page.get_by_role("row", name=re.compile("CODER_EDIT"))).to_contain_text("frozen")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("dialog").get_by_role("button", name="Put in force").click()
+    expect(page.get_by_text("The guidance is in force")).to_be_visible()
+    _go(page, stage, "#/playground/CODER%20CODER_EDIT")
+    page.get_by_label("path").fill("src/app.py")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_role("region", name="Result")).to_contain_text("GUIDANCE_BLOCKED")
+
+
+def test_a_session_shows_tokens_reveals_one_and_is_erased(page, stage):
+    stage.call("SCRIBE", "SCRIBE_CONTACT", {"note": "hello"}, session_id="s-erase", message="write to bob@example.com")
+    _go(page, stage, "#/sessions/s-erase")
+    token = page.get_by_role("button", name="email 1").first
+    token.click()
+    page.get_by_role("dialog").get_by_role("button", name="Reveal").click()
+    expect(page.get_by_text("bob@example.com")).to_be_visible()
+    page.get_by_role("button", name="Erase").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("button", name="Erase")).to_be_disabled()
+    dialog.get_by_label(re.compile("Type")).fill("s-erase")
+    dialog.get_by_role("button", name="Erase").click()
+    expect(page.get_by_text("The session was erased")).to_be_visible()
+    _go(page, stage, "#/audit?q=kind:noted")
+    expect(page.get_by_role("listbox", name="Audit rows")).to_contain_text("personal data was revealed")
+
+
+def test_a_query_with_an_error_is_marked_at_its_column_then_runs(page, stage):
+    stage.call("LEAF", "LEAF_SAY", {"number": 4})
+    _go(page, stage, "#/insights?tab=query")
+    box = page.get_by_label("TraceQL query")
+    box.fill("{ name == 1 }")
+    box.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("col 9")
+    box.fill('{ name =~ "invoke_agent LEAF" }')
+    box.press("Enter")
+    expect(page.get_by_role("row", name=re.compile("invoke_agent LEAF")).first).to_be_visible()
+    box.fill("{ sta")
+    expect(page.get_by_role("listbox", name="Suggestions")).to_contain_text("status")
+
+
+def test_the_audience_is_switched(page, stage):
+    stage.call("SCRIBE", "SCRIBE_REPORT", {"finding": "We enter in steps"})
+    _go(page, stage, "#/insights")
+    expect(page.get_by_text("We enter in steps").first).to_be_visible()
+    page.get_by_role("button", name="Executive").click()
+    expect(page.get_by_role("heading", name="by type")).to_be_visible()
+    page.get_by_role("button", name="Agent").click()
+    expect(page.get_by_text("What an agent is told")).to_be_visible()
+
+
+def test_everything_is_reached_by_keys_alone(stage, new_page):
+    page = new_page()
+    sign_in(page, stage)
+    for key, title in (("c", "Calls"), ("s", "Sessions"), ("a", "Audit"), ("p", "Playground"), ("y", "System"), ("m", "Map")):
+        page.keyboard.press("g")
+        page.keyboard.press(key)
+        expect(page.get_by_role("heading", level=1)).to_have_text(title)
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("Go to Approvals")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("only refused")
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Filter calls")).to_have_value("status:refused")
