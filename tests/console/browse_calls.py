@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from playwright.sync_api import expect
-
 from tests.console.conftest import sign_in
 
 
@@ -26,12 +25,14 @@ def test_a_call_is_run_from_the_playground_and_watched_live(page, stage):
     expect(page.get_by_role("option", name=re.compile("SCRIBE SCRIBE_WRITE, success"))).to_be_visible()
 
 
-def test_a_dry_run_is_not_offered_as_done_and_wrong_inputs_are_shown_at_their_place(page, stage):
+def test_wrong_inputs_are_refused_and_named_at_their_place(page, stage):
     _go(page, stage, "#/playground/ANL%20ANL_NPV")
     page.get_by_role("button", name="JSON").click()
     page.get_by_label("inputs").fill('{"cash_flows": "many", "discount_rate": 0.1}')
     page.get_by_role("button", name="Run", exact=True).click()
-    expect(page.get_by_text("INPUT_VALIDATION_FAILED").first).to_be_visible()
+    result = page.get_by_role("region", name="Result")
+    expect(result).to_contain_text("INPUT_VALIDATION_FAILED")
+    expect(result).to_contain_text("cash_flows")
 
 
 def test_a_refusal_is_explained_by_the_rule_that_said_no(page, stage):
@@ -101,7 +102,9 @@ def test_guidance_that_is_edited_blocks_the_next_call(page, stage):
     _go(page, stage, "#/guidance?tab=edit")
     page.get_by_label("Guidance, YAML or JSON").fill("constraints: [{id: frozen}]")
     expect(page.get_by_role("alert")).to_contain_text("constraints")
-    page.get_by_label("Guidance, YAML or JSON").fill('constraints:\n- {id: frozen, rule: Leave it, scope: "src/**", severity: blocking}\n')
+    page.get_by_label("Guidance, YAML or JSON").fill(
+        'constraints:\n- {id: frozen, rule: Leave it, scope: "src/**", severity: blocking}\n'
+    )
     expect(page.get_by_role("row", name=re.compile("CODER_EDIT"))).to_contain_text("frozen")
     page.get_by_role("button", name="Save").click()
     page.get_by_role("dialog").get_by_role("button", name="Put in force").click()
@@ -119,11 +122,11 @@ def test_a_session_shows_tokens_reveals_one_and_is_erased(page, stage):
     token.click()
     page.get_by_role("dialog").get_by_role("button", name="Reveal").click()
     expect(page.get_by_text("bob@example.com")).to_be_visible()
-    page.get_by_role("button", name="Erase").click()
+    page.get_by_role("button", name="Erase", exact=True).click()
     dialog = page.get_by_role("dialog")
-    expect(dialog.get_by_role("button", name="Erase")).to_be_disabled()
+    expect(dialog.get_by_role("button", name="Erase", exact=True)).to_be_disabled()
     dialog.get_by_label(re.compile("Type")).fill("s-erase")
-    dialog.get_by_role("button", name="Erase").click()
+    dialog.get_by_role("button", name="Erase", exact=True).click()
     expect(page.get_by_text("The session was erased")).to_be_visible()
     _go(page, stage, "#/audit?q=kind:noted")
     expect(page.get_by_role("listbox", name="Audit rows")).to_contain_text("personal data was revealed")

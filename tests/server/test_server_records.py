@@ -211,3 +211,14 @@ def test_a_handoff_is_listed_by_state_and_cancelled(tmp_path):
             assert (await served.client.get("/v1/handoffs", params={"state": "gone"})).status_code == 400
 
     asyncio.run(main())
+
+
+def test_a_call_that_is_refused_at_once_is_answered_with_its_reply_also_without_waiting(node):
+    async def main():
+        async with serving(node) as served:
+            body = {"target": "LOW", "capability": "SAY", "inputs": {"text": 5}, "user_id": "ann"}
+            answer = await served.client.post("/v1/calls", params={"wait": "false"}, json=body)
+            assert answer.status_code == 422
+            assert answer.json()["error"]["problems"][0]["path"] == "inputs.text"
+
+    asyncio.run(main())

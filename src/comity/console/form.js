@@ -60,7 +60,7 @@ function Field({ name, schema, root, value, onChange, required, problems, path }
   const [id] = useState(() => `f${made += 1}`);
   const found = resolve(schema, root);
   const title = found.title && found.title.toLowerCase().replaceAll(' ', '_') !== name ? found.title : name;
-  const mine = (problems || []).filter((one) => (one.pointer || one.path || '').replace(/^[/$.]+/, '').replaceAll('/', '.') === path.join('.'));
+  const mine = (problems || []).filter((one) => (one.pointer || one.path || '').replace(/^[/$.]*(?:inputs[./])?/, '').replaceAll('/', '.') === path.join('.'));
   let input;
   const usual = found.default === undefined || found.default === null ? '' : typeof found.default === 'string' ? found.default : JSON.stringify(found.default);
   if (found.type === 'object' && found.properties) {

@@ -90,25 +90,22 @@ export const Loading = ({ what = 'Loading' }) => html`<div class="loading" role=
 
 /** Load something and keep it: `{data, error, loading, reload, set}`. What was there stays while it is loaded again. */
 export function useLoad(load, deps) {
-  const [state, setState] = useState({ data: undefined, error: null, loading: true });
+  const key = JSON.stringify(deps);
+  const [state, setState] = useState({ key, data: undefined, error: null, loading: true });
   const turn = useRef(0);
-  const key = useRef();
-  const run = (quiet = false) => {
+  const run = () => {
     const mine = ++turn.current;
-    if (!quiet) setState((old) => ({ ...old, loading: true }));
     return Promise.resolve().then(load).then(
-      (data) => { if (mine === turn.current) setState({ data, error: null, loading: false }); },
-      (error) => { if (mine === turn.current && error.name !== 'AbortError') setState((old) => ({ ...old, error, loading: false })); },
+      (data) => { if (mine === turn.current) setState({ key, data, error: null, loading: false }); },
+      (error) => { if (mine === turn.current && error.name !== 'AbortError') setState((old) => ({ key, data: old.key === key ? old.data : undefined, error, loading: false })); },
     );
   };
   useEffect(() => {
-    const text = JSON.stringify(deps);
-    if (key.current !== undefined && key.current !== text) setState({ data: undefined, error: null, loading: true });
-    key.current = text;
     run();
     return () => { turn.current += 1; };
-  }, deps);
-  return { ...state, reload: run, set: (data) => setState({ data, error: null, loading: false }) };
+  }, [key]);
+  const shown = state.key === key ? state : { data: undefined, error: null, loading: true }; // what was loaded for other deps is not shown for these
+  return { ...shown, reload: run };
 }
 
 /** Show what was loaded, or that it is loading, or why it failed; what was there before stays above its error. */

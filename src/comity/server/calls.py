@@ -93,10 +93,14 @@ class CallDoor:
             headers = ((b"comity-replayed", b"true"),) if is_known is not None else ()
         if not query.wait or b"respond-async" in heads.prefer:
             handle = state.node.start_call(body.target, body.capability, body.inputs, **options)
-            state.keep(handle)
-            await respond(send, 202, encode(started(handle.request_id)), JSON_TYPE, (_location(handle.request_id), *headers))
-            return
-        reply = await state.node.call(body.target, body.capability, body.inputs, **options)
+            if (refusal := handle.refusal) is None:
+                state.keep(handle)
+                place = _location(handle.request_id)
+                await respond(send, 202, encode(started(handle.request_id)), JSON_TYPE, (place, *headers))
+                return
+            reply = refusal  # nothing runs that could be followed
+        else:
+            reply = await state.node.call(body.target, body.capability, body.inputs, **options)
         request_id = reply.request_id
         if request_id.isascii() and request_id.isprintable():
             headers = ((b"comity-request-id", request_id.encode()), *headers)

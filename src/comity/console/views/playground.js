@@ -1,7 +1,7 @@
 // Playground: any capability as a form made from its schema, or a chat with an agent; the call tree grows beside it.
-import { html, useEffect, useMemo, useRef, useState } from '../vendor.js';
+import { html, useEffect, useRef, useState } from '../vendor.js';
 import { can, get, me, post, segment, send } from '../api.js';
-import { go, href, route, setParams } from '../router.js';
+import { go, href, route } from '../router.js';
 import { readEvents } from '../live.js';
 import { useKeys } from '../keys.js';
 import { JsonField, SchemaForm, sample } from '../form.js';
@@ -9,7 +9,7 @@ import { Waterfall, isOpen } from '../waterfall.js';
 import { Json, Text } from '../json.js';
 import { RULES, ruleOf } from '../rules.js';
 import { Bar, Command, Empty, Failure, Loaded, Notice, Segmented, Status, useLoad } from '../ui.js';
-import { count, duration, now } from '../format.js';
+import { duration, now } from '../format.js';
 import { Icon } from '../icons.js';
 
 export function View() {
@@ -51,7 +51,6 @@ function Run({ agent, capability, params }) {
   const [message, setMessage] = useState('');
   const [mode, setMode] = useState('form');
   const [options, setOptions] = useState({ user_id: me.value?.user_id || 'u1', timeout_ms: '', session_id: params.session || '' });
-  const [verdict, setVerdict] = useState(null);
   const run = useRun();
   useEffect(() => {
     if (!params.from) return;
@@ -61,10 +60,7 @@ function Run({ agent, capability, params }) {
     target: agent.id, capability: capability.code, inputs, ...(message && { message }), ...(options.user_id && { user_id: options.user_id }),
     ...(options.session_id && { session_id: options.session_id }), ...(options.timeout_ms && { timeout_ms: Number(options.timeout_ms) }),
   });
-  const start = () => { setVerdict(null); run.start(body()); };
-  const tryIt = async () => {
-    try { setVerdict({ reply: await post('calls', body(), { params: { dry_run: 'true' }, replies: true }) }); } catch (error) { setVerdict({ error }); }
-  };
+  const start = () => run.start(body());
   useKeys('Playground', [['Ctrl Enter', 'Run', start, { whileTyping: true }]]);
   const problems = run.reply?.error?.problems || run.error?.problems;
   const mayCall = can('calls:create');
@@ -77,21 +73,10 @@ function Run({ agent, capability, params }) {
         <label class="field"><span>User</span><input value=${options.user_id} onInput=${(event) => setOptions({ ...options, user_id: event.target.value })} /></label>
         <label class="field"><span>Timeout, ms</span><input type="number" min="1" value=${options.timeout_ms} placeholder=${capability.timeout_ms || 30000} onInput=${(event) => setOptions({ ...options, timeout_ms: event.target.value })} /></label></div>
         <label class="field"><span>Session</span><input class="mono" value=${options.session_id} placeholder="a new one" onInput=${(event) => setOptions({ ...options, session_id: event.target.value })} /></label></div></details>
-      ${mayCall ? html`<div class="line run-bar"><button class="button primary" disabled=${run.isRunning}><${Icon} name="playground" size=${14} />Run</button><kbd>Ctrl ↵</kbd><span class="spacer"></span>
-        <button type="button" class="button" onClick=${tryIt} title="Ask the admission rules alone; nothing runs">Dry run</button>${run.isRunning && html`<button type="button" class="button danger" onClick=${run.cancel}>Cancel</button>`}</div>`
+      ${mayCall ? html`<div class="line run-bar"><button class="button primary" disabled=${run.isRunning}><${Icon} name="playground" size=${14} />Run</button><kbd>Ctrl ↵</kbd><span class="spacer"></span>${run.isRunning && html`<button type="button" class="button danger" onClick=${run.cancel}>Cancel</button>`}</div>`
         : html`<${Notice} kind="muted" icon="key">Your token may look, not call.</${Notice}>`}
-      ${verdict && html`<${Verdict} verdict=${verdict} />`}${run.error && html`<${Failure} error=${run.error} />`}</form>
+      ${run.error && html`<${Failure} error=${run.error} />`}</form>
     <section class="play-out" aria-label="Result"><${Result} run=${run} onSession=${(session) => setOptions({ ...options, session_id: session })} /></section>`;
-}
-
-function Verdict({ verdict }) {
-  if (verdict.error) return html`<${Failure} error=${verdict.error} />`;
-  const { reply } = verdict;
-  if (reply.status === 'refused') {
-    const rule = RULES[ruleOf(reply.error?.code)];
-    return html`<${Notice} kind="refused"><strong>Would be refused</strong>${rule && html` by the rule “${rule[1]}”`}: <code>${reply.error?.code}</code><div class="text">${reply.error?.message}</div></${Notice}>`;
-  }
-  return html`<${Notice} kind="success"><strong>Would be admitted.</strong> All ${RULES.length} rules let it pass. Nothing was run.</${Notice}>`;
 }
 
 /** Start a call, follow its events, keep its tree: `{rows, text, reply, error, isRunning, start, cancel}`. */
@@ -154,7 +139,7 @@ function Result({ run, onSession }) {
       ${reply?.session_id && html`<button type="button" class="button small" onClick=${() => onSession(reply.session_id)} title="Use this session for the next call">Go on in this session</button>`}${run.id && html`<a class="button small" href=${href('call', run.id)}>Open the call</a>`}</div>
     ${run.text && !reply && html`<p class="text">${run.text}</p>`}
     ${!reply && run.notes.slice(-3).map((one) => html`<p class="hint">${one.who}: ${typeof one.data === 'string' ? one.data : JSON.stringify(one.data)}</p>`)}
-    ${reply?.error && html`<p><code class="s-error tint">${reply.error.code}</code> <span class="text">${reply.error.message}</span></p>`}
+    ${reply?.error && html`<div class="stack"><div><code class=${`s-${reply.status} tint`}>${reply.error.code}</code>${reply.status === 'refused' && ruleOf(reply.error.code) >= 0 && html` <span class="ink-2">refused by the rule “${RULES[ruleOf(reply.error.code)][1]}”</span>`}</div><span class="text">${reply.error.message}</span>${reply.error.advice && html`<span class="ink-2">${reply.error.advice}</span>`}${(reply.error.problems || []).map((one) => html`<div><code>${one.path}</code> ${one.message}</div>`)}</div>`}
     ${reply?.message && html`<p><${Text} text=${reply.message} /></p>`}${reply?.data !== undefined && reply?.data !== null && html`<${Json} value=${reply.data} label="reply" />`}</div>
     <${Waterfall} rows=${run.rows} now=${run.isRunning ? now.value : undefined} selected=${selected} onSelect=${(id) => { setSelected(id); if (!run.isRunning) go(href('call', run.id, { at: id })); }} />`;
 }

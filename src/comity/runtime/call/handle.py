@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any, Generic
 
 from comity.core.agent.agent import Capability
-from comity.core.envelope.envelope import Reply
+from comity.core.envelope.envelope import Reply, Status
 from comity.runtime.call.binding import Result_co, typed
 from comity.runtime.call.call import Call, Errand
 from comity.runtime.call.events import Event, EventLog
@@ -47,6 +47,11 @@ class CallHandle(Generic[Result_co]):
             assert self._path.cluster is not None
             return self._path.cluster.withdraw(self._opened)
         return isinstance(self._opened, Call) and self._path.settlement.cancel(self._opened, "its caller cancelled it")
+
+    @property
+    def refusal(self) -> Reply[Any] | None:
+        """The reply of a call that was refused before it ran; None for every other."""
+        return self._opened if isinstance(self._opened, Reply) and self._opened.status is Status.REFUSED else None
 
     async def reply(self) -> Reply[Result_co]:
         """Wait for the reply."""
