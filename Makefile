@@ -12,7 +12,7 @@ INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick fuzz check docs format bench bench-delay bench-age soak bench-spans tempo cel bench-peers intents kill processes handoffs sim sim-defects pii mutate spec console test-console screenshots split conflicts lock clean
+.PHONY: help demo test quick fuzz check docs format bench bench-delay bench-age bench-http api soak bench-spans tempo cel bench-peers intents kill processes handoffs sim sim-defects pii mutate spec console test-console screenshots split conflicts lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -75,6 +75,15 @@ bench-delay: $(READY) ## how late others are while one request of a megabyte is 
 
 bench-age: $(READY) ## a store of a million calls, and a million calls under a retention: time, memory, disk
 	$(RUN) bench/age.py
+
+bench-http: $(READY) ## what a call costs over HTTP beside an echo, what idle streams cost, what hostile clients do to others
+	$(RUN) bench/serving.py
+	$(RUN) bench/serving.py --idle 1000
+	$(RUN) bench/serving.py --hostile
+
+API_EXAMPLES ?= 400
+api: $(READY) ## ask every operation of the API in ways its description allows and forbids: no 5xx, no undocumented status
+	COMITY_API_EXAMPLES=$(API_EXAMPLES) $(RUN) -m pytest -s -p no:xdist tests/server/test_server_openapi.py
 
 MINUTES ?= 10
 soak: $(READY) ## honest users for MINUTES, with and without hostile ones: memory over time, p99 of the honest and the ratio

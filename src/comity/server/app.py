@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, MutableMapping
+from typing import Any, Final
 
 from msgspec import Struct
 from starlette.routing import BaseRoute, Router
@@ -20,7 +20,7 @@ from comity import Node
 from comity.errors import CallerError, ComityError, UnavailableError
 from comity.server import console, table
 from comity.server.auth import STRANGER, Gate
-from comity.server.calls import CallDoor
+from comity.server.calls import CallDoor, Sender
 from comity.server.guard import Guard
 from comity.server.logs import note_request
 from comity.server.openapi import document
@@ -28,11 +28,16 @@ from comity.server.rate import Rates
 from comity.server.routes import OPEN_PATHS, Endpoint, Route
 from comity.server.settings import Settings
 from comity.server.state import State
-from comity.server.web import BrokenOffError, Receive, Scope, Send, encode, read_heads, respond, respond_problem
+from comity.server.web import BrokenOffError, Heads, Receive, Scope, Send, encode, read_heads, respond, respond_problem
 
 log = logging.getLogger("comity.server")
 
 CALLS: Final = "/v1/calls"
+BROKEN_OFF: Final = 499  # how a request that its client gave up is counted
+# How long and for how many clients it is remembered who sends the same headers.
+SENDER_S: Final = 0.25
+SENDERS_MAX: Final = 1_024
+SENDER_BYTES_MAX: Final = 2_048
 OPEN_PREFIXES: Final = ("/console", "/.well-known/")
 
 
@@ -43,6 +48,14 @@ class Door(Struct, frozen=True):
     open_prefixes: Collection[str] = ()
 
 
+class StartedError(Exception):
+    """A handler failed after its answer had begun."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
 class App:
     """The HTTP doors of a running node."""
 
@@ -51,6 +64,7 @@ class App:
         self._guard = Guard(settings, settings.port)
         self._rates = Rates(settings)
         self._calls = CallDoor(self.state)
+        self._senders: dict[tuple[tuple[bytes, bytes], ...], Sender] = {}
         self.state.description = encode(document(table.ROUTES))
         doors = (Door(console.routes), *doors)
         self._open_prefixes = (*OPEN_PREFIXES, *(one for door in doors for one in door.open_prefixes))
@@ -68,26 +82,27 @@ class App:
         metrics, begun = self.state.metrics, time.perf_counter()
         metrics.in_flight += 1
         status = 0
-
-        async def counted(message: dict[str, object]) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]  # type: ignore[assignment]
-            await send(message)
-
         try:
-            await self._serve(scope, receive, counted)  # type: ignore[arg-type]
+            if scope["path"] == CALLS and scope["method"] == "POST":
+                scope["comity.route"] = CALLS
+                sender = self._admitted(scope)
+                if sender.heads.origin is None:
+                    status = await self._calls.answer(scope, receive, send, sender)
+                else:
+                    status = await self._calls.answer(scope, receive, self._with_cors(send, sender.heads), sender)
+            else:
+                status = await self._serve(scope, receive, send)
         except BrokenOffError:
-            pass
+            status = BROKEN_OFF
+        except StartedError as error:  # the answer had begun: its connection tells the client that it is not whole
+            status = error.status
         except ComityError as error:
             self.state.refusals.note(scope, error, self.state.now_ms())
-            if not status:
-                await respond_problem(counted, error, instance=scope["path"])  # type: ignore[arg-type]
+            status = await respond_problem(send, error, instance=scope["path"])
         except Exception:  # the task boundary: whatever a handler raises is one failed request
             log.exception("%s %s failed", scope["method"], scope["path"])
-            if not status:
-                failed = UnavailableError("the server failed to answer", code="HTTP_SERVER_FAILED")
-                await respond_problem(counted, failed, instance=scope["path"])  # type: ignore[arg-type]
+            failed = UnavailableError("the server failed to answer", code="HTTP_SERVER_FAILED")
+            status = await respond_problem(send, failed, instance=scope["path"])
         finally:
             metrics.in_flight -= 1
             took_ms = (time.perf_counter() - begun) * 1000
@@ -96,31 +111,68 @@ class App:
             if self.state.settings.log_requests:
                 note_request(scope, route, status, took_ms)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> int:
+        """Serve a request by the table or a further door; return the status of its answer."""
+        sender, status = self._admitted(scope), 0
+        if sender.heads.origin is not None and self._guard.cors(sender.heads.origin):
+            send = self._with_cors(send, sender.heads)
+            if scope["method"] == "OPTIONS":
+                await respond(send, 204, b"", headers=_PREFLIGHT)
+                return 204
+
+        async def counted(message: MutableMapping[str, Any]) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._router(scope, receive, counted)
+        except Exception as error:
+            if not status:
+                raise
+            if not isinstance(error, BrokenOffError):
+                log.exception("%s %s broke off", scope["method"], scope["path"])
+            raise StartedError(status) from error
+        return status
+
+    def _admitted(self, scope: Scope) -> Sender:
+        """Return who sends a request, once its Host, Origin, token and rate are good. Raises `ComityError` where one is not.
+
+        A connection sends the same headers again and again: what was found of them holds for a quarter of a second.
+        """
+        key, now = tuple(scope["headers"]), time.monotonic()
+        path = scope["path"]
+        is_open = path in OPEN_PATHS or path.startswith(self._open_prefixes)
+        sender = None if is_open else self._senders.get(key)
+        if sender is None or sender.until < now:
+            sender = self._found(scope, now, is_open=is_open)
+            if not is_open and sum(len(name) + len(value) for name, value in key) <= SENDER_BYTES_MAX:
+                if len(self._senders) >= SENDERS_MAX:
+                    self._senders.clear()
+                self._senders[key] = sender
+        else:
+            scope["comity.heads"], scope["comity.principal"] = sender.heads, sender.principal
+        self._rates.take(sender.who)
+        return sender
+
+    def _found(self, scope: Scope, now: float, *, is_open: bool) -> Sender:
         heads = scope["comity.heads"] = read_heads(scope)
-        path, method = scope["path"], scope["method"]
         self._guard.check_host(heads.host)
         if heads.origin is not None or heads.site is not None:
-            is_page = method == "GET" and (path == "/" or path.startswith("/console"))
+            path = scope["path"]
+            is_page = scope["method"] == "GET" and (path == "/" or path.startswith("/console"))
             self._guard.check_origin(heads.origin, heads.site, is_page=is_page)
-            if cors := self._guard.cors(heads.origin):
-                send = _with_headers(send, cors)
-                if method == "OPTIONS":
-                    await respond(send, 204, b"", headers=_PREFLIGHT)
-                    return
-        if path not in OPEN_PATHS and not path.startswith(self._open_prefixes):
-            principal = self.state.auth.authenticate(heads.authorization.decode("latin-1"), self.state.now_ms())
-            scope["comity.principal"] = principal
-            self._rates.take(principal.token_id or principal.name)
-        else:
+        if is_open or (scope["method"] == "OPTIONS" and self._guard.cors(heads.origin)):
             scope["comity.principal"] = STRANGER
             client = scope.get("client")
-            self._rates.take(client[0] if client else "")
-        if path == CALLS and method == "POST":
-            scope["comity.route"] = CALLS
-            await self._calls(scope, receive, send)
-        else:
-            await self._router(scope, receive, send)
+            return Sender(heads, STRANGER, client[0] if client else "", 0.0)
+        principal = self.state.auth.authenticate(heads.authorization.decode("latin-1"), self.state.now_ms())
+        scope["comity.principal"] = principal
+        return Sender(heads, principal, principal.token_id or principal.name, now + SENDER_S)
+
+    def _with_cors(self, send: Send, heads: Heads) -> Send:
+        return _with_headers(send, self._guard.cors(heads.origin))
 
 
 _PREFLIGHT: Final = (

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
 from comity import CallHandle
 from comity.core.access import Principal, Right
 from comity.core.call.limits import TIMEOUT_MS_CEILING, Limits
-from comity.core.envelope.envelope import Background, Priority
+from comity.core.envelope.envelope import Background, Priority, Status
 from comity.errors import CallerError, UnavailableError
-from comity.server.auth import tenant_of, user_of
+from comity.server.auth import Operator, tenant_of, user_of
+from comity.server.connection import write_at_once
 from comity.server.problem import unknown
 from comity.server.routes import Ask, read_query
 from comity.server.state import State
@@ -63,6 +64,15 @@ class Started(Struct, frozen=True):
 _DEFAULT: Final = CallQuery()
 
 
+class Sender(NamedTuple):
+    """Who sends a request: its headers, whose token it has, and until when that holds."""
+
+    heads: Heads
+    principal: Principal
+    who: str  # for the rate
+    until: float
+
+
 class CallDoor:
     """`POST /v1/calls` as bare ASGI: the hot route."""
 
@@ -71,12 +81,12 @@ class CallDoor:
         self._reader = Reader(CallBody)
         self._bytes_max = state.settings.body_bytes_max
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Make a call and answer with its reply, or with where to find it."""
-        state, heads = self._state, scope["comity.heads"]
-        principal: Principal = scope["comity.principal"]
-        principal.check(Right.CALLS_CREATE)
-        principal.check_user()
+    async def answer(self, scope: Scope, receive: Receive, send: Send, sender: Sender) -> int:
+        """Make a call and answer with its reply, or with where to find it; return the status."""
+        state, heads, principal = self._state, sender.heads, sender.principal
+        if type(principal) is not Operator:
+            principal.check(Right.CALLS_CREATE)
+            principal.check_user()
         query = read_query(scope["query_string"], CallQuery) if scope["query_string"] else _DEFAULT
         raw = await read_body(receive, heads, self._bytes_max)
         check_json_type(heads)
@@ -97,18 +107,24 @@ class CallDoor:
                 state.keep(handle)
                 place = _location(handle.request_id)
                 await respond(send, 202, encode(started(handle.request_id)), JSON_TYPE, (place, *headers))
-                return
+                return 202
             reply = refusal  # nothing runs that could be followed
         else:
             reply = await state.node.call(body.target, body.capability, body.inputs, **options)
         request_id = reply.request_id
         if request_id.isascii() and request_id.isprintable():
             headers = ((b"comity-request-id", request_id.encode()), *headers)
-        status = status_of_reply(reply)
-        if status in {429, 503}:
-            after_ms = reply.error.retry_after_ms if reply.error is not None else None
-            headers = ((b"retry-after", b"%d" % max(1, -(-(after_ms or 1_000) // 1000))), *headers)
-        await respond(send, status, encode(reply), JSON_TYPE, headers)
+        if reply.status is Status.SUCCESS:
+            status = 200
+        else:
+            status = status_of_reply(reply)
+            if status in {429, 503}:
+                after_ms = reply.error.retry_after_ms if reply.error is not None else None
+                headers = ((b"retry-after", b"%d" % max(1, -(-(after_ms or 1_000) // 1000))), *headers)
+        written = encode(reply)
+        if not write_at_once(send, status, written, headers):
+            await respond(send, status, written, JSON_TYPE, headers)
+        return status
 
 
 def options_of(principal: Principal, body: CallBody, heads: Heads) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -29,10 +30,8 @@ class Metrics:
         counts = self._durations.get(route)
         if counts is None:
             counts = self._durations[route] = [0.0] * (len(BUCKETS_MS) + 2)
-        for index, bound in enumerate(BUCKETS_MS):
-            if took_ms <= bound:
-                counts[index] += 1
-                break
+        if (index := bisect_left(BUCKETS_MS, took_ms)) < len(BUCKETS_MS):
+            counts[index] += 1
         counts[-2] += 1
         counts[-1] += took_ms
 
