@@ -12,16 +12,15 @@ async def die(node: Node) -> None:
     """End a node the way a killed process does: nothing is settled, its lock is gone, what was appended is durable."""
     await node._path.durable()
     path, journal = node._path, node._journal
-    path._journal = path.settlement._journal = path.activations._journal = _Nowhere()  # a dead process writes nothing
-    if node._workflows is not None:
-        node._workflows.journal = node._workflows.store._journal = _Nowhere()
-        node._workflows.timers.close()
+    journal.append = _nowhere  # a dead process writes nothing
     for call in list(path.calls.values()):
         if call.task is not None:
             call.task.cancel()
     path.settlement.deadlines.close()
-    node._sweep.cancel()
-    node._workers.close()
+    node._runtime.tending.stop()
+    if node._runtime.workflows is not None:
+        node._runtime.workflows.timers.close()
+    node._runtime.workers.close()
     if path.watchdog is not None:
         path.watchdog.close()
     await node._engine.leave()
@@ -31,6 +30,5 @@ async def die(node: Node) -> None:
     await asyncio.sleep(0)
 
 
-class _Nowhere:
-    def append(self, records, then=None, terms=None):
-        pass
+def _nowhere(records, then=None, terms=None):
+    pass

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from comity.core.agent.registry import Registry
 from comity.core.agent.tool import Tool
 from comity.core.call.admission import Refused
-from comity.core.call.guardrail import Guardrail
 from comity.core.envelope.envelope import Reply, Request
 from comity.core.journal.records import Noted
 from comity.core.session.conversation import Turn
@@ -19,6 +18,7 @@ from comity.core.session.session import Session
 from comity.core.tracing.telemetry import ExportStats
 from comity.errors import UnavailableError
 from comity.node.audit import Audit
+from comity.node.runtime import Runtime, Settings
 from comity.ports import Clock, Ids, Journal, Reader
 from comity.runtime.agent.watchdog import Lag
 from comity.runtime.call.draft import Identity, check_names, named, recordable
@@ -27,17 +27,14 @@ from comity.runtime.call.replay import take_up
 from comity.runtime.call.stopping import Stray
 from comity.runtime.call.tools import Approval
 from comity.runtime.session.approvers import Approver, outcome, question
-from comity.runtime.session.privacy import Privacy
 from comity.runtime.session.sessions import Live, in_clear
 
 if TYPE_CHECKING:
     from comity.core.agent.agent import Agent
     from comity.engines.memory.spans import MemorySpans
     from comity.engines.sqlite.spans.store import SpanStore
-    from comity.node.node import Node
     from comity.runtime.guidance.guidance import LiveGuidance
     from comity.runtime.handoff.desk import Handoffs
-    from comity.runtime.handoff.hosted import HostedAgents
     from comity.runtime.session.memory import UserMemory
     from comity.runtime.session.view import SessionView
     from comity.runtime.workflow.workflows import Workflows
@@ -49,17 +46,11 @@ class Hosting:
     registry: Registry
     _clock: Clock
     _ids: Ids
-    _journal: Journal | None
-    _path: CallPath | None
-    _handoffs: Handoffs | None
-    _workflows: Workflows | None
-    _hosted: HostedAgents | None = None  # from when it takes handoffs for its agents
-    _tenants: tuple[str, ...]  # whose handoffs it takes
-    _store: str | Path | None
-    _guidance: LiveGuidance | None
-    _privacy: Privacy | None
-    _guardrails: tuple[Guardrail, ...]
+    _journal: Journal
+    _store: Path | None
+    _settings: Settings
     _tools: tuple[Tool, ...]
+    _runtime: Runtime | None
 
     # --- people's answers ---
 
@@ -69,9 +60,9 @@ class Hosting:
         Their inputs are shown as `by` may see them: the user whose call asks sees their own, other people what
         `Privacy(approvers=…)` gives them.
         """
-        path, person = self._running(), Approver(by, tenant_id)
+        path, person = self._path, Approver(by, tenant_id)
         found = [one for one in path.toolbox.approvals() if person.sees(one)]
-        return [question(one, person, self._privacy, path.sessions) for one in found] if by else found
+        return [question(one, person, self._settings.privacy, path.sessions) for one in found] if by else found
 
     async def decide(self, approval_id: str, *, granted: bool, by: str, tenant_id: str | None = None) -> Reply | None:
         """Answer a question and go on with the call that asked it; return its reply, or None if there is no such question.
@@ -82,7 +73,7 @@ class Hosting:
         Raises `CallerError`, and notes no answer, where this node lacks the agent or the tool to go on with, and `RefusedError`
         APPROVAL_ANSWERED if the other answer was given before. The reply to the same answer again has a warning that says so.
         """
-        path, person = self._running(), Approver(by, tenant_id)
+        path, person = self._path, Approver(by, tenant_id)
         check_names(approval_id=approval_id)
         approval = path.toolbox.approval(approval_id)
         if approval is None or not person.sees(approval):
@@ -90,20 +81,19 @@ class Hosting:
         if path.cluster is None:  # in a cluster it goes on where its agent is
             path.toolbox.check_goes_on(approval, self.registry)
         repeated = await path.toolbox.decide(path, approval, granted=granted, by=by)
-        assert self._journal is not None
         reply = await take_up(path, self._journal, approval)
         stored = self._journal.call(approval.root_id)
         if reply is None and stored is not None and stored.reply is not None:
             reply = path.settlement.shown(stored.reply, stored)
         if reply is None:
             return None
-        reply = outcome(approval, reply, stored, person, self._privacy, path.sessions)
+        reply = outcome(approval, reply, stored, person, self._settings.privacy, path.sessions)
         return replace(reply, warnings=(*reply.warnings, repeated)) if repeated else reply
 
     def session(self, session_id: str, *, tenant_id: str = "default") -> Session | None:
         """Return a session as it is now."""
         live = self._live_session(tenant_id, session_id)
-        return None if live is None else self._running().sessions.current(live)
+        return None if live is None else self._path.sessions.current(live)
 
     def history(self, reference: str, *, user_id: str, tenant_id: str = "default") -> tuple[Turn, ...]:
         """Return the turns that a history reference names (`session:ID@VERSION?history=POLICY`), as `session` shows them.
@@ -113,7 +103,7 @@ class Hosting:
         from comity.runtime.session.history import resolve  # noqa: PLC0415  few programs are given references
 
         check_names(tenant_id=tenant_id, user_id=user_id)
-        return resolve(self._running().sessions, tenant_id, user_id, reference)[1]
+        return resolve(self._path.sessions, tenant_id, user_id, reference)[1]
 
     def session_for(self, token: str, *, user_id: str | None = None, tenant_id: str = "default") -> SessionView:
         """Return the session of a call under way as its agent sees it, for an agent outside that shows the call's token.
@@ -123,7 +113,7 @@ class Hosting:
         """
         from comity.doors.documents import call_of  # noqa: PLC0415  doors stand above the path
 
-        path = self._running()
+        path = self._path
         sender = None if user_id is None else Identity(user_id, tenant_id, None)
         return path.session_of(call_of(path, token, path.now_ms(), sender))
 
@@ -131,13 +121,13 @@ class Hosting:
         """Wake a session that has expired; return whether there is one."""
         live = self._live_session(tenant_id, session_id)
         if live is not None:
-            self._running().sessions.resume(live)
+            self._path.sessions.resume(live)
         return live is not None
 
     def export_session(self, session_id: str, *, tenant_id: str = "default") -> dict[str, Any] | None:
         """Return what a session knows, with personal data in clear; the inputs and replies of its calls are not in it."""
         live = self._live_session(tenant_id, session_id)
-        return None if live is None else in_clear(msgspec.to_builtins(self._running().sessions.current(live)), live.vault)
+        return None if live is None else in_clear(msgspec.to_builtins(self._path.sessions.current(live)), live.vault)
 
     def hidden_in(self, session_id: str, *, tenant_id: str = "default") -> dict[str, int]:
         """Return how many values of personal data a session hides, by kind."""
@@ -150,7 +140,7 @@ class Hosting:
         value = None if live is None or live.vault is None else live.vault.value(token)
         if value is None:
             return None
-        path = self._running()
+        path = self._path
         now_ms = path.now_ms()
         request_id, trace_id = path.ids.new_request(now_ms)
         who = named(Identity(by, tenant_id, None))
@@ -168,7 +158,7 @@ class Hosting:
         from comity.runtime.session.memory import UserMemory  # noqa: PLC0415  few programs look into it
 
         check_names(tenant_id=tenant_id, user_id=user_id)
-        return UserMemory(self._running(), tenant_id, user_id)
+        return UserMemory(self._path, tenant_id, user_id)
 
     async def erase_person(self, user_id: str, *, tenant_id: str = "default") -> int:
         """Remove everything of a person: memory, and every session with its calls, replies and spans; return how many records.
@@ -177,9 +167,8 @@ class Hosting:
         """
         from comity.runtime.session.erasure import erase_person  # noqa: PLC0415  few processes erase anything
 
-        path = self._running()
+        path = self._path
         check_names(tenant_id=tenant_id, user_id=user_id)
-        assert self._journal is not None
         return await erase_person(path, self._journal, tenant_id, user_id)
 
     async def erase_session(self, session_id: str, *, tenant_id: str = "default") -> int:
@@ -190,9 +179,8 @@ class Hosting:
         """
         from comity.runtime.session.erasure import erase_session  # noqa: PLC0415  few processes erase anything
 
-        path = self._running()
+        path = self._path
         check_names(tenant_id=tenant_id, session_id=session_id)
-        assert self._journal is not None
         return await erase_session(path, self._journal, tenant_id, session_id)
 
     # --- views ---
@@ -200,12 +188,11 @@ class Hosting:
     @property
     def failure(self) -> UnavailableError | None:
         """Why the node accepts nothing: it does not run, or its store could not be written. None while it works."""
-        return _not_running() if self._path is None or self._journal is None else self._journal.failure
+        return _not_running() if self._runtime is None else self._journal.failure
 
     @property
     def node_id(self) -> str:
         """Name of this node in its store, new each time it starts."""
-        assert self._journal is not None, "the node has not been started"
         return self._journal.node_id
 
     @property
@@ -216,17 +203,17 @@ class Hosting:
     def running(self) -> dict[str, int]:
         """Return how many calls each agent has under way on this node, queued ones included."""
         counts: dict[str, int] = {}
-        for call in self._running().calls.values():
+        for call in self._path.calls.values():
             counts[call.agent.id] = counts.get(call.agent.id, 0) + 1
         return counts
 
     def breakers(self) -> dict[tuple[str, str], str]:
         """Return the state of the breaker of each agent and capability that ever failed on this node."""
-        return {key: str(one.state) for key, one in self._running().settlement.breakers.known.items()}
+        return {key: str(one.state) for key, one in self._path.settlement.breakers.known.items()}
 
     def reset_breaker(self, agent_id: str, capability: str) -> bool:
         """Close a breaker at once; return whether there is one."""
-        return self._running().settlement.breakers.reset(agent_id, capability)
+        return self._path.settlement.breakers.reset(agent_id, capability)
 
     def open_reader(self) -> Reader:
         """Return a new view of what people look at: calls, trees, audit, sessions, handoffs; to be closed after use.
@@ -246,74 +233,59 @@ class Hosting:
     @property
     def audit(self) -> Audit:
         """The audit trail."""
-        assert self._journal is not None, "the node has not been started"
         return Audit(self._journal)
 
     @property
     def handoffs(self) -> Handoffs:
         """The handoff queue, as managers and receivers of this node use it."""
-        path = self._running()
-        if self._handoffs is None:
+        runtime = self._open
+        if runtime.desk is None:
             from comity.runtime.handoff.desk import Handoffs  # noqa: PLC0415  few nodes hand anything off
 
-            assert self._journal is not None
-            self._handoffs = Handoffs(
-                path, self._journal, self._clock, self._ids, privacy=self._privacy, guardrails=self._guardrails
+            path, settings = runtime.path, self._settings
+            runtime.desk = Handoffs(
+                path, self._journal, self._clock, self._ids, privacy=settings.privacy, guardrails=settings.guardrails
             )
             if self._hosts_handoffs:
                 from comity.runtime.handoff.hosted import HostedAgents  # noqa: PLC0415
 
-                self._hosted = HostedAgents(cast("Node", self), path, self._handoffs, self._tenants)
-        return self._handoffs
+                runtime.hosted = HostedAgents(cast("Any", self), path, runtime.desk, settings.tenants)
+        return runtime.desk
 
     @property
     def _hosts_handoffs(self) -> bool:
         """Whether this node takes what is handed to its agents; nodes that share the work leave that to receivers."""
-        is_able = hasattr(self._journal, "handoffs") and self._running().cluster is None
-        return is_able and bool(self._tenants) and any(agent.takes_handoffs for agent in self.registry)
+        is_able = hasattr(self._journal, "handoffs") and self._path.cluster is None
+        return is_able and bool(self._settings.tenants) and any(agent.takes_handoffs for agent in self.registry)
 
     def _begin_handoffs(self) -> None:
-        if self._store is not None and self._hosts_handoffs:  # in memory, work comes with the first who hands off
+        if self._store is not None and self._hosts_handoffs:  # in memory, work comes with the first handoff
             _ = self.handoffs
 
     def _host(self, agent: Agent) -> None:
-        if self._hosted is not None:
-            self._hosted.add((agent,))
+        if self._runtime is not None and self._runtime.hosted is not None:
+            self._runtime.hosted.add((agent,))
 
     @property
     def workflows(self) -> Workflows:
         """The workflows the node knows and their runs."""
-        path = self._running()
-        if self._workflows is None:
+        runtime = self._open
+        if runtime.workflows is None:
             from comity.runtime.workflow.workflows import Workflows  # noqa: PLC0415  few nodes run workflows
 
-            assert self._journal is not None
-            self._workflows = Workflows(path, self._journal)
-        return self._workflows
-
-    def _end_workflows(self) -> None:
-        if self._workflows is not None:
-            self._workflows.close()
-        self._workflows = None
-
-    async def _end_handoffs(self) -> None:
-        if self._hosted is not None:
-            await self._hosted.close()
-        if self._handoffs is not None:
-            await self._handoffs.stop()
-            self._handoffs.close()
-        self._hosted = self._handoffs = None
+            runtime.workflows = Workflows(runtime.path, self._journal)
+        return runtime.workflows
 
     @property
     def spans(self) -> SpanStore | MemorySpans:
         """Where the spans of calls, tools and insights can be asked for; `flush_spans` first makes sure they are there."""
-        return self._running().recorder.spans
+        return self._path.recorder.spans
 
     def record_refusal(
         self, code: str, message: str, *, user_id: str, tenant_id: str = "default", target: str, capability: str
     ) -> None:
         """Write into the audit that a request was refused before it became a call."""
-        path = self._running()
+        path = self._path
         now_ms = path.now_ms()
         request_id, trace_id = path.ids.new_request(now_ms)
         who = named(Identity(user_id, tenant_id, None))
@@ -326,12 +298,12 @@ class Hosting:
 
     async def flush_spans(self) -> None:
         """Wait until everything recorded so far can be found in `spans`; raise `UnavailableError` if some of it was lost."""
-        await self._running().recorder.flush()
+        await self._path.recorder.flush()
 
     @property
     def export(self) -> ExportStats:
         """How the export of spans goes, and how many were lost."""
-        return self._running().recorder.stats
+        return self._path.recorder.stats
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -341,32 +313,42 @@ class Hosting:
     @property
     def guidance(self) -> LiveGuidance | None:
         """What people want of these agents, as it is in force; None if the node was given none."""
-        return self._guidance
+        return None if self._runtime is None else self._runtime.path.guidance
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with what was declared, found when the node started; see `core.agent.cross_check`."""
+        return () if self._runtime is None else self._runtime.problems
 
     @property
     def lags(self) -> list[Lag]:
         """The latest times a call blocked the event loop."""
-        watchdog = self._running().watchdog
+        watchdog = self._path.watchdog
         return [] if watchdog is None else list(watchdog.lags)
 
     @property
     def strays(self) -> list[Stray]:
         """The calls that have ended and whose code still runs: it does not heed its cancellation, and lost its place."""
-        found = self._running().activations.strays.items()
+        found = self._path.activations.strays.items()
         return [Stray(one.request.request_id, one.request.target, one.request.capability, since) for one, since in found]
 
     def _live_session(self, tenant_id: str, session_id: str) -> Live | None:
         check_names(tenant_id=tenant_id, session_id=session_id)
-        sessions = self._running().sessions
+        sessions = self._path.sessions
         live = sessions.find(tenant_id, session_id)
         if live is None or not sessions.is_there(live):  # another node may have changed it since, or erased it
             return None
         return live
 
-    def _running(self) -> CallPath:
-        if self._path is None:
+    @property
+    def _open(self) -> Runtime:
+        if self._runtime is None:
             raise _not_running()
-        return self._path
+        return self._runtime
+
+    @property
+    def _path(self) -> CallPath:
+        return self._open.path
 
 
 def _not_running() -> UnavailableError:

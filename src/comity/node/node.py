@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -16,53 +14,35 @@ from comity.core.agent.tool import Tool
 from comity.core.call.guardrail import Guardrail, Verdict, checked_guardrails
 from comity.core.call.inheritance import Inheritance
 from comity.core.call.limits import THREADS_MAX, Limits
-from comity.core.document import schema
 from comity.core.envelope.envelope import Background, Priority, Reply
 from comity.core.envelope.request_id import chosen_id_problem
-from comity.core.journal.audit import Pseudonyms
-from comity.core.journal.records import Document, StoredCall
+from comity.core.journal.records import StoredCall
 from comity.core.journal.retention import Retention, checked_retention
-from comity.core.tracing.telemetry import Settings, settings_from
-from comity.engines.cipher import derived
+from comity.core.tracing.telemetry import Settings as Telemetry
 from comity.engines.clock import SystemClock, SystemIds
 from comity.engines.memory.engine import JournalEngine
-from comity.engines.threads import SystemThreads
 from comity.node.engines import check_engine, engine_for
 from comity.node.outsiders import Outsiders
-from comity.node.tending import Tending
-from comity.node.upkeep import Upkeep, begin_upkeep, end_upkeep
+from comity.node.runtime import Parts, Runtime, Settings
 from comity.ports import Clock, Engine, GuidanceSource, Ids, Journal
+from comity.ports.observer import Observer
 from comity.runtime.agent import forked
-from comity.runtime.agent.declarations import check_declarations
-from comity.runtime.agent.threads import FunctionThreads
-from comity.runtime.agent.watchdog import Watchdog
-from comity.runtime.agent.workers import Workers, check_guarded
-from comity.runtime.call import tasks
 from comity.runtime.call.binding import UNSAID, Bound, Result, aim
 from comity.runtime.call.call import Call
 from comity.runtime.call.draft import Draft, Identity
 from comity.runtime.call.events import EventLog
 from comity.runtime.call.handle import CallHandle
 from comity.runtime.call.options import ROOT_ONLY, RootOptions
-from comity.runtime.call.path import CallPath
-from comity.runtime.call.tools import Toolbox, checked_tools
-from comity.runtime.session.memory import Memories
+from comity.runtime.call.tools import checked_tools
 from comity.runtime.session.privacy import Privacy
-from comity.runtime.session.sessions import Sessions
-from comity.runtime.session.vault_key import TRIED_MAX, memory_cipher, store_key, vault_cipher
 from comity.runtime.tracing.ambient import MODULES, OTEL, use
-from comity.runtime.tracing.recorder import Recorder
 from comity.runtime.tracing.standing import joined
-from comity.version import VERSION
 
 if TYPE_CHECKING:
     from comity.core.guidance.guidance import Guidance
-    from comity.runtime.guidance.guidance import LiveGuidance
-    from comity.runtime.handoff.desk import Handoffs
-    from comity.runtime.workflow.workflows import Workflows
 
 
-class Node(Outsiders, Tending):
+class Node(Outsiders):
     """Hosts agents and takes calls for them.
 
     async with Node(agents=[analyst], store="work.db") as node:
@@ -84,6 +64,7 @@ class Node(Outsiders, Tending):
     lag_ms: how long code may block before the watchdog names it; None for no watchdog.
     engine: what carries and stores, where it is neither memory nor a SQLite file; see `docs/engines.md`.
     clock, ids, journal: what the node stands on, for tests.
+    observer: sees the steps of calls as they are taken, for tests.
     """
 
     def __init__(
@@ -96,12 +77,13 @@ class Node(Outsiders, Tending):
         clock: Clock | None = None,
         ids: Ids | None = None,
         journal: Journal | None = None,
+        observer: Observer | None = None,
         lag_ms: int | None = 100,
         tools: Iterable[Tool] = (),
         guardrails: Iterable[Guardrail | Callable[..., Verdict]] = (),
         privacy: Privacy | Literal["default"] | None = "default",
         guidance: str | Path | Guidance | GuidanceSource | None = None,
-        telemetry: Settings | None = None,
+        telemetry: Telemetry | None = None,
         tool_rights: Literal["own", "chain"] = "own",
         threads_max: int = THREADS_MAX,
         child_margin: float = 0.05,
@@ -113,27 +95,25 @@ class Node(Outsiders, Tending):
         self.limits = limits or Limits()
         self._clock: Clock = clock or SystemClock()
         self._ids: Ids = ids or SystemIds()
-        self._store = store if engine is None else engine.path
-        self._engine: Engine | None = engine if journal is None else JournalEngine(journal)
-        self._journal: Journal | None = None
-        self._lag_ms = lag_ms
+        self._engine = engine or (engine_for(store, self._ids.span_id()) if journal is None else JournalEngine(journal))
+        self._journal = self._engine.journal
+        path = store if engine is None else engine.path
+        self._store = None if path is None else Path(path)
+        self._parts = Parts(self._engine, self._clock, self._ids, self._store, observer)
         self._tools = checked_tools(tools)
-        self._guardrails = checked_guardrails(guardrails)
-        self._privacy = Privacy() if privacy == "default" else privacy
-        self._telemetry = telemetry
-        self._inheritance = Inheritance.of(tool_rights=tool_rights, margin=child_margin)
-        self._guidance_given = guidance
-        self._guidance: LiveGuidance | None = None
-        self.problems: tuple[str, ...] = ()  # of what was declared, found when the node started; see `core.agent.cross_check`
-        self._threads_max = threads_max
-        self._threads: FunctionThreads
-        self._workers: Workers
-        self._path: CallPath | None = None
-        self._retention = checked_retention(retention)
-        self._upkeep: Upkeep | None = None
-        self._handoffs: Handoffs | None = None
-        self._workflows: Workflows | None = None
-        self._tenants = tenants_of(takes_handoffs)
+        self._settings = Settings(
+            limits=self.limits,
+            guardrails=checked_guardrails(guardrails),
+            privacy=Privacy() if privacy == "default" else privacy,
+            inheritance=Inheritance.of(tool_rights=tool_rights, margin=child_margin),
+            retention=checked_retention(retention),
+            tenants=tenants_of(takes_handoffs),
+            threads_max=threads_max,
+            lag_ms=lag_ms,
+            guidance=guidance,
+            telemetry=telemetry,
+        )
+        self._runtime: Runtime | None = None  # while it runs
 
     # --- life ---
 
@@ -150,115 +130,29 @@ class Node(Outsiders, Tending):
 
     async def start(self) -> None:
         """Open the store, take up what an earlier life left open, and begin to accept calls."""
-        if self._path is not None:
+        if self._runtime is not None:
             raise RuntimeError("the node is running already")
-        check_guarded()
-        is_alone = self._engine is None or self._engine.is_alone
-        self.problems = await check_declarations(self.registry, self.tools, self._privacy, is_alone=is_alone)
-        if len(self.registry):
-            schema.load()
-        if self._guidance_given is not None:
-            from comity.runtime.guidance.guidance import live_guidance  # noqa: PLC0415  most nodes have no guidance
-
-            self._guidance = await live_guidance(self._guidance_given)
-        engine = self._engine = self._engine or engine_for(self._store, self._ids.span_id())
-        self._journal = engine.journal
         try:
-            await engine.open()
-            # Before the spans: a store that is refused is left as it was.
-            sealed = self._journal.list_documents(Document.VAULT, TRIED_MAX)
-            remembered = self._journal.list_documents(Document.MEMORY, TRIED_MAX)
-            key = store_key(None if self._store is None else Path(self._store), sealed, remembered)
-            self._journal.names = Pseudonyms(derived(key, "names"))
-            recorder = self._recorder()
-            self._watch_files()
+            await Runtime.open(self._parts, self.registry, self.tools, self._settings, self._wired)
+            self._begin_handoffs()
         except BaseException:
-            if self._guidance is not None:
-                self._guidance.close()
-            await engine.close()
+            await self.close()
             raise
-        self._workers = Workers(None if self._privacy is None else self._privacy.hide_trace)
-        loop = asyncio.get_running_loop()
-        self._threads = FunctionThreads(getattr(loop, "threads", None) or SystemThreads(), self._threads_max)
-        self._path = CallPath(
-            self.registry,
-            self._journal,
-            self._clock,
-            self._ids,
-            self.limits,
-            loop,
-            threads=self._threads,
-            run_in_process=self._workers.run,
-            sessions=Sessions(self._journal, self._clock, self._ids, vault_cipher(key)),
-            memories=Memories(self._journal, self._clock, memory_cipher(key)),
-            identity_key=derived(key, "identity"),
-            inheritance=self._inheritance,
-            toolbox=Toolbox(self.tools, self._journal, self._clock),
-            privacy=self._privacy,
-            guardrails=self._guardrails,
-            guidance=self._guidance,
-            recorder=recorder,
-        )
-        if self._lag_ms is not None:
-            self._path.watchdog = Watchdog(self._path.calls, threshold_ms=self._lag_ms)
-            self._threads.notice = self._path.watchdog.left_behind
-        if not engine.is_alone:
-            from comity.runtime.cluster.cluster import Cluster  # noqa: PLC0415  most nodes are alone
 
-            self._path.join(Cluster(self._path, engine))
-        self._path.handoffs = lambda: self.handoffs
-        self._path.workflows = lambda: self.workflows
-        await engine.listen(self._share)
-        await engine.join()
-        self._resume()
-        if self._path.cluster is not None:
-            await self._path.cluster.open()
-        self._sweep_idle()
-        forked.begin(self)
-        self._begin_handoffs()
-        self._upkeep = begin_upkeep(self._retention, self._journal, recorder, self._path.sessions, self._clock)
+    def _wired(self, runtime: Runtime) -> None:
+        """Be a node that runs, from before its first call."""
+        runtime.path.handoffs = lambda: self.handoffs
+        runtime.path.workflows = lambda: self.workflows
+        self._runtime = runtime
 
     async def close(self) -> None:
-        """Stop accepting, cancel what runs, make everything durable and release the store."""
-        if self._path is None:
-            return
-        self._stop_tending()
-        await end_upkeep(self._upkeep)
-        await self._end_handoffs()
-        self._end_workflows()
-        cluster = self._path.cluster
-        if cluster is not None:
-            await cluster.leave()
-        begun_s = (loop := asyncio.get_running_loop()).time()
-        await self._path.close()
-        await self._threads.close(tasks.CLOSE_S - (loop.time() - begun_s))
-        if cluster is not None:
-            await cluster.close()
-        assert self._engine is not None
-        await self._engine.leave()
-        for agent in self.registry:
-            if agent.on_close is not None:
-                await agent.on_close()
-        self._unwatch_files()
-        await self._path.recorder.close()
-        if self._guidance is not None:
-            self._guidance.close()
-        self._workers.close()
-        if self._path.watchdog is not None:
-            self._path.watchdog.close()
-        await self._engine.close()
-        await self._path.settlement.delivered()
-        forked.end(self)
-        self._path = None
-
-    async def _share(self) -> None:
-        """Share the work with another process that has opened the store."""
-        from comity.runtime.cluster.cluster import Cluster  # noqa: PLC0415  most nodes are alone
-        from comity.runtime.cluster.sharing import share  # noqa: PLC0415
-
-        path = self._running()
-        assert self._engine is not None
-        await share(path, Cluster(path, self._engine))
+        """Stop accepting, cancel what runs, make everything durable and release the store; then raise what an agent raised."""
+        runtime = self._runtime
+        if runtime is not None:
+            try:
+                await runtime.close()
+            finally:
+                self._runtime = None
 
     def elsewhere(
         self, store: str | Path | None, engine: Engine | None = None, *, takes_handoffs: bool | Collection[str] = False
@@ -273,24 +167,24 @@ class Node(Outsiders, Tending):
             engine=engine,
             limits=self.limits,
             tools=self._tools,
-            guardrails=self._guardrails,
-            privacy=self._privacy,
-            guidance=self._guidance_given,
-            telemetry=self._telemetry,
-            tool_rights=self._inheritance.tool_rights.value,
-            threads_max=self._threads_max,
-            child_margin=self._inheritance.margin,
+            guardrails=self._settings.guardrails,
+            privacy=self._settings.privacy,
+            guidance=self._settings.guidance,
+            telemetry=self._settings.telemetry,
+            tool_rights=self._settings.inheritance.tool_rights.value,
+            threads_max=self._settings.threads_max,
+            child_margin=self._settings.inheritance.margin,
             takes_handoffs=takes_handoffs,
         )
 
     def add(self, agent: Agent) -> None:
         """Register a further agent."""
         self.registry.add(agent)
-        if self._path is not None and self._path.cluster is not None:
-            self._path.cluster.announce()
+        if self._runtime is not None and self._runtime.path.cluster is not None:
+            self._runtime.path.cluster.announce()
         for tool in agent.tools.values():
-            if self._path is not None and tool is not None:
-                self._path.toolbox.add(tool)
+            if self._runtime is not None and tool is not None:
+                self._runtime.path.toolbox.add(tool)
         self._host(agent)
 
     # --- calls ---
@@ -371,7 +265,7 @@ class Node(Outsiders, Tending):
             tools,
             correlation_id,
         )
-        path = self._path or self._running()
+        path = self._path
         identity = Identity(user_id, tenant_id, session_id, parent_session_id)
         remote = joined(traceparent, tracestate) if traceparent is not None or OTEL in MODULES or use.has_begun else None
         # Not awaited here: a coroutine more would be a percent of a call.
@@ -427,7 +321,7 @@ class Node(Outsiders, Tending):
         **named: Any,
     ) -> CallHandle[Any]:
         """Begin a call for a user and return a handle to watch, cancel or await it."""
-        path = self._running()
+        path = self._path
         log = EventLog()
         draft = Draft(
             target,
@@ -466,8 +360,7 @@ class Node(Outsiders, Tending):
 
         With `tenant_id` and `user_id`, a call of another tenant or user is not found.
         """
-        path = self._running()
-        assert self._journal is not None
+        path = self._path
         call = path.calls.get(request_id)
         asked = call.request if call is not None else self._journal.call(request_id)
         if asked is None or asked.parent_id is not None:
@@ -513,9 +406,3 @@ class Node(Outsiders, Tending):
             tracestate=tracestate,
         )
         return answer
-
-    # --- inside ---
-
-    def _recorder(self) -> Recorder:
-        settings = self._telemetry or settings_from(os.environ, version=VERSION)
-        return Recorder(settings, self._clock, self._ids, asyncio.get_running_loop(), self._store)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from comity.core.call.outside import Outside
 from comity.core.envelope.envelope import Reply, Request
+from comity.node.hosting import Hosting
 from comity.runtime.call.call import Call
 from comity.runtime.call.draft import Draft, Identity
 from comity.runtime.call.events import EventLog
@@ -15,15 +16,12 @@ from comity.runtime.tracing.standing import joined
 
 if TYPE_CHECKING:
     from comity.core.call.admission import Refused
-    from comity.runtime.call.path import CallPath
 
 Header = str | Sequence[str] | None
 
 
-class Outsiders:
+class Outsiders(Hosting):
     """The doors of a node for agents of other nodes, whose identity a server has proved."""
-
-    _running: Callable[[], CallPath]
 
     async def answer_document(
         self,
@@ -48,7 +46,7 @@ class Outsiders:
         """
         from comity.doors.documents import receive_document  # noqa: PLC0415  dialects are slow to import and rarely spoken
 
-        path = self._running()
+        path = self._path
         now_ms = path.now_ms()
         unsaid = {"request_id": request_id or path.ids.new_request(now_ms)[0], "capability": capability}
         remote = joined(traceparent, tracestate)
@@ -63,7 +61,7 @@ class Outsiders:
 
         `draft.outside` says where the agent stands.
         """
-        path, log = self._running(), EventLog()
+        path, log = self._path, EventLog()
         remote = joined(traceparent, tracestate)
         if path.cluster is not None:
             errand = path.cluster.errand(draft, identity, request_id, remote, log)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +13,8 @@ from comity.engines.sqlite.files import database_files
 from comity.engines.sqlite.journal import SqliteJournal
 from comity.engines.sqlite.spans.path import spans_path
 from comity.errors import UnavailableError
-from comity.node.hosting import Hosting
+from comity.ports import Journal
+from comity.runtime.call.path import CallPath
 from comity.runtime.call.replay import take_over
 
 # How often a node looks for agents that are idle, and for calls of nodes that are gone.
@@ -21,64 +23,64 @@ SAVED_AT_ONCE: Final = 8  # sessions in which calls without words have ended: ea
 SAVING_S: Final = 0.005  # between two such
 
 
-class Tending(Hosting):
-    """The part of a node that works while nobody asks anything of it."""
+class Tending:
+    """What a node does while no program asks anything of it."""
 
-    _sweep: asyncio.TimerHandle | None = None
-    _saving: asyncio.TimerHandle | None = None
+    def __init__(self, path: CallPath, journal: Journal, sweep_workflows: Callable[[], None]) -> None:
+        self._path = path
+        self._sweep_workflows = sweep_workflows
+        self._journal = journal
+        self._sweeping: asyncio.TimerHandle | None = None  # the next time, from when it has begun
+        self._saving: asyncio.TimerHandle | None = None  # while sessions are left to be saved
 
-    def _watch_files(self) -> None:
-        """Let the journal watch the files beside it as well: the spans, and the key if it is in a file."""
-        if self._store is not None and isinstance(self._journal, SqliteJournal):
-            store = Path(self._store)
-            key = key_file(store)
-            self._journal.watch(*database_files(spans_path(store)), *(() if key is None else (key,)))
+    def begin(self) -> None:
+        """Look now, and again and again until `stop`."""
+        self.sweep()
 
-    def _unwatch_files(self) -> None:
-        """Let the journal watch its own files alone: the spans are closed before it, and their log goes."""
-        if isinstance(self._journal, SqliteJournal):
-            self._journal.unwatch()
+    def stop(self) -> None:
+        """Look no more."""
+        for timer in (self._sweeping, self._saving):
+            if timer is not None:
+                timer.cancel()
 
-    def disown(self) -> asyncio.AbstractEventLoop:
-        """Accept and record nothing in this process, which is a forked child; return the loop that the parent runs in."""
-        path = self._running()
-        path.is_closed = True
-        if isinstance(self._journal, SqliteJournal):
-            message = "this process was forked from the one that opened the store, and is no node"
-            self._journal.failure = UnavailableError(message, code="NODE_CLOSED")
-        return path.loop
-
-    def _resume(self) -> None:
-        """Take up what an earlier life of the store left open."""
-        self._take_over()
-
-    def _take_over(self) -> None:
+    def take_over(self) -> None:
         """Take up what nodes that are gone left open. Where several share the work, leases say whose it is."""
-        assert self._journal is not None and self._path is not None  # noqa: PT018
+        path = self._path
         # A node without agents could only give up what another may go on with.
-        if self._path.cluster is None and len(self.registry) and self._journal.failure is None:
-            take_over(self._path, self._journal)
+        if path.cluster is None and len(path.registry) and self._journal.failure is None:
+            take_over(path, self._journal)
 
-    def _sweep_idle(self) -> None:
-        shortest = min((agent.idle_ms for agent in self.registry), default=int(SWEEP_S_MAX * 1000))
+    def sweep(self) -> None:
+        """Put idle agents away, save sessions and take up what was left open; come back later."""
+        shortest = min((agent.idle_ms for agent in self._path.registry), default=int(SWEEP_S_MAX * 1000))
         delay = min(max(shortest / 2000, 0.05), SWEEP_S_MAX)
-        self._sweep = asyncio.get_running_loop().call_later(delay, self._sweep_idle)  # first: what fails here fails once
-        self._running().activations.put_away_idle()
+        self._sweeping = self._path.loop.call_later(delay, self.sweep)  # first: what fails here fails once
+        self._path.activations.put_away_idle()
         if self._saving is None:
-            self._save_sessions()
+            self.save_sessions()
         with contextlib.suppress(UnavailableError):  # a store that cannot be read now may be the next time
-            self._take_over()
-            if self._workflows is not None:
-                self._workflows.sweep()
+            self.take_over()
+            self._sweep_workflows()
 
-    def _save_sessions(self) -> None:
+    def save_sessions(self) -> None:
         """Save a few sessions, and the others a little later: calls go on meanwhile."""
         self._saving = None
         with contextlib.suppress(UnavailableError):  # as above
-            if self._running().sessions.save_ended(SAVED_AT_ONCE):
-                self._saving = asyncio.get_running_loop().call_later(SAVING_S, self._save_sessions)
+            if self._path.sessions.save_ended(SAVED_AT_ONCE):
+                self._saving = self._path.loop.call_later(SAVING_S, self.save_sessions)
 
-    def _stop_tending(self) -> None:
-        for timer in (self._sweep, self._saving):
-            if timer is not None:
-                timer.cancel()
+
+def watch_files(journal: Journal, store: Path | None) -> Callable[[], None]:
+    """Let the journal watch the files beside it, the spans and the key; return what lets it watch its own files alone.
+
+    Spans are closed before the journal, and their log goes with them.
+    """
+    if not isinstance(journal, SqliteJournal) or store is None:
+        return _nothing
+    key = key_file(store)
+    journal.watch(*database_files(spans_path(store)), *(() if key is None else (key,)))
+    return journal.unwatch
+
+
+def _nothing() -> None:
+    """Undo nothing."""

@@ -21,17 +21,6 @@ SWEEP_EVERY_S: Final = 5.0
 PAUSE_S_LEAST: Final = 0.002
 
 
-def begin_upkeep(retention: Retention, journal: Journal, recorder: Recorder, sessions: Sessions, clock: Clock) -> Upkeep | None:
-    """Begin to remove what is kept no longer, if anything ever is."""
-    return Upkeep(retention, journal, recorder, sessions, clock) if retention.is_bounded else None
-
-
-async def end_upkeep(upkeep: Upkeep | None) -> None:
-    """Stop it, if there is any."""
-    if upkeep is not None:
-        await upkeep.close()
-
-
 class Upkeep:
     """Sweeps the journal and the spans of a node again and again."""
 

@@ -111,7 +111,6 @@ def play(case: Callable[..., Awaitable[None]], *agents: Sequence[Agent], **more:
 async def die(node: Node) -> None:
     """Stop a node as a crash would: nothing more is written or sent by it, and nobody is told."""
     path = node._path
-    assert path is not None
     assert path.cluster is not None
     cluster = path.cluster
     await cluster._transport.close()
@@ -126,7 +125,6 @@ async def die(node: Node) -> None:
         if call.task is not None:
             call.task.cancel()
     path.settlement.deadlines.close()
-    if node._sweep is not None:
-        node._sweep.cancel()
+    node._runtime.tending.stop()
     await asyncio.sleep(0)
     path.calls.clear()

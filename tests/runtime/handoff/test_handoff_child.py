@@ -111,7 +111,7 @@ def test_a_tree_that_is_run_again_waits_for_the_same_handoff(tmp_path):
         receiver = AsyncHandoffReceiver("o11y", node=node, keeps=True)
         (taken,) = await asyncio.wait_for(receiver.take(), 30)
         node.handoffs.close()
-        node._handoffs = None
+        node._runtime.desk = None
         await die(node)
         return taken
 

@@ -375,7 +375,7 @@ async def test_sessions_in_which_calls_ended_are_saved_a_few_at_a_time(make_node
         for n in range(3 * SAVED_AT_ONCE):
             await node.call("A", "GO", user_id="u", session_id=f"s{n}")
         left = [len(node._path.sessions._unsaved)]
-        node._save_sessions()
+        node._runtime.tending.save_sessions()
         async with asyncio.timeout(10):
             while left[-1]:
                 if (now := len(node._path.sessions._unsaved)) != left[-1]:

@@ -141,6 +141,7 @@ def acknowledge_at_once() -> list[Any]:
             return await perform(self, step)
         self.journal.append((step,))
         step.outcomes = [handoff.Outcome(step.change.handoff)]
+        self._path.observer.performed(step)
         return step
 
     return [mock.patch.object(Handoffs, "perform", broken)]

@@ -8,6 +8,7 @@ gives its place back, so that the breaker can never be stuck half-open.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
 
@@ -94,10 +95,11 @@ class Window:
 class Breaker:
     """One breaker. Time comes in with every verb."""
 
-    __slots__ = ("_failures", "_passed", "_probing", "_reopens_at", "_time", "_window", "policy", "state")
+    __slots__ = ("_failures", "_moved", "_passed", "_probing", "_reopens_at", "_time", "_window", "policy", "state")
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, moved: Callable[[str, str, str], None] | None = None) -> None:
         self.policy = policy
+        self._moved = moved  # told of each step before it is taken: `breaker`, its state, the event
         self.state = State.CLOSED
         self._failures = 0  # consecutive, while closed
         self._window = Window(policy.rate_window_ms)  # while closed
@@ -173,4 +175,6 @@ class Breaker:
         self._reopens_at = now_ms + self.policy.open_ms
 
     def _move(self, event: Event) -> None:
+        if self._moved is not None:
+            self._moved("breaker", self.state, event)
         self.state = TRANSITIONS[self.state][event]

@@ -26,6 +26,7 @@ from comity.runtime.agent.failure_log import HideText, log_raised
 from comity.runtime.call.tasks import PASSES, is_own
 
 if TYPE_CHECKING:
+    from comity.ports.observer import Observer
     from comity.runtime.call.call import Call, Way
     from comity.runtime.session.vault_key import Seal
 
@@ -196,9 +197,11 @@ class Activations:
         fail: Callable[[Call, str], None],
         hide: HideText | None = None,
         seal: Seal | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self._journal = journal
         self._seal = seal
+        self._observer = observer
         self._clock = clock
         self._start = start
         self._fail = fail
@@ -222,8 +225,8 @@ class Activations:
         if seat is None:
             seat = self._seats[key] = Activation(agent, address, self._journal, key=key, seal=self._seal)
             if agent.on_activate is None:  # nothing to wait for
-                seat.advance(Event.ACTIVATE)
-                seat.advance(Event.READY)
+                self._advance(seat, Event.ACTIVATE)
+                self._advance(seat, Event.READY)
         if way is not None and way.fence is not None:
             seat.token = way.fence.token
         return seat
@@ -234,14 +237,18 @@ class Activations:
         if not seat.mailbox.waiting and seat.can_start():
             start = self._start
             start(call)
-            return
-        call.began_ms = -1
-        seat.mailbox.offer(call, call.request.priority)
-        if seat.state is INACTIVE:
-            self._activate(seat)
+        else:
+            call.began_ms = -1
+            seat.mailbox.offer(call, call.request.priority)
+            if seat.state is INACTIVE:
+                self._activate(seat)
+        if self._observer is not None:
+            self._observer.queued(call)
 
     def leave(self, call: Call) -> None:
         """Give up a call's place; the next one waiting gets it."""
+        if self._observer is not None:
+            self._observer.leaving(call)
         if self.strays and self.strays.pop(call, None) is not None:
             call.seat.holders.pop(call, None)
             return
@@ -287,7 +294,7 @@ class Activations:
         now_ms = self._clock.now_ns() // 1_000_000
         for seat in list(self._seats.values()):
             if seat.state is ACTIVE and seat.is_idle and now_ms - seat.used_at >= seat.agent.idle_ms:
-                seat.advance(Event.DEACTIVATE)
+                self._advance(seat, Event.DEACTIVATE)
                 if seat.agent.on_deactivate is None:
                     self._gone(seat)
                 else:
@@ -309,8 +316,13 @@ class Activations:
             call.began_ms = self._clock.now_ns() // 1_000_000
             self._start(call)
 
+    def _advance(self, seat: Activation, event: Event) -> None:
+        if self._observer is not None:
+            self._observer.moved("activation", seat.state, event)
+        seat.advance(event)
+
     def _activate(self, seat: Activation) -> None:
-        seat.advance(Event.ACTIVATE)
+        self._advance(seat, Event.ACTIVATE)
         self._spawn(self._ready(seat), f"activate {seat.address}")
 
     async def _ready(self, seat: Activation) -> None:
@@ -321,12 +333,12 @@ class Activations:
             if isinstance(raised, PASSES) and not is_own(raised, task):
                 raise
             log_raised(raised, self._hide, "%s could not be activated", seat.address)
-            seat.advance(Event.FAIL)
+            self._advance(seat, Event.FAIL)
             why = told(raised) if self._hide is None else self._hide(told(raised))
             while (call := seat.mailbox.take()) is not None:
                 self._fail(call, f"{seat.address} could not be activated: {why}")
             return
-        seat.advance(Event.READY)
+        self._advance(seat, Event.READY)
         self._start_waiting(seat)
 
     async def _deactivate(self, seat: Activation) -> None:
@@ -345,7 +357,7 @@ class Activations:
 
     def _gone(self, seat: Activation) -> None:
         self._save(seat)
-        seat.advance(Event.GONE)
+        self._advance(seat, Event.GONE)
         if seat.mailbox.waiting:  # a call came while it was being put away
             self._activate(seat)
         elif self._seats.get(seat.key) is seat:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from comity.core.agent.breaker import CLOSED, OPEN, Breaker
@@ -33,9 +34,10 @@ _TIMEOUTS: Final = frozenset({"CALL_TIMEOUT", "MODEL_TIMEOUT"})
 class Breakers:
     """The breakers of those capabilities that have ever failed here."""
 
-    __slots__ = ("_clock", "_limits", "_probes", "known")
+    __slots__ = ("_clock", "_limits", "_moved", "_probes", "known")
 
-    def __init__(self, clock: Clock, limits: Limits) -> None:
+    def __init__(self, clock: Clock, limits: Limits, moved: Callable[[str, str, str], None] | None = None) -> None:
+        self._moved = moved
         self.known: dict[tuple[str, str], Breaker] = {}  # by agent and capability
         self._clock = clock
         self._limits = limits
@@ -64,7 +66,7 @@ class Breakers:
                 breaker.released(probe=call.probe)
         else:
             if breaker is None:
-                breaker = self.known[key] = Breaker(call.capability.breaker)
+                breaker = self.known[key] = Breaker(call.capability.breaker, self._moved)
             breaker.failed(now_ms, probe=call.probe, trips=effect is Effect.TRIPS)
             if breaker.state is OPEN and call.capability.probe is not None:
                 self._watch(key, breaker, call.capability)

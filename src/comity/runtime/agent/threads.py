@@ -91,7 +91,7 @@ class Job:
 class FunctionThreads:
     """The plain functions of one node that run in threads."""
 
-    def __init__(self, threads: Threads, threads_max: int) -> None:
+    def __init__(self, threads: Threads, threads_max: int, notice: Callable[[Job], None] | None = None) -> None:
         if type(threads_max) is not int or threads_max < 1:
             raise DeclarationError(f"threads_max must be a whole number of at least 1, not {shown(threads_max)}")
         self._threads = threads
@@ -101,7 +101,7 @@ class FunctionThreads:
         self._loop_thread = threading.get_ident()
         self._jobs: dict[Job, None] = {}
         self._idle: asyncio.Future[None] | None = None  # while a node that closes waits for the last function to return
-        self.notice: Callable[[Job], None] | None = None  # told of a function that was left behind
+        self._notice = notice  # told of a function that was left behind
 
     async def run(
         self,
@@ -246,8 +246,8 @@ class FunctionThreads:
             self._answer(job, answer, None, _ended(job))
             if answer.task is not None:
                 answer.task.cancel()
-        if self.notice is not None and not job.has_returned:
-            self.notice(job)
+        if self._notice is not None and not job.has_returned:
+            self._notice(job)
 
     def _returned(self, job: Job, result: Any, error: BaseException | None) -> None:
         if job.has_returned:  # the node closed without it

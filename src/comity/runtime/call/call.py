@@ -160,6 +160,11 @@ class Call(Struct, eq=False, gc=False):
         return False
 
     @property
+    def token(self) -> int:
+        """Under which its agent is held here; 0 where no lease is needed."""
+        return 0 if self.way is None or self.way.fence is None else self.way.fence.token
+
+    @property
     def is_queued(self) -> bool:
         """Whether it still waits for its place."""
         return self.state is not RUNNING

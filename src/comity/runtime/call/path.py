@@ -36,6 +36,7 @@ from comity.core.tracing.telemetry import CallEnd
 from comity.core.tracing.trace_context import TraceContext
 from comity.errors import UnavailableError
 from comity.ports import Clock, Ids, Journal
+from comity.ports.observer import Observer
 from comity.runtime.agent.activations import Activations, Lane
 from comity.runtime.agent.threads import FunctionThreads
 from comity.runtime.agent.watchdog import Watchdog
@@ -81,6 +82,11 @@ class Runs(Protocol):
         ...
 
 
+def _seen(arrival: Arrival, observer: Observer) -> Arrival:
+    agent = observer.arrives(arrival.request, arrival.agent)
+    return arrival if agent is arrival.agent else replace(arrival, agent=agent, capability=agent and arrival.capability)
+
+
 class CallPath:
     """Calls under way on one node, and the way they take."""
 
@@ -93,6 +99,7 @@ class CallPath:
         limits: Limits,
         loop: asyncio.AbstractEventLoop,
         *,
+        calls: dict[str, Call],
         threads: FunctionThreads,
         run_in_process: RunInProcess,
         sessions: Sessions,
@@ -104,7 +111,10 @@ class CallPath:
         guardrails: tuple[Guardrail, ...] = (),
         guidance: LiveGuidance | None = None,
         recorder: Recorder,
+        watchdog: Watchdog | None = None,
+        observer: Observer | None = None,
     ) -> None:
+        self.observer = observer
         self.registry = registry
         self.guidance = guidance
         self.sessions = sessions
@@ -112,17 +122,30 @@ class CallPath:
         self.memories = memories
         seal = Seal(sessions.cipher, None if privacy is None else privacy.may_hold)
         hide = None if privacy is None else privacy.hide_trace
-        self.activations = Activations(journal, clock, start=self._start, fail=self._fail, hide=hide, seal=seal)
-        self._stopping = Stopping(journal, clock, loop, self.activations, threads.runs)
-        self.settlement = Settlement(
-            journal, clock, loop, sessions, memories, guardrails, recorder.ended, limits, privacy, self._stopping.stop
+        self.activations = Activations(
+            journal, clock, start=self._start, fail=self._fail, hide=hide, seal=seal, observer=observer
         )
-        self.calls = sessions.calls = self.settlement.calls
+        self._stopping = Stopping(journal, clock, loop, self.activations, threads.runs)
+        self.calls = calls  # by request id, until the reply has been delivered
+        self.settlement = Settlement(
+            calls,
+            journal,
+            clock,
+            loop,
+            sessions,
+            memories,
+            guardrails,
+            recorder.ended,
+            limits,
+            privacy,
+            self._stopping.stop,
+            observer,
+        )
         self.toolbox = toolbox
         self.identity_key = identity_key
         self.limits = limits
         self.inheritance = inheritance
-        self.watchdog: Watchdog | None = None
+        self.watchdog = watchdog
         self.handoffs: Callable[[], Handoffs] | None = None  # the node's, made when first needed
         self.workflows: Callable[[], Runs] | None = None  # as well
         self.is_closed = False
@@ -139,7 +162,7 @@ class CallPath:
         self.holds_words = any(one.outbound is not None and not one.streams for one in guardrails)
         self.steps = Steps(journal, clock, ids, recorder, holds_words=self.holds_words, answers=self.answers, seal=seal)
         self.threads, self.run_in_process = threads, run_in_process
-        self._execution = Execution(clock, ids, threads, run_in_process, self.answers, self.slices)
+        self._execution = Execution(clock, ids, threads, run_in_process, self.answers, self.slices, observer)
         self.loop = loop
 
     def join(self, cluster: Cluster) -> None:
@@ -306,6 +329,8 @@ class CallPath:
 
         Work for whoever takes it gets a place in its lane instead of one in this process.
         """
+        if self.observer is not None:
+            arrival = _seen(arrival, self.observer)
         request, agent, capability = arrival.request, arrival.agent, arrival.capability
         now_ms = now_ns // 1_000_000
         watcher = log if parent is None else parent.log
@@ -361,6 +386,8 @@ class CallPath:
             self._accept(call, now_ms, leftovers, note)
         else:
             look_through(self, call, note, lambda said: self._accept(call, self.now_ms(), leftovers, said))
+        if self.observer is not None:
+            self.observer.entered(call)
         return call
 
     def session_of(self, call: Call) -> SessionView:
@@ -435,6 +462,8 @@ class CallPath:
     # --- run ---
 
     def _start(self, call: Call) -> None:
+        if self.observer is not None:
+            self.observer.starting(call)
         call.state = RUNNING
         call.seat.holders[call] = None
         if call.log is not None:

@@ -32,6 +32,7 @@ from comity.core.envelope.reserved import (
 from comity.errors import Breaker as Effect
 from comity.errors import CallerError, ComityError, RefusedError, UnavailableError, breaker_effect, family
 from comity.ports import Clock, Ids
+from comity.ports.observer import Observer
 from comity.runtime.agent import forked
 from comity.runtime.agent.threads import FunctionThreads
 from comity.runtime.call.slices import LONG_BYTES, Slices
@@ -83,7 +84,7 @@ RunInProcess = Callable[[Callable[..., Any], dict[str, Any]], Awaitable[Any]]
 class Execution:
     """How calls are run; one per node."""
 
-    __slots__ = ("_clock", "_hide", "_ids", "_run_in_process", "_slices", "_threads")
+    __slots__ = ("_clock", "_hide", "_ids", "_observer", "_run_in_process", "_slices", "_threads")
 
     def __init__(
         self,
@@ -93,7 +94,9 @@ class Execution:
         run_in_process: RunInProcess,
         hide: Hide | None,
         slices: Slices,
+        observer: Observer | None = None,
     ) -> None:
+        self._observer = observer
         self._threads = threads
         self._slices = slices
         self._hide = hide
@@ -114,6 +117,8 @@ class Execution:
             failures, was_told = 0, False
             while True:
                 try:
+                    if self._observer is not None:
+                        await self._observer.runs(call)
                     result = await self._invoke(call, ctx, implementation)
                     read = read_result(call, result, self._clock.now_ns(), self._hide)
                     reply: Reply = read if isinstance(read, Reply) else await self._slices.run(read)

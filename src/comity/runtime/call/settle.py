@@ -40,6 +40,7 @@ from comity.runtime.session.privacy import Privacy, hide_verdict, reveal_sliced
 from comity.runtime.session.sessions import Live, Sessions
 
 if TYPE_CHECKING:
+    from comity.ports.observer import Observer
     from comity.runtime.call.tools import Approval
     from comity.runtime.cluster.cluster import Cluster
 
@@ -54,6 +55,7 @@ class Settlement:
 
     def __init__(
         self,
+        calls: dict[str, Call],
         journal: Journal,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
@@ -64,9 +66,11 @@ class Settlement:
         limits: Limits,
         privacy: Privacy | None,
         stop: Callable[[Call], None],
+        observer: Observer | None = None,
     ) -> None:
-        self.calls: dict[str, Call] = {}  # by request id, until the reply has been delivered
-        self.breakers = Breakers(clock, limits)
+        self._observer = observer
+        self.calls = calls
+        self.breakers = Breakers(clock, limits, None if observer is None else observer.moved)
         self.deadlines = Deadlines(clock, loop, self._expire)
         self.cluster: Cluster | None = None
         self._journal = journal
@@ -137,6 +141,16 @@ class Settlement:
         self, call: Call, event: Event, reply: Reply, now_ns: int, now_ms: int, records: list[Record], below: list[Call] | None
     ) -> None:
         """Do everything that the end of a call means, children first; only delivery is left."""
+        if self._observer is None:
+            self._end(call, event, reply, now_ns, now_ms, records, below)
+        else:
+            self._observer.settling(call, event)
+            self._end(call, event, reply, now_ns, now_ms, records, below)
+            self._observer.settled(call)
+
+    def _end(
+        self, call: Call, event: Event, reply: Reply, now_ns: int, now_ms: int, records: list[Record], below: list[Call] | None
+    ) -> None:
         request = call.request
         if call.children:
             assert below is not None
@@ -266,9 +280,10 @@ class Settlement:
 
     def put_aside(self, top: Call) -> list[Call]:
         """Take a call and everything below it out of memory without ending it, and return them all."""
-        below = [top]
+        below = _below(top)
+        if self._observer is not None:
+            self._observer.putting_aside(below)
         for call in below:
-            below.extend(call.waits_for)
             if call.arriving is not None:
                 _stop_looking(call)
             elif call.state is QUEUED:
@@ -281,6 +296,8 @@ class Settlement:
             self.deadlines.discard(call)
             if call is not top:
                 self.calls.pop(call.request.request_id, None)
+        if self._observer is not None:
+            self._observer.put_aside(below)
         return below
 
     def move(self, call: Call) -> None:

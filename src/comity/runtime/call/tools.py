@@ -329,6 +329,8 @@ class Toolbox:
             raise RefusedError(f"{tool.name} was denied by {approval.decided_by}", code="APPROVAL_DENIED")
 
     async def _run(self, path: CallPath, call: Call, tool: Tool, request: Request) -> Reply:
+        if path.observer is not None:
+            path.observer.using(tool, request)
         inputs, vault, task = unpack(request.body), path.sessions.vault_of(call), asyncio.current_task()
         if tool.clear and vault is not None:
             inputs = restore_value(inputs, vault, tool.clear)

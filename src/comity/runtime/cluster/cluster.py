@@ -76,6 +76,11 @@ class Cluster:
         self._spawned: dict[asyncio.Task[object], None] = {}  # the loop keeps only weak references
         self._deaths = asyncio.Event()  # another node seems to have left or died: what it ran is looked for at once
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it has begun to take part."""
+        return bool(self._tasks)
+
     async def open(self) -> None:
         """Take part."""
         await self.holds.open()
@@ -100,7 +105,8 @@ class Cluster:
         """Give back what is held, once everything is written."""
         await self.path.recorded()
         await self.holds.close()
-        await self._transport.close()
+        if self.is_open:
+            await self._transport.close()
 
     def now_ms(self) -> int:
         """Return the time."""

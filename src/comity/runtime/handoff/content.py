@@ -20,6 +20,7 @@ from comity.core.handoff.machine import Entry, Handoff, Question
 from comity.core.journal.records import Saved
 from comity.core.redaction import restore_json
 from comity.errors import TargetError
+from comity.ports.observer import Observer
 from comity.runtime.session.privacy import Privacy
 from comity.runtime.session.sessions import Sessions
 
@@ -32,12 +33,18 @@ class Content:
     """What goes through the handoffs of one node."""
 
     def __init__(
-        self, registry: Registry, sessions: Sessions, privacy: Privacy | None, guardrails: tuple[Guardrail, ...]
+        self,
+        registry: Registry,
+        sessions: Sessions,
+        privacy: Privacy | None,
+        guardrails: tuple[Guardrail, ...],
+        observer: Observer | None = None,
     ) -> None:
         self._registry = registry
         self._sessions = sessions
         self._privacy = privacy
         self._guardrails = guardrails
+        self._observer = observer
 
     def answer(
         self, request: Request, result: Any, *, message: str = "", confidence: float = 1.0
@@ -96,6 +103,8 @@ class Content:
 
     def shown(self, handoff: Handoff) -> Handoff:
         """Return a handoff as its user may see it: personal data back in its place."""
+        if self._observer is not None:
+            self._observer.shown(handoff)
         request, sessions = handoff.request, self._sessions
         texts = (request.body, request.message, request.objective, request.context)  # all of it that is ever hidden
         if not _MAY_HIDE(_encode((texts, handoff.reply, handoff.question, handoff.history))):  # as in most

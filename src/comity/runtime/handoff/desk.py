@@ -87,7 +87,7 @@ class Handoffs:
         self.sessions = path.sessions
         self._path = path
         self._clock, self._ids = clock, ids
-        self.content = Content(path.registry, path.sessions, privacy, guardrails)
+        self.content = Content(path.registry, path.sessions, privacy, guardrails, path.observer)
         self.hide_trace = None if privacy is None else privacy.hide_trace
         self.masked = privacy.hide_trace if privacy is not None else str
         self._directory = Directory(path.registry)
@@ -176,7 +176,7 @@ class Handoffs:
         waiter: asyncio.Future[Handoff] = self._loop.create_future()
         is_named = request_id is not None
         if is_named and (known := self._known(request)) is not None:
-            waiter.set_result(known)
+            self._acknowledge(waiter, known)
             return waiter
         if is_named and (handoff_id in self._path.calls or self.journal.call(handoff_id) is not None):
             return self._refused(self._path.refuse(request, reused(request)))
@@ -240,7 +240,12 @@ class Handoffs:
         if error is not None:
             waiter.set_exception(error)
         else:
-            waiter.set_result(checked(step.outcome))
+            self._acknowledge(waiter, checked(step.outcome))
+
+    def _acknowledge(self, waiter: asyncio.Future[Handoff], handoff: Handoff) -> None:
+        if self._path.observer is not None:
+            self._path.observer.acknowledged(handoff.id)
+        waiter.set_result(handoff)
 
     def is_received(self, lane: str) -> bool:
         """Return whether a program has a receiver of its own for a lane here, beside the node itself."""
@@ -305,6 +310,8 @@ class Handoffs:
         waiter: asyncio.Future[None] = self._loop.create_future()
         self.journal.append((step,), partial(self._done, step, waiter))
         await waiter
+        if self._path.observer is not None:
+            self._path.observer.performed(step)
         return step
 
     def _done(self, step: Step, waiter: asyncio.Future[None] | None, error: Exception | None) -> None:

@@ -141,7 +141,7 @@ def seen(session: Session, vault: Vault, types: frozenset[str]) -> Session:
 class Sessions:
     """All sessions of a node."""
 
-    def __init__(self, journal: Journal, clock: Clock, ids: Ids, cipher: Cipher) -> None:
+    def __init__(self, journal: Journal, clock: Clock, ids: Ids, cipher: Cipher, calls: Mapping[str, Call]) -> None:
         self._journal = journal
         self._clock = clock
         self._ids = ids
@@ -149,8 +149,8 @@ class Sessions:
         self._unsaved: dict[Live, None] = {}  # sessions with calls that ended and are not stored in them yet
         self._live: dict[tuple[str, str], Live] = {}  # by tenant and id
         self._room = LIVE_MAX  # how many may be in memory before some are put away
-        self.calls: Mapping[str, Call] = {}  # under way, by request id; those of the call path
         self._merging: Merging | None = None  # where other nodes write the same sessions
+        self._calls = calls  # under way, by request id
 
     def find(self, tenant_id: str, session_id: str) -> Live | None:
         """Return a session if there is one, from memory or the store."""
@@ -204,7 +204,7 @@ class Sessions:
 
     def _caller_of(self, tenant_id: str, session_id: str) -> str:
         """Return the user of the call whose own session would be named so; nothing if there is none."""
-        call = self.calls.get(session_id)
+        call = self._calls.get(session_id)
         root = self._journal.call(session_id) if call is None else call.request
         is_own = root is not None and (root.tenant_id, root.session_id) == (tenant_id, session_id)
         return root.user_id if root is not None and is_own else ""
@@ -530,7 +530,7 @@ class Sessions:
 
     def pruned(self, keys: Iterable[str]) -> None:
         """Drop sessions that the store keeps no longer. One that a call began to use meanwhile is saved anew, as it is."""
-        in_use = {call.live for call in self.calls.values()}
+        in_use = {call.live for call in self._calls.values()}
         for key in keys:
             tenant_id, _, session_id = key.partition(SEPARATOR)
             live = self._live.get((tenant_id, session_id))
@@ -576,7 +576,7 @@ class Sessions:
 
     def _put_away(self) -> None:
         """Make room, the least recently used first. One that a call uses stays: it would be there twice."""
-        in_use = {call.live for call in self.calls.values()}
+        in_use = {call.live for call in self._calls.values()}
         idle = [(live.used_at, place) for place, live in self._live.items() if live not in in_use]
         for _, place in sorted(idle)[:_PUT_AWAY]:
             self.forget(*place)

@@ -124,21 +124,20 @@ class Recorder:
         self._exporter: OtlpExporter | None = None
         self._drain: SpanDrain | None = None
         self._told = 0  # of the spans that are lost, by `flush`
+        if store is not None:  # first: nothing runs yet where it cannot be opened
+            from comity.engines.sqlite.spans.store import SpanStore  # noqa: PLC0415  a node in memory needs none of this
+
+            self._store = SpanStore(spans_path(store))
         if settings.endpoint and not settings.is_disabled:
             from comity.engines.otlp.export import OtlpExporter  # noqa: PLC0415  few nodes export
 
             self._exporter = OtlpExporter(settings)
-        if store is not None:
-            self._open(store)
+        if self._store is not None:
+            from comity.engines.sqlite.spans.drain import SpanDrain  # noqa: PLC0415
+
+            self._drain = SpanDrain(settings, self._store, self._exporter)
         if not settings.is_disabled:
             self.ended = self._kept.append if self._hands_over_nothing else self._take_end
-
-    def _open(self, store: str | Path) -> None:
-        from comity.engines.sqlite.spans.drain import SpanDrain  # noqa: PLC0415  a node in memory needs none of this
-        from comity.engines.sqlite.spans.store import SpanStore  # noqa: PLC0415
-
-        self._store = SpanStore(spans_path(store))
-        self._drain = SpanDrain(self.settings, self._store, self._exporter)
 
     @property
     def _hands_over_nothing(self) -> bool:

@@ -83,6 +83,12 @@ class SimFuture(asyncio.Future[Any]):
         return self.number
 
 
+async def _run_inline(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Run what is declared for a process of its own as a step of this one."""
+    await asyncio.sleep(0)
+    return function(**arguments)
+
+
 class SimLoop(asyncio.BaseEventLoop):
     """See the module."""
 
@@ -101,6 +107,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._tasks_max = _TASKS_MIN
         self._graveyard: list[SimTask] = []
         self.threads = TurnThreads(self)  # of plain functions
+        self.run_in_process = _run_inline  # of what is declared for a process of its own
 
     # --- what asyncio asks of a loop ---
 

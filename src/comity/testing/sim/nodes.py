@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
-from comity.core.agent.agent import Agent, Implementation
+from comity.core.agent.agent import Agent
 from comity.core.agent.breaker import Breaker
 from comity.core.agent.tool import Tool
 from comity.core.call.machine import Event
@@ -16,11 +17,7 @@ from comity.core.handoff.queue import Step
 from comity.engines.memory.engine import JournalEngine
 from comity.errors import CallerError, ComityError, UnavailableError
 from comity.node.node import Node
-from comity.runtime.call.call import Call
-from comity.runtime.call.draft import Arrival
-from comity.runtime.call.path import CallPath
-from comity.runtime.call.run import Execution
-from comity.runtime.handoff.desk import Handoffs
+from comity.ports.observer import Call, Observer
 from comity.testing.sim.chance import SimClock, SimIds
 from comity.testing.sim.faults import Kind
 from comity.testing.sim.journal import SimJournal, write_failed
@@ -38,29 +35,6 @@ class CrashedError(ConnectionError):
     """The node died under a call; what became of it is not known."""
 
 
-class FaultyExecution(Execution):
-    """Runs capabilities as the node does, and lets agents fail in every way ADR-028 names."""
-
-    __slots__ = ("_life", "_world")
-
-    def __init__(self, world: World, life: Life, real: Execution) -> None:
-        super().__init__(real._clock, real._ids, real._threads, _run_inline, real._hide, real._slices)
-        self._world = world
-        self._life = life
-
-    async def _invoke(self, call: Call, ctx: Any, implementation: Implementation) -> Any:
-        world, address = self._world, call.request.target
-        if (chance := world.strikes(Kind.AGENT_CALL_NETWORK_DELAY, address)) is not None:
-            await asyncio.sleep(DELAY_S_MAX * chance.random())
-        if world.strikes(Kind.AGENT_CALL_REJECTED, address) is not None:
-            raise CallerError(f"{address} will not do this")
-        if world.strikes(Kind.AGENT_CRASH, address) is not None:
-            raise UnavailableError(f"{address} fell over")
-        if (chance := world.strikes(Kind.AGENT_CALL_TIMEOUT, address)) is not None:
-            await _dawdle(LATE_S_MAX * chance.random(), is_stubborn=chance.random() < 0.5)
-        return await super()._invoke(call, ctx, implementation)
-
-
 async def _dawdle(seconds: float, *, is_stubborn: bool) -> None:
     """Take one's time; some do not even stop when they are told to."""
     try:
@@ -70,145 +44,122 @@ async def _dawdle(seconds: float, *, is_stubborn: bool) -> None:
             raise
 
 
-async def _run_inline(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """Run what is declared for a process of its own as a step of this one."""
-    await asyncio.sleep(0)
-    return function(**arguments)
+class Beside(Observer):
+    """Stands beside a simulated process: shows the witness its steps, and lets agents fail in every way ADR-028 names."""
 
-
-class WatchedNode(Node):
-    """A real node whose steps can be seen from outside."""
-
-    def __init__(self, world: World, life: Life, agents: Iterable[Agent], **more: Any) -> None:
-        super().__init__(agents, **more)
+    def __init__(self, world: World, life: Life) -> None:
         self._world = world
         self._life = life
-        self._entered: list[Call] = []
+        self._witness = world.witness
+        self.entered_calls: list[Any] = []
 
-    @property
-    def handoffs(self) -> Handoffs:
-        """The handoff queue; what it acknowledges and shows is seen."""
-        is_new = self._handoffs is None
-        desk = super().handoffs
-        if is_new:
-            _watch_desk(desk, self._world, self._life)
-        return desk
+    def arrives(self, request: Request, agent: Agent | None) -> Agent | None:
+        """Let the agent be unknown, or have no place."""
+        if self._world.strikes(Kind.AGENT_NOT_FOUND, request.target) is not None:
+            return None
+        if agent is not None and self._world.strikes(Kind.AGENT_BUSY, request.target) is not None:
+            agent = copy(agent)
+            agent.pending_max = -1
+        return agent
 
-    def _resume(self) -> None:
-        self._watch()
-        super()._resume()
+    def entered(self, call: Call) -> None:
+        """Keep the call, to be taken apart should its process die."""
+        self.entered_calls.append(call)
+        self._world.worked(self._life)
+
+    async def runs(self, call: Call) -> None:
+        """Let the agent be slow, unwilling, broken or late."""
+        world, address = self._world, call.request.target
+        if (chance := world.strikes(Kind.AGENT_CALL_NETWORK_DELAY, address)) is not None:
+            await asyncio.sleep(DELAY_S_MAX * chance.random())
+        if world.strikes(Kind.AGENT_CALL_REJECTED, address) is not None:
+            raise CallerError(f"{address} will not do this")
+        if world.strikes(Kind.AGENT_CRASH, address) is not None:
+            raise UnavailableError(f"{address} fell over")
+        if (chance := world.strikes(Kind.AGENT_CALL_TIMEOUT, address)) is not None:
+            await _dawdle(LATE_S_MAX * chance.random(), is_stubborn=chance.random() < 0.5)
+
+    def queued(self, call: Call) -> None:
+        """Show it."""
+        if not self._life.is_dead:
+            self._witness.queued(self._life, call)
+
+    def starting(self, call: Call) -> None:
+        """Show it."""
+        if not self._life.is_dead:
+            self._witness.started(self._life, call)
+            self._world.worked(self._life)
+
+    def leaving(self, call: Call) -> None:
+        """Show it."""
+        if not self._life.is_dead:
+            self._witness.left(self._life, call)
+
+    def settling(self, call: Call, event: Event) -> None:
+        """Show it."""
+        if not self._life.is_dead:
+            self._witness.closing(self._life, call, event)
+
+    def settled(self, call: Call) -> None:  # noqa: ARG002  which call does not matter
+        """Perhaps hit the process."""
+        self._world.worked(self._life, has_ended=True)
+
+    def putting_aside(self, calls: Sequence[Call]) -> None:
+        """Show which states they leave."""
+        for call in calls if not self._life.is_dead else ():
+            self._witness.moved("call", call.state, Event.PAUSE)
+
+    def put_aside(self, calls: Sequence[Call]) -> None:
+        """Show it."""
+        for call in calls if not self._life.is_dead else ():
+            self._witness.moved_away(self._life, call)
+
+    def using(self, tool: Tool, request: Request) -> None:
+        """Show it, and whether its intent is on disk."""
+        self._witness.used(self._life, tool, request, is_written=self._world.disk.knows(request.request_id))
+        self._world.worked(self._life)
+
+    def moved(self, machine: str, state: str, event: str) -> None:
+        """Show it."""
+        self._witness.moved(machine, state, event)
+
+    def acknowledged(self, handoff_id: str) -> None:
+        """Show it."""
+        self._witness.acknowledged(handoff_id)
+
+    def performed(self, step: Step) -> None:
+        """Show what was handed off, and perhaps hit the process."""
+        self._world.worked(self._life, has_ended=True)
+        if isinstance(step.change, Offer) and step.outcome.refusal is None:
+            self._witness.acknowledged(step.handoff_id)
+
+    def shown(self, handoff: Handoff) -> None:
+        """Show it."""
+        self._witness.shown(handoff)
+
+
+class Body:
+    """The memory of one life."""
+
+    def __init__(self, node: Node, beside: Beside) -> None:
+        self.node = node
+        self._beside = beside
 
     def dissolve(self) -> None:
         """Take apart what calls of a dead process hold of each other: the collector does not look at them, since they end."""
-        path = self._path
-        cut_off = () if path is None else path.calls.values()  # some were on their way in
-        for call in (*self._entered, *cut_off):
+        runtime = self.node._runtime
+        cut_off = () if runtime is None else runtime.path.calls.values()  # some were on their way in
+        for call in (*self._beside.entered_calls, *cut_off):
             call.task = call.waiters = call.children = call.parent = call.root = call.live = call.log = call.way = None
             call.seat = call.account = None
-        self._entered.clear()
-        if path is None:
+        self._beside.entered_calls.clear()
+        if runtime is None:
             return
-        if self._journal is not None and self._journal.failure is not None:
-            self._journal.failure.__traceback__ = None  # raised in many places, it remembers them all
-        path.calls.clear()
-        path.activations._seats.clear()
-        path.settlement.deadlines.close()
-
-    def _watch(self) -> None:
-        """Put a witness beside every step that matters, before the first of them is taken."""
-        world, life, witness, path = self._world, self._life, self._world.witness, self._path
-        assert path is not None
-        activations, settlement, toolbox = path.activations, path.settlement, path.toolbox
-        path._execution = FaultyExecution(world, life, path._execution)
-        path.run_in_process = _run_inline
-        start, admit, leave = activations._start, activations.admit, activations.leave
-        close, run_tool, enter, put_aside = settlement._close, toolbox._run, path.enter, settlement.put_aside
-
-        def started(call: Call) -> None:
-            if not life.is_dead:
-                witness.started(life, call)
-                world.worked(life)
-            start(call)
-
-        def admitted(call: Call) -> None:
-            admit(call)
-            if not life.is_dead:
-                witness.queued(life, call)
-
-        def left(call: Call) -> None:
-            if not life.is_dead:
-                witness.left(life, call)
-            leave(call)
-
-        def closing(call: Call, event: Event, *rest: Any) -> None:
-            if not life.is_dead:
-                witness.closing(life, call, event)
-            close(call, event, *rest)
-            world.worked(life, has_ended=True)
-
-        def moved(call: Call) -> list[Call]:
-            for one in _tree(call) if not life.is_dead else ():
-                witness.moved("call", one.state, Event.PAUSE)
-            put = put_aside(call)
-            for one in put if not life.is_dead else ():
-                witness.moved_away(life, one)
-            return put
-
-        async def used(path: CallPath, call: Call, tool: Tool, request: Request) -> Reply:
-            witness.used(life, tool, request, is_written=world.disk.knows(request.request_id))
-            world.worked(life)
-            return await run_tool(path, call, tool, request)
-
-        def entered(arrival: Arrival, *rest: Any, **more: Any) -> Call | Reply:
-            agent, address = arrival.agent, arrival.request.target
-            if world.strikes(Kind.AGENT_NOT_FOUND, address) is not None:
-                arrival = Arrival(arrival.request, arrival.body, None, None, arrival.problems, arrival.code)
-            elif agent is not None and world.strikes(Kind.AGENT_BUSY, address) is not None:
-                queue_max, agent.pending_max = agent.pending_max, -1
-                try:
-                    return enter(arrival, *rest, **more)
-                finally:
-                    agent.pending_max = queue_max
-            opened = enter(arrival, *rest, **more)
-            if isinstance(opened, Call):
-                self._entered.append(opened)
-                world.worked(life)
-            return opened
-
-        activations._start, activations.admit, activations.leave = started, admitted, left  # type: ignore[method-assign]
-        settlement._close, toolbox._run = closing, used  # type: ignore[method-assign, assignment]
-        settlement.put_aside = moved  # type: ignore[method-assign, assignment]
-        path.enter = entered  # type: ignore[method-assign]
-
-
-def _watch_desk(desk: Handoffs, world: World, life: Life) -> None:
-    witness, create, perform, show = world.witness, desk.create, desk.perform, desk.content.shown
-
-    async def created(*asked: Any, **more: Any) -> Handoff:
-        handoff = await create(*asked, **more)
-        witness.acknowledged(handoff.id)
-        return handoff
-
-    async def performed(step: Step) -> Step:
-        await perform(step)
-        world.worked(life, has_ended=True)
-        if isinstance(step.change, Offer) and step.outcome.refusal is None:
-            witness.acknowledged(step.handoff_id)
-        return step
-
-    def shown(handoff: Handoff) -> Handoff:
-        witness.shown(handoff)
-        return show(handoff)
-
-    desk.create, desk.perform, desk.content.shown = created, performed, shown  # type: ignore[method-assign]
-
-
-def _tree(call: Call) -> list[Call]:
-    """Return a call and all that it waits for."""
-    found = [call]
-    for one in found:
-        found.extend(one.waits_for)
-    return found
+        if runtime.journal.failure is not None:
+            runtime.journal.failure.__traceback__ = None  # raised in many places, it remembers them all
+        runtime.path.calls.clear()
+        runtime.path.activations._seats.clear()
+        runtime.path.settlement.deadlines.close()
 
 
 class SimNode:
@@ -218,7 +169,7 @@ class SimNode:
         self.name = name
         self._is_clustered = is_clustered
         self.life: Life | None = None
-        self.node: WatchedNode | None = None  # of the life that runs
+        self.node: Node | None = None  # of the life that runs
         self.clock: SimClock | None = None
         self._world = world
         self._agents = tuple(agents)
@@ -243,7 +194,7 @@ class SimNode:
     @property
     def hears(self) -> bool:
         """Whether somebody here waits for the handoff queue."""
-        desk = None if self.node is None else self.node._handoffs
+        desk = None if self.node is None or self.node._runtime is None else self.node._runtime.desk
         return desk is not None and bool(desk._ears)
 
     def break_store(self) -> None:
@@ -253,8 +204,8 @@ class SimNode:
 
     def breakers(self) -> Mapping[tuple[str, str], Breaker]:
         """Return the breakers of the life that runs."""
-        path = None if self.node is None else self.node._path
-        return {} if path is None else path.settlement.breakers.known
+        runtime = None if self.node is None else self.node._runtime
+        return {} if runtime is None else runtime.path.settlement.breakers.known
 
     async def start(self) -> None:
         """Begin a new life, and try again if it fails to begin."""
@@ -269,11 +220,12 @@ class SimNode:
             engine = JournalEngine(self._journal)
             if self._is_clustered:
                 engine = JournalEngine(self._journal, SimLeases(world, life, self._journal), world.network.transport(life))
-            self.node = WatchedNode(
-                world, life, self._agents, engine=engine, clock=self.clock, ids=SimIds(world.stream(f"ids {life}")),
-                lag_ms=None, **self._more,
+            beside = Beside(world, life)
+            self.node = Node(
+                self._agents, engine=engine, clock=self.clock, ids=SimIds(world.stream(f"ids {life}")),
+                lag_ms=None, observer=beside, **self._more,
             )  # fmt: skip
-            world.bodies.append(self.node)
+            world.bodies.append(Body(self.node, beside))
             world.note(str(life), "starts up", "")
             try:
                 await self.within(self.node.start())

@@ -7,14 +7,11 @@ for each other. Both are kept up to date one event at a time, so that looking af
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from comity.core.envelope.envelope import Reply, Request
 from comity.core.handoff.machine import Handoff
+from comity.ports.observer import Call
 from comity.testing.sim.loop import Life
-
-if TYPE_CHECKING:
-    from comity.runtime.call.call import Call
 
 
 class Written:
@@ -59,7 +56,7 @@ class Running:
         self.request = request
         self.address = request.target
         # Under which its agent is held: what was begun under an older one is fenced off, and takes nobody's place.
-        self.token = 0 if call.way is None or call.way.fence is None else call.way.fence.token
+        self.token = call.token
         self.life = life
         self.parent = parent
         self.places = call.agent.concurrency

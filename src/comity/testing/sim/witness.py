@@ -10,7 +10,8 @@ from comity.core.call.limits import TIMEOUT_MS_CEILING
 from comity.core.call.machine import Event, State
 from comity.core.envelope.envelope import Reply, Request
 from comity.core.handoff.holder import Holder
-from comity.core.handoff.machine import DEAD, Handoff
+from comity.core.handoff.machine import DEAD, TRANSITIONS, Handoff
+from comity.core.handoff.machine import Event as HandoffEvent
 from comity.core.handoff.machine import State as Standing
 from comity.core.handoff.queue import Step
 from comity.core.journal.records import Accepted, Document, Late, Noted, Paused, Record, Refused, Resumed, Saved, Settled
@@ -20,7 +21,7 @@ from comity.testing.sim.loop import Life
 from comity.testing.sim.observed import Observed, Running, Written
 
 if TYPE_CHECKING:
-    from comity.runtime.call.call import Call
+    from comity.ports.observer import Call
     from comity.testing.sim.world import World
 
 # What a client is told that is no end of its call: nothing can be written down, or nobody can tell how far it is.
@@ -173,6 +174,8 @@ class Witness:
         known, handoffs[after.id] = handoffs.get(after.id), after
         if known is None or known.history is not after.history:  # more than a lease that was renewed
             self._note(life, "hands off", f"{after.id} {after.state} {after.holder}".rstrip())
+        for state, event in () if before is None else _events_between(before.state, after.state):
+            self._moved("handoff", state, event)
         handed = Handed(known, before, after, by)
         self.handed_off.append((change, after.id, handed))
         self._ask(invariants.ON_HANDED, handed, after.id)
@@ -305,6 +308,16 @@ class Witness:
             world.violation = ViolationError(name, why)
             world.trace.add(world.loop.time(), "witness", "VIOLATION", f"{name}: {why}")
             world.loop.stop()
+
+
+def _events_between(before: Standing, after: Standing) -> Sequence[tuple[Standing, HandoffEvent]]:
+    """Return the events, each with the state it leaves, that lead from one state of a handoff to another: the fewest."""
+    ways: list[tuple[Standing, tuple[tuple[Standing, HandoffEvent], ...]]] = [(before, ())]
+    for state, way in ways:
+        if state is after:
+            return way
+        ways += [(following, (*way, (state, event))) for event, following in TRANSITIONS[state].items()]
+    raise AssertionError(f"nothing leads from {before} to {after}")
 
 
 def _ends(accepted: Accepted, records: Sequence[Record]) -> bool:

@@ -17,15 +17,11 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
-import comity.node.node as node_module
-import comity.runtime.agent.activations as activation_module
-from comity.core.agent import activation
+import comity.node.runtime as node_module
 from comity.core.agent.agent import Agent
 from comity.core.agent.breaker import Breaker
-from comity.core.agent.breaker import Event as BreakerEvent
 from comity.core.agent.breaker import State as BreakerState
 from comity.core.envelope.envelope import Reply
-from comity.core.handoff import machine as handoff
 from comity.core.journal.records import Record
 from comity.errors import UnavailableError
 from comity.ports import Model
@@ -37,7 +33,7 @@ from comity.testing.sim.invariants import GRACE_MS, Handed, ViolationError
 from comity.testing.sim.journal import Disk
 from comity.testing.sim.loop import Life, LivelockError, SimLoop, StuckError, kill
 from comity.testing.sim.network import SimLeaseService, SimNetwork
-from comity.testing.sim.nodes import CrashedError, SimNode, WatchedNode
+from comity.testing.sim.nodes import Body, CrashedError, SimNode
 from comity.testing.sim.trace import Trace
 from comity.testing.sim.witness import UNWRITABLE, Witness
 
@@ -126,7 +122,7 @@ class World:
         self._restarts = self.stream("restarts")
         self._clients = self.stream("clients")
         self._ids = itertools.count(1)
-        self.bodies: list[WatchedNode] = []  # of all lives there were
+        self.bodies: list[Body] = []  # of all lives there were
         self._background: list[asyncio.Task[Any]] = []
 
     # --- for whoever writes a scenario ---
@@ -309,7 +305,7 @@ class World:
     def run(self, scenario: Scenario) -> Outcome:
         """Play a scenario: safety while things go wrong, then healing, then everything must end."""
         error: BaseException | None = None
-        with self._observing():
+        with self._sealed():
             try:
                 self.loop.run_until_complete(self.loop.create_task(self._main(scenario), context=self.context.copy()))
             except (LivelockError, StuckError) as caught:
@@ -414,38 +410,11 @@ class World:
         return [one for node in self.nodes.values() for one in node.breakers().values()]
 
     @contextlib.contextmanager
-    def _observing(self) -> Iterator[None]:
-        """Seal the world off, and see the steps of every state machine."""
-        witness, move = self.witness, Breaker._move
+    def _sealed(self) -> Iterator[None]:
+        """Seal the world off: one key for every store, and no log."""
         key = self.stream("key").randbytes(32)
-
-        def advance(state: activation.State, event: activation.Event) -> activation.State:
-            witness.moved("activation", state, event)
-            return activation.advance(state, event)
-
-        def moved(breaker: Breaker, event: BreakerEvent) -> None:
-            witness.moved("breaker", breaker.state, event)
-            move(breaker, event)
-
-        hand = handoff._move
-
-        def handed(one: handoff.Handoff, events: tuple[handoff.Event, ...], *rest: Any, **more: Any) -> handoff.Outcome:
-            outcome, state = hand(one, events, *rest, **more), one.state
-            for event in events if outcome.refusal is None else ():
-                following = handoff.advance(state, event)
-                if following is not None:
-                    witness.moved("handoff", state, event)
-                    state = following
-            return outcome
-
         log = logging.getLogger("comity")
-        twins = (
-            (activation_module, "advance", advance),
-            (Breaker, "_move", moved),
-            (handoff, "_move", handed),
-            (node_module, "store_key", lambda *_: key),
-            (log, "disabled", True),
-        )
+        twins = ((node_module, "store_key", lambda *_: key), (log, "disabled", True))
         with sealed(self.seed, self.loop), replaced(*twins):
             yield
 

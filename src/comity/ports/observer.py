@@ -1,0 +1,85 @@
+"""What can be seen of a node from outside while it works. The simulator, its invariants and crash tests stand on it.
+
+An observer is called in the step that it sees, in the event loop, and returns at once. `arrives` and `runs` may also stand in
+the way: a simulator lets agents be unknown, busy, slow or broken there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from comity.core.agent.agent import Agent
+from comity.core.agent.tool import Tool
+from comity.core.call.machine import Event, State
+from comity.core.envelope.envelope import Request
+from comity.core.handoff.machine import Handoff
+from comity.core.handoff.queue import Step
+
+
+class Call(Protocol):
+    """What an observer may know of a call under way; equal only to itself."""
+
+    request: Request
+    agent: Agent
+    state: State
+
+    @property
+    def waits_for(self) -> Collection[Call]:
+        """The calls it made that have not ended."""
+        ...
+
+    @property
+    def token(self) -> int:
+        """Under which its agent is held here; 0 where no lease is needed."""
+        ...
+
+
+class Observer:
+    """Sees nothing. A subclass overrides what it wants to see."""
+
+    def arrives(self, request: Request, agent: Agent | None) -> Agent | None:  # noqa: ARG002
+        """A request is about to be admitted or refused; return its agent as the node is to see it, None for an unknown one."""
+        return agent
+
+    def entered(self, call: Call) -> None:
+        """A call was admitted and recorded, and is queued or runs."""
+
+    def queued(self, call: Call) -> None:
+        """A call has its place at its agent, or waits for one."""
+
+    def starting(self, call: Call) -> None:
+        """A call is about to take its place."""
+
+    async def runs(self, call: Call) -> None:
+        """An implementation is about to be invoked; what is raised here is raised in its stead."""
+
+    def using(self, tool: Tool, request: Request) -> None:
+        """A tool is about to do what it does."""
+
+    def leaving(self, call: Call) -> None:
+        """The code of a call has stopped; its place is about to be given to the next call."""
+
+    def settling(self, call: Call, event: Event) -> None:
+        """A call is about to end."""
+
+    def settled(self, call: Call) -> None:
+        """A call has ended and its record is made."""
+
+    def putting_aside(self, calls: Sequence[Call]) -> None:
+        """A call and everything below it are about to leave memory without having ended."""
+
+    def put_aside(self, calls: Sequence[Call]) -> None:
+        """They have left memory."""
+
+    def moved(self, machine: str, state: str, event: str) -> None:
+        """A state machine other than the call's takes a step: `activation` or `breaker`."""
+
+    def acknowledged(self, handoff_id: str) -> None:
+        """A program is about to be told that its handoff is durable."""
+
+    def performed(self, step: Step) -> None:
+        """A step of the handoff queue is durable."""
+
+    def shown(self, handoff: Handoff) -> None:
+        """A program is about to be told how a handoff stands."""

@@ -1,0 +1,161 @@
+"""A node that cannot start, or whose parts raise while it closes, leaves no thread, file, lock or task."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import gc
+import threading
+from pathlib import Path
+
+import pytest
+
+from comity import Agent, Context, Node
+from comity.core.tracing.telemetry import Settings
+from comity.engines.clock import SystemClock
+from comity.engines.memory.cluster import LeaseService, MemoryLeases
+from comity.engines.memory.engine import JournalEngine, MemoryCluster
+from comity.engines.sqlite.journal import SqliteJournal
+from comity.errors import UnavailableError
+
+
+class Left:
+    """What there is besides: threads, open files, tasks and files beside the store."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._before = self._now()
+
+    def _now(self) -> tuple[set[str], set[str], set[str], set[str]]:
+        gc.collect()
+        files = {str(one.readlink()) for one in Path("/proc/self/fd").iterdir() if one.is_symlink()}
+        tasks = {task.get_name() for task in asyncio.all_tasks()}
+        threads = {thread.name for thread in threading.enumerate()}
+        beside = {one.name for one in self._folder.iterdir()}
+        return threads, {one for one in files if str(self._folder) in one}, tasks, {one for one in beside if "lock" in one}
+
+    def __call__(self) -> list[set[str]]:
+        return [after - before for after, before in zip(self._now(), self._before, strict=True)]
+
+
+def in_a_loop(test):
+    """Run a test in real time: the writer of a store is a thread."""
+
+    @functools.wraps(test)
+    def run(**fixtures):
+        asyncio.run(test(**fixtures))
+
+    return run
+
+
+NOTHING = [set(), set(), set(), set()]
+
+
+def worker() -> Agent:
+    agent = Agent("A")
+
+    @agent.capability("GO")
+    async def go(ctx: Context) -> int:
+        return 1
+
+    @agent.capability("WAIT")
+    async def wait(ctx: Context) -> int:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            await asyncio.sleep(0.02)  # it cleans up
+        return 1
+
+    return agent
+
+
+async def cannot_close() -> None:
+    raise ConnectionError("the provider does not answer")
+
+
+@in_a_loop
+async def test_an_agent_that_cannot_be_closed_leaves_nothing_open(tmp_path):
+    left, closed = Left(tmp_path), []
+    bad, good = worker(), Agent("B")
+    bad.on_close = cannot_close
+
+    async def close() -> None:
+        closed.append("B")
+
+    good.on_close = close
+    node = Node([bad, good], store=tmp_path / "work.db")
+    await node.start()
+    assert (await node.call("A", "GO", user_id="u")).data == 1
+    with pytest.raises(ConnectionError, match="does not answer"):
+        await node.close()
+    assert left() == NOTHING
+    assert closed == ["B"]
+    await node.close()  # a second time is no error
+    async with Node([worker()], store=tmp_path / "work.db") as again:
+        assert [row.kind for row in again.audit.rows()] == ["admitted", "settled"]
+
+
+class Unreachable:
+    """A transport without a route."""
+
+    async def open(self, node_id, receive, **more):
+        raise UnavailableError("no route", code="NODE_UNREACHABLE")
+
+    async def close(self):
+        pass
+
+    def send(self, node_id, message):
+        raise AssertionError("it was never opened")
+
+    def peers(self):
+        return []
+
+
+@in_a_loop
+async def test_a_transport_that_cannot_be_opened_leaves_nothing_open(tmp_path):
+    left, clock = Left(tmp_path), SystemClock()
+    journal = SqliteJournal(tmp_path / "work.db", "n1")
+    engine = JournalEngine(journal, MemoryLeases(LeaseService(clock), journal), Unreachable())
+    engine.path = tmp_path / "work.db"
+    node = Node([worker()], engine=engine, clock=clock)
+    with pytest.raises(UnavailableError, match="no route"):
+        await node.start()
+    assert left() == NOTHING
+    with pytest.raises(UnavailableError, match="not running"):
+        await node.call("A", "GO", user_id="u")
+
+
+@in_a_loop
+async def test_spans_that_cannot_be_opened_leave_nothing_open(tmp_path):
+    (tmp_path / "work.db.spans").mkdir()
+    left = Left(tmp_path)
+    with pytest.raises(UnavailableError):
+        await Node([worker()], store=tmp_path / "work.db", telemetry=Settings(endpoint="http://127.0.0.1:9")).start()
+    assert left() == NOTHING
+
+
+@pytest.mark.parametrize("is_durable", [True, False])
+@in_a_loop
+async def test_closing_waits_for_a_call_that_was_just_cancelled(tmp_path, is_durable):
+    left = Left(tmp_path)
+    node = Node([worker()], store=tmp_path / "work.db" if is_durable else None)
+    await node.start()
+    handle = node.start_call("A", "WAIT", user_id="u")
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert handle.cancel()
+    await node.close()
+    assert left() == NOTHING
+    assert (await handle.reply()).status == "cancelled"
+
+
+@in_a_loop
+async def test_closing_waits_for_a_call_to_another_node_that_was_just_cancelled(tmp_path):
+    left, clock = Left(tmp_path), SystemClock()
+    node = Node([worker()], engine=MemoryCluster(clock).engine("n1"), clock=clock, lag_ms=None)
+    await node.start()
+    handle = node.start_call("A", "WAIT", user_id="u")
+    assert handle.cancel()  # before it was known where its agent is
+    await node.close()
+    assert left() == NOTHING
+    assert (await handle.reply()).status == "cancelled"
