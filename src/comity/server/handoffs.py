@@ -78,25 +78,25 @@ async def find(ask: Ask) -> Handoffs:
             states=states, target=query.target, tenant_id=tenant_id, cursor=query.cursor, limit=query.limit
         )
     )
-    return Handoffs([_view(one) for one in page.items], page.next)
+    return Handoffs([view(one) for one in page.items], page.next)
 
 
 async def show(ask: Ask) -> HandoffView:
     """Return one handoff with its history."""
-    return _view(_handoff(ask), is_whole=True)
+    return view(handoff_of(ask), is_whole=True)
 
 
 async def answer(ask: Ask) -> HandoffView:
     """Answer what the receiver asked; it goes on."""
-    handoff = _handoff(ask)
-    return _view(await _manager(ask, handoff).provide_input(handoff.id, ask.body.answer), is_whole=True)
+    handoff = handoff_of(ask)
+    return view(await manager_of(ask, handoff).provide_input(handoff.id, ask.body.answer), is_whole=True)
 
 
 async def cancel(ask: Ask) -> HandoffView:
     """Cancel a handoff; a receiver that has begun is told to stop."""
-    handoff = _handoff(ask)
+    handoff = handoff_of(ask)
     reason = ask.body.reason if ask.body is not None else ""
-    return _view(await _manager(ask, handoff).cancel(handoff.id, reason), is_whole=True)
+    return view(await manager_of(ask, handoff).cancel(handoff.id, reason), is_whole=True)
 
 
 def _states(named: str | None) -> tuple[State, ...]:
@@ -111,19 +111,22 @@ def _states(named: str | None) -> tuple[State, ...]:
         raise CallerError(message, code="HTTP_QUERY_INVALID") from None
 
 
-def _handoff(ask: Ask) -> Handoff:
+def handoff_of(ask: Ask) -> Handoff:
+    """Return the handoff that a path names, if the sender may see it."""
     handoff_id, tenant_id = ask.params["handoff_id"], seen_tenant(ask.principal)
-    found = ask.state.node.handoffs.find(handoff_id)
+    found = ask.state.node.handoffs.get(handoff_id)
     if found is None or tenant_id not in {None, found.request.tenant_id}:
         raise unknown("handoff", handoff_id)
     return found
 
 
-def _manager(ask: Ask, handoff: Handoff) -> AsyncHandoffManager:
+def manager_of(ask: Ask, handoff: Handoff) -> AsyncHandoffManager:
+    """Return what acts for the user who handed something off."""
     return AsyncHandoffManager(user_id=handoff.request.user_id, tenant_id=handoff.request.tenant_id, node=ask.state.node)
 
 
-def _view(one: Handoff, *, is_whole: bool = False) -> HandoffView:
+def view(one: Handoff, *, is_whole: bool = False) -> HandoffView:
+    """Return a handoff as it is shown; `is_whole` with its inputs, result and history."""
     request, reply = one.request, one.reply
     return HandoffView(
         id=one.id,

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from comity import CallHandle, Node
 from comity.server.auth import Gate
+from comity.server.leases import Receivers
 from comity.server.live import LiveFeed
 from comity.server.metrics import Metrics
 from comity.server.reading import Reading
@@ -32,6 +33,7 @@ class State:
         self.live = LiveFeed(self.reading)
         self.handles: OrderedDict[str, CallHandle[Any]] = OrderedDict()
         self.refusals = Refusals(node)
+        self.receivers = Receivers(node)
         self.started_at = self.now_ms()
         self.is_draining = False
         self.description = b""  # of the API, as JSON
@@ -46,6 +48,7 @@ class State:
         """Take no further calls and end every stream."""
         self.is_draining = True
         self.live.close()
+        self.receivers.close()
         self.streams.drain()
 
     @staticmethod

@@ -23,6 +23,7 @@ from comity.server import (
     system,
 )
 from comity.server.calls import AfterQuery, CallBody, CallQuery, Cancelled, Started
+from comity.server.receiver_routes import MEMORY, RECEIVERS
 from comity.server.routes import Route
 
 EVENTS: Final = "text/event-stream"
@@ -250,5 +251,6 @@ SYSTEM: Final = (
 )  # fmt: skip
 
 ROUTES: Final[tuple[Route, ...]] = (
-    *LIFE, *CALLS, *RECORDS, *AGENTS, *AUDIT, *SESSIONS, *APPROVALS, *HANDOFFS, *GUIDANCE, *INSIGHTS, *SYSTEM,
+    *LIFE, *CALLS, *RECORDS, *AGENTS, *AUDIT, *SESSIONS, *APPROVALS, *HANDOFFS, *RECEIVERS, *MEMORY,
+    *GUIDANCE, *INSIGHTS, *SYSTEM,
 )  # fmt: skip

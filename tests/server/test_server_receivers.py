@@ -1,0 +1,97 @@
+"""Handoffs for receivers behind HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import shutil
+
+import pytest
+from served import TOKEN, serving
+
+WORK = {"capability": "investigate", "to_agent": "o11y", "task": "Find the cause", "inputs": {"trace": "t1"}, "user_id": "u1"}
+
+
+async def _made(served) -> str:
+    answer = await served.client.post("/v1/handoffs", json=WORK)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["state"] == "pending"
+    return answer.json()["id"]
+
+
+async def _post(served, path, **body):
+    return await served.client.post(path, json=body)
+
+
+def test_a_receiver_takes_work_tells_how_far_it_is_and_completes_it() -> None:
+    async def go() -> None:
+        async with serving() as served:
+            handoff_id = await _made(served)
+            taken = (await _post(served, "/v1/receivers/o11y/take", wait_ms=5000)).json()["items"]
+            assert [one["handoff"]["inputs"] for one in taken] == [{"trace": "t1"}]
+            lease = taken[0]["lease"]
+            place = f"/v1/handoffs/{handoff_id}"
+            assert (await _post(served, f"{place}/progress", lease=lease, data={"step": 1})).json()["state"] == "in_progress"
+            assert (await _post(served, f"{place}/heartbeat", lease=lease)).status_code == 200
+            ended = await _post(served, f"{place}/complete", lease=lease, result={"cause": "a full disk"})
+            assert (ended.status_code, ended.json()["state"]) == (200, "completed")
+            shown = (await served.client.get(place)).json()
+            assert shown["result"] == {"cause": "a full disk"}
+            events = (await served.client.get(f"{place}/events")).text
+            names = [line.removeprefix("event: ") for line in events.splitlines() if line.startswith("event: ")]
+            assert names == ["created", "accepted", "progress", "completed"]
+
+    asyncio.run(go())
+
+
+def test_of_two_receivers_one_gets_it_and_only_its_lease_ends_it() -> None:
+    async def go() -> None:
+        async with serving() as served:
+            handoff_id = await _made(served)
+            place = f"/v1/handoffs/{handoff_id}"
+            first = await _post(served, f"{place}/accept", agent_id="o11y")
+            second = await _post(served, f"{place}/accept", agent_id="o11y", capabilities=["investigate"])
+            assert (first.status_code, second.status_code) == (200, 409)
+            wrong = await _post(served, f"{place}/complete", lease="not-mine", result={})
+            assert (wrong.status_code, wrong.json()["code"]) == (409, "HANDOFF_LEASE_LOST")
+            failed = await _post(served, f"{place}/fail", lease=first.json()["lease"], reason="no such trace")
+            assert failed.json()["state"] == "failed"
+
+    asyncio.run(go())
+
+
+def test_a_receiver_that_falls_silent_loses_its_work_to_the_next() -> None:
+    async def go() -> None:
+        async with serving() as served:
+            handoff_id = await _made(served)
+            place = f"/v1/handoffs/{handoff_id}"
+            first = await _post(served, f"{place}/accept", agent_id="o11y", lease_ms=1000)
+            taken = (await _post(served, "/v1/receivers/o11y/take", wait_ms=10_000)).json()["items"]
+            assert [one["handoff"]["id"] for one in taken] == [handoff_id]
+            late = await _post(served, f"{place}/complete", lease=first.json()["lease"], result={})
+            assert late.json()["code"] == "HANDOFF_LEASE_LOST"
+
+    asyncio.run(go())
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
+def test_plain_curl_completes_a_handoff() -> None:
+    async def curl(url: str, body: dict) -> dict:
+        words = ["curl", "-s", "-H", f"Authorization: Bearer {TOKEN}", "-H", "Content-Type: application/json"]
+        command = shlex.join([*words, "-d", json.dumps(body), url])
+        process = await asyncio.create_subprocess_shell(command, stdout=asyncio.subprocess.PIPE)
+        out, _ = await process.communicate()
+        return json.loads(out)
+
+    async def go() -> None:
+        async with serving() as served:
+            made = await curl(f"{served.url}/v1/handoffs", WORK)
+            (taken,) = (await curl(f"{served.url}/v1/receivers/o11y/take", {}))["items"]
+            assert taken["handoff"]["id"] == made["id"]
+            done = await curl(
+                f"{served.url}/v1/handoffs/{made['id']}/complete", {"lease": taken["lease"], "result": {"ok": True}}
+            )
+            assert done["state"] == "completed"
+
+    asyncio.run(go())
