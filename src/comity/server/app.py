@@ -38,6 +38,8 @@ BROKEN_OFF: Final = 499  # how a request that its client gave up is counted
 SENDER_S: Final = 0.25
 SENDERS_MAX: Final = 1_024
 SENDER_BYTES_MAX: Final = 2_048
+# What a link on another site may lead to: the console, and where a provider sends users back to.
+PAGES: Final = frozenset({"/", "/v1/signin/callback"})
 OPEN_PREFIXES: Final = ("/console", "/.well-known/")
 
 
@@ -162,6 +164,7 @@ class App:
         if heads.origin is not None or heads.site is not None:
             path = scope["path"]
             is_page = scope["method"] == "GET" and (path == "/" or path.startswith("/console"))
+            is_page = method == "GET" and (path in PAGES or path.startswith("/console"))
             self._guard.check_origin(heads.origin, heads.site, is_page=is_page)
         if is_open or (scope["method"] == "OPTIONS" and self._guard.cors(heads.origin)):
             scope["comity.principal"] = STRANGER

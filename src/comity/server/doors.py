@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from comity.server import agent_calls, dialect_doors
+from comity.server import agent_calls, dialect_doors, oidc
 from comity.server.app import Door
+from comity.server.settings import Settings
 from comity.server.tempo import routes as tempo
 
 
-def standard_doors() -> tuple[Door, ...]:
+def standard_doors(settings: Settings | None = None) -> tuple[Door, ...]:
     """Return the doors of `comity serve`."""
-    return (Door(tempo.routes), Door(dialect_doors.routes), Door(agent_calls.routes))
+    doors = (Door(tempo.routes), Door(dialect_doors.routes), Door(agent_calls.routes))
+    if settings is None or not settings.oidc:
+        return doors
+    sign_ins = oidc.SignIns(oidc.provider_of(settings.oidc))
+    return (*doors, Door(lambda state: oidc.routes(state, sign_ins), open_prefixes=(oidc.PREFIX,)))

@@ -40,6 +40,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     drain_s: float = 20.0
     heartbeat_s: float = 15.0  # between comments on an idle stream
     log_requests: bool = False
+    oidc: dict[str, str] = {}  # a provider by which users sign in: see docs/identity.md
     delegation_path: str = "/.netlify/functions/chat-internal"  # where delegations are posted, as their protocol has it
 
     @property

@@ -1,0 +1,194 @@
+"""Users sign in by an OpenID Connect provider, here one on loopback that signs with RSA."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+import time
+from urllib.parse import parse_qs, urlsplit
+
+import jwt
+import pytest
+from aiohttp import web
+from cryptography.hazmat.primitives.asymmetric import rsa
+from served import serving
+
+from comity import Node
+from comity.core.access import Role
+from comity.errors import CallerError
+from comity.server.app import Door
+from comity.server.oidc import PREFIX, Provider, SignIns, routes
+
+KEY = rsa.generate_private_key(65537, 2048)
+OTHER = rsa.generate_private_key(65537, 2048)
+SECRET = "the-secret-of-the-page"
+BIND = base64.urlsafe_b64encode(hashlib.sha256(SECRET.encode()).digest()).rstrip(b"=").decode()
+
+
+class TestProvider:
+    """A provider that signs everybody in as `claims` say."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self.claims = {"sub": "ann", "comity_roles": ["operator", "astronaut"]}
+        self.key, self.kid, self.algorithm = KEY, "k1", "RS256"
+        self.asked: dict[str, str] = {}
+        self.challenge = self.nonce = ""
+        self.url = ""
+
+    async def start(self) -> web.AppRunner:
+        application = web.Application()
+        application.router.add_get("/.well-known/openid-configuration", self._metadata)
+        application.router.add_get("/jwks", self._jwks)
+        application.router.add_post("/token", self._token)
+        runner = web.AppRunner(application)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        self.url = f"http://127.0.0.1:{site._server.sockets[0].getsockname()[1]}"
+        return runner
+
+    async def _metadata(self, _request: web.Request) -> web.Response:
+        names = {"authorization_endpoint": "authorize", "token_endpoint": "token", "jwks_uri": "jwks"}
+        return web.json_response({"issuer": self.url} | {name: f"{self.url}/{path}" for name, path in names.items()})
+
+    async def _jwks(self, _request: web.Request) -> web.Response:
+        public = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(KEY.public_key()))
+        return web.json_response({"keys": [public | {"kid": "k1", "use": "sig"}, {"kty": "oct", "k": "AAAA", "kid": "weak"}]})
+
+    async def _token(self, request: web.Request) -> web.Response:
+        self.asked = dict(await request.post())
+        hashed = base64.urlsafe_b64encode(hashlib.sha256(self.asked["code_verifier"].encode()).digest()).rstrip(b"=").decode()
+        if hashed != self.challenge or self.asked["code"] != "granted":
+            return web.json_response({"error": "invalid_grant"}, status=400)
+        return web.json_response({"id_token": self.id_token(nonce=self.nonce)})
+
+    def id_token(self, **more) -> str:
+        now = int(time.time())
+        claims = {"iss": self.url, "aud": "comity", "iat": now, "exp": now + 60} | self.claims | more
+        return jwt.encode(claims, self.key, algorithm=self.algorithm, headers={"kid": self.kid})
+
+
+def signing_in(work, **settings):
+    """Run work(provider, served) with a served node whose users sign in by a provider."""
+
+    async def go() -> None:
+        provider = TestProvider()
+        runner = await provider.start()
+        try:
+            told = Provider(
+                issuer=provider.url, client_id="comity", redirect_url="http://127.0.0.1/v1/signin/callback", **settings
+            )
+            sign_ins = SignIns(told)
+            door = Door(lambda state: routes(state, sign_ins), open_prefixes=(PREFIX,))
+            async with serving(Node(lag_ms=None), doors=[door]) as served:
+                served.client.headers.pop("authorization")
+                await work(provider, served)
+        finally:
+            await runner.cleanup()
+
+    asyncio.run(go())
+
+
+async def begin(provider, served) -> str:
+    """Begin a sign-in, let the provider grant it, and return where the browser is sent in the end."""
+    answer = await served.client.get("/v1/signin/start", params={"bind": BIND})
+    asked = {name: value[0] for name, value in parse_qs(urlsplit(answer.headers["location"]).query).items()}
+    assert (answer.status_code, asked["response_type"], asked["code_challenge_method"]) == (302, "code", "S256")
+    provider.challenge, provider.nonce = asked["code_challenge"], asked["nonce"]
+    back = await served.client.get(
+        "/v1/signin/callback", params={"code": "granted", "state": asked["state"]}, headers={"sec-fetch-site": "cross-site"}
+    )
+    assert back.status_code == 302
+    return back.headers["location"]
+
+
+def fragment(location: str) -> dict[str, str]:
+    return {name: value[0] for name, value in parse_qs(urlsplit(location).fragment).items()}
+
+
+def test_a_page_that_began_a_sign_in_gets_a_token_with_the_roles_of_the_provider():
+    async def work(provider, served) -> None:
+        code = fragment(await begin(provider, served))["signin"]
+        stolen = await served.client.post("/v1/signin/exchange", json={"code": code, "secret": "another page's"})
+        assert (stolen.status_code, stolen.json()["code"]) == (401, "IDENTITY_EXPIRED")
+        code = fragment(await begin(provider, served))["signin"]
+        answer = await served.client.post("/v1/signin/exchange", json={"code": code, "secret": SECRET})
+        token = answer.json()["token"]
+        me = await served.client.get("/v1/me", headers={"authorization": f"Bearer {token}"})
+        assert (me.status_code, me.json()["user_id"]) == (200, "ann")
+        principal = served.server.app.state.auth.authenticate(f"Bearer {token}", served.server.app.state.now_ms())
+        assert principal.claims.roles == (Role.OPERATOR,)
+        again = await served.client.post("/v1/signin/exchange", json={"code": code, "secret": SECRET})
+        assert again.status_code == 401
+
+    signing_in(work)
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"nonce": "another"}, "IDENTITY_FORGED"),
+        ({"aud": "another client"}, "IDENTITY_WRONG_AUDIENCE"),
+        ({"iss": "https://evil.example"}, "IDENTITY_FORGED"),
+        ({"exp": 1}, "IDENTITY_EXPIRED"),
+        ({"sub": None}, "IDENTITY_FORGED"),
+        ({"comity_roles": []}, "RIGHTS_MISSING"),
+        ({"comity_roles": {"admin": True}}, "RIGHTS_MISSING"),
+        ({"sub": "a\nb"}, "IDENTITY_INVALID"),
+    ],
+)
+def test_a_token_of_the_provider_that_is_not_good_signs_nobody_in(change, code):
+    async def work(provider, served) -> None:
+        provider.claims |= change
+        provider.id_token = lambda real=provider.id_token, **more: real(**(more | change))
+        assert fragment(await begin(provider, served)) == {"signin_error": code}
+        assert [row.error_code for row in served.server.node.audit.rows()] == [code]
+
+    signing_in(work)
+
+
+@pytest.mark.parametrize("how", ["another key", "unknown key", "symmetric", "none"])
+def test_only_the_providers_keys_and_their_one_algorithm_count(how):
+    async def work(provider, served) -> None:
+        if how == "another key":
+            provider.key = OTHER
+        elif how == "unknown key":
+            provider.kid = "k2"
+        elif how == "symmetric":
+            provider.key, provider.algorithm = "0" * 64, "HS256"
+        else:
+            provider.key, provider.algorithm = None, "none"
+        answer = await served.client.post("/v1/signin/id-token", json={"id_token": provider.id_token()})
+        assert (answer.status_code, answer.json()["code"]) == (401, "IDENTITY_FORGED")
+
+    signing_in(work)
+
+
+def test_a_program_exchanges_its_id_token_and_a_default_role_may_be_given():
+    async def work(provider, served) -> None:
+        provider.claims = {"sub": "bob", "comity_tenant": "acme"}
+        answer = await served.client.post("/v1/signin/id-token", json={"id_token": provider.id_token()})
+        assert (answer.status_code, answer.json()["user_id"], answer.json()["tenant_id"]) == (200, "bob", "acme")
+
+    signing_in(work, default_role=Role.VIEWER)
+
+
+def test_an_unknown_sign_in_and_a_refusal_of_the_provider_lead_back_with_the_reason():
+    async def work(_provider, served) -> None:
+        back = await served.client.get("/v1/signin/callback", params={"code": "granted", "state": "made up"})
+        assert fragment(back.headers["location"]) == {"signin_error": "IDENTITY_EXPIRED"}
+        back = await served.client.get("/v1/signin/callback", params={"error": "access_denied"})
+        assert fragment(back.headers["location"]) == {"signin_error": "IDENTITY_REQUIRED"}
+        assert (await served.client.get("/v1/signin/start")).status_code == 400
+        assert (await served.client.get("/v1/signin/odd")).status_code == 404
+
+    signing_in(work)
+
+
+def test_a_provider_must_be_reached_safely():
+    with pytest.raises(CallerError):
+        SignIns(Provider(issuer="http://login.example", client_id="comity"))
