@@ -163,8 +163,7 @@ class App:
         self._guard.check_host(heads.host)
         if heads.origin is not None or heads.site is not None:
             path = scope["path"]
-            is_page = scope["method"] == "GET" and (path == "/" or path.startswith("/console"))
-            is_page = method == "GET" and (path in PAGES or path.startswith("/console"))
+            is_page = scope["method"] == "GET" and (path in PAGES or path.startswith("/console"))
             self._guard.check_origin(heads.origin, heads.site, is_page=is_page)
         if is_open or (scope["method"] == "OPTIONS" and self._guard.cors(heads.origin)):
             scope["comity.principal"] = STRANGER
