@@ -16,6 +16,7 @@ from comity.core.workflow.times import time_ms
 
 RECEIVED_MAX: Final = 1_000  # events kept that no node has waited for yet
 _PENDING: Final = {"status": "pending"}
+_STEP: Final = Role.STEP
 
 
 class Activities(Endings):
@@ -38,14 +39,15 @@ class Activities(Endings):
         if scope.errors and (error := scope.errors.pop(node.number, None)) is not None:
             variables["error"] = error
         try:
+            if node.works:
+                activity = Activity(scope, node, self.place_of(scope, node), {}, instruction=instruction)
+                scope.active[activity] = None
+                if spec.each is not None:
+                    self._start_map(activity)
+                else:
+                    self._start_work(activity)
+                return
             match spec.kind:
-                case Kind.CALL | Kind.RUN:
-                    activity = Activity(scope, node, self.place_of(scope, node), {}, instruction=instruction)
-                    scope.active[activity] = None
-                    if spec.each is not None:
-                        self._start_map(activity)
-                    else:
-                        self._start_work(activity)
                 case Kind.SET | Kind.DECIDE:
                     value = spec.data if node.value is None else node.value(variables)
                     self.settle_now(scope, node, self._shaped(node, response.success(value), variables))
@@ -73,7 +75,7 @@ class Activities(Endings):
             assert activity.item_of is not None and activity.item_of.each is not None  # noqa: PT018
             scope.variables["item"] = activity.item_of.each.items[activity.index]
             scope.variables["index"] = activity.index
-        if node.spec.kind is Kind.RUN:
+        if not node.is_call:
             self._run_below(activity)
             return
         assert node.call is not None
@@ -81,7 +83,7 @@ class Activities(Endings):
         if not self.spend_step():
             return
         number = self.number()
-        activity.numbers[number] = Role.STEP
+        activity.numbers[number] = _STEP
         self.waits[number] = activity
         self.open_steps += 1
         self.commands.append(
@@ -360,6 +362,8 @@ class Activities(Endings):
 
     def _shaped(self, node: GraphNode, found: dict[str, Any], variables: dict[str, Any]) -> dict[str, Any]:
         """Return what a node gave as its `output` and `output_schema` say."""
+        if node.is_plain:
+            return found
         if node.output is not None or node.spec.has_output:
             try:
                 data = node.spec.output if node.output is None else node.output({**variables, "response": found})

@@ -87,8 +87,9 @@ class Endings(ABC):
         """Count what a step used."""
         limits = self.program.graph.definition.limits
         self.calls += 1 + event.calls
-        self.prompt_tokens += event.prompt_tokens
-        self.completion_tokens += event.completion_tokens
+        if event.prompt_tokens or event.completion_tokens:
+            self.prompt_tokens += event.prompt_tokens
+            self.completion_tokens += event.completion_tokens
         if self.calls > limits.calls_max:
             self.limit_reached(f"the run has made {self.calls} calls; calls_max is {limits.calls_max}")
         elif limits.tokens_max is not None and self.prompt_tokens + self.completion_tokens > limits.tokens_max:

@@ -17,6 +17,11 @@ from comity.core.workflow.mapping import Render, compiled
 from comity.core.workflow.model import END, START, Call, Definition, Edge, Kind, Node, On
 
 TO_END: Final = -1
+# When an edge is taken, and what a node does, as numbers: looking an enum's member up costs as much as the decision.
+CONDITION, OTHERWISE, SUCCESS, ERROR, RETRY, ALWAYS = range(6)
+_MODES: Final = {On.SUCCESS: SUCCESS, On.ERROR: ERROR, On.RETRY: RETRY, On.ALWAYS: ALWAYS}
+WORKS: Final = frozenset({Kind.CALL, Kind.RUN})
+_SILENT: Final = frozenset({Kind.SET, Kind.DECIDE, Kind.JOIN, Kind.WAIT})
 
 
 class GraphEdge(Struct, eq=False):
@@ -27,6 +32,7 @@ class GraphEdge(Struct, eq=False):
     source: int
     target: int
     condition: Expression | None
+    mode: int = 0
     loop: int | None = None  # that it closes
     exits: tuple[int, ...] = ()
 
@@ -61,6 +67,11 @@ class GraphNode(Struct, eq=False):
     default: Render | None = None
     match: Expression | None = None
     validator: Any = None  # of response.data
+    works: bool = False  # makes calls
+    is_call: bool = False
+    is_silent: bool = False  # says nothing about the outcome
+    is_plain: bool = False  # neither maps its output nor checks it nor has to be undone
+    joins_all: bool = True
 
 
 class Loop(Struct, eq=False):
@@ -114,7 +125,14 @@ def compile_graph(definition: Definition) -> Graph:
     nodes += [_node(number, node) for number, node in enumerate(definition.nodes.values(), 1)]
     specs = [*_from_start(definition), *definition.edges]
     edges = [
-        GraphEdge(number, edge, numbers[edge.source], numbers[edge.target], Expression(edge.when) if edge.when else None)
+        GraphEdge(
+            number,
+            edge,
+            numbers[edge.source],
+            numbers[edge.target],
+            Expression(edge.when) if edge.when else None,
+            CONDITION if edge.when else OTHERWISE if edge.is_else else _MODES[edge.on],
+        )
         for number, edge in enumerate(specs)
     ]
     loops = _loops(nodes, edges)
@@ -179,6 +197,9 @@ def _from_start(definition: Definition) -> list[Edge]:
 
 def _node(number: int, spec: Node) -> GraphNode:
     node = GraphNode(number, spec)
+    node.works, node.is_call, node.is_silent = spec.kind in WORKS, spec.kind is Kind.CALL, spec.kind in _SILENT
+    node.is_plain = not spec.has_output and spec.output_schema is None and spec.undo is None
+    node.joins_all = spec.join == "all"
     node.when = Expression(spec.when) if spec.when else None
     node.call = None if spec.call is None else _rendered(spec.call)
     node.undo = None if spec.undo is None else _rendered(spec.undo)

@@ -12,9 +12,9 @@ from typing import Any, Final, assert_never
 from comity.core.expression import EvaluationError
 from comity.core.workflow import history, response
 from comity.core.workflow.activities import Activities
-from comity.core.workflow.graph import TO_END, GraphEdge, GraphNode, Program
+from comity.core.workflow.graph import ALWAYS, CONDITION, ERROR, OTHERWISE, SUCCESS, TO_END, GraphEdge, GraphNode, Program
 from comity.core.workflow.history import Command, Event
-from comity.core.workflow.model import Kind, On
+from comity.core.workflow.model import On
 from comity.core.workflow.scope import LoopState, Scope, State, new_scope
 
 TURNS_MAX: Final = 100_000  # nodes settled by one event
@@ -107,7 +107,7 @@ class Planner(Activities):
         if found["status"] not in response.OK:
             return
         scope.last = node
-        if node.spec.kind in {Kind.SET, Kind.DECIDE, Kind.JOIN, Kind.WAIT}:
+        if node.is_silent:
             return
         if "warnings" in found:
             scope.warnings += [f"{node.spec.name}: {one}" for one in found["warnings"]][: 100 - len(scope.warnings)]
@@ -165,19 +165,18 @@ class Planner(Activities):
         return takes
 
     def _applies(self, edge: GraphEdge, found: dict[str, Any], variables: dict[str, Any], *, any_taken: bool) -> bool:
-        if edge.condition is not None:
+        mode = edge.mode
+        if mode == CONDITION:
+            assert edge.condition is not None
             return edge.condition.holds(variables) is True
-        if edge.spec.is_else:
-            return not any_taken and not response.is_failure(found)
-        match edge.spec.on:
-            case On.SUCCESS:
-                return not response.is_failure(found)
-            case On.ERROR:
-                return response.is_failure(found)
-            case On.RETRY:
-                return bool(found["status"] == "retry_with_instruction")
-            case On.ALWAYS:
-                return True
+        is_ok = found["status"] in response.OK
+        if mode == SUCCESS:
+            return is_ok
+        if mode == OTHERWISE:
+            return is_ok and not any_taken
+        if mode == ERROR:
+            return not is_ok
+        return mode == ALWAYS or bool(found["status"] == "retry_with_instruction")
 
     def _unrouted(
         self, scope: Scope, node: GraphNode, found: dict[str, Any], takes: list[tuple[GraphEdge, bool]], *, exhausted: bool
@@ -234,8 +233,7 @@ class Planner(Activities):
         """Start a node whose join holds; skip or fail one whose join cannot hold any more."""
         pending, taken = scope.pending[number], scope.taken[number]
         node = scope.graph.nodes[number]
-        join = node.spec.join
-        if join == "all":
+        if node.joins_all:
             if pending:
                 return
             if taken:
@@ -244,7 +242,8 @@ class Planner(Activities):
                 scope.states[number] = _SKIPPED
                 self.push(self.skip, scope, number)
             return
-        needed = 1 if join == "any" else join
+        join = node.spec.join
+        needed = join if isinstance(join, int) else 1
         if taken >= needed:
             self._begin(scope, number)
             if pending:
@@ -342,8 +341,9 @@ class Planner(Activities):
     def place_of(self, scope: Scope, node: GraphNode) -> str:
         """Return the name of an activation: `node`, or `node@2` in the second turn of its loops."""
         name = node.spec.name
-        if node.loops:
-            turns = [scope.loops[one].turn for one in reversed(node.loops)]
-            if any(turn > 1 for turn in turns):
-                name = f"{name}@{'.'.join(map(str, turns))}"
-        return scope.path + name
+        loops = node.loops
+        if len(loops) == 1:
+            turn = scope.loops[loops[0]].turn
+            return f"{scope.path}{name}@{turn}" if turn > 1 else scope.path + name
+        turns = [scope.loops[one].turn for one in reversed(loops)]
+        return f"{scope.path}{name}@{'.'.join(map(str, turns))}" if max(turns, default=1) > 1 else scope.path + name

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from comity.core.call.limits import FAN_OUT_CEILING, WARNINGS_MAX, Limits
+from comity.core.call.limits import WARNINGS_MAX, Limits
 from comity.core.call.machine import CANCEL, RUNNING
 from comity.core.envelope.envelope import Background, Error, Reply, encode
 from comity.core.envelope.envelope import Status as ReplyStatus
@@ -75,8 +75,8 @@ class Run:
 
     # --- the loop ---
 
-    async def drive(self, given: Any) -> Reply:
-        """Carry the run on until it has ended or only waits; return its reply."""
+    async def drive(self, given: Any) -> Any:
+        """Carry the run on until it has ended or only waits; return its reply, or its data if that is all there is."""
         commands = self._begin(given)
         planner = self.planner
         assert planner is not None
@@ -99,7 +99,7 @@ class Run:
     def _begin(self, given: Any) -> list[Command]:
         """Return what is to be done next: from the history, or from the start."""
         flows, record = self._flows, self.record
-        program = flows.store.program(record.definition)
+        program = flows.store.program(record.began_as or record.definition)
         events = flows.store.events(self.run_id) if self.call.leftovers is not None or record.events else []
         self.planner, commands = fold(program, events, flows.store.program)
         self._seq = len(events)
@@ -161,7 +161,7 @@ class Run:
                 case history.Call():
                     if len(planner.waits) == 1 and not self._steps and not self._inbox:
                         alone = command
-                    elif len(self._steps) >= FAN_OUT_CEILING:
+                    elif len(self._steps) >= self._flows.step_limits.fan_out_max:
                         self._queued.append(command)
                     else:
                         self._start(command.step, self._call(command))
@@ -223,12 +223,12 @@ class Run:
         return flows.path.call_under(self.call, draft, f"{self.run_id}.{command.step}", 0)
 
     def _step_limits(self) -> Limits | None:
-        """Return what one step may use: what any call by a user may, and no more tokens than the run has left."""
+        """Return what narrows one step beyond what any call by a user may use: the tokens that the run has left."""
         planner = self.planner
         assert planner is not None
         tokens_max = planner.program.graph.definition.limits.tokens_max
         if tokens_max is None:
-            return self._flows.step_limits
+            return None
         left = max(tokens_max - planner.prompt_tokens - planner.completion_tokens, 0)
         return replace(self._flows.step_limits, tokens_max=left)
 
@@ -324,12 +324,16 @@ class Run:
             error_message=str(error.get("message", "")),
         )
 
-    def _ended(self, finish: history.Finish) -> Reply:
-        """Write the end of the run and return its reply."""
+    def _ended(self, finish: history.Finish) -> Any:
+        """Write the end of the run and return its reply; a plain success is its data."""
         flows, call = self._flows, self.call
         self.record = self.view()
         flows.journal.append(flows.store.save(self.record), None, call.terms)
         flows.timers.forget(self.run_id)
+        found = finish.reply
+        is_plain = finish.status == "completed" and found["status"] == "success" and found.get("confidence", 1.0) == 1.0
+        if is_plain and isinstance(found.get("data"), dict) and not found.get("message"):
+            return found["data"]
         reply = reply_of(finish)
         if reply.error is not None:
             call.hear(reply.error.code)

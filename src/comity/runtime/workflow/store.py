@@ -56,7 +56,7 @@ class RunRecord(Struct, frozen=True, omit_defaults=True):
     run_id: str
     workflow: str
     version: str
-    definition: str  # the content hash
+    definition: str  # the content hash of the version it goes on with
     status: Status
     user_id: str
     tenant_id: str
@@ -76,6 +76,7 @@ class RunRecord(Struct, frozen=True, omit_defaults=True):
     error_code: str = ""
     error_message: str = ""
     forked_from: str = ""
+    began_as: str = ""  # the version it began with, if it has moved
 
 
 _decode_record = msgspec.json.Decoder(RunRecord).decode

@@ -17,7 +17,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from comity.core.agent.agent import Agent
-from comity.core.call.limits import CALLS_CEILING, CHAIN_MAX, FAN_OUT_CEILING, INPUTS_BYTES_MAX, Limits
+from comity.core.call.limits import CALLS_CEILING, CHAIN_MAX, INPUTS_BYTES_MAX
 from comity.core.document.payload import PayloadError, Problem, pack
 from comity.core.envelope.envelope import Error, Reply, Request
 from comity.core.envelope.envelope import Status as ReplyStatus
@@ -25,6 +25,7 @@ from comity.core.envelope.request_id import chosen_id_problem
 from comity.core.journal.records import Document, Settled
 from comity.core.workflow import history
 from comity.core.workflow.check import Catalog, Offer, check
+from comity.core.workflow.graph import Program
 from comity.core.workflow.history import Event
 from comity.core.workflow.model import Definition
 from comity.core.workflow.read import DefinitionError, load
@@ -68,13 +69,8 @@ class Workflows:
         limits = path.limits
         deeper = min(limits.depth_max + 1, CHAIN_MAX)  # a run is no agent: its steps may go as deep as a user's calls
         self.step_limits = replace(limits, depth_max=deeper)
-        self._root_limits = Limits(
-            depth_max=deeper,
-            fan_out_max=FAN_OUT_CEILING,
-            timeout_ms=limits.timeout_ms,
-            timeout_ms_max=limits.timeout_ms_max,
-            calls_max=CALLS_CEILING,
-        )
+        # Of the root's account alone: its request carries those of a step, which its steps inherit.
+        self._run_limits = replace(self.step_limits, calls_max=CALLS_CEILING, tokens_max=None)
         self._library: dict[str, Definition] = {}
         self._checked: set[int] = set()
         self._runs: dict[str, Run] = {}  # in memory
@@ -172,7 +168,7 @@ class Workflows:
         run_id = run_id or new_id
         program = self.store.pin(definition, self._library)
         try:
-            body = pack({"definition": program.hash, "given": data}, "input", INPUTS_BYTES_MAX)
+            body = pack({"given": data}, "input", INPUTS_BYTES_MAX)
         except PayloadError as error:
             raise CallerError(str(error), problems=error.problems, code=error.code) from None
         request = Request(
@@ -181,7 +177,7 @@ class Workflows:
             capability=definition.name,
             user_id=user_id,
             tenant_id=tenant_id,
-            limits=self._root_limits,
+            limits=self.step_limits,
             deadline_at=NEVER_MS,
             created_at=now_ms,
             body=Raw(body),
@@ -208,18 +204,21 @@ class Workflows:
         )
         written = [self.store.event(run_id, number, one) for number, one in enumerate(history_)]
         self.journal.append((*self.store.save(record, *self.store.kept(program)), *written))
-        self._enter(request, now_ns, {} if history_ else None, record)
+        self._enter(request, now_ns, {} if history_ else None, record, is_named=run_id is not new_id)
         await path.durable()
         return RunHandle(self, run_id)
 
-    def _enter(self, request: Request, now_ns: int, leftovers: dict[str, Request] | None, record: RunRecord) -> Run:
+    def _enter(
+        self, request: Request, now_ns: int, leftovers: dict[str, Request] | None, record: RunRecord, *, is_named: bool = False
+    ) -> Run:
         """Let the root of a run in by the one call path. Raises `ComityError` if it is refused."""
         arrival = Arrival(request, bytes(request.body), self._agent, self._capability, (), "")
-        opened = self.path.enter(arrival, None, now_ns, None, leftovers, is_named=leftovers is None)
+        opened = self.path.enter(arrival, None, now_ns, None, leftovers, is_named=is_named)
         if isinstance(opened, Reply):
             opened.unwrap()
             raise AssertionError("a root that did not begin was refused")  # noqa: TRY004  a bug, no matter of types
         opened.is_detached = True
+        opened.account.widen(self._run_limits)
         run = Run(self, opened, record, self.park)
         self._runs[record.run_id] = run
         self._parked.pop(record.run_id, None)
@@ -228,7 +227,7 @@ class Workflows:
         waiter.add_done_callback(partial(self._delivered, run))
         return run
 
-    async def _drive(self, ctx: Context, definition: str, given: Any = None) -> Any:  # noqa: ARG002  the record says which
+    async def _drive(self, ctx: Context, given: Any = None) -> Any:
         """Drive a run: what the root call of every run does."""
         run = self._runs.get(ctx.request.request_id)
         if run is None:
@@ -520,17 +519,21 @@ class Workflows:
         moved = history.Migrated(self.now_ms(), new.hash)
         count = self._parked[run_id]
         self._parked[run_id] = count + 1
-        record = replace(record, definition=new.hash, version=definition.version, workflow=definition.name, events=count + 1)
+        record = replace(
+            record,
+            began_as=record.began_as or record.definition,
+            definition=new.hash,
+            version=definition.version,
+            workflow=definition.name,
+            events=count + 1,
+        )
         self.journal.append((*self.store.kept(new), self.store.event(run_id, count, moved), *self.store.save(record)))
         await self.path.durable()
         return record
 
-    def _first_program(self, record: RunRecord) -> Any:
-        """Return the version a run began with: the record has the one it goes on with."""
-        stored = self.journal.call(record.run_id)
-        if stored is not None and stored.request is not None:
-            return self.store.program(stored.request.inputs["definition"])
-        return self.store.program(record.definition)
+    def _first_program(self, record: RunRecord) -> Program:
+        """Return the version a run began with: its record has the one it goes on with."""
+        return self.store.program(record.began_as or record.definition)
 
     # --- for runs ---
 
