@@ -110,7 +110,7 @@ async def beside_hand_written(store: Path | None, count: int) -> None:
                 assert reply.ok
 
             async def hand(name: str) -> None:
-                reply = await node.call("BOSS", name, {"n": 1}, user_id="u")  # noqa: B023
+                reply = await node.call("BOSS", name, {"n": 1}, user_id="u")
                 assert reply.ok
 
             for name in ("sequence", "parallel"):
@@ -120,8 +120,9 @@ async def beside_hand_written(store: Path | None, count: int) -> None:
                 rounds = [[await measured(work, count, in_flight) for work in works.values()] for _ in range(3)]
                 by_hand, run = (min(one) for one in zip(*rounds, strict=True))
                 where = "store" if store else "memory"
+                ratio = f"{run / by_hand:.2f}×"
                 print(
-                    f"{name:9} {where:6} {in_flight:3} in flight   by hand {by_hand:7.0f} µs   workflow {run:7.0f} µs   {run / by_hand:.2f}×"
+                    f"{name:9} {where:6} {in_flight:3} in flight   by hand {by_hand:6.0f} µs   workflow {run:6.0f} µs   {ratio}"
                 )
 
 
@@ -167,7 +168,7 @@ async def reopened(folder: Path, size: int) -> None:
     async with Node(team(), store=store, lag_ms=None) as node:
         node.workflows.add(text)
         handle = await node.workflows.start("loop", {"n": size}, user_id="u")
-        while node.workflows.get(handle.run_id).status != "waiting":
+        while node.workflows.get(handle.run_id).status != "waiting":  # noqa: ASYNC110  leaving memory is no event
             await asyncio.sleep(0.05)
     async with Node(team(), store=store, lag_ms=None) as node:
         record = node.workflows.get(handle.run_id)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from typing import TYPE_CHECKING, Any, Protocol
 
 from comity.core.call.limits import Limits
-from comity.core.envelope.envelope import Reply
+from comity.core.envelope.envelope import Reply, Request
 from comity.ports import Journal
 from comity.runtime.workflow.store import RunRecord, RunStore
 from comity.runtime.workflow.timers import Timers
@@ -38,6 +38,10 @@ class Host(Protocol):
 
     def now_ms(self) -> int:
         """Return the time."""
+        ...
+
+    def postpone(self, request: Request, leftovers: dict[str, Request], record: RunRecord, why: Exception) -> None:
+        """Go on with a run a little later."""
         ...
 
     def takes(self, target: str, capability: str) -> frozenset[str]:

@@ -10,6 +10,7 @@ import asyncio
 import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -22,6 +23,7 @@ from comity.core.workflow import history
 from comity.core.workflow.history import Command, Event
 from comity.core.workflow.replay import fold
 from comity.core.workflow.response import failure, response_of
+from comity.errors import UnavailableError
 from comity.runtime.call.draft import Draft
 from comity.runtime.workflow.host import Host
 from comity.runtime.workflow.store import Question, RunRecord, Status
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from comity.runtime.call.call import Call
 
 LINGER_MS: Final = 60_000  # a run that goes on sooner than this stays in memory while it waits
+READS_MAX: Final = 20  # how often a store that cannot be read is asked for the outcome of a step, and how long after each time
+READ_PAUSE_S: Final = 0.5
 _NOTHING: Final[dict[str, Any]] = {}
 
 
@@ -77,7 +81,12 @@ class Run:
 
     async def drive(self, given: Any) -> Any:
         """Carry the run on until it has ended or only waits; return its reply, or its data if that is all there is."""
-        commands = self._begin(given)
+        try:
+            commands = self._begin(given)
+        except UnavailableError as error:  # the history cannot be read now: nothing was done, and it is tried again
+            self._flows.postpone(self.call.request, self.call.leftovers or {}, self.record, error)
+            self.leave()
+            return Reply.needs_input("the run waits")
         planner = self.planner
         assert planner is not None
         while True:
@@ -164,9 +173,9 @@ class Run:
                     elif len(self._steps) >= self._flows.step_limits.fan_out_max:
                         self._queued.append(command)
                     else:
-                        self._start(command.step, self._call(command))
+                        self._start(command.step, partial(self._call, command))
                 case history.Aggregate():
-                    self._start(command.step, self._aggregate(command))
+                    self._start(command.step, partial(self._aggregate, command))
                 case history.Timer():
                     self._flows.timers.add(self.run_id, command.timer, command.due_at)
                 case history.Cancel():
@@ -177,13 +186,13 @@ class Run:
                     pass  # the record of the run shows them
         return alone
 
-    def _start(self, step: int, work: Awaitable[Reply]) -> None:
+    def _start(self, step: int, work: Callable[[], Awaitable[Reply]]) -> None:
         task = self._flows.loop.create_task(self._finish(step, work), name=f"{self.run_id}.{step} of a workflow")
         self._steps[step] = task
 
-    async def _finish(self, step: int, work: Awaitable[Reply]) -> None:
+    async def _finish(self, step: int, work: Callable[[], Awaitable[Reply]]) -> None:
         try:
-            reply = await work
+            reply = await work()
         except asyncio.CancelledError:
             if self.is_left:
                 raise
@@ -193,7 +202,7 @@ class Run:
         self._inbox.append(self._settled(step, reply))
         if self._queued:
             following = self._queued.popleft()
-            self._start(following.step, self._call(following))
+            self._start(following.step, partial(self._call, following))
         self._wake()
 
     def _settled(self, step: int, reply: Reply) -> history.Settled:
@@ -220,7 +229,19 @@ class Run:
             self._step_limits(),
             "none",
         )
-        return flows.path.call_under(self.call, draft, f"{self.run_id}.{command.step}", 0)
+        request_id = f"{self.run_id}.{command.step}"
+        if self.call.leftovers is None:
+            return flows.path.call_under(self.call, draft, request_id, 0)
+        return self._call_again(draft, request_id)
+
+    async def _call_again(self, draft: Draft, request_id: str) -> Reply:
+        """Make a call that may have been made before; while the store cannot be read, which says so, wait and ask again."""
+        for _ in range(READS_MAX):
+            reply = await self._flows.path.call_under(self.call, draft, request_id, 0)
+            if reply.error is None or reply.error.code != "STORE_UNAVAILABLE" or self._flows.journal.failure is not None:
+                break
+            await asyncio.sleep(READ_PAUSE_S)
+        return reply
 
     def _step_limits(self) -> Limits | None:
         """Return what narrows one step beyond what any call by a user may use: the tokens that the run has left."""

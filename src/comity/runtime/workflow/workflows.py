@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from comity.runtime.call.path import CallPath
 
 log = logging.getLogger("comity")
+LATER_MS: Final = 1_000
 PARKED: Final = -1  # the number of the one timer of a run that is not in memory
 _Moments = list[Moment]  # in the class, `list` is a method
 _Decisions = list[Decision]
@@ -75,6 +76,7 @@ class Workflows:
         self._checked: set[int] = set()
         self._runs: dict[str, Run] = {}  # in memory
         self._parked: dict[str, int] = {}  # held here and not in memory: how many events each has
+        self._leftovers: dict[str, dict[str, Request]] = {}  # of runs that were put off: calls below them that are open
         self._waiters: dict[str, list[asyncio.Future[Reply]]] = {}
         self._takes: dict[tuple[str, str], frozenset[str]] = {}
         agent = Agent(AGENT, **_MOST, takes_handoffs=False)  # type: ignore[arg-type]
@@ -136,7 +138,9 @@ class Workflows:
             if (known := self._known(run_id)) is not None:
                 if (known.user_id, known.tenant_id) != (user_id, tenant_id) or known.workflow != definition.name:
                     raise CallerError(f"run_id {run_id} belongs to another run", code="IDENTITY_REQUEST_ID_REUSED")
-                return RunHandle(self, run_id)
+                # A node that died between the two wrote the record and not the root: then nothing has begun.
+                if run_id in self._runs or known.status.has_ended or self.journal.call(run_id) is not None:
+                    return RunHandle(self, run_id)
         data = {} if input is None else input
         graph_input = self.store.pin(definition, self._library).graph.input_validator
         if graph_input is not None and not graph_input.is_valid(data):
@@ -370,7 +374,7 @@ class Workflows:
         if record is None or stored is None or stored.request is None:
             self._parked.pop(run_id, None)
             return None
-        return self._resume(stored.request, {}, record)
+        return self._resume(stored.request, self._leftovers.pop(run_id, {}), record)
 
     def _resume(self, request: Request, leftovers: dict[str, Request], record: RunRecord) -> Run | None:
         now_ms = self.now_ms()
@@ -379,8 +383,18 @@ class Workflows:
         try:
             return self._enter(request, self.path.clock.now_ns(), leftovers, replace(record, status=Status.RUNNING))
         except ComityError as error:
-            log.warning("run %s cannot go on now: %s", record.run_id, error)
+            self.postpone(request, leftovers, record, error)
             return None
+
+    def postpone(self, request: Request, leftovers: dict[str, Request], record: RunRecord, why: Exception) -> None:
+        """Go on with a run a little later: it was refused, or the store could not be read."""
+        run_id = request.request_id
+        log.warning("run %s goes on later: %s", run_id, why)
+        self.path.calls.pop(run_id, None)
+        self._runs.pop(run_id, None)
+        self._parked[run_id] = record.events
+        self._leftovers[run_id] = leftovers
+        self.timers.add(run_id, PARKED, self.now_ms() + LATER_MS)
 
     def adopt(self, request: Request, leftovers: dict[str, Request]) -> None:
         """Take up a run that a node which is gone left open."""
@@ -416,7 +430,7 @@ class Workflows:
                 self._unpark(run_id)
             except UnavailableError as error:
                 log.warning("run %s goes on later: %s", run_id, error)
-                self.timers.add(run_id, PARKED, self.now_ms() + 1_000)
+                self.timers.add(run_id, PARKED, self.now_ms() + LATER_MS)
 
     def close(self) -> None:
         """Leave every run as it is; the next node that opens the store goes on."""
