@@ -115,6 +115,8 @@ class Runtime:
             problems = await check_declarations(registry, tools, privacy, is_alone=engine.is_alone)
             if len(registry):
                 schema.load()
+                if privacy is not None:
+                    privacy.prepare()
             guidance = await _open_guidance(settings, stack)
             stack.push_async_callback(engine.close)
             await engine.open()

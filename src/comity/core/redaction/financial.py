@@ -167,6 +167,7 @@ _CARD_WORDS = words(
 
 # What stands between groups of four that were written over lines, list items, cells or with signs of several kinds.
 _SPLIT = r"(?:[ \t]{0,2}\r?\n[ \t]{0,4}(?:[-*•][ ]|[0-9][.)][ ])?|[\"']?,[ ]?[\"']|[ _.\-–·,;/|]{1,4}|\\n)"
+_SPLIT_HINT = r"(?:[^0-9A-Za-z]{1,8}|[^0-9A-Za-z]{0,8}\\[nrt][^0-9A-Za-z]{0,6})(?:[0-9][.)] )?"
 _CARD_HINT = (
     rf"{HINT_BEFORE_DIGIT}[2-6][0-9]{{3}}(?:[0-9]{{9,15}}{HINT_AFTER}"
     rf"|{SEPARATOR}[0-9]{{4}}{SEPARATOR}[0-9]{{4}}{SEPARATOR}[0-9]{{4}}"
@@ -222,10 +223,7 @@ FINANCIAL: tuple[PatternDetector, ...] = (
         category=Category.FINANCIAL,
         priority=21,
         pattern=re.compile(rf"{BEFORE}[2-6][0-9]{{3}}(?:{_SPLIT}[0-9]{{4}}){{3}}(?![0-9A-Za-z_])"),
-        hint=(
-            r"[2-6][0-9]{3}[^0-9A-Za-z]{0,8}(?:\\[nt])?[^0-9A-Za-z]{0,6}(?:[0-9][.)]"
-            r" )?[0-9]{4}[^0-9A-Za-z]{0,8}(?:\\[nt])?[^0-9A-Za-z]{0,6}(?:[0-9][.)] )?[0-9]{4}"
-        ),
+        hint=rf"{HINT_BEFORE_WORD}[2-6][0-9]{{3}}{_SPLIT_HINT}[0-9]{{4}}{_SPLIT_HINT}[0-9]{{4}}",
         accept=_accept_card_split,
         need=Need.NO_FOREIGN_LABEL,
         context=_CARD_WORDS,

@@ -53,6 +53,7 @@ class LabelledDetector:
     pattern: re.Pattern[str]
     rules: Sequence[Rule]
     hint_labels: str  # the labels again, in the syntax of Rust's engine, as whole words
+    hint_value: str = "[0-9]"  # what of a value stands somewhere after its label
     hint_foreign: str = ""  # labels of languages whose words have no borders there
     not_followed: re.Pattern[str] | None = None  # what may not follow a value that has no label with a colon
     trailing: re.Pattern[str] | None = None  # a label that may follow instead: "416 555 1234 is my cell"
@@ -60,14 +61,14 @@ class LabelledDetector:
 
     @cached_property
     def hint(self) -> str:
-        """A label anywhere before a digit."""
+        """A label anywhere before what a value begins with."""
         words = f"{HINT_BEFORE_LETTER}(?i:{self.hint_labels}){HINT_AFTER_LETTER}|[a-z](?:{_camel(self.hint_labels)})"
         if self.hint_foreign:
             words += f"|(?i:{self.hint_foreign})"
         trailing = (
             "" if self.trailing is None else "|[0-9]{2}[ ](?i:ist?|\\(|-|–)[ a-zA-Z]{0,24}(?i:phone|cell|mob|tel|fon|fax)"
         )
-        return f"(?:{words}){HINT_GAP}[0-9]{trailing}"
+        return f"(?:{words}){HINT_GAP}{self.hint_value}{trailing}"
 
     @cached_property
     def _labels(self) -> re.Pattern[str]:

@@ -137,6 +137,7 @@ PHONES = LabelledDetector(
     pattern=_PHONE,
     rules=[Rule(_AT, _is_reached), Rule(_FOREIGN, _is_plausible), Rule(_STRONG, _is_plausible), Rule(_WEAK, _is_phone)],
     hint_labels=_LABELS_OF_HINT,
+    hint_value=r"[0-9](?:[ \u00a0\u202f./()\-\u2010-\u2013]{0,3}[0-9]){6}",
     hint_foreign=f"{_FOREIGN}|zadzwo",
     not_followed=_COUNTED,
     trailing=re.compile(

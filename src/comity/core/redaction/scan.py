@@ -80,6 +80,13 @@ class Scanner:
         self._test: _Test | None = None  # made on first use
         self._groups: list[tuple[_Test, list[tuple[_Test, Detector]]]] = []  # made on first use
 
+    def prepare(self) -> None:
+        """Build the tests that are otherwise built on first use: some fifty milliseconds that a running loop cannot spare."""
+        if self._hint and self._test is None:
+            self._test = compile_test(self._hint)
+        if not self._groups:
+            self._group()
+
     def may_find(self, text: str) -> bool:
         """Return False only if no detector can find anything in `text`."""
         test = self._test

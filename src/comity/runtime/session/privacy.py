@@ -117,6 +117,10 @@ class Privacy:
         # Tells whether a document may hold personal data; cheap, and never wrongly no.
         self.may_hold: Callable[[bytes], bool] = scanner.may_find_in_json
 
+    def prepare(self) -> None:
+        """Make ready to find personal data, before the first call waits for it."""
+        self._scanner.prepare()
+
     @property
     def types(self) -> frozenset[str]:
         """The types of personal data that are found."""
