@@ -83,7 +83,7 @@ async def _serve(node: Node, settings: Settings, auth: Gate, shown: str, out: Ou
     from comity.server.doors import standard_doors
     from comity.server.serve import Server
 
-    server = Server(node, settings, auth, standard_doors())
+    server = Server(node, settings, auth, standard_doors(settings))
     try:
         await server.run(lambda running: _greet(running, auth, shown, out))
     except OSError as error:
