@@ -64,10 +64,13 @@ async def verify(ask: Ask) -> Checked:
 async def export(ask: Ask) -> None:
     """Write every row that is wanted, one JSON object a line, as fast as the client takes them."""
     headers = [(b"content-type", b"application/x-ndjson"), *SAFE_HEADERS]
-    await ask.send({"type": "http.response.start", "status": 200, "headers": headers})
     cursor: str | None = ask.query.cursor
+    is_begun = False
     while True:
         page = await ask.state.reading.ask(_reading(ask, ask.query, cursor, ROWS_A_TIME))
+        if not is_begun:  # a cursor that no page gave is told before the answer begins
+            await ask.send({"type": "http.response.start", "status": 200, "headers": headers})
+            is_begun = True
         body = b"".join(_encode(row._asdict()) + b"\n" for row in page.items)
         await ask.send({"type": "http.response.body", "body": body, "more_body": page.next is not None})
         cursor = page.next

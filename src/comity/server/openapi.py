@@ -91,6 +91,7 @@ def _responses(route: Route, known: dict[Any, Any]) -> dict[str, Any]:
     problem = {"application/problem+json": {"schema": known[Problems]}}
     codes = [*_ALWAYS, *route.codes]
     codes += _WITH_BODY if route.body is not None else ()
+    codes += ("HTTP_RESOURCE_UNKNOWN",) if "{" in route.path else ()
     codes += () if route.path in OPEN_PATHS else _WITH_TOKEN
     by_status: dict[int, list[str]] = {}
     for code in codes:

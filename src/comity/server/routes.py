@@ -11,8 +11,10 @@ from msgspec import Struct
 
 from comity.core.access import Principal, Right
 from comity.core.document.payload import Problem
+from comity.core.envelope.envelope import is_id
 from comity.errors import CallerError
 from comity.server.auth import seen_tenant
+from comity.server.problem import unknown
 from comity.server.state import State
 from comity.server.web import Answer, Heads, Reader, Receive, Scope, Send, check_json_type, encode, read_body, respond
 
@@ -85,6 +87,9 @@ class Endpoint:
         ask = Ask(self._state, scope, heads, send)
         if route.right is not None:
             ask.principal.check(route.right)
+        for name, value in ask.params.items():
+            if not is_id(value):  # no store has such a name
+                raise unknown(name.removesuffix("_id"), value)
         ask.query = read_query(scope["query_string"], route.query)
         if reader is not None:
             raw = await read_body(receive, heads, self._state.settings.body_bytes_max)
