@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from comity import Agent, Context, Node, Reply, Tool
+from comity.core.access import Role
 from comity.demo import agents as demo_agents
 from comity.server.auth import Gate
 from comity.server.doors import standard_doors
@@ -35,6 +36,19 @@ GUIDANCE = {
         }
     },
 }
+
+WORKFLOW = """
+workflow: publish
+description: Write a text, have a person look at it, then edit the file
+nodes:
+  draft: {call: SCRIBE/SCRIBE_WRITE, input: {about: "{{input.about}}", seconds: 0.05}}
+  review: {ask: "Publish {{draft.data.lines}} lines about {{input.about}}?", options: ["yes", "no"], after: [draft]}
+  publish: {call: CODER/CODER_EDIT, input: {path: "docs/{{input.about}}.md"}}
+  drop: {set: {dropped: true}}
+edges:
+  - {from: review, to: publish, when: response.data.answer == "yes"}
+  - {from: review, to: drop, else: true}
+"""
 
 clerk = Agent("CLERK", description="Takes requests of people to the bank", can_call=("BANK",))
 bank = Agent("BANK", description="Pays, once a person has agreed", tools_allowed=["pay"])
@@ -151,12 +165,17 @@ class Stage:
         self.server = Server(self.node, settings, self.auth, standard_doors())
         async with self.server.listening():
             self.url = self.server.url
+            self.node.workflows.add(WORKFLOW)
             self._ready.set()
             await self._over.wait()
 
     def link(self) -> str:
         """Return a sign-in link, as `comity serve` prints it."""
         return f"{self.url}/console/#code={self.auth.code(_now())}"
+
+    def user_token(self, user_id: str, *roles: str) -> str:
+        """Return a signed token of a user with these roles."""
+        return self.auth.signed.sign_in(user_id, roles=tuple(map(Role, roles)), now_ms=_now())
 
     def call(self, target: str, capability: str, inputs: dict[str, Any] | None = None, **more: Any) -> Reply:
         """Make a call in the server's loop and return its reply."""

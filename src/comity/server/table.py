@@ -7,6 +7,7 @@ from typing import Final
 from comity import Reply
 from comity.core.access import Right
 from comity.core.reading import CallRow, Page
+from comity.runtime.workflow.store import RunRecord
 from comity.server import (
     agents,
     approvals,
@@ -21,6 +22,7 @@ from comity.server import (
     records,
     sessions,
     system,
+    workflows,
 )
 from comity.server.calls import AfterQuery, CallBody, CallQuery, Cancelled, Started
 from comity.server.receiver_routes import MEMORY, RECEIVERS
@@ -243,6 +245,47 @@ INSIGHTS: Final = (
     ),
 )  # fmt: skip
 
+_RUN_CODES: Final = ("HTTP_RESOURCE_UNKNOWN", "WORKFLOW_UNKNOWN", "WORKFLOW_STATE_CONFLICT", "INPUT_VALIDATION_FAILED")
+WORKFLOWS: Final = (
+    Route(
+        method="GET", path="/v1/workflows", name="list_workflows", right=Right.READ, handler=workflows.definitions,
+        tag="workflows", summary="List the workflows that the node knows, as graphs", answer=workflows.Definitions,
+    ),
+    Route(
+        method="POST", path="/v1/workflows/check", name="check_workflow", right=Right.READ, handler=workflows.check,
+        tag="workflows", summary="Name every mistake of a definition; nothing is kept", body=workflows.CheckBody,
+        answer=workflows.CheckedDefinition,
+    ),
+    Route(
+        method="POST", path="/v1/workflows/{name}/runs", name="start_run", right=Right.WORKFLOWS_RUN, handler=workflows.start,
+        tag="workflows", summary="Start a run of a workflow", body=workflows.StartBody, is_body_optional=True,
+        answer=RunRecord, codes=(*_RUN_CODES, "WORKFLOW_INVALID"),
+    ),
+    Route(
+        method="GET", path="/v1/runs", name="list_runs", right=Right.READ, handler=workflows.find, tag="workflows",
+        summary="List runs, newest first", query=workflows.RunsQuery, answer=workflows.Runs,
+    ),
+    Route(
+        method="GET", path="/v1/runs/{run_id}", name="show_run", right=Right.READ, handler=workflows.show, tag="workflows",
+        summary="Show a run with its graph and everything that happened", answer=workflows.RunView, codes=_RUN_CODES,
+    ),
+    Route(
+        method="POST", path="/v1/runs/{run_id}/answer", name="answer_run", right=Right.WORKFLOWS_RUN, handler=workflows.answer,
+        tag="workflows", summary="Answer an open question of a run", body=workflows.AnswerBody, answer=RunRecord,
+        codes=_RUN_CODES,
+    ),
+    Route(
+        method="POST", path="/v1/runs/{run_id}/cancel", name="cancel_run", right=Right.WORKFLOWS_RUN, handler=workflows.cancel,
+        tag="workflows", summary="Cancel a run", body=workflows.CancelBody, is_body_optional=True, answer=RunRecord,
+        codes=_RUN_CODES,
+    ),
+    Route(
+        method="POST", path="/v1/runs/{run_id}/fork", name="fork_run", right=Right.WORKFLOWS_RUN, handler=workflows.fork,
+        tag="workflows", summary="Start a run that did the same until an event, and goes on from there",
+        body=workflows.ForkBody, answer=RunRecord, codes=(*_RUN_CODES, "WORKFLOW_INVALID"),
+    ),
+)  # fmt: skip
+
 SYSTEM: Final = (
     Route(
         method="GET", path="/v1/system", name="show_system", right=Right.READ, handler=system.show, tag="node",
@@ -252,5 +295,5 @@ SYSTEM: Final = (
 
 ROUTES: Final[tuple[Route, ...]] = (
     *LIFE, *CALLS, *RECORDS, *AGENTS, *AUDIT, *SESSIONS, *APPROVALS, *HANDOFFS, *RECEIVERS, *MEMORY,
-    *GUIDANCE, *INSIGHTS, *SYSTEM,
+    *GUIDANCE, *INSIGHTS, *WORKFLOWS, *SYSTEM,
 )  # fmt: skip

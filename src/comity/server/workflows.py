@@ -1,0 +1,242 @@
+"""Workflows over HTTP: definitions as graphs, and runs: started, looked at event by event, answered, cancelled, forked."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from comity.core.workflow.check import check_text
+from comity.core.workflow.model import Definition, Kind
+from comity.runtime.workflow.store import RunRecord
+from comity.runtime.workflow.watching import RunEvent, shown
+from comity.server.auth import seen_tenant, tenant_of, user_of
+from comity.server.problem import unknown
+from comity.server.routes import Ask
+
+EVENTS_MAX: Final = 20_000
+
+
+class NodeView(Struct, frozen=True):
+    """One node of a graph; `label` says what it does."""
+
+    id: str
+    kind: str
+    label: str
+
+
+class EdgeView(Struct, frozen=True):
+    """One edge; `label` is its condition."""
+
+    id: str
+    source: str
+    target: str
+    label: str
+
+
+class DefinitionView(Struct, frozen=True, kw_only=True):
+    """A workflow as a graph, and its document."""
+
+    name: str
+    version: str
+    description: str
+    nodes: list[NodeView]
+    edges: list[EdgeView]
+    input_schema: dict[str, Any] | None
+    document: dict[str, Any]
+
+
+class Definitions(Struct, frozen=True):
+    """The workflows that the node knows."""
+
+    items: list[DefinitionView]
+    next: str | None = None
+
+
+class CheckBody(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A definition as YAML or JSON."""
+
+    source: str
+
+
+class Flaw(Struct, frozen=True):
+    """A mistake, and where it stands."""
+
+    line: int
+    column: int
+    path: str
+    message: str
+
+
+class CheckedDefinition(Struct, frozen=True):
+    """Every mistake of a definition."""
+
+    mistakes: list[Flaw]
+
+
+class RunsQuery(Struct, frozen=True):
+    """Which runs are wanted."""
+
+    status: str | None = None
+    workflow: str | None = None
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
+
+
+class Runs(Struct, frozen=True):
+    """Runs, newest first."""
+
+    items: list[RunRecord]
+    next: str | None = None
+
+
+class RunView(Struct, frozen=True):
+    """A run: how it stands, its graph, and everything that happened in order."""
+
+    run: RunRecord
+    definition: DefinitionView
+    history: list[RunEvent]
+
+
+class StartBody(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A run to be started."""
+
+    input: Any = None
+    user_id: str | None = None
+    session_id: str | None = None
+    run_id: str | None = None
+
+
+class AnswerBody(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """An answer to an open question of a run."""
+
+    question_id: str
+    answer: Any
+
+
+class CancelBody(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Why a run is cancelled."""
+
+    reason: str = ""
+
+
+class ForkBody(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """From which event a new run goes on, and what is different in it: another input, other replies by activation."""
+
+    at: int | None = None
+    input: Any | UnsetType = UNSET
+    replies: dict[str, dict[str, Any]] = {}
+
+
+async def definitions(ask: Ask) -> Definitions:
+    """Return the workflows that the node knows."""
+    known = ask.state.node.workflows.definitions
+    return Definitions([_definition(known[name]) for name in sorted(known)])
+
+
+async def check(ask: Ask) -> CheckedDefinition:
+    """Return every mistake of a definition, judged against the agents of the node; nothing is kept."""
+    workflows = ask.state.node.workflows
+    found = check_text(ask.body.source, workflows.catalog(), workflows.definitions)
+    return CheckedDefinition([Flaw(one.line, one.column, one.path, one.message) for one in found])
+
+
+async def start(ask: Ask) -> RunRecord:
+    """Start a run."""
+    name, body, workflows = ask.params["name"], ask.body or StartBody(), ask.state.node.workflows
+    if name not in workflows.definitions:
+        raise unknown("workflow", name)
+    options = {"session_id": body.session_id} if body.session_id else {}
+    handle = await workflows.start(
+        name,
+        body.input,
+        user_id=user_of(ask.principal, body.user_id),
+        tenant_id=tenant_of(ask.principal, None),
+        run_id=body.run_id,
+        **options,
+    )
+    return workflows.get(handle.run_id)
+
+
+async def find(ask: Ask) -> Runs:
+    """Return runs of the sender's tenant."""
+    query: RunsQuery = ask.query
+    found = ask.state.node.workflows.list(
+        status=query.status, workflow=query.workflow, tenant_id=seen_tenant(ask.principal), limit=query.limit
+    )
+    return Runs(found)
+
+
+async def show(ask: Ask) -> RunView:
+    """Return a run with its graph and its history."""
+    record, workflows = _run(ask), ask.state.node.workflows
+    places: dict[int, tuple[str, str]] = {}
+    history: list[RunEvent] = []
+    for moment in workflows.replay(record.run_id):
+        history += shown(moment.number, moment.event, moment.commands, places)
+    definition = workflows.store.program(record.definition).graph.definition
+    return RunView(record, _definition(definition), history[:EVENTS_MAX])
+
+
+async def answer(ask: Ask) -> RunRecord:
+    """Answer an open question of a run."""
+    record, workflows = _run(ask), ask.state.node.workflows
+    by = ask.principal.user_id or "operator"
+    await workflows.answer(record.run_id, ask.body.question_id, ask.body.answer, by=by)
+    return workflows.get(record.run_id)
+
+
+async def cancel(ask: Ask) -> RunRecord:
+    """Cancel a run: what runs is stopped, what was done is taken back."""
+    record, workflows = _run(ask), ask.state.node.workflows
+    reason = ask.body.reason if ask.body is not None else ""
+    await workflows.cancel(record.run_id, reason=reason, by=ask.principal.user_id or "operator")
+    return workflows.get(record.run_id)
+
+
+async def fork(ask: Ask) -> RunRecord:
+    """Start a run that did the same as another until an event, and goes on from there."""
+    record, body, workflows = _run(ask), ask.body, ask.state.node.workflows
+    changed = {} if body.input is UNSET else {"input": body.input}
+    handle = await workflows.fork(record.run_id, at=body.at, replies=body.replies, **changed)
+    return workflows.get(handle.run_id)
+
+
+def _run(ask: Ask) -> RunRecord:
+    run_id, tenant_id = ask.params["run_id"], seen_tenant(ask.principal)
+    record = ask.state.node.workflows.get(run_id)
+    if tenant_id not in {None, record.tenant_id}:
+        raise unknown("run", run_id)
+    return record
+
+
+def _definition(one: Definition) -> DefinitionView:
+    return DefinitionView(
+        name=one.name,
+        version=one.version,
+        description=one.description,
+        nodes=[NodeView(node.name, str(node.kind), _label(node)) for node in one.nodes.values()],
+        edges=[EdgeView(edge.id, edge.source, edge.target, _condition(edge)) for edge in one.edges],
+        input_schema=one.input_schema,
+        document=one.document,
+    )
+
+
+def _label(node: Any) -> str:
+    match node.kind:
+        case Kind.CALL:
+            return f"{node.call.agent} {node.call.capability}".strip()
+        case Kind.RUN:
+            return str(node.workflow)
+        case Kind.ASK:
+            return str(node.ask.text)[:80]
+        case Kind.AGGREGATE:
+            return str(node.aggregate.strategy)
+    return str(node.kind)
+
+
+def _condition(edge: Any) -> str:
+    if edge.when:
+        return str(edge.when)
+    if edge.is_else:
+        return "else"
+    return "" if str(edge.on) == "success" else f"on {edge.on}"
