@@ -57,9 +57,10 @@ def test_a_run_is_started_answered_and_forked_from_an_event():
             again = await _until(served, fork.json()["run_id"], "waiting")
             assert again["run"]["questions"][0]["text"] == "Go on with 6?"
             assert again["run"]["forked_from"] == run_id
-            await served.client.post(f"/v1/runs/{again['run']['run_id']}/cancel")
-            await _until(served, again["run"]["run_id"], "cancelled")
-            assert len((await served.client.get("/v1/runs")).json()["items"]) == 2
+            other = await served.client.post("/v1/workflows/asks/runs", json={"input": {"n": 1}, "user_id": "ann"})
+            await served.client.post(f"/v1/runs/{other.json()['run_id']}/cancel")
+            await _until(served, other.json()["run_id"], "cancelled")
+            assert len((await served.client.get("/v1/runs")).json()["items"]) == 3
             assert (await served.client.get("/v1/runs/none")).status_code == 404
             assert (await served.client.post("/v1/workflows/none/runs", json={})).status_code == 404
             checked = await served.client.post(

@@ -7,7 +7,7 @@ import { absolute, bytes, duration, number } from '../format.js';
 export function View() {
   const state = useLoad(() => get('system'), []);
   useEffect(() => { const timer = setInterval(() => state.reload(true), 5_000); return () => clearInterval(timer); }, []);
-  return html`<div class="view"><${Bar} title="System"><span class="ink-3">${me.value?.node} · Comity ${me.value?.version || ''}</span></${Bar}><div class="body"><div class="stack wide">
+  return html`<div class="view"><${Bar} title="System"><span class="ink-3">${me.value?.node} · Comity ${me.value?.version || ''}</span></${Bar}><div class="body" tabindex="0" role="region" aria-label="State of the node"><div class="stack wide">
     <${Loaded} state=${state} what="Asking the node">${(data) => html`<${Node} data=${data} />`}</${Loaded}><${Tokens} /></div></div></div>`;
 }
 
