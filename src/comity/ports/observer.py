@@ -73,7 +73,7 @@ class Observer:
         """They have left memory."""
 
     def moved(self, machine: str, state: str, event: str) -> None:
-        """A state machine other than the call's takes a step: `activation` or `breaker`."""
+        """A state machine takes a step that no other method shows: of an `activation`, a `breaker`, a `call` that is sent."""
 
     def acknowledged(self, handoff_id: str) -> None:
         """A program is about to be told that its handoff is durable."""

@@ -8,7 +8,7 @@ import pytest
 
 from comity.core.call.machine import TRANSITIONS, Event, State, advance
 
-# DESIGN §6: admitted → queued → running → settled, cancel and expiry from any of these but settled. A tree that waits for a
+# DESIGN §6: admitted → queued → running → settled, or sent to the node that holds the agent; cancel and expiry from any of these but settled. A tree that waits for a
 # person is in no node's memory, so nothing happens to it but that it is taken up again.
 WAYS = {
     (State.ADMITTED, Event.QUEUE): State.QUEUED,
@@ -17,6 +17,10 @@ WAYS = {
     (State.RUNNING, Event.FINISH): State.SETTLED,
     (State.RUNNING, Event.PAUSE): State.PAUSED,
     (State.PAUSED, Event.QUEUE): State.QUEUED,
+    (State.ADMITTED, Event.SEND): State.SENT,
+    (State.ADMITTED, Event.PAUSE): State.PAUSED,
+    (State.SENT, Event.FINISH): State.SETTLED,
+    (State.SENT, Event.PAUSE): State.PAUSED,
 }
 
 
@@ -46,4 +50,4 @@ def test_every_state_can_still_settle_or_has(state):
 
 
 def test_the_words_are_those_of_the_wire():
-    assert [str(state) for state in State] == ["admitted", "queued", "running", "paused", "settled"]
+    assert [str(state) for state in State] == ["admitted", "queued", "running", "sent", "paused", "settled"]

@@ -13,7 +13,7 @@ from comity.core.agent.agent import Agent, Capability
 from comity.core.agent.tool import EVERYTHING, narrow
 from comity.core.call.ledger import Account, Loan
 from comity.core.call.limits import Limits
-from comity.core.call.machine import ADMITTED, RUNNING, State
+from comity.core.call.machine import ADMITTED, RUNNING, SENT, TRANSITIONS, Event, State
 from comity.core.envelope.envelope import Error, Reply, Request, Usage
 from comity.core.envelope.reserved import words_of
 from comity.core.journal.records import Accepted, Settled
@@ -167,7 +167,11 @@ class Call(Struct, eq=False, gc=False):
     @property
     def is_queued(self) -> bool:
         """Whether it still waits for its place."""
-        return self.state is not RUNNING
+        return self.state is not RUNNING and self.state is not SENT
+
+    def move(self, event: Event) -> None:
+        """Take a step of the machine: the one place where the state of a call changes."""
+        self.state = TRANSITIONS[self.state][event]
 
     @property
     def waits_for(self) -> Collection[Call]:

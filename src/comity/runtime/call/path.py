@@ -23,7 +23,7 @@ from comity.core.call.guardrail import Guardrail
 from comity.core.call.inheritance import Inheritance
 from comity.core.call.ledger import Account
 from comity.core.call.limits import Limits
-from comity.core.call.machine import CANCEL, FINISH, QUEUED, RUNNING
+from comity.core.call.machine import CANCEL, FINISH, QUEUE, RUNNING, START
 from comity.core.document.payload import unpack
 from comity.core.document.schema import Checked, SchemaError
 from comity.core.envelope.envelope import Error, Reply, Request, Status, Usage
@@ -444,7 +444,8 @@ class CallPath:
         """Give an accepted call its place."""
         request, is_here = call.request, call.way is None or call.way.fence is not None
         self.settlement.deadlines.add(call)
-        call.state = QUEUED
+        if is_here:
+            call.move(QUEUE)
         if call.live is not None and is_here and (call.parent is None or is_first(request)):
             self.sessions.use(call.live, request, now_ms)
             if request.message and is_first(request):
@@ -464,7 +465,7 @@ class CallPath:
     def _start(self, call: Call) -> None:
         if self.observer is not None:
             self.observer.starting(call)
-        call.state = RUNNING
+        call.move(START)
         call.seat.holders[call] = None
         if call.log is not None:
             call.log.add(events.Kind.STARTED, self.clock.now_ns() // 1_000_000, call.request, text=call.capability.doing)

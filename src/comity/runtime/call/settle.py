@@ -19,7 +19,7 @@ from comity.core.call import guardrail
 from comity.core.call.admission import Refused
 from comity.core.call.guardrail import Guardrail
 from comity.core.call.limits import WARNINGS_MAX, Limits
-from comity.core.call.machine import CANCEL, EXPIRE, FINISH, PAUSED, QUEUED, RUNNING, SETTLED, Event, advance
+from comity.core.call.machine import CANCEL, EXPIRE, FINISH, PAUSE, PAUSED, QUEUED, RUNNING, Event, advance
 from comity.core.document.payload import PayloadError
 from comity.core.document.slices import Sliced, whole
 from comity.core.envelope.envelope import Error, Reply, Request, Status, encode
@@ -164,13 +164,13 @@ class Settlement:
         if call.arriving is not None:
             _stop_looking(call)
             records.append(Accepted(request, now_ms, self._journal.node_id, "it ended before it was looked through"))
-        elif call.state is not RUNNING:
+        elif call.state is QUEUED:
             call.seat.mailbox.remove(call, request.priority)
         elif event is not FINISH and call.task is not None:
             self._stop(call)
         if call.uses_state:
             reply = self._save_state(call, reply, records)
-        call.state = SETTLED
+        call.move(event)
         if reply.request_id != request.request_id:
             reply = complete(reply, call, now_ns, data=reply.data)
         if self._guardrails:
@@ -291,7 +291,7 @@ class Settlement:
             elif call.task is not None and call.task is not asyncio.current_task():
                 self._stop(call)
             self.breakers.release(call)
-            call.state = PAUSED
+            call.move(PAUSE)
             call.children = None
             self.deadlines.discard(call)
             if call is not top:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comity.core.call.machine import CANCEL, QUEUED
+from comity.core.call.machine import CANCEL
 from comity.core.envelope.envelope import Reply, Request, Status
 
 if TYPE_CHECKING:
@@ -24,6 +24,5 @@ def unread(path: CallPath, request: Request, error: UnavailableError, *, is_agai
     if call is None:
         return path.refuse(request, path.settlement.unavailable(error))
     failed = path.settlement.unrecorded(error)
-    call.state = QUEUED  # so far it has got, and from there it can end
     path.settlement.settle(call, CANCEL, Reply(status=Status.ERROR, error=failed, message=failed.message))
     return call

@@ -89,7 +89,7 @@ class Loans:
         assert way is not None
         if way.loan == has:  # what it has not heard of yet it gets first
             await self.cover(call)
-            if way.loan == has and call.state is State.RUNNING:
+            if way.loan == has and call.state is State.SENT:
                 way.loan = call.account.lend(has)
         if way.loan is not None:
             self._cluster.send(way.node_id, Lend(call.request.request_id, way.loan))

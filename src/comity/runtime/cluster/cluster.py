@@ -51,7 +51,7 @@ log = logging.getLogger("comity")
 SWEEP_MS: Final = LEASE_MS
 OVERDUE_MS: Final = 1_000
 STRANGERS_MAX: Final = 1_000  # capabilities of other nodes' agents that stand-ins are kept for
-UNDER_WAY: Final = frozenset({State.QUEUED, State.RUNNING})
+UNDER_WAY: Final = frozenset({State.QUEUED, State.RUNNING, State.SENT})
 
 
 class Cluster:

@@ -59,7 +59,9 @@ class Carrier:
         request = call.request
         if call.parent is not None:
             call.way.loan = call.account.lend()
-        call.state = State.RUNNING
+        if self._cluster.path.observer is not None:
+            self._cluster.path.observer.moved("call", call.state, Event.SEND)
+        call.move(Event.SEND)
         sent = self._sent[request.request_id] = Sent(call, asyncio.Event())
         call.task = self._cluster.loop.create_task(self._carry(sent), name=request.request_id)
         call.task.add_done_callback(partial(self._forget, sent))
@@ -118,7 +120,7 @@ class Carrier:
 
     def move(self, call: Call) -> None:
         """Let whoever waits for the call look for its agent anew."""
-        if call.state is not State.RUNNING:
+        if call.state is not State.SENT:
             return
         self._give_back(call, spent=None)
         self._cluster.path.settlement.move(call)
@@ -277,7 +279,7 @@ class Carrier:
     def sent(self, request_id: str, node_id: str) -> Call | None:
         """Return a call that is with another node, and has not ended here."""
         sent = self._sent.get(request_id)
-        if sent is None or sent.call.state is not State.RUNNING:
+        if sent is None or sent.call.state is not State.SENT:
             return None
         return sent.call if sent.call.way is not None and sent.call.way.node_id == node_id else None
 

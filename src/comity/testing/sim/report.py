@@ -15,7 +15,7 @@ from comity.testing.sim.faults import Kind
 from comity.testing.sim.world import Outcome
 
 # A call is queued in the same step that admits it, so nothing can come between. See `runtime.call.path`.
-UNREACHABLE: Final = frozenset({("call", "admitted", "cancel"), ("call", "admitted", "expire")})
+UNREACHABLE: Final = frozenset({("call", "admitted", "cancel"), ("call", "admitted", "expire"), ("call", "admitted", "pause")})
 MACHINES: Final = {
     "call": call.TRANSITIONS,
     "activation": activation.TRANSITIONS,
