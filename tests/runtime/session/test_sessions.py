@@ -364,6 +364,21 @@ async def test_calls_that_ended_in_a_session_are_not_kept_whole_in_memory(make_n
         assert node.session("s").turns[-1].text == "100002"
 
 
+async def test_the_own_session_of_one_call_keeps_no_long_reply(make_node):
+    agent = Agent("A")
+
+    @agent.capability("LONG")
+    async def long(ctx: Context) -> dict:
+        return {"mail": "ann@example.com", "text": "word " * 60_000}  # the address makes a vault, and so a session
+
+    async with make_node([agent]) as node:
+        reply = await node.call("A", "LONG", user_id="u")
+        live = node._path.sessions.find("default", reply.request_id)
+        assert all(not one.ended for one in node._path.sessions._live.values() if not one.is_stored)
+        assert reply.ok
+        assert live is None or not live.ended
+
+
 async def test_sessions_in_which_calls_ended_are_saved_a_few_at_a_time(make_node):
     agent = Agent("A")
 

@@ -195,7 +195,7 @@ class Settlement:
             if request.message or reply.message or live.vault is not None or request.source is not None or call.way is not None:
                 records.extend(self._session_records(call, live, reply, now_ms))
             else:  # as most end: a user's call without words
-                self._sessions.note(live, call.said or request, reply, now_ms)
+                self._sessions.note(live, call.said or request, reply, now_ms, call.reply_bytes)
         if reply.new_facts and reply.ok and (call.way is None or call.way.fence is not None):
             records.extend(self._memories.reported(request, reply, None if live is None else live.vault, now_ms))
         if len(request.body) > LONG_BYTES or len(request.message) > LONG_BYTES:
@@ -239,7 +239,7 @@ class Settlement:
             above = call.parent.session_head.live
         try:
             if call.way is None or call.way.fence is not None:  # else the node that ran it has noted it
-                records = self._sessions.ended(live, call.said or request, reply, now_ms)
+                records = self._sessions.ended(live, call.said or request, reply, now_ms, call.reply_bytes)
                 if above is not None:
                     self._sessions.answered(above, request, reply)
         except UnavailableError as error:  # the call ends all the same

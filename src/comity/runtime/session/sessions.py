@@ -396,7 +396,7 @@ class Sessions:
             return
         self.change(live, said, based_on=live.session.version)
 
-    def ended(self, live: Live, request: Request, reply: Reply, now_ms: int) -> tuple[Saved, ...]:
+    def ended(self, live: Live, request: Request, reply: Reply, now_ms: int, reply_bytes: int = 0) -> tuple[Saved, ...]:
         """Note the end of a call in its session: who answered, with what, and what the user was told.
 
         Return the records of a conversation. What a call without words adds is not worth a write of the whole session for each
@@ -405,17 +405,18 @@ class Sessions:
         if not core.is_first(request):
             self.answered(live, request, reply)
         elif not request.message and not reply.message:
-            self.note(live, request, reply, now_ms)
+            self.note(live, request, reply, now_ms, reply_bytes)
         elif self.is_there(live):
             return self.changed(live, core.answered(request, reply, (core.told(request, reply),)))
         return ()
 
-    def note(self, live: Live, request: Request, reply: Reply, now_ms: int) -> None:
+    def note(self, live: Live, request: Request, reply: Reply, now_ms: int, reply_bytes: int = 0) -> None:
         """Note the end of a user's call without words; written as `ended` says.
 
-        The own session of one call, which nothing made worth storing, does not keep a long one.
+        The own session of one call, which nothing made worth storing, does not keep a long one. `reply_bytes` is how long a
+        long reply is.
         """
-        if not live.is_stored and len(request.body) > LONG_BYTES:
+        if not live.is_stored and (reply_bytes or len(request.body) > LONG_BYTES):
             return
         if live.ended is None:
             live.ended = deque(maxlen=ENDED_MAX)
