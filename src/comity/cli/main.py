@@ -46,7 +46,7 @@ COMMANDS: Final[dict[str, str]] = {
     "store": "see what the store holds; remove what is old, compact it, back it up",
     "token": "issue, inspect and revoke the tokens that users and agents show to a served node",
     "keys": "list and rotate the keys that sign tokens; trust other nodes",
-    "spans": "take spans from OpenTelemetry exporters into the store",
+    "spans": "take spans from OpenTelemetry exporters into the store; push insights and refusals to Loki",
     "convert": "convert a document from one dialect to another and say what is lost",
     "sim": "simulate agents under faults: one seed with its timeline, or many with a report",
     "doctor": "check Python, the store and the agents",

@@ -1,10 +1,11 @@
-"""`comity spans`: take spans from OpenTelemetry exporters. And where every command that asks for spans finds them."""
+"""`comity spans`: take spans from exporters, push insights to Loki. And where every command that asks for spans finds them."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import threading
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from comity.errors import UnavailableError
 if TYPE_CHECKING:
     from comity.ports import SpanSource
 
+PUSH_S = 2.0  # between two looks for what is new
 EMPTY = "has no spans yet. `comity demo` and `comity call` make some; `comity spans serve` takes them from exporters."
 
 
@@ -26,10 +28,44 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what = "listen for OTLP over HTTP on this machine until interrupted"
     serve = verbs.add_parser("serve", help=what, description=what)
     serve.add_argument("--port", metavar="N", type=int, default=4318, help="where to listen; 0 chooses a free one (4318)")
+    what = "push insights and refusals as log lines to a Grafana Loki"
+    loki = verbs.add_parser("loki", help=what, description=what)
+    loki.add_argument("url", metavar="URL", help="of the Loki, such as http://localhost:3100")
+    loki.add_argument("--loki-tenant", metavar="ID", default="", help="the tenant at that Loki")
+    loki.add_argument("--follow", action="store_true", help="go on with what is new until interrupted")
+    add_range(loki, "24h", "24h")
 
 
 def run(args: argparse.Namespace, out: Output) -> Exit:
-    """Listen."""
+    """Listen for spans, or push what they say."""
+    return _push(args, out) if args.verb == "loki" else _serve(args, out)
+
+
+def _push(args: argparse.Namespace, out: Output) -> Exit:
+    from comity.contextcore.insights import range_ms
+    from comity.engines.loki import LATE_NS, LokiPush
+
+    args.tempo = ""
+    with open_spans(args) as store:
+        push = LokiPush(store, args.url, tenant=args.loki_tenant)
+        begun_ns = time.time_ns()
+        lines = push.push(begun_ns - range_ms(args.range) * 1_000_000)
+        if out.is_json:
+            out.document({"url": args.url, "lines": lines})
+        else:
+            out.text(f"{lines:,} insights and refusals of the {place(args)} are in Loki.")
+        if not args.follow:
+            return Exit.OK
+        out.out.file.flush()
+        with contextlib.suppress(KeyboardInterrupt):
+            while True:
+                threading.Event().wait(PUSH_S)
+                with contextlib.suppress(UnavailableError):  # what could not be pushed is pushed with the next
+                    push.push(max(begun_ns, time.time_ns() - LATE_NS))
+    return Exit.INTERRUPTED
+
+
+def _serve(args: argparse.Namespace, out: Output) -> Exit:
     from comity.engines.otlp.receive import SpanServer
     from comity.engines.sqlite.spans.store import SpanStore
 

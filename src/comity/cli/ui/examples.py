@@ -62,6 +62,7 @@ EXAMPLES: Final[dict[str, str]] = {
     "keys name": "comity keys name node-a",
     "keys trust": "comity keys trust node-b node-b.json --scope 'call:ANL/*'",
     "keys distrust": "comity keys distrust node-b",
+    "spans loki": "comity spans loki http://localhost:3100 --follow",
     "spans serve": "comity spans serve --port 4318",
     "convert": "comity convert request.json --from kdap --to delegation",
     "sim": "comity sim --seeds 50",
