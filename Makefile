@@ -12,7 +12,7 @@ INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick fuzz check docs format bench bench-delay bench-age bench-http api soak bench-spans tempo cel bench-peers intents kill processes handoffs sim sim-defects pii mutate spec console test-console screenshots split conflicts lock clean
+.PHONY: help demo serve test quick fuzz check docs format bench bench-delay bench-age bench-http api soak bench-spans tempo cel bench-peers intents kill processes handoffs sim sim-defects pii mutate spec console test-console screenshots split conflicts lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -33,6 +33,12 @@ $(READY): $(RUNS) requirements/dev.lock
 
 demo: $(RUNS) ## run the main job: a business case by four agents, under every rule
 	$(BIN)/comity demo
+	@echo "  make serve  # the same calls in the browser: open the link it prints"
+
+serve: $(RUNS) ## serve the demo's agents and the console on loopback; open the link it prints
+	@$(RUN) -c 'import starlette, uvicorn' 2>/dev/null || { echo "Installing the packages of the server, about 15 s ..."; \
+		$(INSTALL) --no-deps --no-compile --require-hashes -r requirements/server.lock; }
+	$(BIN)/comity serve
 
 # In memory where there is one to write to: what a disk forgets is simulated, and `make kill` uses a real one.
 test: export PYTEST_DEBUG_TEMPROOT := $(wildcard /dev/shm)
@@ -171,6 +177,7 @@ lock: $(READY) ## pin every dependency again
 	$(PIN) --group build pyproject.toml --output-file requirements/run.lock
 	$(PIN) --group dev --extra llm --extra server --constraint requirements/run.lock pyproject.toml --output-file requirements/dev.lock
 	$(PIN) --group spec --output-file requirements/spec.lock
+	$(PIN) --extra server --constraint requirements/dev.lock pyproject.toml --output-file requirements/server.lock
 	$(PIN) --group console --constraint requirements/dev.lock --output-file requirements/console.lock
 	$(PIN) --group mutate --constraint requirements/dev.lock --output-file requirements/mutate.lock
 

@@ -29,8 +29,9 @@ AXE = Path(__file__).parents[2] / "scripts/console/node_modules/axe-core/axe.min
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """Return a Chromium of the system's packages."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=WAIT_MS)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=os.environ["COMITY_CHROMIUM"], args=ARGS)
         yield chromium
