@@ -22,7 +22,7 @@ FLOORS = (
     ("ports",),
     ("runtime", "engines"),
     ("node",),
-    ("agents", "contextcore", "doors", "loading", "remote", "workflow"),
+    ("agents", "client", "contextcore", "doors", "loading", "remote", "workflow"),
     ("testing", "server", "console", "demo"),
     ("cli",),
     ("__main__",),

@@ -48,6 +48,8 @@ class Server:
         self.app = App(node, settings, auth, doors)
         self.connections = Connections(settings)
         self._stopping = asyncio.Event()
+        self._has_drained = False
+        self._serving: asyncio.Task[None]
         self._uvicorn = _Uvicorn(
             uvicorn.Config(
                 self.app,
@@ -87,13 +89,13 @@ class Server:
         self.port = listener.getsockname()[1]
         self.app.bind(self.port)
         async with self.node:
-            serving = asyncio.create_task(self._uvicorn.serve([listener]), name="serve")
+            self._serving = serving = asyncio.create_task(self._uvicorn.serve([listener]), name="serve")
             try:
                 while not self._uvicorn.started and not serving.done():  # noqa: ASYNC110  uvicorn offers nothing to wait for
                     await asyncio.sleep(_TICK_S)
                 yield self
             finally:
-                await self._drain(serving)
+                await self.drain()
 
     async def run(self, told: Any = None) -> None:
         """Serve until a signal comes; `told` is called once the server listens."""
@@ -109,8 +111,11 @@ class Server:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.remove_signal_handler(number)
 
-    async def _drain(self, serving: asyncio.Task[None]) -> None:
+    async def drain(self) -> None:
         """Take nothing new, let calls that run finish for a while, settle the rest, write what is owed, and leave."""
+        if self._has_drained:
+            return
+        self._has_drained = True
         loop, state = asyncio.get_running_loop(), self.app.state
         state.drain()
         for server in self._uvicorn.servers:
@@ -121,7 +126,7 @@ class Server:
         cancelled = sum(self.node.running().values())
         await self.node.close()
         self._uvicorn.should_exit = True
-        await serving
+        await self._serving
         self.connections.close()
         log.info("stopped", extra={"facts": {"cancelled": cancelled}})
 

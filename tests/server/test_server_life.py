@@ -1,0 +1,199 @@
+"""The life of a server: what a drain does to calls and streams, and what slow clients do to themselves."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from served import TOKEN, echo_agent, serving
+
+from comity import Agent, Node
+
+
+async def _raw(url: str, data: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    host, _, port = url.removeprefix("http://").partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(data.replace(b"HOST", url.removeprefix("http://").encode()))
+    await writer.drain()
+    return reader, writer
+
+
+def test_a_drain_ends_streams_lets_calls_finish_and_settles_the_rest_as_cancelled(tmp_path) -> None:
+    store = tmp_path / "work.db"
+    gate = asyncio.Event()
+    agent = Agent("SLOW", concurrency=200)
+
+    @agent.capability("SOON")
+    async def soon() -> dict[str, bool]:
+        await gate.wait()
+        return {"done": True}
+
+    @agent.capability("NEVER")
+    async def never() -> dict[str, bool]:
+        await asyncio.Event().wait()
+        return {}
+
+    async def go() -> None:
+        async with serving(Node([agent], store=store), drain_s=0.5) as served:
+            url = served.url
+            stream, writer = await _raw(
+                url, f"GET /v1/events HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
+            )
+            assert b"200" in await stream.readline()
+
+            def ask(capability: str, number: int) -> object:
+                body = {"target": "SLOW", "capability": capability, "user_id": "u1", "request_id": f"{capability}-{number}"}
+                return asyncio.create_task(served.client.post("/v1/calls", json=body))
+
+            finishing = [ask("SOON", number) for number in range(20)]
+            stuck = [ask("NEVER", number) for number in range(5)]
+            while sum(served.server.node.running().values()) < 25:
+                await asyncio.sleep(0.01)
+            asyncio.get_running_loop().call_later(0.1, gate.set)
+            served.server.app.state.drain()
+            assert (await served.client.get("/readyz")).status_code == 503
+            refused = await served.call()
+            assert (refused.status_code, refused.json()["code"]) == (503, "NODE_CLOSED")
+            draining = asyncio.create_task(served.server.drain())
+            told = await asyncio.wait_for(stream.read(-1), 10)
+            assert b"event: drain" in told
+            assert [(await one).status_code for one in finishing] == [200] * 20
+            assert {(await one).json()["error"]["code"] for one in stuck} == {"CALL_CANCELLED"}
+            await draining
+            writer.close()
+        async with Node([agent], store=store) as node:
+            statuses = [row.status for row in node.audit.rows() if row.kind == "settled"]
+            assert sorted(statuses) == ["cancelled"] * 5 + ["success"] * 20
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"POST /v1/calls HTTP/1.1\r\nHost: HOST\r\nX-Slow: a",
+        b"POST /v1/calls HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer TOKEN\r\nContent-Length: 500\r\n\r\n{",
+    ],
+)
+def test_a_client_that_is_silent_before_its_request_is_complete_is_cut_off(sent) -> None:
+    async def go() -> None:
+        async with serving(head_s=0.2, body_bytes_per_s_min=1_000_000) as served:
+            reader, writer = await _raw(served.url, sent.replace(b"TOKEN", TOKEN.encode()))
+            assert await asyncio.wait_for(reader.read(-1), 20) == b""
+            writer.close()
+            assert (await served.call()).status_code == 200
+            assert served.server.connections.cut == 1
+
+    asyncio.run(go())
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_has_come() -> None:
+    async def go() -> None:
+        async with serving() as served:
+            head = f"POST /v1/calls HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 10485760\r\n\r\n"
+            reader, writer = await _raw(served.url, head.encode())
+            told = await asyncio.wait_for(reader.read(-1), 20)
+            assert told.startswith(b"HTTP/1.1 413")
+            assert b"ENVELOPE_TOO_LARGE" in told
+            writer.close()
+            chunked = (
+                b"POST /v1/calls HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer TOKEN\r\nTransfer-Encoding: chunked\r\n\r\n"
+            )
+            reader, writer = await _raw(served.url, chunked.replace(b"TOKEN", TOKEN.encode()))
+            with_size = b"100000\r\n" + b"x" * 0x100000 + b"\r\n"
+            writer.write(with_size * 4)
+            told = await asyncio.wait_for(reader.read(200), 20)
+            assert told.startswith(b"HTTP/1.1 413")
+            writer.close()
+
+    asyncio.run(go())
+
+
+def test_a_page_of_another_site_and_a_foreign_host_reach_nothing() -> None:
+    async def go() -> None:
+        async with serving() as served:
+            for headers, status, code in (
+                ({"host": "evil.example"}, 421, "HTTP_HOST_UNKNOWN"),
+                ({"host": f"evil.example:{served.server.port}"}, 421, "HTTP_HOST_UNKNOWN"),
+                ({"origin": "https://evil.example"}, 403, "HTTP_ORIGIN_REFUSED"),
+                ({"origin": "null"}, 403, "HTTP_ORIGIN_REFUSED"),
+                ({"sec-fetch-site": "cross-site"}, 403, "HTTP_ORIGIN_REFUSED"),
+            ):
+                for path in ("/v1/agents", "/healthz", "/openapi.json"):
+                    answer = await served.client.get(path, headers=headers)
+                    assert (answer.status_code, answer.json()["code"]) == (status, code), (headers, path)
+                    assert "access-control-allow-origin" not in answer.headers
+            own = await served.client.get("/v1/agents", headers={"origin": served.url, "sec-fetch-site": "same-origin"})
+            assert own.status_code == 200
+            assert "set-cookie" not in own.headers
+            nobody = await served.client.get("/v1/agents", headers={"authorization": ""})
+            assert (nobody.status_code, nobody.headers["www-authenticate"]) == (401, 'Bearer realm="comity"')
+
+    asyncio.run(go())
+
+
+def test_an_origin_that_was_allowed_by_name_may_ask_and_no_other() -> None:
+    async def go() -> None:
+        async with serving(allow_origins=("https://app.example",)) as served:
+            asked = {"origin": "https://app.example", "access-control-request-method": "POST"}
+            preflight = await served.client.options("/v1/calls", headers=asked | {"authorization": ""})
+            assert preflight.status_code == 204
+            assert preflight.headers["access-control-allow-origin"] == "https://app.example"
+            answer = await served.call(headers={"origin": "https://app.example"})
+            assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, "https://app.example")
+            assert (await served.call(headers={"origin": "https://other.example"})).status_code == 403
+
+    asyncio.run(go())
+
+
+def test_a_token_that_asks_too_often_is_told_when_to_come_back() -> None:
+    async def go() -> None:
+        async with serving(Node([echo_agent()]), rate_per_s=0.001, rate_burst=3) as served:
+            answers = [await served.call() for _ in range(4)]
+            assert [one.status_code for one in answers] == [200, 200, 200, 429]
+            assert int(answers[-1].headers["retry-after"]) > 1
+
+    asyncio.run(go())
+
+
+def test_a_one_time_code_signs_in_once_and_never_after_its_time() -> None:
+    async def go() -> None:
+        async with serving() as served:
+            gate, now_ms = served.server.app.state.auth, served.server.app.state.now_ms()
+            code = gate.code(now_ms)
+            told = (await served.client.post("/v1/session", json={"code": code}, headers={"authorization": ""})).json()
+            signed_in = {"authorization": f"Bearer {told['token']}"}
+            assert (await served.client.get("/v1/me", headers=signed_in)).json()["user_id"] == "operator"
+            late = gate.code(now_ms - 120_000)
+            for wrong in (code, late, "made-up"):
+                answer = await served.client.post("/v1/session", json={"code": wrong})
+                assert answer.status_code == 401
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (b"{", 400, "ENVELOPE_MALFORMED"),
+        (b'{"target":"ECHO","capability":"SAY","inputs":{"text":"a","text":"b"}}', 400, "ENVELOPE_MALFORMED"),
+        (b'{"target":"ECHO","capability":"SAY","surprise":1}', 400, "ENVELOPE_MALFORMED"),
+        (b'{"target":"ECHO","capability":"SAY","inputs":{"text":NaN}}', 400, "ENVELOPE_MALFORMED"),
+        (
+            b'{"target":"ECHO","capability":"SAY","inputs":{"text":' + b"[" * 200 + b"]" * 200 + b"}}",
+            422,
+            "INPUT_VALIDATION_FAILED",
+        ),
+        (b'{"target":"ECHO","capability":"SAY","inputs":{"text":1}}', 422, "INPUT_VALIDATION_FAILED"),
+        (b'{"target":"NONE","capability":"SAY"}', 404, "ROUTING_UNKNOWN_AGENT"),
+    ],
+)
+def test_a_body_that_is_wrong_is_told_so_by_its_code(body, status, code) -> None:
+    async def go() -> None:
+        async with serving() as served:
+            answer = await served.client.post("/v1/calls", content=body, headers={"content-type": "application/json"})
+            told = answer.json()
+            assert (answer.status_code, told.get("code") or told["error"]["code"]) == (status, code)
+
+    asyncio.run(go())
