@@ -14,8 +14,9 @@ from threaded import served_in_thread
 from comity.core.access import Role
 from comity.core.access.claims import encode
 from comity.engines.keys import KeyRing, Tokens
+from comity.engines.keys.ring import LOOK_MS
 from comity.errors import RefusedError
-from comity.server.app import Door
+from comity.server.app import SENDER_S, Door
 from comity.server.dialect_doors import routes
 from comity.server.refusals import ROWS_BURST, Refusals
 from comity.server.web import Heads
@@ -181,3 +182,16 @@ def test_limits_in_a_token_bound_the_call(served):
     late = bearer(agent_token(served, "CST", user_id="user-456", session_id="sess-789", left={"depth": 0}, chain=("A", "B")))
     answer = served.client.post("/v1/dialects/kdap", json=NPV | {"request_id": "no-depth"}, headers=late)
     assert answer.json()["status"] == "SUCCESS"  # it stands at its depth, and may go no further down
+
+
+def test_a_revocation_reaches_requests_that_were_accepted_a_moment_ago(served):
+    """A token that is remembered as good is refused again within the times that it is remembered for, a second in all."""
+    state = served.state
+    token = state.auth.signed.sign_in("ann", roles=(Role.VIEWER,), now_ms=state.now_ms())
+    assert served.client.get("/v1/me", headers=bearer(token)).status_code == 200
+    tokens = state.auth.signed.tokens
+    tokens.ring.revoke(token_id=tokens.verify(token, now_ms=state.now_ms()).jti, now_ms=state.now_ms())
+    while served.client.get("/v1/me", headers=bearer(token)).status_code == 200:
+        pass
+    assert served.client.get("/v1/me", headers=bearer(token)).json()["code"] == "IDENTITY_REVOKED"
+    assert LOOK_MS / 1000 + SENDER_S < 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from comity.server import agent_calls, contextcore_doors, dialect_doors, oidc
+from comity.server import agent_calls, contextcore_doors, dialect_doors, oidc, token_exchange
 from comity.server.app import Door
 from comity.server.settings import Settings
 from comity.server.tempo import routes as tempo
@@ -10,7 +10,9 @@ from comity.server.tempo import routes as tempo
 
 def standard_doors(settings: Settings | None = None) -> tuple[Door, ...]:
     """Return the doors of `comity serve`."""
-    doors = tuple(map(Door, (tempo.routes, dialect_doors.routes, contextcore_doors.routes, agent_calls.routes)))
+    doors = tuple(
+        map(Door, (tempo.routes, dialect_doors.routes, contextcore_doors.routes, agent_calls.routes, token_exchange.routes))
+    )
     if settings is None or not settings.oidc:
         return doors
     sign_ins = oidc.SignIns(oidc.provider_of(settings.oidc))
