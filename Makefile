@@ -105,8 +105,10 @@ tempo: $(READY) ## how many of Tempo's own queries and recorded answers agree, a
 		tests/core/tracing/query/test_query_rewrite.py
 
 CEL_DIR ?= ../shared/cel
-cel: $(READY) ## how many of CEL's conformance cases agree; CEL_DIR names the folder with cases.json
+CEL_COUNT ?= 100000
+cel: $(READY) ## how many of CEL's conformance cases agree, and CEL_COUNT random expressions; CEL_DIR names the folder with cases.json
 	$(RUN) scripts/check_cel.py $(CEL_DIR)
+	$(RUN) scripts/compare_cel.py $(CEL_COUNT)
 
 INTENTS_DIR ?= ../shared/intents
 intents: $(READY) ## accuracy, rejection, calibration and cost of the intent classifier; INTENTS_DIR names the folder with the sets

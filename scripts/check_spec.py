@@ -16,10 +16,10 @@ from pathlib import Path
 SPEC = Path(__file__).parent.parent / "spec"
 HEAP = "2g"
 RUN_S_MAX = 3600
-HOLD = ("small", "wide", "ends", "answers", "breaker", "handoff", "delivery")
+HOLD = ("small", "wide", "ends", "answers", "breaker", "handoff", "delivery", "workflow", "quorum")
 TRACED = ("reach/Nested", "reach/CrossRootRefused", "broken/NoDeadlock")  # whose traces are printed
 HOLDS = "holds"
-MODULES = {"Breaker": "Callers", "Handoff": "Receivers"}  # each known by a constant that no other has
+MODULES = {"Breaker": "Callers", "Handoff": "Receivers", "Workflow": "Branches"}  # each known by a constant that no other has
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,11 @@ class Expression:
 
     def problems(self) -> list[ExpressionError]:
         """Return the functions it names that do not exist, each with its place: they fail when they are evaluated."""
-        calls = (node for node in walk(self.tree) if isinstance(node, Call) and node.function.isidentifier())
+        calls = (
+            node
+            for node in walk(self.tree)
+            if isinstance(node, Call) and node.function.isidentifier() and node.function != "in"
+        )
         return [ExpressionError(unknown_function(one), one.at) for one in calls if known_function(one) is None]
 
     @property
