@@ -78,7 +78,7 @@ class Hosting:
         approval = path.toolbox.approval(approval_id)
         if approval is None or not person.sees(approval):
             return None
-        if path.cluster is None:  # in a cluster it goes on where its agent is
+        if path.placement.is_alone:  # in a cluster it goes on where its agent is
             path.toolbox.check_goes_on(approval, self.registry)
         repeated = await path.toolbox.decide(path, approval, granted=granted, by=by)
         reply = await take_up(path, self._journal, approval)
@@ -255,7 +255,7 @@ class Hosting:
     @property
     def _hosts_handoffs(self) -> bool:
         """Whether this node takes what is handed to its agents; nodes that share the work leave that to receivers."""
-        is_able = hasattr(self._journal, "handoffs") and self._path.cluster is None
+        is_able = hasattr(self._journal, "handoffs") and self._path.placement.is_alone
         return is_able and bool(self._settings.tenants) and any(agent.takes_handoffs for agent in self.registry)
 
     def _begin_handoffs(self) -> None:

@@ -15,7 +15,6 @@ from comity.core.call.guardrail import Guardrail, Verdict, checked_guardrails
 from comity.core.call.inheritance import Inheritance
 from comity.core.call.limits import THREADS_MAX, Limits
 from comity.core.envelope.envelope import Background, Priority, Reply
-from comity.core.envelope.request_id import chosen_id_problem
 from comity.core.journal.records import StoredCall
 from comity.core.journal.retention import Retention, checked_retention
 from comity.core.tracing.telemetry import Settings as Telemetry
@@ -180,8 +179,8 @@ class Node(Outsiders):
     def add(self, agent: Agent) -> None:
         """Register a further agent."""
         self.registry.add(agent)
-        if self._runtime is not None and self._runtime.path.cluster is not None:
-            self._runtime.path.cluster.announce()
+        if self._runtime is not None:
+            self._runtime.path.placement.announce()
         for tool in agent.tools.values():
             if self._runtime is not None and tool is not None:
                 self._runtime.path.toolbox.add(tool)
@@ -342,9 +341,7 @@ class Node(Outsiders):
             draft, read = aim(path.registry, draft, more, named, Node.start_call.__kwdefaults__, ROOT_ONLY)
         identity = Identity(user_id, tenant_id, session_id, parent_session_id)
         remote = joined(traceparent, tracestate)
-        if path.cluster is not None and (request_id is None or not chosen_id_problem(request_id)):
-            errand = path.cluster.errand(draft, identity, request_id, remote, log)
-            path.cluster.start(errand)
+        if (errand := path.placement.start_root(draft, identity, request_id, remote, log)) is not None:
             return CallHandle(path, errand, log, errand.arrival.request.request_id, read)
         opened = path.open_root(draft, identity, request_id, remote, log)
         if isinstance(opened, Call):

@@ -63,9 +63,7 @@ class Outsiders(Hosting):
         """
         path, log = self._path, EventLog()
         remote = joined(traceparent, tracestate)
-        if path.cluster is not None:
-            errand = path.cluster.errand(draft, identity, request_id, remote, log)
-            path.cluster.start(errand)
+        if (errand := path.placement.start_root(draft, identity, request_id, remote, log)) is not None:
             return CallHandle(path, errand, log, request_id)
         opened = path.open_root(draft, identity, request_id, remote, log)
         if isinstance(opened, Call):

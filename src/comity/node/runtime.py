@@ -171,8 +171,8 @@ class Runtime:
             await engine.listen(partial(_share, path, engine))
             await engine.join()
             runtime.tending.take_over()
-            if path.cluster is not None and not path.cluster.is_open:
-                await path.cluster.open()
+            if not path.placement.is_open:
+                await path.placement.open()
             if settings.retention.is_bounded:
                 upkeep = Upkeep(settings.retention, journal, recorder, path.sessions, parts.clock)
                 stack.push_async_callback(upkeep.close)
@@ -239,9 +239,8 @@ async def _share(path: CallPath, engine: Engine) -> None:
 async def _close_path(path: CallPath, threads: FunctionThreads) -> None:
     """Leave the other nodes, cancel what runs and wait for all code; then give back the addresses that this node holds."""
     async with contextlib.AsyncExitStack() as stack:
-        if path.cluster is not None:  # it may have come while the node ran
-            stack.push_async_callback(path.cluster.close)
-            await path.cluster.leave()
+        stack.push_async_callback(path.placement.close)
+        await path.placement.leave()
         begun_s = path.loop.time()
         await path.close()
         await threads.close(tasks.CLOSE_S - (path.loop.time() - begun_s))

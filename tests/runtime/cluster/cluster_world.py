@@ -111,8 +111,7 @@ def play(case: Callable[..., Awaitable[None]], *agents: Sequence[Agent], **more:
 async def die(node: Node) -> None:
     """Stop a node as a crash would: nothing more is written or sent by it, and nobody is told."""
     path = node._path
-    assert path.cluster is not None
-    cluster = path.cluster
+    cluster = path.placement
     await cluster._transport.close()
     path._journal.failure = RuntimeError("dead")
     for task in cluster._tasks:

@@ -231,7 +231,7 @@ def test_cancelling_reaches_what_runs_elsewhere_and_the_deadline_does_if_the_mes
             await asyncio.sleep(0.5)
             assert world.kinds(f"{request_id}.1") == ["admitted"]
             assert handle.cancel()
-            one._path.cluster.carrier.received("n2", wire.Moved(f"{request_id}.1"))  # type: ignore[union-attr]  # too late
+            one._path.placement.carrier.received("n2", wire.Moved(f"{request_id}.1"))  # type: ignore[union-attr]  # too late
             reply = await handle.reply()
             assert str(reply.status) == "cancelled"
             assert world.kinds(f"{request_id}.1") == ["admitted", "settled"]
@@ -507,7 +507,7 @@ def test_an_agent_of_no_node_is_unknown_and_stand_ins_for_those_of_others_are_no
         assert reply.error.code == "ROUTING_UNKNOWN_AGENT"
         for agent in theirs:
             assert (await one.call(agent.id, "DO", user_id="u")).ok
-        assert len(one._path.cluster._strangers) == 3
+        assert len(one._path.placement._strangers) == 3
         later = Agent("LATER", aliases=("AFTER",))
         later.capability("DO")(lambda: None)
         two.add(later)
@@ -526,12 +526,12 @@ def test_an_address_is_held_while_any_tenants_calls_use_it_and_all_of_them_go_wh
             for tenant in ("evil", "default")
         ]
         await asyncio.sleep(4)  # that of acme has been idle for long
-        token = two._path.cluster.holds.fence("BACK").token
+        token = two._path.placement.holds.fence("BACK").token
         assert [(await one).data["runs"] for one in running] == [1, 1]
-        assert two._path.cluster.holds.fence("BACK").token == token  # it was never given back
+        assert two._path.placement.holds.fence("BACK").token == token  # it was never given back
         again = await two.call("BACK", "DO", user_id="u", tenant_id="acme", timeout_ms=60_000)
         assert again.data["runs"] == 2
-        two._path.cluster.holds.spoil("BACK")
+        two._path.placement.holds.spoil("BACK")
         assert len(two._path.activations) == 0
         assert (await two.call("BACK", "DO", user_id="u", tenant_id="acme", timeout_ms=60_000)).data["runs"] == 3
 

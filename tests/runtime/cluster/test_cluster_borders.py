@@ -174,8 +174,7 @@ def test_other_nodes_leave_a_call_a_second_after_its_deadline_before_they_end_it
         world.store.append((Accepted(request, now_ms, "n9"),))
         await asyncio.sleep(5 + late_ms / 1000)
         assert one._path is not None
-        assert one._path.cluster is not None
-        await one._path.cluster._take_over(request)
+        await one._path.placement._take_over(request)
         stored = world.store.call("r")
         assert stored is not None
         assert (stored.reply and stored.reply.status) == status

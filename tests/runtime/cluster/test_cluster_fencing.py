@@ -165,7 +165,7 @@ def test_a_lost_lease_moves_only_the_calls_of_its_agent() -> None:
         await asyncio.sleep(0.5)
         world.leases.expire("SLOW")
         assert world.leases.acquire("SLOW", "n2").holder == "n2"
-        one._path.cluster.holds.spoil("SLOW")
+        one._path.placement.holds.spoil("SLOW")
         assert (await asked).data == "SLOW"
         assert runs == ["quick", "slow", "slow"]
         assert world.kinds("r.1") == ["admitted", "settled"]

@@ -268,7 +268,7 @@ def test_what_a_tool_did_for_the_first_life_of_a_call_is_not_done_for_the_second
         if caller_node == "n1":
             world.leases.expire("BACK")
             world.leases.acquire("BACK", "n2")
-            one._path.cluster.holds.spoil("BACK")
+            one._path.placement.holds.spoil("BACK")
         else:
             await go_away(world, "n1", "BACK")
         assert (await asked).data == 1
@@ -423,8 +423,7 @@ def test_an_agent_that_was_lost_and_comes_back_at_once_has_a_new_token() -> None
         lease = world.leases.find("BACK")
         assert lease is not None
         assert one._path is not None
-        assert one._path.cluster is not None
-        one._path.cluster.holds.lost("BACK", lease.token)  # its lease has run out by this node's clock alone
+        one._path.placement.holds.lost("BACK", lease.token)  # its lease has run out by this node's clock alone
         await one.call("BACK", "DO", user_id="u")
         fence = world.store.load(Document.FENCE, "BACK")
         assert fence is not None

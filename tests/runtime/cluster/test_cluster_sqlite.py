@@ -56,7 +56,7 @@ def test_calls_cross_nodes_and_a_former_holder_is_stopped_by_the_file(tmp_path: 
                 pass
             os.utime(two._journal.members.path, ns=(1, 1))  # as if it had stood still, which it does not know
             taken = asyncio.ensure_future(one.call("BACK", "DO", user_id="u", request_id="z"))
-            one._path.cluster.holds.doubt("BACK", two._journal.node_id)
+            one._path.placement.holds.doubt("BACK", two._journal.node_id)
             assert await began.get() == "z"
             gates["z 6"].set()
             await two._path.durable()

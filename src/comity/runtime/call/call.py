@@ -160,6 +160,16 @@ class Call(Struct, eq=False, gc=False):
         return False
 
     @property
+    def is_here(self) -> bool:
+        """Whether it runs on this node, under a lease or because no other node takes part."""
+        return self.way is None or self.way.fence is not None
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether it left this node without having ended: another node holds its agent."""
+        return self.way is not None and self.way.is_moved
+
+    @property
     def token(self) -> int:
         """Under which its agent is held here; 0 where no lease is needed."""
         return 0 if self.way is None or self.way.fence is None else self.way.fence.token

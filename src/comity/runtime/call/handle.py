@@ -44,8 +44,7 @@ class CallHandle(Generic[Result_co]):
     def cancel(self) -> bool:
         """Withdraw the call and everything below it; return whether it was still under way."""
         if isinstance(self._opened, Errand):
-            assert self._path.cluster is not None
-            return self._path.cluster.withdraw(self._opened)
+            return self._path.placement.withdraw(self._opened)
         return isinstance(self._opened, Call) and self._path.settlement.cancel(self._opened, "its caller cancelled it")
 
     @property

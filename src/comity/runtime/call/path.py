@@ -47,6 +47,7 @@ from comity.runtime.call.draft import Arrival, Draft, Identity, Reader, quoted
 from comity.runtime.call.journaled import Steps
 from comity.runtime.call.long_request import look_through
 from comity.runtime.call.named import as_asked, open_named
+from comity.runtime.call.placement import Placement
 from comity.runtime.call.replay import again, go_on, known, newest, reused
 from comity.runtime.call.run import Execution, RunInProcess
 from comity.runtime.call.screening import screen
@@ -67,7 +68,6 @@ from comity.runtime.tracing.ambient import MODULES, OTEL, use
 from comity.runtime.tracing.recorder import Recorder
 
 if TYPE_CHECKING:
-    from comity.runtime.cluster.cluster import Cluster
     from comity.runtime.guidance.guidance import LiveGuidance
     from comity.runtime.handoff.desk import Handoffs
 
@@ -149,7 +149,7 @@ class CallPath:
         self.handoffs: Callable[[], Handoffs] | None = None  # the node's, made when first needed
         self.workflows: Callable[[], Runs] | None = None  # as well
         self.is_closed = False
-        self.cluster: Cluster | None = None  # where several nodes share the work
+        self.placement = self.settlement.placement = Placement()  # alone, until `join`
         self._journal = journal
         self._reader = Reader(registry, limits, ids, inheritance)
         self.clock, self.ids = clock, ids  # for what works on behalf of a call
@@ -165,10 +165,10 @@ class CallPath:
         self._execution = Execution(clock, ids, threads, run_in_process, self.answers, self.slices, observer)
         self.loop = loop
 
-    def join(self, cluster: Cluster) -> None:
+    def join(self, cluster: Placement) -> None:
         """Share the work with other nodes from now on."""
-        self.cluster = self.settlement.cluster = cluster
-        self.activations.put_away = cluster.holds.release
+        self.placement = self.settlement.placement = cluster
+        self.activations.put_away = cluster.release
         self.sessions.share()
 
     # --- open ---
@@ -228,8 +228,8 @@ class CallPath:
         remote: TraceContext | None = None,
     ) -> Reply:
         """Call for a user and return the reply."""
-        if self.cluster is not None and (request_id is None or not chosen_id_problem(request_id)):
-            return await self.cluster.run(self.cluster.errand(draft, identity, request_id, remote))
+        if (elsewhere := self.placement.call_root(draft, identity, request_id, remote)) is not None:
+            return await elsewhere
         now_ns = self.clock.now_ns()
         arrival = self._asked(draft, identity, request_id, now_ns // 1_000_000, remote)
         if len(arrival.body) > LONG_BYTES:
@@ -237,8 +237,7 @@ class CallPath:
         opened = self._open(arrival, request_id, now_ns, remote)
         if isinstance(opened, Call):
             reply = await self.reply_of(opened)
-            has_moved = opened.way is not None and opened.way.is_moved and self.cluster is not None
-            return await self.cluster.go_on(opened.request) if has_moved else reply  # type: ignore[union-attr]
+            return await self.placement.go_on(opened.request) if opened.has_moved else reply
         return await self.told(opened)
 
     def call_child(self, parent: Call, draft: Draft) -> Coroutine[Any, Any, Reply]:
@@ -271,9 +270,8 @@ class CallPath:
         arrival = self._reader.read(draft, identity, above, request_id, now_ns // 1_000_000)
         if OTEL in MODULES or use.has_begun:
             arrival = standing.hung(arrival, above)
-        if self.cluster is not None:
-            reply = await self.cluster.ask(arrival, parent, is_repeated=bool(is_repeated))
-            return await after_a_turn(parent.given(reply))
+        if (elsewhere := self.placement.call_under(arrival, parent, is_repeated=bool(is_repeated))) is not None:
+            return await after_a_turn(parent.given(await elsewhere))
         # Only a call that an earlier life began can have made this one before, unless an agent chose its id.
         is_again = parent.top.leftovers is not None
         try:
@@ -288,21 +286,20 @@ class CallPath:
         if isinstance(opened, Reply):
             return await after_a_turn(parent.given(opened))
         reply = await self.reply_of(opened)
-        if opened.way is not None and opened.way.is_moved and self.cluster is not None:
-            reply = await self.cluster.ask(arrival, parent)
+        if opened.has_moved and (elsewhere := self.placement.call_under(arrival, parent, is_repeated=False)) is not None:
+            reply = await elsewhere
         return reply if reply.error is None and not reply.metadata else parent.given(reply)
 
     def count(self, parent: Call, usage: Usage) -> None:
         """Charge what a call used that an earlier life made: a tree has one budget for all its lives."""
-        if self.cluster is not None:  # a node alone counted what was begun when it took the tree up
-            parent.account.give_back(-1 - usage.calls, 0)
+        self.placement.count_replayed(parent, usage)
         parent.calls_below += 1 + usage.calls
         self.charge(parent, usage.prompt_tokens, usage.completion_tokens)
 
     def seen(self, request: Request) -> Call | Reply | None:
         """Return the call or reply already known under this request's id, or a refusal if it was another request."""
         running = self.calls.get(request.request_id)
-        found = known(request, self._journal, is_alone=self.cluster is None) if running is None else running
+        found = known(request, self._journal, is_alone=self.placement.is_alone) if running is None else running
         if isinstance(found, Call) and not is_same(request, found.request):
             found = reused(request)
         if isinstance(found, admission.Refused):
@@ -410,7 +407,7 @@ class CallPath:
         root = None if request.parent_id is None else self.calls.get(request.root_id)
         # What an earlier life had begun under this id is not taken up: it ends before its caller is told so.
         begun = () if root is None or not root.leftovers else end_leftovers(root, request.request_id, now_ms)
-        terms = None if self.cluster is None else self.cluster.refusal_terms(request)
+        terms = self.placement.refusal_terms(request)
         self._journal.append((*begun, Refused(as_asked(request), reply, now_ms, refusal.reason)), None, terms)
         if self.recorder.ended is not None:
             self.recorder.ended(CallEnd(request, reply, now_ns, now_ns))
@@ -432,8 +429,8 @@ class CallPath:
         was_accepted = leftovers is not None
         if parent is not None and parent.top.leftovers is not None:
             was_accepted = parent.top.leftovers.pop(request.request_id, None) is not None
-        if call.way is not None and self.cluster is not None:
-            self.cluster.accept(call, now_ms, note)
+        if self.placement.accept(call, now_ms, note):
+            pass
         elif not was_accepted:
             self._journal.append((Accepted(request, now_ms, self._journal.node_id, note),))
         elif parent is not None:  # made again: with a new deadline, within its caller's
@@ -442,7 +439,7 @@ class CallPath:
 
     def place(self, call: Call, now_ms: int) -> None:
         """Give an accepted call its place."""
-        request, is_here = call.request, call.way is None or call.way.fence is not None
+        request, is_here = call.request, call.is_here
         self.settlement.deadlines.add(call)
         if is_here:
             call.move(QUEUE)
@@ -452,11 +449,10 @@ class CallPath:
                 self.sessions.hear(call.live, call.said or request, is_again=call.is_again)
         if call.log is not None:
             call.log.add(events.Kind.QUEUED, now_ms, request)
-        if call.way is not None and call.way.fence is None:
-            assert self.cluster is not None
-            self.cluster.carrier.carry(call)
-        else:
+        if is_here:
             self.activations.admit(call)
+        else:
+            self.placement.carry(call)
         if self.watchdog is not None and self.watchdog.is_parked:
             self.watchdog.wake()
 
@@ -511,7 +507,7 @@ class CallPath:
         """Charge tokens to the call, to every call above it and to the tree's budget; return whether they were there."""
         call.use_tokens(prompt_tokens, completion_tokens)
         were_there = call.account.spend_tokens(prompt_tokens + completion_tokens)
-        return were_there if self.cluster is None else self.cluster.loans.top_up(call, were_there=were_there)
+        return self.placement.top_up(call, were_there=were_there)
 
     def now_ms(self) -> int:
         """Return the time."""

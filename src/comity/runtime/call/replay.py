@@ -61,7 +61,7 @@ def resume(
         agent = address.agent if address is not None else None
         capability = agent.capabilities.get(request.capability) if agent is not None else None
         arrival = Arrival(request, bytes(request.body), agent, capability, (), "")
-        begun = 0 if path.cluster is not None else count_begun(journal, request)
+        begun = count_begun(journal, request) if path.placement.is_alone else 0
         opened = path.enter(arrival, None, now_ns, None, leftovers, way=way)
         if not isinstance(opened, Reply):
             opened.account.calls_used += begun
@@ -150,10 +150,9 @@ async def take_up(path: CallPath, journal: Journal, approval: Approval) -> Reply
             return reply
     taken = _taken_up(path, journal, approval.root_id)
     if isinstance(taken, Request):
-        assert path.cluster is not None
         # Whoever holds its agent finds its new deadline in the store.
         await path.durable((Resumed(taken, journal.node_id, path.now_ms()),))
-        return await path.cluster.go_on(taken)
+        return await path.placement.go_on(taken)
     return None if taken is None else await path.reply_of(taken)
 
 
@@ -164,10 +163,10 @@ def go_on(path: CallPath, journal: Journal, approval_id: str, reads: int = _READ
     try:
         approval = path.toolbox.approval(approval_id)
         if approval is not None and approval.granted is not None:
-            if path.cluster is None:
+            if path.placement.is_alone:
                 _taken_up(path, journal, approval.root_id)
             else:
-                path.cluster.spawn(take_up(path, journal, approval))
+                path.placement.spawn(take_up(path, journal, approval))
     except UnavailableError:
         if reads > 1:
             asyncio.get_running_loop().call_later(_READ_PAUSE_S, go_on, path, journal, approval_id, reads - 1)
@@ -193,4 +192,4 @@ def _resumed(path: CallPath, journal: Journal, requests: dict[str, Request], roo
     if (live := path.sessions.find(root.tenant_id, root.session_id)) is not None:
         path.sessions.use(live, root, now_ms)  # the answer uses the session, however long it took
     root = replace(root, deadline_at=now_ms + root.deadline_at - root.created_at, created_at=now_ms)
-    return resume(path, journal, root, requests) if path.cluster is None else root
+    return resume(path, journal, root, requests) if path.placement.is_alone else root

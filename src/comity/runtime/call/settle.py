@@ -33,6 +33,7 @@ from comity.runtime.agent.breakers import Breakers
 from comity.runtime.call import events, unfinished
 from comity.runtime.call.call import Call
 from comity.runtime.call.deadlines import Deadlines
+from comity.runtime.call.placement import Placement
 from comity.runtime.call.run import complete
 from comity.runtime.call.slices import LONG_BYTES, Slices
 from comity.runtime.session.memory import Memories
@@ -42,7 +43,6 @@ from comity.runtime.session.sessions import Live, Sessions
 if TYPE_CHECKING:
     from comity.ports.observer import Observer
     from comity.runtime.call.tools import Approval
-    from comity.runtime.cluster.cluster import Cluster
 
 log = logging.getLogger("comity")
 
@@ -72,7 +72,7 @@ class Settlement:
         self.calls = calls
         self.breakers = Breakers(clock, limits, None if observer is None else observer.moved)
         self.deadlines = Deadlines(clock, loop, self._expire)
-        self.cluster: Cluster | None = None
+        self.placement = Placement()
         self._journal = journal
         self._clock = clock
         self._loop = loop
@@ -96,7 +96,7 @@ class Settlement:
         if _is_answered(call, self._clock.now_ns() // 1_000_000):  # its answer is stored; its waiter settles this call shortly
             self._loop.call_later(ANSWER_MS_MAX / 1000, self._expire, call)
             return
-        if self.cluster is None or not self.cluster.carrier.answered_in_store(call):
+        if not self.placement.answered_in_store(call):
             self.settle(call, EXPIRE, unfinished.timed_out(call))
 
     def settle(self, call: Call, event: Event, reply: Reply) -> bool:
@@ -119,9 +119,8 @@ class Settlement:
         records: list[Record] = []
         below: list[Call] | None = [] if call.children else None
         self._close(call, event, reply, now_ns, now_ms, records, below)
-        if call.way is not None:
-            assert self.cluster is not None
-            self.cluster.ended(call, event, records)
+        if self.placement.ended(call, event, records):
+            pass
         elif call.parent is None or call.capability.effects:
             self._journal.append(records, partial(self._deliver, call))
         else:
@@ -132,10 +131,8 @@ class Settlement:
         return True
 
     def _late(self, call: Call, reply: Reply, now_ms: int) -> None:
-        if self.cluster is None:
+        if not self.placement.late(call, reply):
             self._journal.append((Late(call.request, reply, now_ms),))
-        else:
-            self.cluster.late(call, reply)
 
     def _close(
         self, call: Call, event: Event, reply: Reply, now_ns: int, now_ms: int, records: list[Record], below: list[Call] | None
@@ -196,7 +193,7 @@ class Settlement:
                 records.extend(self._session_records(call, live, reply, now_ms))
             else:  # as most end: a user's call without words
                 self._sessions.note(live, call.said or request, reply, now_ms, call.reply_bytes)
-        if reply.new_facts and reply.ok and (call.way is None or call.way.fence is not None):
+        if reply.new_facts and reply.ok and call.is_here:
             records.extend(self._memories.reported(request, reply, None if live is None else live.vault, now_ms))
         if len(request.body) > LONG_BYTES or len(request.message) > LONG_BYTES:
             request = _outlined(request)  # its content is no longer needed, and would be kept by all who keep its end
@@ -238,7 +235,7 @@ class Settlement:
         if call.parent is not None and request.parent_session_id is not None:  # delegated to a session of its own
             above = call.parent.session_head.live
         try:
-            if call.way is None or call.way.fence is not None:  # else the node that ran it has noted it
+            if call.is_here:  # else the node that ran it has noted it
                 records = self._sessions.ended(live, call.said or request, reply, now_ms, call.reply_bytes)
                 if above is not None:
                     self._sessions.answered(above, request, reply)
@@ -459,7 +456,7 @@ def _is_overdue(call: Call, now_ms: int) -> bool:
     """Whether a result comes too late, though no timer said so: a process that stood still finds results before timers."""
     if call.has_answer is not None:
         return not _is_answered(call, now_ms)
-    return call.way is None or call.way.fence is not None
+    return call.is_here
 
 
 def _end_objective(call: Call) -> None:

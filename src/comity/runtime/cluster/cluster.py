@@ -24,6 +24,7 @@ from comity.core.cluster import messages as wire
 from comity.core.cluster.lease import LEASE_MS
 from comity.core.cluster.messages import Message
 from comity.core.envelope.envelope import Error, Reply, Request, Status, Usage
+from comity.core.envelope.request_id import chosen_id_problem
 from comity.core.journal.records import Accepted, Late, Record, Settled
 from comity.core.journal.terms import Fence, Terms
 from comity.core.tracing.trace_context import TraceContext
@@ -32,6 +33,7 @@ from comity.ports import Engine
 from comity.runtime.call.call import Call, Errand, Way
 from comity.runtime.call.draft import Arrival, Draft, Identity
 from comity.runtime.call.events import EventLog
+from comity.runtime.call.placement import Placement
 from comity.runtime.call.replay import resume
 from comity.runtime.call.settle import interrupted
 from comity.runtime.call.unfinished import keep
@@ -54,8 +56,10 @@ STRANGERS_MAX: Final = 1_000  # capabilities of other nodes' agents that stand-i
 UNDER_WAY: Final = frozenset({State.QUEUED, State.RUNNING, State.SENT})
 
 
-class Cluster:
-    """This node among the others."""
+class Cluster(Placement):
+    """This node among the others: a call runs here, or on the node that holds its agent."""
+
+    is_alone = False
 
     def __init__(self, path: CallPath, engine: Engine) -> None:
         self.path = path
@@ -87,6 +91,10 @@ class Cluster:
         await self._transport.open(self.journal.node_id, self._received, lost=self._gone)
         self.announce()
         self._tasks = [self.loop.create_task(self.holds.keep()), self.loop.create_task(self._sweep())]
+
+    def release(self, address: str) -> None:
+        """Give back an address that has left memory."""
+        self.holds.release(address)
 
     def announce(self) -> None:
         """Tell the other nodes which agents this one hosts."""
@@ -157,13 +165,27 @@ class Cluster:
         arrival = self.path.arrive(draft, identity, request_id, now_ms, remote)
         return Errand(arrival, None, remote, log)
 
-    def start(self, errand: Errand) -> None:
-        """Run an errand in the background."""
+    def start_root(
+        self, draft: Draft, identity: Identity, request_id: str | None, remote: TraceContext | None, log: EventLog
+    ) -> Errand | None:
+        """Begin a user's call in the background; None for an id that nobody may choose, which this node refuses."""
+        if request_id is not None and chosen_id_problem(request_id):
+            return None
+        errand = self.errand(draft, identity, request_id, remote, log)
         errand.task = self.loop.create_task(self.run(errand), name=errand.arrival.request.request_id)
+        return errand
 
-    async def ask(self, arrival: Arrival, parent: Call, *, is_repeated: bool = False) -> Reply:
-        """Call on behalf of a call under way and return the reply; once only where it was asked for before."""
-        return await self.run(Errand(arrival, parent, is_repeated=is_repeated))
+    def call_root(
+        self, draft: Draft, identity: Identity, request_id: str | None, remote: TraceContext | None
+    ) -> Coroutine[Any, Any, Reply] | None:
+        """Call for a user where the agent is; None for an id that nobody may choose, which this node refuses."""
+        if request_id is not None and chosen_id_problem(request_id):
+            return None
+        return self.run(self.errand(draft, identity, request_id, remote))
+
+    def call_under(self, arrival: Arrival, parent: Call, *, is_repeated: bool) -> Coroutine[Any, Any, Reply]:
+        """Call on behalf of a call under way where the agent is; once only where it was asked for before."""
+        return self.run(Errand(arrival, parent, is_repeated=is_repeated))
 
     def spawn(self, work: Coroutine[Any, Any, object]) -> None:
         """Do something in the background, which ends with this node."""
@@ -363,12 +385,11 @@ class Cluster:
 
     # --- what calls do here, under their tokens ---
 
-    def accept(self, call: Call, now_ms: int, note: str) -> None:
+    def accept(self, call: Call, now_ms: int, note: str) -> bool:
         """Record a call that runs here, if its agent is still held and its caller still waits; send one that runs elsewhere."""
         way, request = call.way, call.request
-        assert way is not None
-        if way.fence is None:
-            return
+        if way is None or way.fence is None:
+            return way is not None
         terms = Terms(
             fences=(way.fence,) if way.caller is None else (way.fence, way.caller),
             unsettled=request.request_id,
@@ -380,6 +401,7 @@ class Cluster:
             records = (*records, self.path.sessions.saved(call.live))
             terms = replace(terms, session=(call.live.key, request.user_id))
         self.path.sessions.append(records, partial(self._accepted, call), terms)
+        return True
 
     def _accepted(self, call: Call, error: Exception | None) -> None:
         if error is not None:  # not at once: the call has not taken its place yet
@@ -422,10 +444,11 @@ class Cluster:
         request_id = end.request.request_id
         self.journal.append((end,), None, Terms(fences=fences, open=(request_id,), ends=request_id))
 
-    def ended(self, call: Call, event: Event, records: list[Record]) -> None:
+    def ended(self, call: Call, event: Event, records: list[Record]) -> bool:
         """Record the end of a call and of everything below it, on every node, and deliver it once that is done."""
         way, request_id = call.way, call.request.request_id
-        assert way is not None
+        if way is None:
+            return False
         kept = [one for one in records if type(one) is not Settled or not self._is_withdrawn(one, request_id)]
         if way.fence is None:
             self.carrier.ended(call, event, kept)
@@ -434,6 +457,7 @@ class Cluster:
             if event is Event.CANCEL and way.is_served and way.caller is not None:
                 terms = replace(terms, fences=(*terms.fences, way.caller))  # its caller may be one that has moved
             self.path.sessions.append(kept, partial(self._ended, call, event), terms)
+        return True
 
     def _is_withdrawn(self, end: Settled, top_id: str) -> bool:
         """Withdraw a call below the one that ends which was sent elsewhere; the store ends it with the rest."""
@@ -466,11 +490,28 @@ class Cluster:
         else:
             settlement.deliver(call, error)
 
-    def late(self, call: Call, reply: Reply) -> None:
+    def late(self, call: Call, reply: Reply) -> bool:
         """Record a result that came after its call had ended, unless the agent is somebody else's by now."""
         if call.held is not None and call.way is not None and not call.way.is_moved:
             terms = replace(call.held, ended=call.request.request_id)  # if it was accepted at all
             self.journal.append((Late(call.request, reply, self.now_ms()),), None, terms)
+        return True
+
+    def carry(self, call: Call) -> None:
+        """Send a call to the node that holds its agent."""
+        self.carrier.carry(call)
+
+    def answered_in_store(self, call: Call) -> bool:
+        """End a call whose time is up with the end that the store has of it."""
+        return self.carrier.answered_in_store(call)
+
+    def top_up(self, call: Call, *, were_there: bool) -> bool:
+        """Return whether tokens that were used were there, after borrowing more."""
+        return self.loans.top_up(call, were_there=were_there)
+
+    def count_replayed(self, parent: Call, usage: Usage) -> None:
+        """Charge a call that an earlier life of its tree made."""
+        parent.account.give_back(-1 - usage.calls, 0)
 
     def let_go(self, call: Call) -> None:
         """Put a call that is under way out of memory, for another node to go on with."""

@@ -50,7 +50,7 @@ def hand_off(path: CallPath, parent: Call, draft: Draft, expected: ExpectedOutpu
 async def _hand_off(path: CallPath, parent: Call, draft: Draft, given: ExpectedOutput | None, number: int) -> Reply:
     # An agent that is refused and asks again must let others run, and its own deadline come.
     await in_line(parent, parent.request.limits.pause_ms(number))
-    if path.handoffs is None or path.cluster is not None:
+    if path.handoffs is None or not path.placement.is_alone:
         raise UnavailableError("this node cannot hand off inside a call; it shares its calls with others", code="NODE_CLOSED")
     desk, above = path.handoffs(), parent.request
     now_ms = desk.now_ms

@@ -1,0 +1,113 @@
+"""Where a call runs: here, or on the node that holds its agent.
+
+`Placement` answers *here* to everything: that is a node alone. `runtime.cluster.cluster.Cluster` answers *elsewhere* where
+another node holds the agent, and writes what calls do on the terms of their leases. The call path reads the placement anew at
+each step, so a node that was alone can begin to share the work while calls are under way.
+"""
+
+# ruff: noqa: ARG002  a node alone needs nothing of what it is asked about
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+from comity.core.call.machine import Event
+from comity.core.envelope.envelope import Reply, Request, Usage
+from comity.core.journal.records import Record
+from comity.core.journal.terms import Terms
+from comity.core.tracing.trace_context import TraceContext
+from comity.runtime.call.call import Call, Errand
+from comity.runtime.call.draft import Arrival, Draft, Identity
+from comity.runtime.call.events import EventLog
+
+
+class Placement:
+    """A node alone: every call runs here, and nothing needs a lease."""
+
+    is_alone = True
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has begun to take part."""
+        return True
+
+    # --- life ---
+
+    async def open(self) -> None:
+        """Take part."""
+
+    async def leave(self) -> None:
+        """Take no more from others."""
+
+    async def close(self) -> None:
+        """Give back what is held."""
+
+    def announce(self) -> None:
+        """Tell other nodes which agents this one hosts."""
+
+    def release(self, address: str) -> None:
+        """Give back an address that has left memory."""
+
+    # --- asking: None is *here* ---
+
+    def start_root(
+        self, draft: Draft, identity: Identity, request_id: str | None, remote: TraceContext | None, log: EventLog
+    ) -> Errand | None:
+        """Begin a user's call in the background where its agent is; None if that is for this node to do."""
+        return None
+
+    def call_root(
+        self, draft: Draft, identity: Identity, request_id: str | None, remote: TraceContext | None
+    ) -> Coroutine[Any, Any, Reply] | None:
+        """Call for a user where the agent is; None if that is for this node to do."""
+        return None
+
+    def call_under(self, arrival: Arrival, parent: Call, *, is_repeated: bool) -> Coroutine[Any, Any, Reply] | None:
+        """Call for a call under way where the agent is; None if that is for this node to do."""
+        return None
+
+    async def go_on(self, request: Request) -> Reply:
+        """Go on with a user's call that was put aside or has moved, wherever its agent is by now."""
+        raise AssertionError(f"nothing moves from a node alone: {request.request_id}")
+
+    def withdraw(self, errand: Errand) -> bool:
+        """Cancel what was begun in the background; return whether it was still under way."""
+        raise AssertionError(f"a node alone sends nothing away: {errand.arrival.request.request_id}")
+
+    def spawn(self, work: Coroutine[Any, Any, object]) -> None:
+        """Do something in the background, which ends with this node."""
+        raise AssertionError(f"a node alone does {work} itself")
+
+    # --- what calls do, on which terms: False is *as on a node alone* ---
+
+    def accept(self, call: Call, now_ms: int, note: str) -> bool:
+        """Record a call on the terms of its lease; return whether that was done."""
+        return False
+
+    def carry(self, call: Call) -> None:
+        """Send a call to the node that holds its agent."""
+        raise AssertionError(f"a node alone sends nothing away: {call.request.request_id}")
+
+    def refusal_terms(self, request: Request) -> Terms | None:
+        """Return the terms on which a refusal is recorded."""
+        return None
+
+    def ended(self, call: Call, event: Event, records: list[Record]) -> bool:
+        """Record the end of a call on the terms of its lease, and deliver it then; return whether that was done."""
+        return False
+
+    def late(self, call: Call, reply: Reply) -> bool:
+        """Record a late result on the terms of its lease; return whether that was done."""
+        return False
+
+    def answered_in_store(self, call: Call) -> bool:
+        """End a call whose time is up with the end that another node has stored; return whether there is one."""
+        return False
+
+    def top_up(self, call: Call, *, were_there: bool) -> bool:
+        """Return whether tokens that were used were there, after borrowing more from the node that lent them."""
+        return were_there
+
+    def count_replayed(self, parent: Call, usage: Usage) -> None:
+        """Charge a call that an earlier life of its tree made. A node alone did when it took the tree up."""
