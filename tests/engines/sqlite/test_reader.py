@@ -80,6 +80,8 @@ def test_calls_are_listed_newest_first_and_filtered(store):
         assert len(reader.calls_page(CallFilter(code="ROUTING_*", roots_only=False)).items) == 1
         assert [one.request_id for one in reader.calls_page(CallFilter(text="a-refused")).items] == ["a-refused-one"]
         assert reader.calls_page(CallFilter(tenant_id="other")).items == []
+        assert reader.calls_page(CallFilter(since=2**70)).items == []
+        assert len(reader.calls_page(CallFilter(until=2**70, tokens_min=-(2**70))).items) == 7
 
     _with_reader(store, look)
 

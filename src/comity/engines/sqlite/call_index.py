@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from comity.core.call.limits import WHOLE_MAX
 from comity.core.journal.audit import Kind, Row
 from comity.core.reading import Bucket, CallFilter, CallRow, Edge, Page, read_cursor, write_cursor
 from comity.core.reading.calls import PAUSED, RUNNING
@@ -176,6 +177,7 @@ class CallIndex:
 
     def histogram(self, wanted: CallFilter, since: int, until: int, buckets: int) -> list[Bucket]:
         """Return how many calls of each status began in each of as many spans of equal length."""
+        since, until = _kept(since), _kept(until)
         width = max(1, -(-(until - since) // buckets))
         where, values = self._where(wanted)
         where += ["created_at >= ?", "created_at < ?"]
@@ -202,7 +204,7 @@ class CallIndex:
 
         def add(condition: str, *given: Any) -> None:
             where.append(condition)
-            values.extend(given)
+            values.extend(_kept(one) for one in given)
 
         if wanted.roots_only:
             add("parent_id IS NULL")
@@ -241,7 +243,7 @@ class CallIndex:
     def _place(self, at_ms: int) -> int:
         """Return about where in the audit a time is."""
         query = "SELECT n FROM calls WHERE parent_id IS NULL AND created_at >= ? ORDER BY created_at LIMIT 1"
-        found = self._connection.execute(query, (at_ms,)).fetchone()
+        found = self._connection.execute(query, (_kept(at_ms),)).fetchone()
         return self.last_id + 1 if found is None else int(found[0])
 
     @contextlib.contextmanager
@@ -332,6 +334,11 @@ def _edge(source: str | None, target: str, ends: list[tuple[str, float | None]])
     p95 = took[min(len(took) - 1, int(len(took) * 0.95))] if took else 0.0
     failed = sum(status in {"error", "timeout"} for status, _ in ends)
     return Edge(source, target, len(ends), failed, sum(status == "refused" for status, _ in ends), p95)
+
+
+def _kept(value: Any) -> Any:
+    """Return a value, or for a whole number that no column can hold the nearest one that it can."""
+    return max(-WHOLE_MAX, min(WHOLE_MAX, value)) if type(value) is int else value
 
 
 def _clause(where: list[str]) -> str:
