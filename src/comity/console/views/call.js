@@ -37,7 +37,7 @@ export function View() {
 /** Return the rows with what was left of depth and calls when each began, and when it waited for a person. */
 function withLimits({ items, limits, waits }) {
   const paused = new Map();
-  for (const one of waits) (paused.get(one.request_id) || paused.set(one.request_id, []).get(one.request_id)).push([one.since, one.until ?? Date.now()]);
+  for (const one of waits) if (one.until) (paused.get(one.request_id) || paused.set(one.request_id, []).get(one.request_id)).push([one.since, one.until]);
   return items.map((row, at) => ({ ...row, waits: paused.get(row.request_id), left: { depth: Math.max(0, limits.depth_max - (row.depth || 0)), calls: Math.max(0, limits.calls_max - at) } }));
 }
 

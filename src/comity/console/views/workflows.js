@@ -11,7 +11,7 @@ import { Bar, Command, Empty, Failure, Id, Loaded, Notice, Segmented, Status, Wh
 import { Icon } from '../icons.js';
 import { absolute, count, number } from '../format.js';
 
-const SIZE = { width: 176, height: 56, gapX: 84, gapY: 26 };
+const SIZE = { width: 176, height: 56, gapX: 148, gapY: 26 };
 const PLAY_MS = 400;
 
 export function View() {
@@ -167,7 +167,7 @@ function Fork({ run, at, isNow, history }) {
 
 function Timeline({ history, at, node, onMove }) {
   const shown = history.filter((one) => !node || one.node === node || !one.node);
-  return html`<div class="items" role="list" aria-label="Events">${shown.map((one, index) => html`<button type="button" key=${index} class=${`item event ${one.number > at ? 'later' : ''}`} aria-current=${one.number === at ? 'true' : null} onClick=${() => onMove(one.number)}><span class="line"><span class="mono ink-3">${one.number + 1}</span><${Status} status=${LOOK[one.status] || { scheduled: 'running', asked: 'needs_input', ended: one.status, started: 'accent' }[one.kind] || one.status || 'muted'}>${words(one.kind)}</${Status}><b class="cut grow">${one.place || one.node || ''}</b><span class="ink-3">${absolute(one.at_ms).slice(11, 23)}</span></span></button>`)}</div>`;
+  return html`<div class="items" role="list" aria-label="Events">${shown.map((one, index) => html`<button type="button" key=${index} class=${`item event ${one.number > at ? 'later' : ''}`} aria-current=${one.number === at ? 'true' : null} onClick=${() => onMove(one.number)}><span class="line"><span class="mono ink-3">${one.number + 1}</span><${Status} status=${LOOK[one.status] || { scheduled: 'running', asked: 'needs_input', ended: one.status, started: 'muted' }[one.kind] || one.status || 'muted'}>${words(one.kind)}</${Status}><b class="cut grow">${one.place || one.node || ''}</b><span class="ink-3">${absolute(one.at_ms).slice(11, 23)}</span></span></button>`)}</div>`;
 }
 
 function Step({ definition, states, node, history, at }) {
