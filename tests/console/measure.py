@@ -1,6 +1,6 @@
 """Measure the console in a real browser: size and time of the first view, 100,000 rows, a tree of 5,000 calls, an hour of tail.
 
-`COMITY_CHROMIUM=/usr/bin/chromium python -m tests.console.measure` prints one line a figure.
+`COMITY_CHROMIUM=/usr/bin/chromium python -m tests.console.measure [ROWS [FOLDER]]` prints one line a figure; a folder is used again.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import sys
 import tempfile
 import time
+import urllib.request
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
@@ -37,10 +38,10 @@ TAIL = """async (count) => {
 }"""
 
 
-def _fill(stage: Stage) -> str:
+def _fill(stage: Stage) -> None:
     import asyncio
 
-    async def many() -> str:
+    async def many() -> None:
         for begin in range(0, ROWS, 500):
             await asyncio.gather(
                 *(stage.node.call("LEAF", "LEAF_SAY", {"number": begin + one}, user_id="ann") for one in range(500))
@@ -48,26 +49,40 @@ def _fill(stage: Stage) -> str:
         from comity import Limits
 
         limits = Limits(calls_max=10_000, fan_out_max=200, timeout_ms=200_000)
-        wide = await stage.node.call(
+        await stage.node.call(
             "WIDE", "WIDE_FAN", {"count": TREE, "at_once": 100}, user_id="ann", limits=limits, timeout_ms=200_000
         )
-        return wide.request_id
 
-    return asyncio.run_coroutine_threadsafe(many(), stage.loop).result(1_200)
+    asyncio.run_coroutine_threadsafe(many(), stage.loop).result(1_200)
+
+
+def _ask(stage: Stage, path: str) -> dict:
+    request = urllib.request.Request(f"{stage.url}{path}", headers={"Authorization": f"Bearer {TOKEN}"})  # noqa: S310
+    with urllib.request.urlopen(request, timeout=600) as answer:  # noqa: S310
+        return json.load(answer)
 
 
 def main() -> None:
     """Fill a store and measure."""
-    with Stage(Path(tempfile.mkdtemp(dir="/dev/shm"))) as stage, sync_playwright() as playwright:
+    folder = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(tempfile.mkdtemp())
+    is_new = not (folder / "stage.db").exists()
+    with Stage(folder) as stage, sync_playwright() as playwright:
         begun = time.time()
-        root = _fill(stage)
-        print(f"filled {ROWS:,} calls and a tree of {TREE:,} in {time.time() - begun:.0f} s")
+        if is_new:
+            _fill(stage)
+            print(f"filled {ROWS:,} calls and a tree of {TREE:,} in {time.time() - begun:.0f} s, in {folder}")
+        begun = time.time()
+        root = _ask(stage, "/v1/calls?agent=WIDE&roots=true&limit=1")["items"][0]["request_id"]
+        print(f"the first list after a start, its index made or caught up: {time.time() - begun:.1f} s")
         browser = playwright.chromium.launch(executable_path=os.environ["COMITY_CHROMIUM"], args=ARGS)
         context = browser.new_context(viewport={"width": 1280, "height": 800})
         context.add_init_script(f"sessionStorage.setItem('comity.token', {json.dumps(TOKEN)})")
         page = context.new_page()
         bodies: list[int] = []
-        page.on("response", lambda one: bodies.append(len(gzip.compress(one.body()))) if "/console/" in one.url else None)
+        page.on(
+            "response",
+            lambda one: bodies.append(len(gzip.compress(one.body()))) if "/console/" in one.url and one.status == 200 else None,
+        )
         page.goto(f"{stage.url}/console/#/calls")
         page.locator(".vrow").first.wait_for()
         took = page.evaluate("performance.now()")
