@@ -47,7 +47,7 @@ def agent_token(
     tokens, now_ms = served.state.auth.signed.tokens, served.state.now_ms()
     left = Left(**({"deadline": now_ms + 60_000, "calls": 10, "depth": 3, "fan_out": 5} | more.pop("left", {})))
     name = tokens.ring.issuer
-    standing = Standing(chain=tuple(f"{one}@{name}" for one in (*chain, agent)), left=left, req=more.pop("req", ""))
+    standing = Standing(chain=tuple(f"{one}::{name}" for one in (*chain, agent)), left=left, req=more.pop("req", ""))
     audience = more.pop("audience", name)
     return tokens.for_agent(agent, audience=audience, user_id=user_id, standing=standing, scope=scope, now_ms=now_ms, **more)
 

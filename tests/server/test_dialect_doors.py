@@ -70,7 +70,7 @@ def test_a_delegation_with_its_headers_runs_where_its_token_says(served):
     issuer = served.state.auth.signed.node_name
     assert told["result"] in (
         "extracted for user-1 from prime-boss at depth 1",
-        f"extracted for user-1 from prime-boss@{issuer} at depth 1",
+        f"extracted for user-1 from prime-boss::{issuer} at depth 1",
     )
 
 

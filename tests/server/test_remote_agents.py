@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from served import serving
 
 from comity import Agent, Context, Limits, Node, Reply
-from comity.core.access.claims import Left
+from comity.core.access.claims import AT, Left
 from comity.core.call.ledger import Account
-from comity.core.call.outside import AT, outside_of, standing_of
+from comity.core.call.outside import outside_of, standing_of
 from comity.core.envelope.envelope import Request
 from comity.engines.keys import KeyRing, Tokens
 from comity.errors import CallerError, RefusedError
@@ -99,12 +99,13 @@ def test_a_remote_call_keeps_user_chain_and_trace_and_shrinks_limits():
             assert near.problems == ()
             reply = await near.call("BOSS", "GO", user_id="ann")
             data = reply.unwrap()
-            assert (data["text"], data["user"], data["source"], data["below"]) == ("hi", "ann", "BOSS@near", "success")
-            assert (data["chain"], data["message"]) == (["BOSS@near"], "please")
+            assert (data["text"], data["user"], data["source"], data["below"]) == ("hi", "ann", "BOSS::near", "success")
+            assert (data["chain"], data["message"]) == (["BOSS::near"], "please")
             assert 0 < data["calls"] < 20
             assert (data["depth"], data["tokens"]) == (4 - 1, 500)
             assert data["ms"] <= 5_000
             assert (reply.usage.total_tokens, reply.usage.calls) == (7, 2)  # FAR, and HELP below it
+            assert {row.origin for row in far.server.node.audit.rows() if row.target == "FAR"} == {"BOSS::near"}
             await near.flush_spans()
             await far.server.node.flush_spans()
             traces = {span.trace_id for one in (near, far.server.node) for span in one.spans.find("{}")}
@@ -123,7 +124,7 @@ def test_a_loop_across_two_nodes_is_refused_at_the_first_repeat():
             from comity.core.access import Standing
 
             left = Left(deadline=now_ms + 9_000, calls=5, depth=3, fan_out=3)
-            standing = Standing(chain=(f"FAR{AT}{signed.node_name}", "A@near"), left=left)
+            standing = Standing(chain=(f"FAR{AT}{signed.node_name}", "A::near"), left=left)
             token = tokens.for_agent(
                 "A", audience=signed.node_name, user_id="u", standing=standing, scope="call:*/*", now_ms=now_ms
             )
@@ -141,7 +142,7 @@ def test_progress_is_told_here_and_a_failure_there_is_the_agents_own():
             handle = near.start_call("FAR", "LOOK", {"text": "x"}, user_id="ann")
             told = [event.data async for event in handle.events() if event.kind == "progress"]
             assert told == [{"step": 1}]
-            assert (await handle.reply()).data["source"] == "FAR@near"  # the agent that stands for it, as a user called it
+            assert (await handle.reply()).data["source"] == "FAR::near"  # the agent that stands for it, as a user called it
             failed = await near.call("BOSS", "GO", user_id="ann")
             assert (failed.status, failed.error.code) == ("error", "STOCK_EMPTY")
 
@@ -213,7 +214,7 @@ LIMITS = st.builds(
 def test_limits_only_shrink_on_the_way_to_another_node(mine, theirs, depth, is_foreign, ms):
     """What the other node allows is within what was left here, whatever both nodes allow by themselves."""
     chain = tuple(f"A{number}" for number in range(depth))
-    chain = (*chain[:-1], "X@third") if chain and is_foreign else chain
+    chain = (*chain[:-1], "X::third") if chain and is_foreign else chain
     request = Request("r", "FAR", "LOOK", "u", mine, NOW + ms, NOW, source=chain[-1] if chain else None, chain=chain)
     account = Account(mine)
     left = Limits(
@@ -227,7 +228,7 @@ def test_limits_only_shrink_on_the_way_to_another_node(mine, theirs, depth, is_f
         assert error.code == "LIMIT_DEPTH_EXCEEDED"
         return
     tokens = Tokens(KEYS)
-    caller = standing.chain[-1].partition(AT)[0]
+    caller = standing.chain[-1].rpartition(AT)[0]
     token = tokens.for_agent(caller, audience="near", user_id="u", standing=standing, scope="call:*/*", now_ms=NOW)
     outside = outside_of(tokens.verify(token, now_ms=NOW - 1), "far", now_ms=NOW) if ms else None
     if outside is None:

@@ -69,7 +69,7 @@ def revoked(served):
 def of_another_node(served):
     stranger = Tokens(KeyRing(None, issuer="elsewhere", now_ms=served.state.now_ms()))
     return stranger.sign(
-        replace(claims_of(served), iss="elsewhere", cty=replace(claims_of(served).cty, chain=("CST@elsewhere",)))
+        replace(claims_of(served), iss="elsewhere", cty=replace(claims_of(served).cty, chain=("CST::elsewhere",)))
     )
 
 

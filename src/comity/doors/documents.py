@@ -20,7 +20,7 @@ from comity.core.agent.disclosure import spoken, spoken_of_code
 from comity.core.agent.registry import Registry
 from comity.core.call.admission import Refused
 from comity.core.call.machine import State
-from comity.core.call.outside import AT, Outside
+from comity.core.call.outside import Outside, agent_of
 from comity.core.call.token import Claims, sign, verify
 from comity.core.envelope.envelope import Error, Reply, Request, is_id
 from comity.core.envelope.request_id import chosen_id_problem
@@ -54,7 +54,7 @@ class Sender(Struct, frozen=True):
     def chain(self) -> tuple[str, ...]:
         """The agents through whom the document came, the sender last; none for a user."""
         if self.outside is not None:
-            return tuple(one.partition(AT)[0] for one in self.outside.chain)
+            return tuple(map(agent_of, self.outside.chain))
         return () if self.parent is None else (*self.parent.request.chain, self.parent.request.target)
 
 

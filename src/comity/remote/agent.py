@@ -16,11 +16,11 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 from msgspec.structs import replace
 
-from comity.core.access.claims import Left, Standing
+from comity.core.access.claims import AT, Left, Standing
 from comity.core.agent.agent import Agent
 from comity.core.call.ledger import Loan
 from comity.core.call.limits import Limits
-from comity.core.call.outside import AT, standing_of
+from comity.core.call.outside import agent_of, standing_of
 from comity.core.envelope.envelope import Reply, Request
 from comity.engines.keys import Tokens
 from comity.errors import CallerError, ComityError
@@ -145,7 +145,7 @@ def outgoing(issuer: str, request: Request) -> str:
 
 def caller_of(standing: Standing) -> str:
     """Return the id of the agent that makes a call, without its key and node."""
-    return standing.chain[-1].partition(AT)[0].partition("/")[0]
+    return agent_of(standing.chain[-1]).partition("/")[0]
 
 
 def lent(left: Limits, loan: Loan) -> Limits:

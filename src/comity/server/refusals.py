@@ -41,7 +41,7 @@ class Refusals:
         principal: Principal | None = scope.get("comity.principal")
         user_id = principal.user_id if principal is not None else str(error.facts.get("user_id", ""))
         tenant_id = principal.tenant_id if principal is not None else str(error.facts.get("tenant_id", ""))
-        what = f"({scope['method']} {scope.get('comity.route', '…')})"  # of routes alone: a path may hold anything
+        what = f"{scope['method']}:{scope.get('comity.route', '(unknown)')}"  # of routes alone: a path may hold anything
         try:
             self._node.record_refusal(
                 error.code, message, user_id=user_id or NOBODY, tenant_id=tenant_id or "default", target=DOOR, capability=what

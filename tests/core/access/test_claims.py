@@ -14,7 +14,7 @@ from comity.errors import RefusedError
 LEFT = Left(deadline=60_000, calls=5, depth=2, fan_out=3, tokens=100)
 AGENT = Claims(
     iss="n1", aud="n2", sub="agent:CST", jti="j", iat=0, nbf=0, exp=60, scope="call:ANL/*", uid="ann",
-    cty=Standing(chain=("ORC@n1", "CST@n1"), left=LEFT),
+    cty=Standing(chain=("ORC::n1", "CST::n1"), left=LEFT),
 )  # fmt: skip
 USER = Claims(iss="n1", aud="n1", sub="user:ann", jti="j", iat=0, nbf=0, exp=60)
 HEADER = {"alg": "EdDSA", "typ": str(Kind.AGENT), "kid": "k"}
@@ -37,8 +37,8 @@ def test_what_is_written_is_what_is_read():
         {"cty": None},
         {"uid": ""},
         {"cty": replace(AGENT.cty, chain=())},
-        {"cty": replace(AGENT.cty, chain=("CST@n1", "ORC@n1"))},  # another agent is the last
-        {"cty": replace(AGENT.cty, chain=("CST@n2",))},  # an agent of another node
+        {"cty": replace(AGENT.cty, chain=("CST::n1", "ORC::n1"))},  # another agent is the last
+        {"cty": replace(AGENT.cty, chain=("CST::n2",))},  # an agent of another node
         {"cty": replace(AGENT.cty, left=replace(LEFT, calls=-1))},
         {"exp": 301},  # longer than an agent's token may live
         {"nbf": 61},

@@ -29,7 +29,7 @@ def make(folder=None, issuer="n1"):
 
 
 def agent_token(tokens, *, audience="n1", scope="call:ANL/*", req="", tenant_id="default"):
-    standing = Standing(chain=(f"CST@{tokens.ring.issuer}",), left=LEFT, req=req)
+    standing = Standing(chain=(f"CST::{tokens.ring.issuer}",), left=LEFT, req=req)
     return tokens.for_agent(
         "CST", audience=audience, user_id="ann", standing=standing, scope=scope, now_ms=NOW, tenant_id=tenant_id
     )
@@ -44,7 +44,7 @@ def code_of(tokens, token, *, now_ms=NOW) -> str:
 def test_what_was_signed_is_what_is_believed_until_the_calls_deadline():
     tokens = make()
     claims = tokens.verify(agent_token(tokens), now_ms=NOW)
-    assert (claims.name, claims.uid, claims.cty.chain) == ("CST", "ann", ("CST@n1",))
+    assert (claims.name, claims.uid, claims.cty.chain) == ("CST", "ann", ("CST::n1",))
     assert claims.exp * 1000 == LEFT.deadline
     assert code_of(tokens, agent_token(tokens), now_ms=LEFT.deadline) == "IDENTITY_EXPIRED"
 

@@ -18,6 +18,8 @@ from comity.core.envelope.envelope import is_id
 from comity.errors import RefusedError
 
 TOKEN_CHARS_MAX: Final = 4_096
+# Between an agent and its node in a chain that crosses nodes. Not @: the audit hides names that may be mail addresses.
+AT: Final = "::"
 # The longest life of each kind of token. An agent's token also ends with the deadline of the call it was made for.
 AGENT_LIFE_S_MAX: Final = 5 * 60
 USER_LIFE_S_MAX: Final = 12 * 60 * 60
@@ -72,7 +74,7 @@ class Left(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_d
 class Standing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Where the calling agent's call stands.
 
-    `chain` lists the agents above the callee, root first, each as `agent@node`; its last is the caller. `req` is the one
+    `chain` lists the agents above the callee, root first, each as `agent::node`; its last is the caller. `req` is the one
     request id the token may be used for; a token without it is bound to the request it is first used for.
     """
 
@@ -162,7 +164,7 @@ def _stands_soundly(claims: Claims) -> bool:
         return False
     left = standing.left
     numbers = (left.deadline, left.calls, left.depth, left.fan_out, left.tokens or 0)
-    agent, _, node = standing.chain[-1].partition("@")
+    agent, _, node = standing.chain[-1].rpartition(AT)
     is_caller = agent.partition("/")[0] == claims.name and node == claims.iss
     return is_caller and all(map(is_id, standing.chain)) and all(number >= 0 for number in numbers)
 

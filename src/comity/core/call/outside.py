@@ -5,12 +5,10 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from comity.core.access.claims import Claims, Left, Standing
+from comity.core.access.claims import AT, Claims, Left, Standing
 from comity.core.call.limits import CHAIN_MAX, Limits
 from comity.core.envelope.envelope import Request
 from comity.errors import RefusedError
-
-AT = "@"  # between an agent and the node it belongs to, in a chain that crosses nodes
 
 
 class Outside(Struct, frozen=True, gc=False):
@@ -34,6 +32,11 @@ class Outside(Struct, frozen=True, gc=False):
             limits=request.limits.narrow(self.limits),
             deadline_at=min(request.deadline_at, self.deadline_at),
         )
+
+
+def agent_of(address: str) -> str:
+    """Return an address in a chain without its node."""
+    return address.rpartition(AT)[0] or address
 
 
 def outside_of(claims: Claims, node_name: str, *, now_ms: int) -> Outside:

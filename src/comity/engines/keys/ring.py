@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, field
 
-from comity.core.access.claims import USER_LIFE_S_MAX
+from comity.core.access.claims import AT, USER_LIFE_S_MAX
 from comity.core.access.scope import Scope
 from comity.core.envelope.envelope import is_id
 from comity.engines.keys.extra import load_cryptography
@@ -245,8 +245,10 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
 
 
 def _check_name(issuer: str) -> None:
-    if not is_id(issuer) or "@" in issuer:
-        raise CallerError(f"{issuer!r} cannot be the name of a node: use printable characters without '@'", field="issuer")
+    if not is_id(issuer) or AT in issuer or "@" in issuer:
+        raise CallerError(
+            f"{issuer!r} cannot be the name of a node: use printable characters without @ and {AT}", field="issuer"
+        )
 
 
 def _new_ring(issuer: str, now_ms: int) -> Ring:
