@@ -10,7 +10,7 @@ from msgspec import to_builtins
 from comity.agents.model.agent import Agent
 from comity.agents.orchestrator.rankers import OfflineRanker, Ranker
 from comity.agents.orchestrator.settings import FRESH_MS, Settings
-from comity.agents.orchestrator.turn import Turn
+from comity.agents.orchestrator.turn import Turn, shown
 from comity.core.agent.agent import DeclarationError
 from comity.core.envelope.envelope import Reply
 from comity.core.orchestration import monitor
@@ -96,7 +96,7 @@ class Orchestrator(Agent):
             if key in turn.offers
         ]
         parts = [{"text": part.text, "after": list(part.after)} for part in plan.parts]
-        return Reply.success({**to_builtins(found), "best": best, "parts": parts}, confidence=found.confidence)
+        return Reply.success({**shown(found), "best": best, "parts": parts}, confidence=found.confidence)
 
     async def _correct(self, ctx: Context, target: str, capability: str, text: str = "") -> Reply[Any]:
         """Learn that a text asks for this capability; without a text, the last request of the session. Can be undone."""

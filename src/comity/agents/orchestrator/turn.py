@@ -12,6 +12,7 @@ from comity.agents.orchestrator import phrases, presented
 from comity.agents.orchestrator.catalogue import MESSAGE, Offer, intents, offers
 from comity.agents.orchestrator.inputs import fill
 from comity.agents.orchestrator.settings import Settings
+from comity.agents.orchestrator.templates import triggered
 from comity.core.call.limits import OBJECTIVE_CHARS_MAX
 from comity.core.envelope.envelope import Background, Error, Reply, Status
 from comity.core.orchestration import monitor
@@ -117,10 +118,47 @@ class Turn:
             if ranking.best and ranking.best[0] in self.offers and ranking.best[0] != self.last["key"]:
                 self.learn(self.last["text"], ranking.best[0], was=self.last["key"])
                 return await self._run(Plan((Part(self.last["text"]),)), [ranking.best[0]], [ranking], self.last["text"])
+        if (reply := await self._triggered(text)) is not None:
+            return reply
         plan, rankings = await self.plan(text)
         if not plan.parts:
             return Reply.needs_input("What can I do for you?")
         return await self._decided(text, plan, rankings)
+
+    async def _triggered(self, text: str) -> Reply[Any] | None:
+        """Run the workflow of the node one of whose trigger phrases a request contains; None if there is none.
+
+        The run's id follows from the request's, so that a request which is served again after a crash finds its run.
+        """
+        made: Any = self._ctx._path.workflows  # noqa: SLF001  a run is started where the node starts runs
+        flows = made()
+        name = triggered(text, flows.definitions)
+        if name is None:
+            return None
+        request = self._ctx.request
+        session, known = self._ctx.session, flows.definitions[name].input_schema or {}
+        given = {
+            key: value
+            for key, value in {**session.facts, "request": text, **self._given}.items()
+            if key in known.get("properties", {})
+        }
+        handle = await flows.start(
+            name,
+            given,
+            user_id=request.user_id,
+            tenant_id=request.tenant_id,
+            session_id=session.id,
+            run_id=f"run-{request.request_id}",
+        )
+        async for event in handle.events():
+            self._ctx.progress({"workflow": name, "event": event.kind, "step": event.node})
+            if event.kind == "asked":
+                data = {"run_id": handle.run_id, "question_id": event.data["question_id"], "options": event.data["options"]}
+                return Reply.needs_input(str(event.data["text"]), data=data)
+        reply: Reply[Any] = await handle.result()
+        if not reply.ok:
+            return _plain(reply)
+        return replace(reply, data={"result": reply.data, "workflow": name, "run_id": handle.run_id}, request_id="", source="")
 
     async def _answered(self, text: str, pending: dict[str, Any]) -> Reply[Any] | None:
         """Return the reply to a request that waited for an answer, if this is the answer."""
@@ -294,13 +332,18 @@ class Turn:
         found = self.classification(keys, rankings)
         if not isinstance(reply.data, dict) or found is None:
             return reply
-        extra: dict[str, Any] = {"classification": to_builtins(found)}
+        extra: dict[str, Any] = {"classification": shown(found)}
         if len(plan.parts) > 1:
             extra["plan"] = [{"text": part.text, "after": list(part.after)} for part in plan.parts]
         return replace(reply, data={**reply.data, **extra})
 
     def _keep(self) -> None:
         self._ctx.session.keep(self._private)
+
+
+def shown(found: Classification) -> dict[str, Any]:
+    """Return a classification as data."""
+    return {name: value for name, value in to_builtins(found).items() if name != "marks"}
 
 
 def _ancestors(plan: Plan, at: int) -> list[int]:

@@ -39,11 +39,16 @@ class Offer(NamedTuple):
 Catalog = Mapping[str, Mapping[str, Offer]]  # capabilities by agent, aliases included
 
 
-def check_text(text: str, catalog: Catalog | None = None, library: Mapping[str, Definition] | None = None) -> list[Mistake]:
+def check_text(
+    text: str,
+    catalog: Catalog | None = None,
+    library: Mapping[str, Definition] | None = None,
+    strategies: Iterable[str] | None = None,
+) -> list[Mistake]:
     """Return every mistake of a YAML or JSON definition, in the order of the text."""
     source = read_source(text)
     definition, mistakes = read(source)
-    return mistakes if definition is None else check(definition, source, catalog, library)
+    return mistakes if definition is None else check(definition, source, catalog, library, strategies)
 
 
 def check(

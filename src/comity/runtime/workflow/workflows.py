@@ -38,6 +38,7 @@ from comity.runtime.call.context import Context
 from comity.runtime.call.deadlines import NEVER_MS
 from comity.runtime.call.draft import Arrival
 from comity.runtime.call.replay import WORKFLOW as AGENT
+from comity.runtime.workflow.aggregation import strategies
 from comity.runtime.workflow.handle import RunHandle
 from comity.runtime.workflow.host import Strategy
 from comity.runtime.workflow.run import Run
@@ -66,7 +67,7 @@ class Workflows:
         self.store = RunStore(journal)
         self.timers = Timers(path.clock, path.loop, self._fired)
         self.watchers = Watchers()
-        self.strategies: dict[str, Strategy] = {}
+        self.strategies: dict[str, Strategy] = strategies()
         limits = path.limits
         deeper = min(limits.depth_max + 1, CHAIN_MAX)  # a run is no agent: its steps may go as deep as a user's calls
         self.step_limits = replace(limits, depth_max=deeper)
@@ -101,8 +102,7 @@ class Workflows:
 
     def check(self, definition: Definition) -> list[Mistake]:
         """Return every mistake of a definition, judged against the node's agents and workflows."""
-        strategies = self.strategies or None
-        return check(definition, None, self.catalog(), self._library | {definition.name: definition}, strategies)
+        return check(definition, None, self.catalog(), self._library | {definition.name: definition}, self.strategies)
 
     def catalog(self) -> Catalog:
         """Return what the node's agents offer, as checks need it."""

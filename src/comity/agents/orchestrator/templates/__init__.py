@@ -1,0 +1,109 @@
+"""Workflow templates: definitions as data, with trigger phrases, for any agents that offer their capabilities."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, Final
+
+from comity.core.orchestration.intent.stems import stems
+from comity.core.workflow.check import Catalog
+from comity.core.workflow.model import Definition, Kind
+from comity.core.workflow.read import definition_of, load
+from comity.errors import CallerError
+
+BEGINNING: Final = """\
+workflow: {name}
+version: "1.0"
+description: What it is for
+triggers:
+  - phrases with which users ask for it
+input:
+  type: object
+  required: [topic]
+  properties:
+    topic: {{type: string}}
+nodes:
+  first:
+    call: AGENT/CAPABILITY
+    input: {{topic: "{{{{input.topic}}}}"}}
+  second:
+    call: AGENT/CAPABILITY
+    after: [first]
+    input: {{topic: "{{{{input.topic}}}}"}}
+output: "{{{{second.data}}}}"
+"""
+
+
+@lru_cache(maxsize=1)
+def names() -> tuple[str, ...]:
+    """Return the names of the templates."""
+    return tuple(sorted(one.name.removesuffix(".yaml") for one in files(__package__).iterdir() if one.name.endswith(".yaml")))
+
+
+def text(template: str, *, name: str = "") -> str:
+    """Return the text of a template, with another name if one is given. Raises `CallerError` for one that is not there."""
+    if template not in names():
+        raise CallerError(f"there is no template {template[:64]!r}; there are {', '.join(names())}")
+    found = (files(__package__) / f"{template}.yaml").read_text(encoding="utf-8")
+    return re.sub(r"^workflow: .*$", f"workflow: {name}", found, count=1, flags=re.MULTILINE) if name else found
+
+
+def definition(template: str) -> Definition:
+    """Return a template as a definition."""
+    return load(text(template))
+
+
+def triggered(said: str, known: Mapping[str, Definition]) -> str | None:
+    """Return the workflow one of whose trigger phrases a request contains, the longest phrase first; None if none does."""
+    words = f" {' '.join(stems(said))} "
+    found = [
+        (len(phrase), name)
+        for name, one in known.items()
+        for phrase in one.triggers
+        if stems(phrase) and f" {' '.join(stems(phrase))} " in words
+    ]
+    return max(found)[1] if found else None
+
+
+def fitted(template: Definition, catalog: Catalog) -> Definition:
+    """Return a template for the agents of a node: each capability is called at an agent that offers it, with what it takes.
+
+    Inputs that a capability requires become inputs of the workflow; optional ones that a part before it may make stay open.
+    Raises `CallerError` that names the capabilities which no agent offers.
+    """
+    offering = {code: agent for agent in sorted(catalog, reverse=True) for code in catalog[agent]}
+    document: dict[str, Any] = {**template.document, "nodes": {**template.document["nodes"]}}
+    schema = dict(document.get("input", {"type": "object"}))
+    properties, required = dict(schema.get("properties", {})), list(schema.get("required", ()))
+    missing = []
+    for node in template.nodes.values():
+        if node.kind is not Kind.CALL or node.call is None:
+            continue
+        code = node.call.capability
+        offers = catalog.get(node.call.agent, {})
+        agent = node.call.agent if code in offers else offering.get(code)
+        if agent is None:
+            missing.append(code)
+            continue
+        takes = catalog[agent][code].inputs or {}
+        needed = [name for name in takes.get("required", ()) if name in takes.get("properties", {})]
+        given = {name: f"{{{{input.{name}}}}}" for name in needed}
+        properties |= {name: takes["properties"][name] for name in needed if name not in properties}
+        required += [name for name in needed if name not in required]
+        entry = {**document["nodes"][node.name], "call": f"{agent}/{code}"}
+        document["nodes"][node.name] = {**entry, "input": {**given, **entry.get("input", {})}} if given else entry
+    if missing:
+        raise CallerError(
+            f"no agent offers {', '.join(missing)}, which {template.name} needs", code="ROUTING_UNKNOWN_CAPABILITY"
+        )
+    defs = {
+        name: one
+        for code in catalog.values()
+        for offer in code.values()
+        for name, one in (offer.inputs or {}).get("$defs", {}).items()
+    }
+    document["input"] = {**schema, "properties": properties, "required": required, **({"$defs": defs} if defs else {})}
+    return definition_of(document)

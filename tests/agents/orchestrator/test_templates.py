@@ -1,0 +1,111 @@
+"""The templates: sound, for any agents that offer their capabilities, run by their trigger phrases, partial where a part fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from comity import Agent, Node, Reply, Status
+from comity.agents.orchestrator import Orchestrator, templates
+from comity.core.orchestration.aggregate import STRATEGIES
+from comity.core.workflow.check import check_text
+from comity.errors import CallerError
+
+# The agents of each template in order, as the origin of the contract names them.
+AGENTS = {
+    "full_media_plan": ["ANL", "AUD", "CHA", "PRF", "DOC"], "budget_optimization": ["ANL", "CHA", "PRF"],
+    "audience_channel_fit": ["AUD", "CHA"], "measurement_strategy": ["PRF", "ANL"], "campaign_analysis": ["PRF", "ANL", "CHA"],
+    "audience_strategy": ["AUD", "ANL"], "channel_strategy": ["CHA", "ANL", "PRF"], "quick_projection": ["ANL"],
+    "document_generation": ["DOC"], "competitive_analysis": ["CHA", "AUD", "ANL"],
+}  # fmt: skip
+
+
+def test_the_ten_templates_of_the_origin_are_there() -> None:
+    assert set(templates.names()) == set(AGENTS)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_a_template_is_sound_and_calls_the_agents_of_the_origin_in_order(name: str) -> None:
+    assert check_text(templates.text(name), strategies=STRATEGIES) == []
+    found = templates.definition(name)
+    assert [node.call.agent for node in found.nodes.values() if node.call is not None] == AGENTS[name]
+    assert len(found.triggers) >= 3
+
+
+def _specialists(*, failing: str = "") -> list[Agent]:
+    agent = Agent("SPECIALIST", description="Does everything")
+    for code in ("PRF_ANOMALY_DETECT", "ANL_ROI_PROJECT", "CHA_BENCHMARK_LOOKUP"):
+
+        async def work(budget: float = 0.0, code: str = code) -> Reply[Any]:
+            del budget
+            return (
+                Reply.failure("The data is closed.", code="DATA_CLOSED")
+                if code == failing
+                else Reply.success({code.lower(): 1})
+            )
+
+        agent.capability(code, input_schema={"type": "object", "properties": {"budget": {"type": "number"}}})(work)
+    return [agent]
+
+
+async def test_a_template_runs_with_any_agent_that_offers_its_capabilities() -> None:
+    async with Node(agents=_specialists()) as node:
+        fitted = templates.fitted(templates.definition("campaign_analysis"), node.workflows.catalog())
+        reply = await node.workflows.run(fitted, {}, user_id="u")
+    assert reply.status is Status.SUCCESS
+    assert set(reply.data["result"]) == {"prf_anomaly_detect", "anl_roi_project", "cha_benchmark_lookup"}
+
+
+async def test_a_part_that_fails_is_missing_in_the_result_which_says_so() -> None:
+    async with Node(agents=_specialists(failing="ANL_ROI_PROJECT")) as node:
+        fitted = templates.fitted(templates.definition("campaign_analysis"), node.workflows.catalog())
+        reply = await node.workflows.run(fitted, {}, user_id="u")
+    assert reply.data["missing"][0]["name"] == "returns"
+    assert "closed" in reply.data["missing"][0]["why"]
+
+
+async def test_what_a_capability_requires_becomes_an_input_of_the_workflow() -> None:
+    agent = Agent("ANY")
+
+    @agent.capability("ANL_ROI_PROJECT")
+    async def project(budget: float) -> dict[str, Any]:
+        return {"roi": budget * 2}
+
+    async with Node(agents=[agent]) as node:
+        fitted = templates.fitted(templates.definition("quick_projection"), node.workflows.catalog())
+        reply = await node.workflows.run(fitted, {"budget": 21.0}, user_id="u")
+    assert (fitted.input_schema or {})["required"] == ["budget"]
+    assert reply.data == {"roi": 42.0}
+
+
+def test_a_capability_that_no_agent_offers_is_named() -> None:
+    with pytest.raises(CallerError, match="ANL_ROI_PROJECT"):
+        templates.fitted(templates.definition("quick_projection"), {})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("Please analyse the campaigns of May", "campaign_analysis"), ("give me a rough forecast", "quick_projection"), ("play jazz", None)],
+)  # fmt: skip
+def test_trigger_phrases_find_their_workflow(text: str, expected: str | None) -> None:
+    assert templates.triggered(text, {name: templates.definition(name) for name in templates.names()}) == expected
+
+
+async def test_the_orchestrator_runs_the_workflow_whose_trigger_phrase_a_user_says() -> None:
+    async with Node(agents=[Orchestrator(), *_specialists()]) as node:
+        node.workflows.add(templates.fitted(templates.definition("campaign_analysis"), node.workflows.catalog()))
+        reply = await node.call("ORC", "ORC_ROUTE", {"text": "please analyse the campaign"}, user_id="u")
+        (run,) = node.workflows.list()
+    assert (reply.status, reply.data["workflow"], reply.data["run_id"]) == (Status.SUCCESS, "campaign_analysis", run.run_id)
+
+
+async def test_a_question_of_the_workflow_is_the_orchestrators_question() -> None:
+    text = "workflow: sure\nversion: '1'\ntriggers: [are you sure]\nnodes:\n  q: {ask: 'Really?', options: ['yes', 'no']}\n"
+    async with Node(agents=[Orchestrator()]) as node:
+        node.workflows.add(text)
+        reply = await node.call("ORC", "ORC_ROUTE", {"text": "are you sure"}, user_id="u")
+        await node.workflows.answer(reply.data["run_id"], reply.data["question_id"], "yes")
+        ended = await node.workflows.result(reply.data["run_id"])
+    assert (reply.status, reply.message) == (Status.NEEDS_INPUT, "Really?")
+    assert ended.ok

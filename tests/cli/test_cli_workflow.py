@@ -1,0 +1,128 @@
+"""`comity workflow` and `comity ask` from end to end: checked, drawn, run, answered, replayed, forked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from comity.cli.main import main
+from comity.cli.ui.exits import Exit
+
+APP = """
+from comity import Agent
+from comity.agents.orchestrator import Orchestrator
+
+calc = Agent("CALC", description="Sums")
+
+@calc.capability("ADD", description="Add two numbers", utterances=("add these numbers", "what is the sum"))
+async def add(a: float, b: float) -> dict:
+    return {"sum": a + b}
+
+@calc.capability("NOTE", description="Write a note about a result", utterances=("write a note", "note it down"))
+async def note(topic: str) -> dict:
+    return {"note": f"About {topic}"}
+
+agents = [calc, Orchestrator()]
+"""
+FLOW = """
+workflow: adding
+version: "1"
+input: {type: object, required: [a, b], properties: {a: {type: number}, b: {type: number}}}
+nodes:
+  plus: {call: CALC/ADD, input: {a: "{{input.a}}", b: "{{input.b}}"}}
+  sure: {ask: "Is {{plus.data.sum}} right?", options: ["yes", "no"], after: [plus]}
+  write: {call: CALC/NOTE, input: {topic: "sum {{plus.data.sum}}"}}
+edges:
+  - {from: sure, when: 'response.data.answer == "yes"', to: write}
+  - {from: sure, else: true, to: end}
+output: {note: "{{write.data.note}}"}
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "flow_agents.py").write_text(APP)
+    (tmp_path / "flow.yaml").write_text(FLOW)
+    return tmp_path
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
+    capsys.readouterr()
+    code = main([*arguments, "--json", "--app", "flow_agents:agents", "--store", "w.db"])
+    printed = capsys.readouterr().out
+    return code, json.loads(printed) if printed.strip().startswith("{") and "\n{" not in printed.strip() else printed
+
+
+def test_a_definition_is_checked_with_line_and_column(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert told(capsys, "workflow", "check", "flow.yaml") == (0, {"file": "flow.yaml", "mistakes": []})
+    (here / "bad.yaml").write_text(FLOW.replace("CALC/ADD", "CALC/AD").replace("to: write", "to: wrote"))
+    code, document = told(capsys, "workflow", "check", "bad.yaml")
+    assert code == 2
+    assert any("wrote" in one["message"] and one["line"] for one in document["mistakes"])
+
+
+def test_a_run_waits_for_a_person_is_answered_in_another_process_and_ends(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, first = told(capsys, "workflow", "run", "flow.yaml", "a=1", "b=2", "--run-id", "run-1")
+    (question,) = first["run"]["questions"]
+    assert (code, first["reply"], question["text"]) == (1, None, "Is 3.0 right?")
+    code, listed = told(capsys, "workflow", "list", "--status", "waiting")
+    assert [one["run_id"] for one in listed["runs"]] == ["run-1"]
+    code, ended = told(capsys, "workflow", "answer", "run-1", question["question_id"], "yes")
+    assert (code, ended["reply"]["data"]) == (0, {"note": "About sum 3.0"})
+    code, shown = told(capsys, "workflow", "show", "run-1")
+    assert shown["states"] == {"plus": "done", "sure": "done", "write": "done"}
+    code, replayed = told(capsys, "workflow", "replay", "run-1")
+    assert next(one["event"] for one in replayed["events"]) == "the start"
+    code, why = told(capsys, "workflow", "why", "run-1", "sure")
+    assert [one["taken"] for one in why["decisions"]] == [True, False]
+    code, drawn = told(capsys, "workflow", "draw", "run-1")
+    assert "style write fill" in drawn["mermaid"]
+    code, forked = told(capsys, "workflow", "fork", "run-1", "--at", "1", "a=5", "b=6")
+    assert forked["run"]["questions"][0]["text"] == "Is 11.0 right?"
+    code, _ = told(capsys, "workflow", "cancel", forked["run"]["run_id"])
+    assert code == 0
+
+
+def test_a_graph_is_drawn_as_lines_and_as_mermaid(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["workflow", "draw", "flow.yaml"]) == 0
+    lines = capsys.readouterr().out
+    assert "└─▶ sure" in lines
+    assert "(else)" in lines
+    assert main(["workflow", "draw", "flow.yaml", "--mermaid"]) == 0
+    assert 'sure -->|"else"| end__' in capsys.readouterr().out
+
+
+def test_a_template_becomes_a_file_to_begin_with(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, document = told(capsys, "workflow", "new", "mine", "--template", "campaign_analysis")
+    assert (code, document) == (0, {"file": "mine.yaml"})
+    assert (here / "mine.yaml").read_text().startswith("workflow: mine\n")
+    assert told(capsys, "workflow", "new", "mine")[0] == 2
+    assert told(capsys, "workflow", "new", "bare")[0] == 0
+    code, listed = told(capsys, "workflow", "list", "--templates")
+    assert len(listed["templates"]) == 10
+
+
+@pytest.mark.parametrize("verb", [("show", "nothing"), ("watch", "nothing"), ("why", "nothing")])
+def test_a_run_that_is_not_there_is_not_found(here: Path, capsys: pytest.CaptureFixture[str], verb: tuple[str, str]) -> None:
+    told(capsys, "workflow", "run", "flow.yaml", "a=1", "b=2", "--run-id", "run-1")
+    assert told(capsys, "workflow", *verb)[0] == Exit.NOT_FOUND
+
+
+def test_a_request_in_words_is_served_declined_or_asked_about(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, reply = told(capsys, "ask", "what is the sum", "a=1", "b=2")
+    assert (code, reply["data"]["result"]) == (0, {"sum": 3.0})
+    code, reply = told(capsys, "ask", "what is the capital of mongolia")
+    assert reply["error"]["code"] == "ROUTING_INTENT_UNKNOWN"
+    code, reply = told(capsys, "ask", "add these numbers", "--session", "other")
+    assert (reply["status"], reply["data"]) == ("needs_input", {"missing": ["a", "b"]})
+    code, reply = told(capsys, "ask", "note it down", "--classify")
+    assert reply["data"]["route"] == {"target": "CALC", "capability": "NOTE"}
+    code, reply = told(capsys, "ask", "jot this", "--correct", "CALC/NOTE")
+    lesson = reply["data"]["lesson_id"]
+    assert told(capsys, "ask", "-", "--undo", lesson)[1]["data"]["lessons"] == 0
