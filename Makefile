@@ -126,6 +126,8 @@ bench-peers: $(READY) ## the same job in other frameworks, each in its own envir
 	$(RUN) bench/peers.py
 
 kill: $(READY) ## kill -9 a node 100 times and cut its power 1,200 times: nothing acknowledged may be lost
+	COMITY_RUN_KILLS=50 COMITY_CRASH_POINTS=1 $(RUN) -m pytest tests/runtime/workflow/test_run_kill.py \
+		tests/testing/sim/test_sim_workflow_crash_points.py
 	COMITY_KILLS=100 COMITY_CUTS=1200 $(RUN) -m pytest tests/engines/sqlite/test_kill.py tests/engines/sqlite/test_power_cut.py
 
 processes: $(READY) ## two and four processes on one store, killed -9 300 times under load: nothing acknowledged is lost or done twice

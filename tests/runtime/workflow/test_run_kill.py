@@ -1,0 +1,43 @@
+"""A process that drives a run is killed -9 again and again: the result is the same, and the world outside hears each effect once.
+
+The suite kills COMITY_RUN_KILLS lives, 2 unless told otherwise; `make kill` kills many. Every position of the journal is cut in
+`tests/testing/sim/test_sim_workflow_crash_points.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+LIVES = Path(__file__).parent / "run_lives.py"
+KILLS = int(os.environ.get("COMITY_RUN_KILLS", "2"))
+
+
+def test_a_run_whose_process_is_killed_gives_the_same_result_and_each_effect_once(tmp_path: Path) -> None:
+    chance = random.Random(int(os.environ.get("COMITY_KILL_SEED", "1")))
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    killed = stores = 0
+    while killed < KILLS:
+        stores += 1
+        store, effects = tmp_path / f"{stores}.db", tmp_path / f"{stores}.txt"
+        said = ""
+        while "ended" not in said:
+            command = [sys.executable, LIVES, store, effects]
+            with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as life:
+                said = life.stdout.readline()
+                if killed < KILLS:
+                    time.sleep(chance.random() * 0.4)  # the moment of a kill is chance, not a wait for something
+                    life.send_signal(signal.SIGKILL)
+                    killed += 1
+                said += life.stdout.read()
+            assert life.returncode in {0, -signal.SIGKILL}, said
+        assert "'sum': 10" in said, said
+        assert "'answer': 'yes'" in said, said
+        heard = [line.split() for line in effects.read_text().splitlines()]
+        by_key = dict(heard)
+        assert sorted(map(int, by_key.values())) == list(range(1, 10)), heard  # one key per step, whatever happened
