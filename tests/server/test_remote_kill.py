@@ -50,7 +50,7 @@ async def kill_and_count(folder: Path) -> None:
     process = await start()
     try:
         far = RemoteAgent(f"http://127.0.0.1:{port}/v1/agents/FAR", keys=tokens, node="far")
-        limits = Limits(timeout_ms=120_000, timeout_ms_max=120_000)
+        limits = Limits(timeout_ms=120_000 * KILLS, timeout_ms_max=120_000 * KILLS)
         async with Node([far, caller()], limits=limits, lag_ms=None) as near:
             assert near.problems == ()
             calls = [asyncio.create_task(near.call("BOSS", "GO", {"number": number}, user_id="u")) for number in range(CALLS)]

@@ -162,7 +162,7 @@ async def _sent(endpoint: Endpoint, body: bytes, headers: dict[str, str], ctx: C
             return _read(await answer.content.read(ANSWER_BYTES_MAX), endpoint.url)
     except asyncio.CancelledError:
         if is_begun:
-            await _tell_cancelled(endpoint, headers)
+            endpoint.link.tell(_tell_cancelled(endpoint, headers))
         raise
     except client_errors() as error:
         raise UnavailableError(f"{endpoint.url} cannot be reached: {error}", code="TARGET_TEMPORARY_FAILURE") from None
@@ -181,15 +181,10 @@ def _read(data: bytes, url: str) -> Reply:
 
 async def _tell_cancelled(endpoint: Endpoint, headers: dict[str, str]) -> None:
     """Tell the endpoint that the call is no longer wanted; one that does not know `DELETE` goes on for nothing."""
-
-    async def tell() -> None:
-        with contextlib.suppress(OSError, TimeoutError, *client_errors()):
-            async with asyncio.timeout(CANCEL_S):
-                async with endpoint.link.session().delete(endpoint.url, headers=headers, allow_redirects=False):
-                    pass
-
-    with contextlib.suppress(asyncio.CancelledError):
-        await asyncio.shield(asyncio.ensure_future(tell()))
+    with contextlib.suppress(OSError, TimeoutError, *client_errors()):
+        async with asyncio.timeout(CANCEL_S):
+            async with endpoint.link.session().delete(endpoint.url, headers=headers, allow_redirects=False):
+                pass
 
 
 def _body(code: str, inputs: dict[str, Any], request: Request, call_token: str) -> bytes:

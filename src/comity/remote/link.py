@@ -12,7 +12,7 @@ import http.client
 import ipaddress
 import json
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -64,6 +64,7 @@ class Link:
         self.tokens = keys if isinstance(keys, Tokens) else Tokens(KeyRing(keys, now_ms=now_ms))  # without a folder, fresh ones
         self.node = node  # the other node's name: the audience of the tokens for it
         self._sessions: dict[asyncio.AbstractEventLoop, Any] = {}
+        self._telling: set[asyncio.Future[None]] = set()
 
     @property
     def issuer(self) -> str:
@@ -117,8 +118,7 @@ class Link:
                 await asyncio.sleep(min(pause_s, max(left_s, 0)))
                 pause_s = min(pause_s * 2, RETRY_S_MAX)
         except asyncio.CancelledError:
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.shield(asyncio.ensure_future(self.cancel(sending)))
+            self.tell(self.cancel(sending))
             raise
         silent = Error.of("NODE_UNREACHABLE", f"{self.url} gave no reply in time: {why}")
         return Reply(status=Status.ERROR, error=silent, message=silent.message)
@@ -131,8 +131,16 @@ class Link:
                 async with self.session().delete(f"{self.url}{AGENT_CALLS}/{sending.request_id}", headers=headers):
                     pass
 
+    def tell(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let a message go out beside what the caller does next; a call that is cancelled ends at once."""
+        task = asyncio.ensure_future(work)
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+
     async def close(self) -> None:
-        """Close the connections of this loop."""
+        """Wait for messages that are on their way, for a while, and close the connections of this loop."""
+        if self._telling:
+            await asyncio.wait(self._telling, timeout=CANCEL_S)
         session = self._sessions.pop(asyncio.get_running_loop(), None)
         if session is not None:
             await session.close()
