@@ -64,6 +64,7 @@ check: $(READY) ## formatting, lint, types, layer rule, doc tests
 
 docs: $(READY) ## draw the pages that show the code
 	$(RUN) scripts/draw_docs.py
+	$(RUN) scripts/walk_call.py
 
 format: $(READY) ## format the code and fix what the linter can
 	$(BIN)/ruff format .

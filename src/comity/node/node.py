@@ -264,7 +264,8 @@ class Node(Outsiders):
             tools,
             correlation_id,
         )
-        path = self._path
+        runtime = self._runtime
+        path = self._path if runtime is None else runtime.path
         identity = Identity(user_id, tenant_id, session_id, parent_session_id)
         remote = joined(traceparent, tracestate) if traceparent is not None or OTEL in MODULES or use.has_begun else None
         # Not awaited here: a coroutine more would be a percent of a call.

@@ -1,0 +1,44 @@
+"""The architecture page names files that are there, and shows the walk of a call as it is."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
+
+
+def listed(what: str) -> list[str]:
+    """Return the paths that the page lists for adding something."""
+    section = PAGE.partition(f"**{what}**")[2].partition("\n\n")[0]
+    return re.findall(r"`((?:src|docs|tests)/[\w/.]+)`", section)
+
+
+# What is to be added: how many files at most. Of an engine, the folder and the line; its contract suites are given.
+FILES_MAX = {"A dialect": 6, "A rule of admission": 5, "An engine": 6, "A command": 5, "An adapter": 4}
+
+
+@pytest.mark.parametrize("what", FILES_MAX)
+def test_the_files_to_touch_are_there_and_few(what):
+    files = [one for one in listed(what) if "NAME" not in one]
+    assert files
+    assert [one for one in files if not (ROOT / one).exists()] == []
+    assert len(files) <= FILES_MAX[what]
+
+
+def test_every_path_on_the_page_is_there():
+    inside = re.findall(r"`((?:core|runtime|engines|node|ports|dialects|tests|scripts)/[\w/]+\.py)`", PAGE)
+    assert inside
+    assert [one for one in inside if not (ROOT / "src" / "comity" / one).exists() and not (ROOT / one).exists()] == []
+
+
+def test_the_walk_goes_through_the_files_on_the_page():
+    found = importlib.util.spec_from_file_location("walk_call", ROOT / "scripts" / "walk_call.py")
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    drawn = set(re.findall(r"^\| \d+ \| `([\w/.]+)`", PAGE, re.MULTILINE))
+    assert drawn == {file for file, _ in module.walk().steps}, "draw it anew: python scripts/walk_call.py"
