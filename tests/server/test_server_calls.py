@@ -35,3 +35,30 @@ def test_a_call_that_is_left_to_run_can_be_followed_to_its_reply() -> None:
             assert [line for line in resumed.splitlines() if line.startswith("id: ")] == ["id: 5", "id: 6"]
 
     asyncio.run(go())
+
+
+def test_a_call_joins_the_trace_of_its_headers_and_an_unreadable_one_begins_a_new_trace() -> None:
+    async def go() -> None:
+        async with serving() as served:
+            trace_id = "0af7651916cd43dd8448eb211c80319c"
+            for header in (f"00-{trace_id}-b7ad6b7169203331-01", f"00-{trace_id}-b7ad6b7169203331-01-x", "nonsense"):
+                assert (await served.call(headers={"traceparent": header})).status_code == 200
+            await served.server.node.flush_spans()
+            assert len(served.server.node.spans.trace(trace_id)) == 1
+
+    asyncio.run(go())
+
+
+def test_the_same_idempotency_key_runs_nothing_twice_and_another_content_is_refused() -> None:
+    async def go() -> None:
+        async with serving() as served:
+            key = {"idempotency-key": '"order-7"'}
+            first, again = [await served.call(headers=key) for _ in range(2)]
+            assert first.json()["request_id"] == again.json()["request_id"]
+            assert "comity-replayed" not in first.headers
+            assert again.headers["comity-replayed"] == "true"
+            assert (await served.call(inputs={"text": "other"}, headers=key)).status_code == 422
+            assert (await served.call(headers=key, user_id="u2")).json()["request_id"] != first.json()["request_id"]
+            assert (await served.call(headers=key, request_id="another")).status_code == 400
+
+    asyncio.run(go())
