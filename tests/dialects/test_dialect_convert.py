@@ -84,7 +84,7 @@ def test_an_unknown_dialect_is_named():
 
 
 def test_other_blocks_cannot_be_converted():
-    with pytest.raises(CallerError, match="HANDOFF CONTEXT, not REQUEST or RESPONSE"):
+    with pytest.raises(CallerError, match="handoff_context, for which delegation has no words"):
         convert(text_of("kdap", "handoff_market_entry.txt"), "kdap", "delegation")
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from dialect_vectors import document_of, text_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from comity.core.envelope.envelope import Background
+from comity.core.orchestration.intent import Classification, Route
+from comity.dialects import convert
 from comity.dialects.kdap_routing import (
     HandoffContext,
-    Intent,
-    Route,
     decode_handoff_context,
     decode_intent,
     encode_handoff_context,
@@ -37,7 +39,7 @@ def test_the_handoff_context_of_the_seed_is_background():
 
 
 def test_the_intent_of_the_seed_names_routes():
-    assert decode_intent(text_of("kdap", "intent_projection.txt")) == Intent(
+    assert decode_intent(text_of("kdap", "intent_projection.txt")) == Classification(
         primary="financial_projection",
         confidence=0.85,
         route=Route("ANL", "ANL_PROJECTION"),
@@ -96,3 +98,15 @@ def test_an_intent_is_written_as_it_was_read(document):
 def test_background_comes_back_from_a_handoff_context(session_id, background):
     context = HandoffContext(session_id, background)
     assert decode_handoff_context(encode_handoff_context(context)) == context
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("handoff_market_entry.txt", "handoff_context"), ("intent_projection.txt", "intent_classification")]
+)
+def test_an_orchestrators_document_is_converted_to_its_json_form_and_read_again(name, kind):
+    text = (Path(__file__).parent / "vectors" / "kdap" / name).read_text()
+    outcome = convert(text, "kdap", "kdap")
+    assert outcome.kind == kind
+    assert convert(outcome.document, "kdap", "kdap").document == outcome.document
+    with pytest.raises(CallerError, match="no words"):
+        convert(text, "kdap", "sacp")

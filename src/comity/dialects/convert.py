@@ -14,7 +14,7 @@ from msgspec import Struct
 from comity.core.call.limits import Limits
 from comity.core.document.payload import Problem
 from comity.core.envelope.envelope import Reply, Request
-from comity.dialects import call_agent, contextcore, delegation, delegation_result, kdap, sacp
+from comity.dialects import call_agent, contextcore, delegation, delegation_result, kdap, kdap_routing, sacp
 from comity.dialects.reading import document
 from comity.dialects.reading.document import MESSAGE_CAPABILITY, Names, malformed, renamed
 from comity.dialects.reading.form import fields_of, is_default
@@ -28,6 +28,8 @@ class Kind(StrEnum):
 
     REQUEST = "request"
     REPLY = "reply"
+    HANDOFF_CONTEXT = "handoff_context"
+    INTENT = "intent_classification"
 
 
 class Dialect(Struct, frozen=True, kw_only=True):
@@ -149,6 +151,8 @@ def convert(
 ) -> Conversion:
     """Return a request or reply of one dialect as a document of another; the ids stand in where the source says none."""
     ours, theirs = dialect(source), dialect(target)
+    if source == kdap.NAME and (found := _routing(raw, target)) is not None:
+        return found
     plain = ours.load(raw)
     if ours.decode_request is None or ours.request_field not in plain:
         reply = ours.decode_reply(plain)
@@ -165,6 +169,19 @@ def convert(
     return comparison.result(
         Kind.REQUEST, written, unsaid={name for name in ours.asks if getattr(request, name) == given[name]}
     )
+
+
+def _routing(raw: Any, target: str) -> Conversion | None:
+    """Return an orchestrator's document in KDAP's own form; None if it is another kind of document."""
+    if kdap_routing.is_headed(raw, kdap.Heading.HANDOFF_CONTEXT):
+        kind, written = Kind.HANDOFF_CONTEXT, kdap_routing.encode_handoff_context(kdap_routing.decode_handoff_context(raw))
+    elif kdap_routing.is_headed(raw, kdap.Heading.INTENT_CLASSIFICATION):
+        kind, written = Kind.INTENT, kdap_routing.encode_intent(kdap_routing.decode_intent(raw))
+    else:
+        return None
+    if target != kdap.NAME:
+        raise malformed([Problem("$", f"is of the kind {kind}, for which {target} has no words")])
+    return Conversion(kind=kind, document=written, mapped=tuple(written), lost=(), assumed=())
 
 
 def _read(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct, field
 
 from comity.core.envelope.envelope import Background, context_problems
+from comity.core.orchestration.intent.classification import Classification, Route
 from comity.dialects.kdap import NAME, Heading, load
 from comity.dialects.reading.document import malformed
 from comity.dialects.reading.form import Form, kept, marks_of, read, with_marks, write
@@ -48,22 +50,20 @@ class HandoffContext(Struct, frozen=True):
     background: Background
 
 
-class Route(Struct, frozen=True):
-    """An agent and the capability of it that serves an intent."""
-
-    target: str
-    capability: str
+# The fields that only this document has; JSON has no heading to go by.
+_OWN: Final = {Heading.HANDOFF_CONTEXT: "original_request", Heading.INTENT_CLASSIFICATION: "primary_intent"}
 
 
-class Intent(Struct, frozen=True, kw_only=True):
-    """What a user wants, how sure that is, and who can do it."""
-
-    primary: str
-    confidence: float
-    route: Route
-    secondary: tuple[str, ...] = ()
-    secondary_routes: tuple[Route, ...] = ()
-    marks: tuple[str, ...] = ()  # how the document was written
+def is_headed(raw: Any, heading: Heading) -> bool:
+    """Return whether a document is of this kind: by its heading, or as an object by the field that only it has."""
+    if isinstance(raw, bytes | bytearray):
+        raw = bytes(raw).decode(errors="replace")
+    if isinstance(raw, str):
+        text = raw.lstrip(" \t\r\n-")
+        return text.startswith(heading.value) or (
+            text.startswith("{") and f'"{_OWN[heading]}"' in text and '"source_agent"' not in text
+        )
+    return isinstance(raw, Mapping) and _OWN[heading] in raw and "source_agent" not in raw
 
 
 def decode_handoff_context(raw: Any) -> HandoffContext:
@@ -97,11 +97,11 @@ def encode_handoff_context(handoff: HandoffContext) -> dict[str, Any]:
     return write(form, kept(background.extra, NAME))
 
 
-def decode_intent(raw: Any) -> Intent:
+def decode_intent(raw: Any) -> Classification:
     """Return the intent classification in a document."""
     plain = load(raw, Heading.INTENT_CLASSIFICATION)
     form = read(plain, IntentForm)
-    return Intent(
+    return Classification(
         primary=form.primary_intent,
         confidence=form.intent_confidence,
         route=Route(form.target_agent, form.target_capability),
@@ -111,7 +111,7 @@ def decode_intent(raw: Any) -> Intent:
     )
 
 
-def encode_intent(intent: Intent) -> dict[str, Any]:
+def encode_intent(intent: Classification) -> dict[str, Any]:
     """Return the intent classification as a document."""
     form = IntentForm(
         primary_intent=intent.primary,

@@ -17,6 +17,7 @@ from comity.core.orchestration import monitor
 from comity.core.orchestration.aggregate import STRATEGIES, SYNTHESISE, Strategy
 from comity.core.orchestration.intent.classification import THRESHOLD
 from comity.core.orchestration.intent.lessons import undo
+from comity.dialects.kdap_routing import encode_intent
 from comity.runtime.call.context import Context
 
 TIMEOUT_MS: Final = 120_000
@@ -96,7 +97,9 @@ class Orchestrator(Agent):
             if key in turn.offers
         ]
         parts = [{"text": part.text, "after": list(part.after)} for part in plan.parts]
-        return Reply.success({**shown(found), "best": best, "parts": parts}, confidence=found.confidence)
+        return Reply.success(
+            {**shown(found), "best": best, "parts": parts, "document": encode_intent(found)}, confidence=found.confidence
+        )
 
     async def _correct(self, ctx: Context, target: str, capability: str, text: str = "") -> Reply[Any]:
         """Learn that a text asks for this capability; without a text, the last request of the session. Can be undone."""
