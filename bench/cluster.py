@@ -68,7 +68,9 @@ async def measure_cpu(rounds: int, calls: int) -> None:
     print(f"CPU of a call, both sides, no I/O, {IN_FLIGHT} in flight, {rounds} rounds of {calls:,}")
     for name, times in laps.items():
         ratios = [one / base for one, base in zip(times, laps["alone"], strict=True)]
-        print(f"  {name:26} {min(times):6.1f} µs least {statistics.median(times):6.1f} median {statistics.median(ratios):5.2f} x")
+        print(
+            f"  {name:26} {min(times):6.1f} µs least {statistics.median(times):6.1f} median {statistics.median(ratios):5.2f} x"
+        )
 
 
 async def work(store: str, name: str, seconds: float) -> None:

@@ -38,6 +38,11 @@ class Journal(Protocol):
         """Why nothing is accepted any more, once that is so: it stays so until the node is restarted."""
         ...
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that was appended is durable."""
+        ...
+
     def open(self) -> None:
         """Make ready. Raises `UnavailableError` if the store cannot be used."""
         ...

@@ -287,6 +287,10 @@ class FlakyJournal(SharedJournal):
     unreadable = 0
     is_unwritable = False
 
+    @property
+    def is_idle(self) -> bool:  # type: ignore[override]
+        return not self.is_unwritable
+
     def append(self, records: Sequence[Record], then: Then | None = None, terms: Terms | None = None) -> None:
         if not self.is_unwritable:
             super().append(records, then, terms)

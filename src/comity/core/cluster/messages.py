@@ -26,6 +26,7 @@ class Ask(_Message, frozen=True):
     caller: Fence | None = None
     loan: Loan | None = None  # None for a call by a user, which has its limits for itself
     bounds: tuple[Bound, ...] = ()  # on how many calls the trees it stands in may make
+    is_fresh: bool = False  # asked for the first time, under an id that was made a moment ago
 
 
 class Borrow(_Message, frozen=True):

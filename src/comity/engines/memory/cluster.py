@@ -33,6 +33,8 @@ class SharedJournal:
     def names(self, names: Pseudonyms) -> None:
         self._shared.names = names
 
+    is_idle = True
+
     def open(self) -> None:
         """Nothing to make ready."""
 

@@ -68,6 +68,8 @@ class MemoryJournal:
         self._used: dict[str, int] = {}  # when each session was last used, by its key
         self._asked: dict[str, list[str]] = {}  # the keys of the questions asked in a tree, by its root
 
+    is_idle = True  # what is appended is there at once
+
     def open(self) -> None:
         """Nothing to make ready."""
 

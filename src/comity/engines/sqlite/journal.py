@@ -99,6 +99,11 @@ class SqliteJournal:
             log.error("nothing more is accepted: %s", self.failure)
         return self.failure
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that was appended is written."""
+        return not self._records and not self._is_writing
+
     # --- opening and closing ---
 
     def open(self) -> None:

@@ -10,6 +10,7 @@ import contextlib
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -330,25 +331,38 @@ def _on_terms(
     def token_of(address: str) -> int:
         return (document(Document.FENCE, address) or (0, b""))[0]
 
+    nested: list[str] = []  # ids in this batch that say that they are below another, of the first so many of its calls
+    nested_of = [0]
+    standings: dict[str, bool | None] = {}  # of calls as the file has them: each is asked about several times
+
     def is_open(request_id: str) -> bool | None:
         here = calls.get(request_id)
         if here is not None:
             return type(here) is not Settled
+        if request_id in standings:
+            return standings[request_id]
         try:
             found = read_call(connection, request_id)
+            standing = None if found is None else found.settled_at is None
         except UNREADABLE:  # nothing can be added to it, and the writer must not end with it
-            return False
-        return None if found is None else found.settled_at is None
+            standing = False
+        standings[request_id] = standing
+        return standing
 
     def below(above: str) -> Iterator[Request]:
-        query = "SELECT open_at, body FROM calls WHERE open_at IS NOT NULL AND request_id > ? AND request_id < ?"
-        for first, last in (("#", "$"), (".", "/")) if above else ():  # each with the character after it
-            for found in readable(connection.execute(query, (above + first, above + last)).fetchall()):
-                if found.request is not None and found.request_id not in calls:
+        if not above:
+            return
+        if standings.get(above, True) is not None:  # else it was accepted in this batch, and so was all that is below it
+            query = "SELECT open_at, body FROM calls WHERE open_at IS NOT NULL AND request_id > ? AND request_id < ?"
+            for found in readable(connection.execute(query, (f"{above}#", f"{above}/")).fetchall()):  # `/` follows `.`
+                if found.request is not None and is_below(found.request_id, above) and found.request_id not in calls:
                     yield found.request
-        yield from (
-            one.request for one in calls.values() if type(one) is not Settled and is_below(one.request.request_id, above)
-        )
+        nested.extend(one for one in islice(calls, nested_of[0], None) if "." in one or "#" in one)
+        nested_of[0] = len(calls)
+        for request_id in nested:
+            one = calls[request_id]
+            if type(one) is not Settled and is_below(request_id, above):
+                yield one.request
 
     def begun(above: Bound) -> int:
         here = [one for one in calls.values() if is_below(one.request.request_id, above.request_id)]

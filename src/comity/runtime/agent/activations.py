@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from comity.core.agent.activation import ACTIVE, INACTIVE, Event, State, advance
 from comity.core.agent.agent import Agent, Hook
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from comity.ports.observer import Observer
     from comity.runtime.call.call import Call, Way
     from comity.runtime.session.vault_key import Seal
+
+
+STAND_INS_MAX: Final = 10_000
 
 
 class Activation:
@@ -207,6 +210,7 @@ class Activations:
         self._fail = fail
         self._hide = hide  # what must not stand in the log
         self._seats: dict[str, Activation] = {}  # by `state_key`
+        self._stand_ins: dict[str, Activation] = {}  # by address: of agents that other nodes hold; nothing ever runs there
         self._tasks: dict[asyncio.Task[None], None] = {}
         self.strays: dict[Call, int] = {}  # calls whose code runs without a place, and since when, in milliseconds
         self.put_away: Callable[[str], None] | None = None  # told when an address has left memory
@@ -218,7 +222,12 @@ class Activations:
         """Return the activation a request is for, new if it is not in memory; for one that is held elsewhere, a stand-in."""
         address = request.target
         if way is not None and way.fence is None:
-            return Activation(agent, address, self._journal)
+            stand_in = self._stand_ins.get(address)
+            if stand_in is None or stand_in.agent is not agent:
+                if len(self._stand_ins) >= STAND_INS_MAX:
+                    self._stand_ins.clear()
+                stand_in = self._stand_ins[address] = Activation(agent, address, self._journal)
+            return stand_in
         # Not asked of `state_key` where it is the address: every call comes here, and most are of one tenant.
         key = address if request.tenant_id == DEFAULT_TENANT else state_key(request.tenant_id, address)
         seat = self._seats.get(key)

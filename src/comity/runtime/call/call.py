@@ -40,6 +40,7 @@ class Way(Struct, eq=False, gc=False):
     borrowing: asyncio.Future[None] | None = None  # more was asked for, and who waits for that
     is_moved: bool = False  # it left this node without having ended
     is_recorded: bool = False  # the store has accepted it
+    is_fresh: bool = False  # its id is new: no node has heard of it before
 
     def bounds_below(self, request: Request) -> tuple[Bound, ...]:
         """Return the bounds of what a call that goes this way makes in turn."""
@@ -280,7 +281,7 @@ class Call(Struct, eq=False, gc=False):
 class Errand:
     """A question of this node that is answered here or elsewhere, and may have to be asked more than once."""
 
-    __slots__ = ("arrival", "call", "is_repeated", "is_withdrawn", "log", "parent", "remote", "task", "without")
+    __slots__ = ("arrival", "call", "is_fresh", "is_repeated", "is_withdrawn", "log", "parent", "remote", "task", "without")
 
     def __init__(
         self,
@@ -290,7 +291,9 @@ class Errand:
         log: EventLog | None = None,
         *,
         is_repeated: bool = False,
+        is_fresh: bool = False,
     ) -> None:
+        self.is_fresh = is_fresh  # its id was made a moment ago: no node can know it
         self.is_repeated = is_repeated  # its caller asked for it before, so that it is known, and was charged
         self.arrival = arrival
         self.parent = parent

@@ -112,6 +112,7 @@ class Cluster(Placement):
     async def close(self) -> None:
         """Give back what is held, once everything is written."""
         await self.path.recorded()
+        self.carrier.close()
         await self.holds.close()
         if self.is_open:
             await self._transport.close()
@@ -159,11 +160,11 @@ class Cluster(Placement):
         log: EventLog | None = None,
     ) -> Errand:
         """Return a call by a user, to be run; `log` is that of the handle which holds it."""
-        now_ms = self._clock.now_ns() // 1_000_000
+        now_ms, is_fresh = self._clock.now_ns() // 1_000_000, request_id is None
         if request_id is None:
             request_id = self.ids.new_request(now_ms)[0]
         arrival = self.path.arrive(draft, identity, request_id, now_ms, remote)
-        return Errand(arrival, None, remote, log)
+        return Errand(arrival, None, remote, log, is_fresh=is_fresh)
 
     def start_root(
         self, draft: Draft, identity: Identity, request_id: str | None, remote: TraceContext | None, log: EventLog
@@ -258,7 +259,11 @@ class Cluster(Placement):
             way.bounds = parent.way.bounds_below(parent.request)
         if way.node_id and arrival.agent is None:
             arrival = self._stranger(arrival)
-        is_again = errand.call is not None or errand.is_repeated or parent is None or parent.is_again
+        if parent is None:
+            is_again = errand.call is not None or not errand.is_fresh
+        else:
+            is_again = errand.call is not None or errand.is_repeated or parent.is_again
+        way.is_fresh = not is_again
         opened = await self.enter(errand, arrival, way, may_be_known=is_again)
         if opened is None or isinstance(opened, Reply):
             return opened
@@ -349,9 +354,9 @@ class Cluster(Placement):
                     arrival = replace(arrival, request=request)
             leftovers: dict[str, Request] | None = {} if is_open and way.fence is not None else None
             now_ns = self._clock.now_ns()
-            is_root = request.parent_id is None
+            is_named = request.parent_id is None and may_be_known
             opened = self.path.enter(
-                arrival, parent, now_ns, errand.log, leftovers, remote=errand.remote, way=way, is_named=is_root
+                arrival, parent, now_ns, errand.log, leftovers, remote=errand.remote, way=way, is_named=is_named
             )
             if isinstance(opened, Reply) and is_open:
                 fences = self._caller_fences(request) if way.fence is None else (way.fence,)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -17,6 +17,10 @@ from comity.runtime.call.tasks import all_ended
 
 if TYPE_CHECKING:
     from comity.runtime.cluster.cluster import Cluster
+
+
+TAKEN_S: Final = 0.05  # a call that is answered within this time is not acknowledged before
+RECENT_MAX: Final = 10_000
 
 
 class Served:
@@ -59,16 +63,22 @@ class Server:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._served: dict[str, Served] = {}
+        self._recent: dict[str, None] = {}  # ids that were asked for, the newest
+        # What was asked for in the last two stretches of `TAKEN_S`, and by whom; most is answered within that time.
+        self._untold: tuple[dict[str, str], dict[str, str]] = {}, {}
+        self._timer: asyncio.TimerHandle | None = None
 
     def received(self, sender: str, message: Message) -> None:
         """Take what another node asks."""
         match message:
             case Ask(request=request):
-                self._cluster.send(sender, Taken(request.request_id, request.parent_id is None))
                 served = self._served.get(request.request_id)
                 if served is None:
                     served = Served()
                     self._begin(served, message)
+                    self._tell_later(request.request_id, sender)
+                else:
+                    self._cluster.send(sender, Taken(request.request_id, request.parent_id is None))
                 served.note(sender, message.caller)
             case Inquire(request_id=request_id):
                 if (served := self._served.get(request_id)) is not None:
@@ -84,6 +94,20 @@ class Server:
             case _:
                 pass
 
+    def _tell_later(self, request_id: str, sender: str) -> None:
+        """Say that a call is here, unless it is answered soon: most are, and the answer says so as well."""
+        self._untold[1][request_id] = sender
+        if self._timer is None:
+            self._timer = self._cluster.loop.call_later(TAKEN_S, self._tell)
+
+    def _tell(self) -> None:
+        before, since = self._untold
+        for request_id, sender in before.items():
+            if request_id in self._served:
+                self._cluster.send(sender, Taken(request_id, "." not in request_id))
+        self._untold = since, {}
+        self._timer = self._cluster.loop.call_later(TAKEN_S, self._tell) if since else None
+
     def asker(self, request_id: str) -> str | None:
         """Return the node that asked for a call last."""
         served = self._served.get(request_id)
@@ -95,6 +119,8 @@ class Server:
 
     async def close(self) -> None:
         """Let the calls go to whoever takes their agents next."""
+        if self._timer is not None:
+            self._timer.cancel()
         tasks = [one.task for one in self._served.values() if one.task is not None]
         for served in list(self._served.values()):
             if served.call is not None:
@@ -128,6 +154,7 @@ class Server:
 
     async def _answer(self, served: Served, ask: Ask) -> Message:
         cluster, request = self._cluster, ask.request
+        is_fresh = ask.is_fresh and self._is_new(request.request_id)
         arrival = self._arrive(request)
         if arrival.agent is None:
             return Unhosted(request.request_id)
@@ -137,7 +164,7 @@ class Server:
             return Moved(request.request_id)
         cluster.path.sessions.refresh(request.tenant_id, request.session_id)
         way = Way(fence=fence, caller=served.caller, is_served=True, bounds=ask.bounds, loan=ask.loan)
-        opened = await cluster.enter(Errand(arrival, None), arrival, way, may_be_known=True)
+        opened = await cluster.enter(Errand(arrival, None), arrival, way, may_be_known=not is_fresh)
         if opened is None:
             return Moved(request.request_id)
         if isinstance(opened, Reply):
@@ -147,6 +174,15 @@ class Server:
         reply = await cluster.path.reply_of(opened)
         is_moved = opened.way is not None and opened.way.is_moved
         return Moved(request.request_id) if is_moved else Answer(request.request_id, reply)
+
+    def _is_new(self, request_id: str) -> bool:
+        """Note an id and return whether it was not asked for before, as far as this node remembers."""
+        if request_id in self._recent:
+            return False
+        self._recent[request_id] = None
+        if len(self._recent) > RECENT_MAX:
+            del self._recent[next(iter(self._recent))]
+        return True
 
     def _arrive(self, request: Request) -> Arrival:
         """Return the request with what this node knows of its target; limits only shrink."""

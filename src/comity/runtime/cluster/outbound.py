@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 # When an unanswered message is repeated; the deadline of the call ends it.
 REPEAT: Final = Retry(attempts=100, delay_ms=100, multiplier=2.0, delay_ms_max=2_000, jitter=0.5)
 ROUNDS_MAX: Final = 10  # after so many the pause does not grow any more
+SILENCE_S: Final = 0.1  # after which a call that was not answered is asked about
 # How often a store that could not be read is asked what became of a call, and how long after each time.
 READS_MAX: Final = 10
 READ_PAUSE_S: Final = 0.05
@@ -37,13 +38,15 @@ READ_PAUSE_S: Final = 0.05
 class Sent:
     """A call on its way, or taken by the other node."""
 
-    __slots__ = ("call", "heard", "is_lost", "is_taken")
+    __slots__ = ("call", "heard", "is_lost", "is_old", "is_sent", "is_taken", "is_watched")
 
     def __init__(self, call: Call, heard: asyncio.Event) -> None:
         self.call = call
         self.heard = heard
         self.is_taken = False
         self.is_lost = False  # the node it was sent to seems to be gone
+        self.is_old = self.is_sent = False
+        self.is_watched = False  # by a task, which asks again
 
 
 class Carrier:
@@ -52,6 +55,12 @@ class Carrier:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._sent: dict[str, Sent] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def close(self) -> None:
+        """Ask for nothing again."""
+        if self._timer is not None:
+            self._timer.cancel()
 
     def carry(self, call: Call) -> None:
         """Set aside what the call may spend there, and send it."""
@@ -63,17 +72,41 @@ class Carrier:
             self._cluster.path.observer.moved("call", call.state, Event.SEND)
         call.move(Event.SEND)
         sent = self._sent[request.request_id] = Sent(call, asyncio.Event())
-        call.task = self._cluster.loop.create_task(self._carry(sent), name=request.request_id)
+        journal = self._cluster.journal
+        is_known = call.parent is None and (call.live is None or not call.live.standing.changes)
+        if journal.failure is None and (is_known or journal.is_idle):
+            self._send(sent, None)
+        else:  # the other node finds its caller and its session in the store
+            journal.append((), partial(self._send, sent))
+        if self._timer is None:
+            self._timer = self._cluster.loop.call_later(SILENCE_S, self._look)
+
+    def _send(self, sent: Sent, error: Exception | None) -> None:
+        """Send a call for the first time. What this node could not write others must not go on with; its deadline ends it."""
+        call, way = sent.call, sent.call.way
+        if error is None and way is not None and call.state is State.RUNNING:
+            ask = Ask(call.request, way.caller, way.loan, way.bounds, way.is_fresh)
+            self._cluster.send(way.node_id, ask)
+            sent.is_sent = True
+
+    def _look(self) -> None:
+        """Ask again for what was not answered for a while; most calls are answered before, and need no task."""
+        silent = [one for one in self._sent.values() if not one.is_watched]
+        for sent in silent:
+            if sent.is_old and sent.is_sent:
+                self._watch(sent)
+            sent.is_old = True
+        self._timer = self._cluster.loop.call_later(SILENCE_S, self._look) if silent else None
+
+    def _watch(self, sent: Sent) -> None:
+        call, sent.is_watched = sent.call, True
+        call.task = self._cluster.loop.create_task(self._carry(sent), name=call.request.request_id)
         call.task.add_done_callback(partial(self._forget, sent))
 
     async def _carry(self, sent: Sent) -> None:
         call, cluster = sent.call, self._cluster
         request, way = call.request, call.way
         assert way is not None
-        try:  # the other node finds its caller and its session in the store
-            await cluster.path.durable()
-        except UnavailableError:
-            return  # nobody else may go on with what this node could not write; its deadline ends it
         silences = 0
         for round_ in count(1):  # until it is answered, or its deadline ends it
             ask = Ask(request, way.caller, way.loan, way.bounds)
@@ -93,10 +126,18 @@ class Carrier:
 
     def gone(self, node_id: str) -> None:
         """Look for the agents of calls that are with a node which seems to have left or died."""
-        for sent in self._sent.values():
+        for sent in list(self._sent.values()):
             if sent.call.way is not None and sent.call.way.node_id == node_id:
                 sent.is_lost = True
                 sent.heard.set()
+                if sent.is_sent and not sent.is_watched:
+                    self._watch(sent)
+
+    def _drop(self, call: Call) -> None:
+        """Forget a call that has been answered, or is sent anew."""
+        sent = self._sent.get(call.request.request_id)
+        if sent is not None and sent.call is call:
+            del self._sent[call.request.request_id]
 
     def _forget(self, sent: Sent, _: asyncio.Task[None]) -> None:
         # Not at the end of the task itself: one that is cancelled before it began has none. A cancelled one remembers where it
@@ -122,6 +163,7 @@ class Carrier:
         """Let whoever waits for the call look for its agent anew."""
         if call.state is not State.SENT:
             return
+        self._drop(call)
         self._give_back(call, spent=None)
         self._cluster.path.settlement.move(call)
 
@@ -159,6 +201,7 @@ class Carrier:
 
     def answer(self, call: Call, reply: Reply) -> None:
         """End the call with what the other node has recorded as its end."""
+        self._drop(call)
         if call.task is not None:
             call.task.cancel()
         self._give_back(call, spent=reply)
@@ -256,7 +299,7 @@ class Carrier:
 
     def withdraw(self, request_id: str) -> bool:
         """Tell the other node that nobody waits for a call any more; return whether it was sent at all."""
-        sent = self._sent.get(request_id)
+        sent = self._sent.pop(request_id, None)
         if sent is None or sent.call.way is None:
             return False
         self._cluster.send(sent.call.way.node_id, Cancel(request_id, "its caller has ended"))

@@ -8,9 +8,10 @@ the append is repeated. Hidden values are merged: no two nodes give out the same
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Protocol
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -28,7 +29,7 @@ _MERGED: Final = frozenset({Document.SESSION, Document.VAULT})
 class Standing:
     """Where a session in memory stands against the store."""
 
-    __slots__ = ("_numbered", "base", "changes", "epoch", "is_written", "vault_base")
+    __slots__ = ("_appended", "_numbered", "_on_its_way", "base", "changes", "epoch", "is_written", "vault_base")
 
     def __init__(self) -> None:
         self.base = NEVER  # version and checksum of the document that it was last written as, or read from
@@ -37,20 +38,31 @@ class Standing:
         self.epoch = 0  # grows when it was read anew: what was written before and not taken yet is refused
         self.changes: list[tuple[int, Apply]] = []  # that the store has not taken yet, with their numbers
         self._numbered = 0
+        self._appended = 0  # the number of the last change that went into an append
+        self._on_its_way: dict[tuple[int, int], int] = {}  # documents, with the number of the last change in each
 
     def note(self, change: Apply) -> None:
         """Keep a change until the store has taken it."""
         self._numbered += 1
         self.changes.append((self._numbered, change))
 
-    @property
     def mark(self) -> tuple[int, int]:
-        """The number of the last change, and the epoch."""
-        return self._numbered, self.epoch
+        """Return between which numbers the changes are that go into the append that is made now."""
+        first, self._appended = self._appended, self._numbered
+        return first, self._numbered
 
-    def forget(self, number: int) -> None:
-        """Forget the changes up to a number: the store has taken them, or never will."""
-        self.changes = [one for one in self.changes if one[0] > number]
+    def forget(self, first: int, last: int) -> None:
+        """Forget the changes after one number up to another: the store has taken them, or never will."""
+        self.changes = [one for one in self.changes if not first < one[0] <= last]
+
+    def rebase(self, session: Session, stored: tuple[int, int]) -> Session:
+        """Return a session as the store has it, with the changes that are not in it yet."""
+        self.base = stored
+        known = self._on_its_way.get(stored, 0)
+        for number, change in self.changes:
+            if number > known:
+                session = change(session)
+        return session
 
     def made_from(self, kind: Document, key: str) -> Version:
         """Return the version of a document that the next one is made from."""
@@ -61,8 +73,24 @@ class Standing:
         now = saved.version, checksum(saved.data)
         if saved.kind is Document.SESSION:
             self.base = now
+            self._on_its_way[now] = self._numbered
         else:
             self.vault_base = now
+
+    def arrived(self, saved: Saved) -> None:
+        """Note what became of a document: it is written, or never will be."""
+        self._on_its_way.pop((saved.version, checksum(saved.data)), None)
+
+
+class Mark(NamedTuple):
+    """One session in an append."""
+
+    live: Live
+    kind: Document
+    first: int  # the changes that came with this append are after this number
+    last: int  # and up to this one
+    all_until: int  # the document has everything up to this one
+    epoch: int
 
 
 class Live(Protocol):
@@ -106,14 +134,20 @@ class Merging:
         self._journal = journal
 
     def append(
-        self, records: Sequence[Record], then: Then | None, terms: Terms | None, after: Sequence[tuple[Live, Version]] = ()
+        self,
+        records: Sequence[Record],
+        then: Then | None,
+        terms: Terms | None,
+        after: Sequence[tuple[Live, Version]] = (),
+        ranges: Mapping[str, tuple[int, int]] = MappingProxyType({}),
     ) -> None:
         """Append records; sessions among them only as what comes next after what the store has.
 
-        `after` are documents that must have been written before: they hold what was to be written with these records.
+        `after` are documents that must have been written before: they hold what was to be written with these records. `ranges`
+        are the changes of an append that is repeated, by the keys of its sessions.
         """
         versions = {(one.kind, one.key): one for _, one in after}
-        marks: list[tuple[Live, Document, int, int]] = [(live, one.kind, *live.standing.mark) for live, one in after]
+        marks = [self._mark(live, one.kind, ranges) for live, one in after]
         for one in records:
             live = self._sessions.at(one.key) if type(one) is Saved and one.kind in _MERGED else None
             if live is not None:
@@ -121,61 +155,61 @@ class Merging:
                 # Of several versions in one append the last is written, after what the first was made from.
                 versions.setdefault((one.kind, one.key), live.standing.made_from(one.kind, one.key))
                 live.standing.wrote(one)
-                marks.append((live, one.kind, *live.standing.mark))
+                marks.append(self._mark(live, one.kind, ranges))
         if not versions:
             self._journal.append(records, then, terms)
             return
         on = replace(terms or Terms(), documents=tuple(versions.values()))
         self._journal.append(records, partial(self._appended, records, then, terms, marks), on)
 
+    @staticmethod
+    def _mark(live: Live, kind: Document, ranges: Mapping[str, tuple[int, int]]) -> Mark:
+        first, last = live.standing.mark()
+        return Mark(live, kind, *ranges.get(live.key, (first, last)), last, live.standing.epoch)
+
     def _appended(
-        self,
-        records: Sequence[Record],
-        then: Then | None,
-        terms: Terms | None,
-        marks: list[tuple[Live, Document, int, int]],
-        error: Exception | None,
+        self, records: Sequence[Record], then: Then | None, terms: Terms | None, marks: list[Mark], error: Exception | None
     ) -> None:
+        merged = [one for one in records if type(one) is Saved and one.kind in _MERGED]
         if isinstance(error, DocumentChangedError):
             try:
-                self._repeat([one for one in records if type(one) is not Saved or one.kind not in _MERGED], then, terms, marks)
+                self._repeat([one for one in records if one not in merged], then, terms, marks)
             except UnavailableError as unreadable:
                 error = unreadable
-            else:
-                return
-        for live, kind, number, _ in marks:
-            live.standing.forget(number)
-            if error is None:
-                live.standing.is_written |= kind is Document.SESSION
-            else:  # what it changed never happened
-                with contextlib.suppress(UnavailableError):
-                    self._sessions.reread(live)
-        if then is not None:
-            then(error)
+        if not isinstance(error, DocumentChangedError):
+            for one in marks:
+                standing = one.live.standing
+                if error is None:
+                    standing.forget(0, one.all_until)
+                    standing.is_written |= one.kind is Document.SESSION
+                else:  # what it changed never happened
+                    standing.forget(one.first, one.last)
+                    with contextlib.suppress(UnavailableError):
+                        self._sessions.reread(one.live)
+            if then is not None:
+                then(error)
+        for saved in merged:
+            if (live := self._sessions.at(saved.key)) is not None:
+                live.standing.arrived(saved)
 
-    def _repeat(
-        self,
-        records: list[Record],
-        then: Then | None,
-        terms: Terms | None,
-        marks: list[tuple[Live, Document, int, int]],
-    ) -> None:
+    def _repeat(self, records: list[Record], then: Then | None, terms: Terms | None, marks: list[Mark]) -> None:
         """Append the rest of some records again, with their sessions as they are after another node's change."""
         after: list[tuple[Live, Version]] = []
         again: list[Record] = []
-        fresh: dict[Live, bool] = {}  # whether this is the first to learn of the other node's change
-        for live, kind, epoch in dict.fromkeys((live, kind, epoch) for live, kind, _, epoch in marks):
+        fresh: dict[str, bool] = {}  # by key: whether this is the first to learn of the other node's change
+        ranges = {one.live.key: (one.first, one.last) for one in reversed(marks)}
+        for live, kind, epoch in dict.fromkeys((one.live, one.kind, one.epoch) for one in marks):
             if live.is_gone:
                 continue
-            if live not in fresh:
-                fresh[live] = live.standing.epoch == epoch
-                if fresh[live] and not self._sessions.reread(live):
-                    fresh.pop(live)
+            if live.key not in fresh:
+                is_first = live.standing.epoch == epoch
+                if is_first and not self._sessions.reread(live):
                     continue  # it was erased
-            if not fresh[live]:  # the one that was first has written all of it
+                fresh[live.key] = is_first
+            if not fresh[live.key]:  # the one that was first has written all of it
                 after.append((live, live.standing.made_from(kind, live.key)))
             elif kind is Document.SESSION:
                 again.append(self._sessions.saved(live))
             elif live.vault is not None:
                 again.append(self._sessions.sealed_vault(live))
-        self.append([*records, *again], then, terms, after)
+        self.append([*records, *again], then, terms, after, ranges)

@@ -237,10 +237,7 @@ class Sessions:
         if session.user_id != live.session.user_id:
             return False  # it was erased, or began at the same moment elsewhere, and is another's now
         live.is_stored = standing.is_written = True
-        standing.base = stored[0], checksum(stored[1])
-        for _, change in standing.changes:
-            session = change(session)
-        live.session, live.encoded = session, (None, b"")
+        live.session, live.encoded = standing.rebase(session, (stored[0], checksum(stored[1]))), (None, b"")
         hidden = self._journal.load_written(Document.VAULT, live.key)
         if hidden is not None:
             standing.vault_base = hidden[0], checksum(hidden[1])

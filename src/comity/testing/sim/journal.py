@@ -127,6 +127,11 @@ class SimJournal:
     def names(self, names: Pseudonyms) -> None:
         self._disk.names = names
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that was appended is on the disk."""
+        return not self._gathered and not self._in_writing
+
     def open(self) -> None:
         """Take part; fails as a store that cannot be read does."""
         self.read("open")
