@@ -12,7 +12,7 @@ INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test quick fuzz check docs format bench bench-delay bench-age bench-http api soak bench-spans tempo cel bench-peers intents kill processes handoffs sim sim-defects pii mutate spec console test-console screenshots split conflicts lock clean
+.PHONY: help demo serve test quick fuzz check docs format bench bench-cluster bench-delay bench-age bench-http api soak bench-spans tempo cel bench-peers intents kill processes handoffs sim sim-defects pii mutate spec console test-console screenshots split conflicts lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -76,6 +76,9 @@ bench: $(READY) ## what a governed call costs, against a bare queue hop in the s
 	$(RUN) bench/footprint.py
 	$(RUN) bench/handoffs.py
 	$(RUN) bench/tracing.py
+
+bench-cluster: $(READY) ## what a call to another node costs, and what a second process on one store brings
+	$(RUN) bench/cluster.py
 
 bench-delay: $(READY) ## how late others are while one request of a megabyte is hostile
 	$(RUN) bench/loop_delay.py

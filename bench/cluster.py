@@ -1,8 +1,8 @@
 """What a call to an agent on another node costs, and what a second process on one store brings.
 
-First table: CPU of a call on a node that is alone, of a call on a node of a cluster whose agent it holds itself, and of one whose
-agent another node holds; both nodes are in one process and nothing is stored on disk, so the CPU of both sides is counted and no
-I/O. Rounds are interleaved; the ratio of each round is taken within the round, and the median is printed.
+First table: CPU of a call on a node that is alone, of a call on a node of a cluster whose agent it holds itself, and of one
+whose agent another node holds; both nodes are in one process and nothing is stored on disk, so the CPU of both sides is counted
+and no I/O. Rounds are interleaved; the ratio of each round is taken within the round, and the median is printed.
 
 Second table: durable calls per second of one process on a store, and of two on one store, each calling agents of its own; the
 ratio of each round is taken within the round. Processes on cores that others use share them: read it on a quiet machine.
@@ -116,18 +116,16 @@ def together(folder: Path, processes: int, seconds: float) -> tuple[float, float
 def measure_processes(rounds: int, seconds: float) -> None:
     found: dict[int, list[tuple[float, float]]] = {1: [], 2: []}
     for _ in range(rounds):
-        for processes in found:
+        for processes, laps in found.items():
             with tempfile.TemporaryDirectory() as folder:
-                found[processes].append(together(Path(folder), processes, seconds))
+                laps.append(together(Path(folder), processes, seconds))
     print(f"durable calls per second on one store, {IN_FLIGHT} in flight in each process, {rounds} rounds of {seconds:g} s")
     for processes, laps in found.items():
         ratios = [rate / base for (rate, _), (base, _) in zip(laps, found[1], strict=True)]
         rates = [rate for rate, _ in laps]
         cpu = statistics.median(one for _, one in laps)
-        print(
-            f"  {processes} process{'es' * (processes > 1):3} {max(rates):8,.0f} /s best {statistics.median(rates):8,.0f} median"
-            f" {cpu:6.1f} µs CPU {statistics.median(ratios):5.2f} x"
-        )
+        best, usual, gain = max(rates), statistics.median(rates), statistics.median(ratios)
+        print(f"  processes: {processes} {best:8,.0f} /s best {usual:8,.0f} median {cpu:6.1f} µs CPU {gain:5.2f} x")
 
 
 def main() -> None:

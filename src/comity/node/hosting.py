@@ -254,12 +254,13 @@ class Hosting:
 
     @property
     def _hosts_handoffs(self) -> bool:
-        """Whether this node takes what is handed to its agents; nodes that share the work leave that to receivers."""
-        is_able = hasattr(self._journal, "handoffs") and self._path.placement.is_alone
+        """Whether this node takes what is handed to its agents."""
+        is_able = hasattr(self._journal, "handoffs")
         return is_able and bool(self._settings.tenants) and any(agent.takes_handoffs for agent in self.registry)
 
     def _begin_handoffs(self) -> None:
-        if self._store is not None and self._hosts_handoffs:  # in memory, work comes with the first handoff
+        # Alone and in memory, work comes with the first handoff; elsewhere other nodes hand it off.
+        if (self._store is not None or not self._path.placement.is_alone) and self._hosts_handoffs:
             _ = self.handoffs
 
     def _host(self, agent: Agent) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 from comity.core.cluster.lease import LEASE_MS, Lease, LeaseTable
 from comity.core.envelope.envelope import Request
@@ -12,8 +13,32 @@ from comity.core.journal.records import Document, Record, StoredCall
 from comity.core.journal.retention import Retention, Sweep
 from comity.core.journal.terms import Fence, Terms, claim
 from comity.engines.memory.journal import MemoryJournal
+from comity.engines.sqlite.handoffs import MemoryHandoffs
+from comity.engines.sqlite.wakeups import Heard
 from comity.errors import UnavailableError
 from comity.ports import Clock, Journal, Receive, Then
+
+
+class SharedHandoffs:
+    """One node's end of a handoff queue in memory that several nodes share."""
+
+    def __init__(self, shared: MemoryHandoffs) -> None:
+        self._shared = shared
+        self._heard: Heard | None = None
+
+    def open(self, heard: Heard) -> None:
+        """Begin to hear."""
+        self._heard = heard
+        self._shared.open(heard)
+
+    def close(self) -> None:
+        """Hear no more."""
+        if self._heard is not None:
+            self._shared.leave(self._heard)
+            self._heard = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._shared, name)  # what is read is the same for all
 
 
 class SharedJournal:
@@ -23,6 +48,7 @@ class SharedJournal:
         self.node_id = node_id
         self.failure: UnavailableError | None = None  # memory does not fail
         self._shared = shared
+        self.handoffs = SharedHandoffs(shared.handoffs)
 
     @property
     def names(self) -> Pseudonyms:

@@ -174,15 +174,19 @@ class MemoryHandoffs:
         self._shelf: dict[str, Handoff] = {}
         self._ended: deque[str] = deque()  # the newest of them are kept
         self._listeners: dict[str, tuple[str, ...]] = {}
-        self._heard: Heard | None = None
+        self._heard: list[Heard] = []  # one for each node of this process
 
     def open(self, heard: Heard) -> None:
         """Begin to hear."""
-        self._heard = heard
+        self._heard.append(heard)
 
     def close(self) -> None:
         """Hear no more."""
-        self._heard = None
+        self._heard.clear()
+
+    def leave(self, heard: Heard) -> None:
+        """Let one of several nodes hear no more."""
+        self._heard.remove(heard)
 
     knows_of_the_dead = False  # nothing outlives the process
 
@@ -192,14 +196,14 @@ class MemoryHandoffs:
     def perform(self, step: Step) -> Sequence[Record]:
         """Do a step; who hears of it hears of it soon."""
         records = perform(self, step)
-        if step.touched and self._heard is not None:
+        if step.touched and self._heard:
             for topics in rings_of(step.touched, self._listeners).values():
                 asyncio.get_running_loop().call_soon(self._hear, topics)
         return records
 
     def _hear(self, topics: set[str]) -> None:
-        if self._heard is not None:
-            self._heard(topics)
+        for heard in tuple(self._heard):
+            heard(topics)
 
     def erase(self, tenant_id: str, session_id: str) -> list[str]:
         """Forget the handoffs of a session and return their ids."""

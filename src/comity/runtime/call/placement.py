@@ -67,6 +67,10 @@ class Placement:
         """Call for a call under way where the agent is; None if that is for this node to do."""
         return None
 
+    def call_for(self, arrival: Arrival, remote: TraceContext | None) -> Coroutine[Any, Any, Reply] | None:
+        """Return a call that the node makes for a user, to be awaited, wherever its agent is; None if it is made here."""
+        return None
+
     async def go_on(self, request: Request) -> Reply:
         """Go on with a user's call that was put aside or has moved, wherever its agent is by now."""
         raise AssertionError(f"nothing moves from a node alone: {request.request_id}")

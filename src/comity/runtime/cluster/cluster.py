@@ -199,6 +199,10 @@ class Cluster(Placement):
         if not task.cancelled() and (error := task.exception()) is not None:
             log.warning("what was begun in the background has failed: %s", error)
 
+    def call_for(self, arrival: Arrival, remote: TraceContext | None) -> Coroutine[Any, Any, Reply]:
+        """Return a call that the node makes for a user, to be awaited."""
+        return self.run(Errand(arrival, None, remote))
+
     async def go_on(self, request: Request) -> Reply:
         """Go on with a call by a user that was put aside or has moved, wherever its agent is by now."""
         return await self.run(Errand(self.arrival(request), None))

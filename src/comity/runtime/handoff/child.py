@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from comity.core.agent.agent import Capability, Implementation
 from comity.core.agent.retry import Retry
 from comity.core.agent.running import LOOP
+from comity.core.call.machine import PAUSED
 from comity.core.document.expected_output import read_expected
 from comity.core.envelope.envelope import Error, ExpectedOutput, Reply, Request, Status
 from comity.core.handoff.holder import result_session
@@ -25,7 +26,7 @@ from comity.core.handoff.trace import metadata_of
 from comity.core.tracing.telemetry import Handed
 from comity.errors import UnavailableError
 from comity.runtime.agent.activations import Lane
-from comity.runtime.call.call import Call
+from comity.runtime.call.call import Call, Way
 from comity.runtime.call.draft import Draft, Identity
 from comity.runtime.call.tasks import after_a_turn, in_line
 from comity.runtime.handoff.desk import Handoffs, checked, lane_of
@@ -50,8 +51,8 @@ def hand_off(path: CallPath, parent: Call, draft: Draft, expected: ExpectedOutpu
 async def _hand_off(path: CallPath, parent: Call, draft: Draft, given: ExpectedOutput | None, number: int) -> Reply:
     # An agent that is refused and asks again must let others run, and its own deadline come.
     await in_line(parent, parent.request.limits.pause_ms(number))
-    if path.handoffs is None or not path.placement.is_alone:
-        raise UnavailableError("this node cannot hand off inside a call; it shares its calls with others", code="NODE_CLOSED")
+    if path.handoffs is None:
+        raise UnavailableError("this node cannot hand off inside a call", code="NODE_CLOSED")
     desk, above = path.handoffs(), parent.request
     now_ms = desk.now_ms
     identity = Identity(above.user_id, above.tenant_id, above.session_id)
@@ -68,7 +69,7 @@ async def _hand_off(path: CallPath, parent: Call, draft: Draft, given: ExpectedO
         waiting = desk.count_waiting(lane_name, agent.pending_max, desk.now_ms)
         lane = Lane(agent, request.target, desk.journal, waiting, takes=False)
         arrival = replace(arrival, request=request, capability=capability)
-        opened = path.enter(arrival, parent, now_ms * 1_000_000, None, lane=lane)
+        opened = path.enter(arrival, parent, now_ms * 1_000_000, None, lane=lane, way=_way(parent))
         if isinstance(opened, Call):
             opened.has_answer = partial(desk.has_answer, request.request_id)
             opened.handed = _UNDER_WAY
@@ -85,7 +86,7 @@ def _awaited(declared: Capability, desk: Handoffs, path: CallPath) -> Capability
 
     async def wait(ctx: Context, **inputs: Any) -> Reply:  # noqa: ARG001  they are in the request
         request, call = ctx.request, path.calls[ctx.request.request_id]
-        handoff = await done_elsewhere(desk, request)
+        handoff = await done_elsewhere(desk, request, lambda: call.state is PAUSED)
         assert handoff.reply is not None
         call.handed, used = handed_of(handoff), handoff.reply.usage
         if used.total_tokens:  # by an agent of another node; what other receivers use nobody knows
@@ -98,8 +99,19 @@ def _awaited(declared: Capability, desk: Handoffs, path: CallPath) -> Capability
     return elsewhere
 
 
-async def done_elsewhere(desk: Handoffs, request: Request) -> Handoff:
-    """Put a call into the queue, or find it there, wait for its end and return it. Who is cancelled withdraws it."""
+def _way(parent: Call) -> Way | None:
+    """Return how a handoff goes where nodes share the work: it is waited for, and written, by the agent that handed it off."""
+    above = parent.way
+    if above is None:
+        return None
+    return Way(fence=above.fence, caller=above.fence, bounds=above.bounds_below(parent.request))
+
+
+async def done_elsewhere(desk: Handoffs, request: Request, goes_on: Callable[[], bool] = lambda: False) -> Handoff:
+    """Put a call into the queue, or find it there, wait for its end and return it.
+
+    A waiter that is cancelled withdraws it, unless its tree `goes_on` later or on another node, where it is waited for again.
+    """
     handoff = Handoff(
         request=request,
         lane=lane_of(request.tenant_id, request.target),
@@ -114,6 +126,8 @@ async def done_elsewhere(desk: Handoffs, request: Request) -> Handoff:
                 await ear.wait(handoff.request.deadline_at)  # that of its first life, if the tree is run again
                 handoff = desk.queue.get(request.request_id) or handoff
         except asyncio.CancelledError:
+            if goes_on():
+                raise
             desk.post(desk.step(Cancel("the call it was made for has ended"), request.request_id))
             raise
     return handoff

@@ -23,6 +23,7 @@ from comity.core.envelope.envelope import Reply
 from comity.core.envelope.envelope import Status as Outcome
 from comity.core.handoff.machine import Complete, Handoff
 from comity.core.handoff.trace import place_of
+from comity.core.tracing.trace_context import TraceContext
 from comity.errors import ComityError
 from comity.runtime.call.call import Call
 from comity.runtime.call.draft import Arrival, Draft, Identity
@@ -154,8 +155,10 @@ class HostedReceiver(AsyncHandoffReceiver):
         for fence in range(handoff.fence - 1, 0, -1):
             earlier = _attempt(handoff, fence)
             stored = None if earlier in path.calls else journal.call(earlier)
-            if stored is not None and stored.settled_at is None:
+            if stored is not None and stored.settled_at is None and path.placement.is_alone:
                 take_over(path, journal)  # of a node that died: this one goes on with it
+            elif stored is not None and stored.settled_at is None and stored.reply is None:
+                return await self._ask(handoff, earlier, handoff.task)  # wherever its agent is by now
             if (running := path.calls.get(earlier)) is not None:
                 return await path.reply_of(running)
             if stored is None or stored.reply is None:
@@ -170,14 +173,20 @@ class HostedReceiver(AsyncHandoffReceiver):
         """Call the agent, and again while it is refused for a reason that may not last."""
         path = self._path
         while True:
-            opened = self._open(handoff, request_id, message)
-            reply = await path.reply_of(opened) if isinstance(opened, Call) else await path.told(opened)
+            arrival, place, now_ns = self._arrival(handoff, request_id, message)
+            elsewhere = path.placement.call_for(arrival, place)
+            if elsewhere is not None:  # the agent may be held by another node, which then does it
+                reply = await elsewhere
+            else:
+                opened = path.seen(arrival.request) or path.enter(arrival, None, now_ns, None, remote=place, is_named=True)
+                reply = await path.reply_of(opened) if isinstance(opened, Call) else await path.told(opened)
             error = reply.error
             if reply.status is not Outcome.REFUSED or error is None or not error.retryable or path.is_closed:
                 return reply
             await asyncio.sleep(max(_RETRY_S, (error.retry_after_ms or 0) / 1000))
 
-    def _open(self, handoff: Handoff, request_id: str, message: str) -> Call | Reply:
+    def _arrival(self, handoff: Handoff, request_id: str, message: str) -> tuple[Arrival, TraceContext | None, int]:
+        """Return the call by which a handoff is done, the trace it belongs to, and the time."""
         path, asked, now_ns = self._path, handoff.request, self._path.clock.now_ns()
         known = path.registry.resolve(asked.target)
         target = asked.target if known is not None and known.agent is self._agent else self._agent.id
@@ -188,7 +197,7 @@ class HostedReceiver(AsyncHandoffReceiver):
         place = place_of(asked)
         identity = Identity(asked.user_id, asked.tenant_id, asked.session_id)
         arrival = self._narrowed(path.arrive(draft, identity, request_id, now_ns // 1_000_000, place), handoff)
-        return path.seen(arrival.request) or path.enter(arrival, None, now_ns, None, remote=place, is_named=True)
+        return arrival, place, now_ns
 
     def _narrowed(self, arrival: Arrival, handoff: Handoff) -> Arrival:
         """Return the call with what its handoff brings: its limits, its deadline, and the agents above it."""
