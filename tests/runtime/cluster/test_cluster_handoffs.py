@@ -58,7 +58,7 @@ def test_a_call_that_moves_waits_for_the_handoff_it_made() -> None:
             world.leases.bury("n1")
             await die(one)
         else:
-            holder._path.cluster.holds.spoil("BOSS")
+            holder._path.placement.holds.spoil("BOSS")
         assert (await reply).data == "did it"
         assert (done, asked) == (["it"], ["r", "r"])
         assert world.kinds("r.1") == ["admitted", "settled"]

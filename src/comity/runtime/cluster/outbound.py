@@ -84,7 +84,7 @@ class Carrier:
     def _send(self, sent: Sent, error: Exception | None) -> None:
         """Send a call for the first time. What this node could not write others must not go on with; its deadline ends it."""
         call, way = sent.call, sent.call.way
-        if error is None and way is not None and call.state is State.RUNNING:
+        if error is None and way is not None and call.state is State.SENT:
             ask = Ask(call.request, way.caller, way.loan, way.bounds, way.is_fresh)
             self._cluster.send(way.node_id, ask)
             sent.is_sent = True
