@@ -197,3 +197,19 @@ def test_a_body_that_is_wrong_is_told_so_by_its_code(body, status, code) -> None
             assert (answer.status_code, told.get("code") or told["error"]["code"]) == (status, code)
 
     asyncio.run(go())
+
+
+def test_a_client_that_leaves_with_many_requests_under_way_costs_no_failure(caplog) -> None:
+    async def go() -> None:
+        async with serving() as served:
+            body = b'{"target":"ECHO","capability":"SAY","inputs":{"text":"hi"},"user_id":"u1"}'
+            head = (
+                f"POST /v1/calls HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n"
+            )
+            one = head.encode() + b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+            _, writer = await _raw(served.url, one * 50)
+            writer.transport.abort()
+            assert (await served.call()).status_code == 200
+
+    asyncio.run(go())
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]

@@ -102,6 +102,9 @@ class App:
             self.state.refusals.note(scope, error, self.state.now_ms())
             status = await respond_problem(send, error, instance=scope["path"])
         except Exception:  # the task boundary: whatever a handler raises is one failed request
+            if getattr(scope.get("comity.connection"), "is_lost", False):  # there is nobody to answer
+                status = BROKEN_OFF
+                return
             log.exception("%s %s failed", scope["method"], scope["path"])
             failed = UnavailableError("the server failed to answer", code="HTTP_SERVER_FAILED")
             status = await respond_problem(send, failed, instance=scope["path"])

@@ -13,7 +13,7 @@ from typing import Any, Final
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from comity.server.settings import Settings
-from comity.server.web import Send
+from comity.server.web import BrokenOffError, Send
 
 SWEEP_S: Final = 1.0
 
@@ -32,7 +32,9 @@ def write_at_once(send: Send, status: int, body: bytes, headers: tuple[tuple[byt
     cycle = getattr(send, "__self__", None)
     if type(cycle) is not RequestResponseCycle or cycle.response_started or not cycle.keep_alive:
         return False
-    if cycle.disconnected or cycle.flow.write_paused:
+    if cycle.disconnected or cycle.transport.is_closing():
+        raise BrokenOffError
+    if cycle.flow.write_paused:
         return False
     parts = [STATUS_LINE[status]]
     for name, value in (*cycle.default_headers, *headers):
