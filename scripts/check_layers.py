@@ -23,7 +23,7 @@ FLOORS = (
     ("runtime", "engines"),
     ("node",),
     ("agents", "client", "contextcore", "doors", "loading", "remote", "workflow"),
-    ("testing", "server", "console", "demo"),
+    ("orchestrator", "testing", "server", "console", "demo"),
     ("cli",),
     ("__main__",),
 )

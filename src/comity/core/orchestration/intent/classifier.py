@@ -121,9 +121,13 @@ class Classifier:
         return Ranking(
             best=tuple(self.names[at] for at in order),
             confidence=confidence if said is None else max(confidence, VERBATIM),
-            is_in_scope=said is not None or (self._model.has_evidence(text) and chance(self._scope, told) >= self._threshold),
+            is_in_scope=said is not None or (chance(self._scope, told) >= self._threshold and self._has_evidence(text)),
             scores=tuple(found[at] for at in order),
         )
+
+    def _has_evidence(self, text: str) -> bool:
+        """Return whether a text has a word that counts; asked only where no held-out answers tell what is out of scope."""
+        return self._threshold != SCOPE_FEW or self._model.has_evidence(text)
 
     def _calibrated(self, intents: Sequence[Intent]) -> tuple[Curve, Curve, float]:
         right: list[bool] = []
