@@ -10,10 +10,11 @@ from typing import Any, Final
 
 from comity.core.expression.ast import Bind, Call, Macro, Name, Node, children, walk
 from comity.core.expression.compile import compiled, known_function, unknown_function
-from comity.core.expression.errors import CostError, EvaluationError, ExpressionError, MissingError, no_overload
+from comity.core.expression.errors import CostError, EvaluationError, ExpressionError, MissingError
 from comity.core.expression.functions import TYPE_NAMES
 from comity.core.expression.macros import STEPS, Variables
 from comity.core.expression.parse import parse
+from comity.core.expression.values import no_overload
 
 __all__ = ["CostError", "EvaluationError", "Expression", "ExpressionError", "MissingError", "Variables", "parse"]
 

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from comity.core.expression import values
 from comity.core.expression.ast import Bind, Call, Entries, Has, Index, Items, Literal, Macro, Name, Node, Select
-from comity.core.expression.errors import CostError, EvaluationError, MissingError, no_overload
+from comity.core.expression.errors import CostError, EvaluationError, MissingError
 from comity.core.expression.functions import FUNCTIONS, METHODS, TYPE_NAMES, Function
 from comity.core.expression.macros import SIZE_PER_STEP, Evaluate, Variables, looped, size_of, spend
 from comity.core.expression.operators import OPERATORS
-from comity.core.expression.values import NONE, Optional, at, equal, is_map, make_map
+from comity.core.expression.values import NONE, Optional, at, equal, is_map, make_map, no_overload
 
 _NUMBERS: Final = frozenset({int, float})
 EXACT_MAX: Final = 2**53  # up to here every whole number is a double

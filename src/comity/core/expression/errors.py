@@ -22,10 +22,3 @@ class MissingError(EvaluationError):
 
 class CostError(EvaluationError):
     """An expression would take more steps than it may. `&&`, `||` and macros do not absorb this."""
-
-
-def no_overload(what: str, *values: object) -> EvaluationError:
-    """Return the error for an operation that these types do not have."""
-    from comity.core.expression.values import type_name  # noqa: PLC0415  values raise these errors
-
-    return EvaluationError(f"{what} does not take {' and '.join(type_name(value) for value in values)}")

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from comity.core.expression import numbers, texts, times
-from comity.core.expression.errors import EvaluationError, no_overload
+from comity.core.expression.errors import EvaluationError
 from comity.core.expression.values import (
     INT_MAX,
     INT_MIN,
@@ -21,6 +21,7 @@ from comity.core.expression.values import (
     Type,
     Uint,
     is_list,
+    no_overload,
     type_name,
 )
 from comity.core.tracing.query.pattern import PatternError

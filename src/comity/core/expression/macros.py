@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from comity.core.expression.errors import CostError, EvaluationError, no_overload
-from comity.core.expression.values import is_list, is_map, make_map
+from comity.core.expression.errors import CostError, EvaluationError
+from comity.core.expression.values import is_list, is_map, make_map, no_overload
 
 Variables = dict[str, Any]
 Evaluate = Callable[[Variables], Any]

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from comity.core.expression.errors import EvaluationError, no_overload
-from comity.core.expression.values import UINT_MAX, Uint, is_list, is_number, less, whole
+from comity.core.expression.errors import EvaluationError
+from comity.core.expression.values import UINT_MAX, Uint, is_list, is_number, less, no_overload, whole
 
 _BITS: Final = 64
 _MANY: Final = frozenset(range(1, 32))

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from comity.core.expression.errors import EvaluationError, no_overload
-from comity.core.expression.values import Duration, Timestamp, Uint, is_list, unsigned, whole
+from comity.core.expression.errors import EvaluationError
+from comity.core.expression.values import Duration, Timestamp, Uint, is_list, no_overload, unsigned, whole
 
 TEXT_BYTES_MAX: Final = 1_000_000
 

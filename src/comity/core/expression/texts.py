@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from comity.core.expression.errors import EvaluationError, no_overload
-from comity.core.expression.values import Duration, Timestamp, Type, Uint, is_list, is_map, type_name
+from comity.core.expression.errors import EvaluationError
+from comity.core.expression.values import Duration, Timestamp, Type, Uint, is_list, is_map, no_overload, type_name
 
 _LOWER: Final = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 _UPPER: Final = str.maketrans("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from comity.core.expression.errors import EvaluationError, no_overload
-from comity.core.expression.values import SECOND_NS, Duration, Timestamp
+from comity.core.expression.errors import EvaluationError
+from comity.core.expression.values import SECOND_NS, Duration, Timestamp, no_overload
 
 _MOMENT: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:([Zz])|([+-])(\d\d):(\d\d))", re.ASCII

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, Final
 
-from comity.core.expression.errors import EvaluationError, MissingError, no_overload
+from comity.core.expression.errors import EvaluationError, MissingError
 
 INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**63 - 1
@@ -264,3 +264,8 @@ def unsigned(number: int) -> Uint:
     if 0 <= number <= UINT_MAX:
         return Uint(number)
     raise EvaluationError("the unsigned number overflows 64 bits")
+
+
+def no_overload(what: str, *values: object) -> EvaluationError:
+    """Return the error for an operation that these types do not have."""
+    return EvaluationError(f"{what} does not take {' and '.join(type_name(value) for value in values)}")

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from msgspec.structs import replace
 
 from comity.core.call.refusal import Refused
-from comity.core.envelope.envelope import Error, Reply, Status
+from comity.core.envelope.envelope import Error, Reply, Request, Status
 from comity.core.journal.records import Late, Record
 
-if TYPE_CHECKING:
-    from comity.core.handoff.machine import Handoff
+
+class Handoff(Protocol):
+    """What is told of a handoff."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        ...
+
+    @property
+    def state(self) -> str:
+        """Where it is."""
+        ...
+
+    @property
+    def request(self) -> Request:
+        """What is to be done."""
+        ...
 
 
 def lost(handoff: Handoff) -> Refused:
