@@ -21,6 +21,7 @@ from comity.errors import CallerError, ComityError, UnavailableError
 from comity.server import console, table
 from comity.server.auth import STRANGER, Gate
 from comity.server.calls import CallDoor, Sender
+from comity.server.connection import give_up
 from comity.server.guard import Guard
 from comity.server.logs import note_request
 from comity.server.openapi import document
@@ -96,6 +97,7 @@ class App:
                 status = await self._serve(scope, receive, send)
         except BrokenOffError:
             status = BROKEN_OFF
+            give_up(send)
         except StartedError as error:  # the answer had begun: its connection tells the client that it is not whole
             status = error.status
         except ComityError as error:
@@ -104,6 +106,7 @@ class App:
         except Exception:  # the task boundary: whatever a handler raises is one failed request
             if getattr(scope.get("comity.connection"), "is_lost", False):  # there is nobody to answer
                 status = BROKEN_OFF
+                give_up(send)
                 return
             log.exception("%s %s failed", scope["method"], scope["path"])
             failed = UnavailableError("the server failed to answer", code="HTTP_SERVER_FAILED")
