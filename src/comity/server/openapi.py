@@ -16,7 +16,7 @@ from comity.server.status import status_of, statuses
 _REF: Final = "#/components/schemas/{name}"
 _PARAMETER: Final = re.compile(r"\{(\w+)(?::\w+)?\}")
 _ALWAYS: Final = ("HTTP_HOST_UNKNOWN", "HTTP_ORIGIN_REFUSED", "HTTP_QUERY_INVALID", "HTTP_RATE_LIMITED")
-_WITH_BODY: Final = ("ENVELOPE_MALFORMED", "ENVELOPE_TOO_LARGE", "HTTP_MEDIA_TYPE")
+_WITH_BODY: Final = ("ENVELOPE_MALFORMED", "ENVELOPE_TOO_LARGE", "HTTP_MEDIA_TYPE", "INPUT_VALIDATION_FAILED")
 _WITH_TOKEN: Final = ("IDENTITY_REQUIRED", "RIGHTS_MISSING")
 
 
