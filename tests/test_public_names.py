@@ -18,6 +18,7 @@ PUBLIC = {
     "comity": set(comity.__all__),
     "comity.agents.model.providers": {"openai_compatible", "resolve"},
     "comity.cli.main": {"main"},
+    "comity.client": {"AsyncClient", "Client"},
     "comity.contextcore.insights": {"InsightEmitter", "InsightQuerier"},
     "comity.core.agent.breaker": {"Policy"},
     "comity.core.call.guardrail": {"redact_failures"},

@@ -128,7 +128,8 @@ def test_the_entries_name_exactly_what_an_agent_can_be_given():
         return {name for name in inspect.signature(function).parameters if name not in {"self", *but}}
 
     agent = set(manifest.AgentEntry.__struct_fields__)
-    assert agent - {"capabilities"} == given(Agent.__init__, "on_activate", "on_deactivate", "count_tokens")
+    in_code = ("on_activate", "on_deactivate", "count_tokens", "url", "keys")  # functions, and what an endpoint's keys sign
+    assert agent - {"capabilities"} == given(Agent.__init__, *in_code)
     capability = set(manifest.CapabilityEntry.__struct_fields__)
     assert capability - {"breaker", "implementations"} == given(
         get_overloads(Agent.capability)[1], "breaker_policy", "retry", "run_in", "priority", "first_timeout_ms"

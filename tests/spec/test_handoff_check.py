@@ -81,7 +81,8 @@ def test_a_step_more_or_less_in_a_real_trace_never_goes_unnoticed():
         trace = handoff_check.of_run(SCENARIOS["handoffs"].run(seed).handed)
         assert follow(trace, is_complete=True)[1] is None
         ends = {"Offer", "Complete", "Fail", "Reject", "Cancel"}
-        moving = [n for n, step in enumerate(trace) if step.change in ends and not step.takes_over]
+        offered_again = {step.work for step in trace if step.takes_over}  # where a second offer can stand for the first
+        moving = [n for n, step in enumerate(trace) if step.change in ends and step.work not in offered_again]
         for position in moving:
             assert follow(trace[:position] + trace[position + 1 :], is_complete=True)[1] is not None
             again = [*trace[: position + 1], trace[position], *trace[position + 1 :]]

@@ -7,7 +7,7 @@ refused, bounded, recorded and billed like any other.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from comity.core.agent import agent as core
 from comity.core.agent.agent import DeclarationError, Hook, Status
@@ -63,13 +63,13 @@ class Agent(core.Agent):
     # Makes an agent with a `url`: set where this class is published, since an agent with a model needs no network.
     over_http: ClassVar[Callable[..., Any] | None] = None
 
-    def __new__(cls, *given: Any, url: str | None = None, **more: Any) -> Any:
+    def __new__(cls, *given: Any, url: str | None = None, **more: Any) -> Self:
         """Return an agent; one with a `url` is of the kind that sends its calls there."""
         if url is None or cls is not Agent:
             return super().__new__(cls)
         if Agent.over_http is None:
             raise DeclarationError("an agent with a url is made by comity.Agent")
-        return Agent.over_http(*given, url=url, **more)
+        return cast("Self", Agent.over_http(*given, url=url, **more))
 
     def __init__(
         self,
