@@ -352,6 +352,22 @@ edges: [{from: a, to: b, when: 'response.data.n < 10'}, {from: a, to: c, else: t
     asyncio.run(main())
 
 
+def test_a_forked_run_that_waits_goes_on_with_its_answer_and_is_accepted_as_any_other(store):
+    async def main():
+        async with Node(team(), store=store) as node:
+            node.workflows.add(ASKS)
+            first = await node.workflows.start("asks", user_id="u")
+            await until(node, first.run_id, "waiting")
+            fork = await node.workflows.fork(first.run_id, at=1)
+            record = await until(node, fork.run_id, "waiting")
+            assert [row.kind for row in node.audit.rows() if row.request_id == fork.run_id] == ["admitted"]
+            await node.workflows.answer(fork.run_id, record.questions[0].question_id, "yes")
+            assert (await fork.result()).data == {"n": 3, "answer": "yes"}
+            assert first.record.status == "waiting"
+
+    asyncio.run(main())
+
+
 def test_a_waiting_run_moves_to_a_version_that_agrees_and_stays_with_its_own_otherwise(store):
     async def main():
         async with Node(team(), store=store) as node:

@@ -208,7 +208,7 @@ class Workflows:
         )
         written = [self.store.event(run_id, number, one) for number, one in enumerate(history_)]
         self.journal.append((*self.store.save(record, *self.store.kept(program)), *written))
-        self._enter(request, now_ns, {} if history_ else None, record, is_named=run_id is not new_id)
+        self._enter(request, now_ns, None, record, is_named=run_id is not new_id)
         await path.durable()
         return RunHandle(self, run_id)
 
