@@ -134,8 +134,8 @@ class Hosting:
         live = self._live_session(tenant_id, session_id)
         return {} if live is None or live.vault is None else live.vault.counts()
 
-    def reveal(self, session_id: str, token: str, *, by: str, tenant_id: str = "default") -> Any:
-        """Return what a token of a session stands for, or None. The audit notes first who looked at what kind of value."""
+    async def reveal(self, session_id: str, token: str, *, by: str, tenant_id: str = "default") -> Any:
+        """Return what a token of a session stands for, or None, once the audit row that names the reader is durable."""
         live = self._live_session(tenant_id, session_id)
         value = None if live is None or live.vault is None else live.vault.value(token)
         if value is None:
@@ -148,9 +148,8 @@ class Hosting:
             request_id, "(person)", "REVEAL", who.user_id, path.limits, now_ms, now_ms,
             root_id=request_id, correlation_id=request_id, tenant_id=who.tenant_id, session_id=session_id, trace_id=trace_id,
         )  # fmt: skip
-        assert self._journal is not None
         kind = token.strip("[]").rsplit("_", 1)[0]
-        self._journal.append((Noted(request, f"personal data was revealed: {kind}", now_ms),), None, None)
+        await path.durable((Noted(request, f"personal data was revealed: {kind}", now_ms),))
         return value
 
     def memory(self, user_id: str, *, tenant_id: str = "default") -> UserMemory:

@@ -133,7 +133,7 @@ async def reveal(ask: Ask) -> Revealed:
     if TOKEN.fullmatch(token) is None:
         raise CallerError("token is not one that stands for a hidden value", code="INPUT_VALIDATION_FAILED")
     by = ask.principal.user_id or "operator"
-    value = ask.state.node.reveal(session.id, token, by=by, tenant_id=session.tenant_id)
+    value = await ask.state.node.reveal(session.id, token, by=by, tenant_id=session.tenant_id)
     if value is None:
         raise unknown("hidden value", token)
     return Revealed(token, str(value))
