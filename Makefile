@@ -53,7 +53,7 @@ quick: $(READY) ## core, dialects and runtime alone, without property tests and 
 
 EXAMPLES ?= 1000
 fuzz: $(READY) ## try EXAMPLES inputs at every property, where the suite tries 20
-	COMITY_EXAMPLES=$(EXAMPLES) $(RUN) -m pytest -n 2 --dist worksteal -m hypothesis
+	COMITY_EXAMPLES=$(EXAMPLES) $(RUN) -m pytest --timeout 0 -n 2 --dist worksteal -m hypothesis
 
 check: $(READY) ## formatting, lint, types, layer rule, doc tests
 	$(BIN)/ruff format --check .
@@ -132,13 +132,13 @@ bench-peers: $(READY) ## the same job in other frameworks, each in its own envir
 kill: $(READY) ## kill -9 a node 100 times and cut its power 1,200 times: nothing acknowledged may be lost
 	COMITY_RUN_KILLS=50 COMITY_CRASH_POINTS=1 $(RUN) -m pytest tests/runtime/workflow/test_run_kill.py \
 		tests/testing/sim/test_sim_workflow_crash_points.py
-	COMITY_KILLS=100 COMITY_CUTS=1200 $(RUN) -m pytest tests/engines/sqlite/test_kill.py tests/engines/sqlite/test_power_cut.py
+	COMITY_KILLS=100 COMITY_CUTS=1200 $(RUN) -m pytest --timeout 0 tests/engines/sqlite/test_kill.py tests/engines/sqlite/test_power_cut.py
 
 processes: $(READY) ## two and four processes on one store, killed -9 300 times under load: nothing acknowledged is lost or done twice
-	COMITY_PROCESS_KILLS=300 $(RUN) -m pytest -s tests/engines/sqlite/test_processes.py
+	COMITY_PROCESS_KILLS=300 $(RUN) -m pytest --timeout 0 -s tests/engines/sqlite/test_processes.py
 
 handoffs: $(READY) ## hand off 1,000 times to 8 receivers that are killed -9 at random: each completed once, nobody polls
-	COMITY_HANDOFFS=1000 $(RUN) -m pytest -s tests/runtime/handoff/test_handoff_kill.py
+	COMITY_HANDOFFS=1000 $(RUN) -m pytest --timeout 0 -s tests/runtime/handoff/test_handoff_kill.py
 
 SEEDS ?= 1000
 sim: $(READY) ## simulate SEEDS seeds of agents under every fault; what was never reached fails too

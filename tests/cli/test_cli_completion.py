@@ -19,7 +19,7 @@ def complete(script, *words):
 
 def test_bash_completes_commands_verbs_and_options(comity):
     script = comity("completion", "bash").out
-    assert complete(script, "comity", "a") == {"agents", "approvals", "audit"}
+    assert complete(script, "comity", "a") == {"agents", "approvals", "ask", "audit"}
     assert complete(script, "comity", "audit", "") >= {"list", "verify"}
     assert complete(script, "comity", "guidance", "set", "f") == {"focus"}
     assert complete(script, "comity", "--store", "w.db", "calls", "--li") == {"--limit"}

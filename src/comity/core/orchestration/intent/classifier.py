@@ -30,6 +30,7 @@ PASSES_FEW: Final = 10
 PASSES_MANY: Final = 5
 FOLDS: Final = 5
 LEFT_OUT_EVERY: Final = 10  # one intent in ten plays the part of what is out of scope
+EVIDENCE_BELOW: Final = 300  # texts learnt from: with fewer, a text in scope must have a word that counts
 REJECTED_FEW: Final = 0.065  # of the texts in scope that the threshold may reject
 REJECTED_MANY: Final = 0.04
 HELD_OUT_MIN: Final = 20  # with fewer held-out answers the curve and threshold of the public sets hold
@@ -126,8 +127,8 @@ class Classifier:
         )
 
     def _has_evidence(self, text: str) -> bool:
-        """Return whether a text has a word that counts; asked only where no held-out answers tell what is out of scope."""
-        return self._threshold != SCOPE_FEW or self._model.has_evidence(text)
+        """Return whether a text has a word that counts; asked only where few held-out answers tell what is out of scope."""
+        return len(self._samples) >= EVIDENCE_BELOW or self._model.has_evidence(text)
 
     def _calibrated(self, intents: Sequence[Intent]) -> tuple[Curve, Curve, float]:
         right: list[bool] = []
