@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
 
 import pytest
@@ -15,6 +16,7 @@ from comity.core.journal.records import Accepted, Document, Record, Settled, Sto
 from comity.core.journal.terms import Terms
 from comity.engines.memory.cluster import MemoryLeases, SharedJournal
 from comity.engines.memory.engine import JournalEngine
+from comity.engines.memory.journal import MemoryJournal
 from comity.errors import UnavailableError
 from comity.ports import Then
 from comity.testing import VirtualClock
@@ -118,10 +120,18 @@ def with_journal(world: World, hosted: Sequence[Agent], journal: SharedJournal) 
 
 
 class SlowJournal(SharedJournal):
-    """Takes a second to write."""
+    """Takes a second to write, each append after the one before."""
+
+    def __init__(self, shared: MemoryJournal, node_id: str) -> None:
+        super().__init__(shared, node_id)
+        self._waiting: deque[tuple[Sequence[Record], Then | None, Terms | None]] = deque()
 
     def append(self, records: Sequence[Record], then: Then | None = None, terms: Terms | None = None) -> None:
-        asyncio.get_running_loop().call_later(1, super().append, records, then, terms)
+        self._waiting.append((records, then, terms))
+        asyncio.get_running_loop().call_later(1, self._write_next)  # timers of the same moment fire in any order
+
+    def _write_next(self) -> None:
+        super().append(*self._waiting.popleft())
 
 
 def test_a_call_that_the_store_never_took_has_no_late_result() -> None:
