@@ -54,7 +54,7 @@ def test_calls_cross_nodes_and_a_former_holder_is_stopped_by_the_file(tmp_path: 
             zombie = asyncio.ensure_future(two.call("BACK", "DO", user_id="u", request_id="z"))
             while await began.get() != "z":
                 pass
-            for task in two._path.cluster._tasks:
+            for task in two._path.placement._tasks:
                 task.cancel()
             os.utime(two._journal.members.path, ns=(1, 1))  # as if it had stood still, which it does not know
             taken = asyncio.ensure_future(one.call("BACK", "DO", user_id="u", request_id="z"))
