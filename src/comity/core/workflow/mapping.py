@@ -28,6 +28,8 @@ Path = tuple[str | int, ...]
 _STEP: Final = re.compile(r"""\.([A-Za-z_]\w*)|\[(\d+)\]|\[(?:"([^"\\]*)"|'([^'\\]*)')\]""")
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 _JSON_SUFFIX: Final = re.compile(r"\|\s*json\s*$")
+# A JSONPath query that finds at most one value.
+_SINGULAR: Final = re.compile(r"""\$(?:\s*(?:\.\s*[^\W\d]\w*|\[\s*(?:-?\d+|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*\]))*\s*""")
 _LITERALS: Final = frozenset({"true", "false", "null"})
 TEMPLATE_CHARS_MAX: Final = 100_000
 
@@ -282,10 +284,10 @@ def _query(text: str, at: int) -> Render:
         query = jsonpath.compile(text)
     except jsonpath.JSONPathError as error:
         raise TemplateError(f"{text} is not a JSONPath query: {error}", at) from None
-    is_singular = query.singular_query()
+    is_singular = _SINGULAR.fullmatch(text) is not None
 
     def find(variables: Variables) -> Any:
-        found: list[Any] = query.find(dict(variables)).values()
+        found = [node.value for node in query.find(dict(variables))]
         if not is_singular:
             return found
         if not found:
