@@ -35,7 +35,7 @@ class Reading:
         """Let go of the store."""
         if self._thread is not None and self._reader is not None:
             self._thread.submit(self._reader.close)
-            self._thread.shutdown(wait=False)
+            self._thread.shutdown()
         elif self._reader is not None:
             self._reader.close()
         self._reader = self._thread = None

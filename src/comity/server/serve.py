@@ -127,6 +127,7 @@ class Server:
         await self.node.close()
         self._uvicorn.should_exit = True
         await self._serving
+        state.reading.close()
         self.connections.close()
         log.info("stopped", extra={"facts": {"cancelled": cancelled}})
 
