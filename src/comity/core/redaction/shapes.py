@@ -7,12 +7,14 @@ bound, or repeats a group that can match the same text in two ways, so that ever
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+import jsonschema_rs
 from pydantic_core import SchemaValidator, core_schema
 
 WALL: Final = "\0"  # stands for a value already found when the words around another are judged
@@ -65,12 +67,33 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\-.\s]+"
 
 @cache
 def compile_test(pattern: str) -> Callable[[str], bool]:
-    """Return a test for whether a pattern, in the syntax of Rust's regex crate, matches anywhere in a text.
+    """Return a test for whether a pattern, in the syntax of Rust's regex crate, matches anywhere in a text that is Unicode.
 
-    It is pydantic-core's: linear in the text for every pattern, and quick. A text with a lone surrogate never matches. Made on
-    first use: together these patterns take longer to build than a command line may take to start.
+    It is linear in the text for every pattern, and quick. Made on first use: together these patterns take longer to build than
+    a command line may take to start. Two packages have the engine: jsonschema-rs answers yes or no; pydantic-core copies the
+    pattern into an error for every no, but takes the whole of the syntax.
     """
-    return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex", strict=True)).isinstance_python
+    if not _RUST_ONLY.search(_ESCAPED.sub("", pattern)) and "\\w" not in pattern.lower():
+        schema = {"pattern": _ESCAPED.sub(_unicode_class, pattern)}
+        with contextlib.suppress(ValueError):
+            return jsonschema_rs.Draft202012Validator(schema, pattern_options=jsonschema_rs.RegexOptions()).is_valid
+    text = core_schema.str_schema(pattern=pattern, regex_engine="rust-regex", strict=True)
+    return SchemaValidator(text).isinstance_python
+
+
+# JSON Schema reads a pattern as JavaScript does, for which most digits of the world are none and sets do not nest.
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_RUST_ONLY = re.compile(r"\[[^\]]*(?:\[|&&|--|~~)")
+_UNICODE_CLASSES: Final = {
+    "d": r"\p{Nd}",
+    "D": r"\P{Nd}",
+    "s": r"\p{White_Space}",
+    "S": r"\P{White_Space}",
+}
+
+
+def _unicode_class(escape: re.Match[str]) -> str:
+    return _UNICODE_CLASSES.get(escape[1], escape[0])
 
 
 # What may stand between a label and its value. Another word ("zip archive 90210") says that the label is not the value's.
