@@ -9,8 +9,9 @@ from pathlib import Path
 from comity import Agent, Context, Node
 
 
-def team(began: asyncio.Queue[str], gates: dict[str, asyncio.Event]) -> list[Agent]:
-    runs = 0
+def team(began: asyncio.Queue[str], gates: list[asyncio.Event]) -> list[Agent]:
+    """Return two agents; a run of the call z waits at the next gate, and goes on waiting when it is cancelled."""
+    waiting = iter(gates)
     front, back = Agent("FRONT"), Agent("BACK")
 
     @front.capability("ASK")
@@ -19,11 +20,9 @@ def team(began: asyncio.Queue[str], gates: dict[str, asyncio.Event]) -> list[Age
 
     @back.capability("DO")
     async def do(ctx: Context, message: str = "") -> int:
-        nonlocal runs
-        runs += 1
         began.put_nowait(ctx.request.request_id)
         ctx.state["runs"] = ctx.state.get("runs", 0) + 1
-        gate = gates.get(f"{ctx.request.request_id} {runs}")
+        gate = next(waiting) if ctx.request.request_id == "z" else None
         while gate is not None and not gate.is_set():
             try:
                 await gate.wait()
@@ -37,7 +36,7 @@ def team(began: asyncio.Queue[str], gates: dict[str, asyncio.Event]) -> list[Age
 def test_calls_cross_nodes_and_a_former_holder_is_stopped_by_the_file(tmp_path: Path) -> None:
     async def main() -> None:
         began: asyncio.Queue[str] = asyncio.Queue()
-        gates: dict[str, asyncio.Event] = {}
+        gates = [asyncio.Event(), asyncio.Event()]
         agents = team(began, gates)
 
         def node() -> Node:
@@ -49,25 +48,68 @@ def test_calls_cross_nodes_and_a_former_holder_is_stopped_by_the_file(tmp_path: 
             assert (reply.data, reply.usage.calls) == ([2, 3, 4], 3)
             private = await one.call("BACK", "DO", user_id="u", session_id="s", message="write to ann@example.com")
             assert private.data == 5
+            assert began.qsize() == 5  # each ran once
 
-            gates["z 6"], gates["z 7"] = asyncio.Event(), asyncio.Event()
-            zombie = asyncio.ensure_future(two.call("BACK", "DO", user_id="u", request_id="z"))
-            while await began.get() != "z":
-                pass
-            for task in two._path.placement._tasks:
-                task.cancel()
-            os.utime(two._journal.members.path, ns=(1, 1))  # as if it had stood still, which it does not know
-            taken = asyncio.ensure_future(one.call("BACK", "DO", user_id="u", request_id="z"))
-            one._path.placement.holds.doubt("BACK", two._journal.node_id)
-            assert await began.get() == "z"
-            gates["z 6"].set()
-            await two._path.durable()
-            assert not taken.done()
-            gates["z 7"].set()
-            assert (await taken).data == (await zombie).data == 6
+            try:
+                await a_former_holder_is_stopped(one, two, began, gates)
+            finally:
+                for gate in gates:
+                    gate.set()
             rows = one.audit.rows()
             assert [row.kind for row in rows if row.request_id == "z"] == ["admitted", "settled"]
             assert [row.kind for row in rows if row.request_id == "r.2"] == ["admitted", "settled"]
             assert one.audit.verify().ok
+
+    asyncio.run(main())
+
+
+async def a_former_holder_is_stopped(one: Node, two: Node, began: asyncio.Queue[str], gates: list[asyncio.Event]) -> None:
+    zombie = asyncio.ensure_future(two.call("BACK", "DO", user_id="u", request_id="z"))
+    while await began.get() != "z":
+        pass
+    for task in two._path.placement._tasks:
+        task.cancel()
+    os.utime(two._journal.members.path, ns=(1, 1))  # as if it had stood still, which it does not know
+    taken = asyncio.ensure_future(one.call("BACK", "DO", user_id="u", request_id="z"))
+    one._path.placement.holds.doubt("BACK", two._journal.node_id)
+    assert await began.get() == "z"
+    gates[0].set()
+    await two._path.durable()
+    assert not taken.done()
+    gates[1].set()
+    assert (await taken).data == (await zombie).data == 6
+
+
+def test_calls_that_name_a_new_session_on_two_nodes_at_once_run_once_each(tmp_path: Path) -> None:
+    began: list[str] = []
+
+    def agent(name: str) -> Agent:
+        made = Agent(name)
+
+        @made.capability("DO")
+        async def do(ctx: Context) -> str:
+            began.append(ctx.request.request_id)
+            ctx.state["runs"] = ctx.state.get("runs", 0) + 1
+            return "done"
+
+        return made
+
+    async def main() -> None:
+        agents = [agent("ONE"), agent("TWO")]
+        async with Node(agents, store=tmp_path / "work.db") as one, Node(agents, store=tmp_path / "work.db") as two:
+            for name, node in (("ONE", one), ("TWO", two)):  # from now on each has its agent
+                await node.call(name, "DO", user_id="u")
+            for number in range(5):
+                told = {"user_id": "u", "session_id": f"s{number}", "message": "hello"}
+                await asyncio.gather(
+                    one.call("ONE", "DO", request_id=f"a{number}", **told),
+                    two.call("TWO", "DO", request_id=f"b{number}", **told),
+                )
+                for node in (one, two):
+                    turns = [(turn.role, turn.request_id) for turn in node.session(f"s{number}").turns]
+                    assert sorted(turns) == sorted(
+                        [("user", f"a{number}"), ("user", f"b{number}"), ("ONE", f"a{number}"), ("TWO", f"b{number}")]
+                    )
+            assert len(began) == len(set(began)) == 12
 
     asyncio.run(main())

@@ -42,7 +42,6 @@ from comity.runtime.cluster.deadlocks import Probes
 from comity.runtime.cluster.inbound import Server
 from comity.runtime.cluster.leases import Holds
 from comity.runtime.cluster.outbound import REPEAT, ROUNDS_MAX, Carrier
-from comity.runtime.session.sessions import is_new
 
 if TYPE_CHECKING:
     from comity.runtime.call.path import CallPath
@@ -405,11 +404,8 @@ class Cluster(Placement):
             open=() if request.parent_id is None else (request.parent_id,),
             within=way.bounds,
         )
-        records: tuple[Record, ...] = (Accepted(request, now_ms, self.journal.node_id, note),)
-        if call.live is not None and is_new(call.live, request):  # another user may name it at this moment, elsewhere
-            records = (*records, self.path.sessions.saved(call.live))
-            terms = replace(terms, session=(call.live.key, request.user_id))
-        self.path.sessions.append(records, partial(self._accepted, call), terms)
+        accepted = Accepted(request, now_ms, self.journal.node_id, note)
+        self.path.sessions.accept(accepted, call.live, partial(self._accepted, call), terms)
         return True
 
     def _accepted(self, call: Call, error: Exception | None) -> None:

@@ -73,7 +73,7 @@ class Carrier:
         call.move(Event.SEND)
         sent = self._sent[request.request_id] = Sent(call, asyncio.Event())
         journal = self._cluster.journal
-        is_known = call.parent is None and (call.live is None or not call.live.standing.changes)
+        is_known = call.parent is None and (call.live is None or call.live.standing.is_settled)
         if journal.failure is None and (is_known or journal.is_idle):
             self._send(sent, None)
         else:  # the other node finds its caller and its session in the store

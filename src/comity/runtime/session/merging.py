@@ -29,7 +29,7 @@ _MERGED: Final = frozenset({Document.SESSION, Document.VAULT})
 class Standing:
     """Where a session in memory stands against the store."""
 
-    __slots__ = ("_appended", "_numbered", "_on_its_way", "base", "changes", "epoch", "is_written", "vault_base")
+    __slots__ = ("_appended", "_numbered", "_on_its_way", "base", "changes", "epoch", "is_written", "unanswered", "vault_base")
 
     def __init__(self) -> None:
         self.base = NEVER  # version and checksum of the document that it was last written as, or read from
@@ -37,9 +37,15 @@ class Standing:
         self.is_written = False  # the store has had it: where it has it no longer, it was erased
         self.epoch = 0  # grows when it was read anew: what was written before and not taken yet is refused
         self.changes: list[tuple[int, Apply]] = []  # that the store has not taken yet, with their numbers
+        self.unanswered = 0  # appends with a document of it that the store has neither taken nor refused yet
         self._numbered = 0
         self._appended = 0  # the number of the last change that went into an append
         self._on_its_way: dict[tuple[int, int], int] = {}  # documents, with the number of the last change in each
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the store has everything that was changed here."""
+        return not self.changes and not self.unanswered
 
     def note(self, change: Apply) -> None:
         """Keep a change until the store has taken it."""
@@ -159,8 +165,30 @@ class Merging:
         if not versions:
             self._journal.append(records, then, terms)
             return
+        for standing in _standings(marks):
+            standing.unanswered += 1
         on = replace(terms or Terms(), documents=tuple(versions.values()))
         self._journal.append(records, partial(self._appended, records, then, terms, marks), on)
+
+    def claim(self, accepted: Record, saved: Saved, live: Live, then: Then, terms: Terms) -> None:
+        """Append a call with the first version of the session it names, whose user `terms` check.
+
+        A session that another node began first stays as it is, and the call is accepted all the same: what the call does next
+        builds on its acceptance, so no change of a document may delay that.
+        """
+        live.standing.wrote(saved)
+        live.standing.unanswered += 1
+        self._journal.append((accepted, saved), partial(self._claimed, live, saved, then), terms)
+
+    def _claimed(self, live: Live, saved: Saved, then: Then, error: Exception | None) -> None:
+        live.standing.unanswered -= 1
+        live.standing.arrived(saved)
+        if error is None:
+            live.standing.is_written = True
+        else:
+            with contextlib.suppress(UnavailableError):
+                self._sessions.reread(live)
+        then(error)
 
     @staticmethod
     def _mark(live: Live, kind: Document, ranges: Mapping[str, tuple[int, int]]) -> Mark:
@@ -171,6 +199,8 @@ class Merging:
         self, records: Sequence[Record], then: Then | None, terms: Terms | None, marks: list[Mark], error: Exception | None
     ) -> None:
         merged = [one for one in records if type(one) is Saved and one.kind in _MERGED]
+        for standing in _standings(marks):
+            standing.unanswered -= 1
         if isinstance(error, DocumentChangedError):
             try:
                 self._repeat([one for one in records if one not in merged], then, terms, marks)
@@ -213,3 +243,8 @@ class Merging:
             elif live.vault is not None:
                 again.append(self._sessions.sealed_vault(live))
         self.append([*records, *again], then, terms, after, ranges)
+
+
+def _standings(marks: Sequence[Mark]) -> list[Standing]:
+    """Return where the sessions of an append stand, each once."""
+    return list({id(one.live): one.live.standing for one in marks}.values())

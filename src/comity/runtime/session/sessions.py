@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from comity.core.document.payload import unpack
 from comity.core.document.slices import Sliced, whole
 from comity.core.envelope.envelope import Reply, Request
-from comity.core.journal.records import Document, Record, Saved
+from comity.core.journal.records import Accepted, Document, Record, Saved
 from comity.core.journal.terms import Terms, checksum
 from comity.core.redaction import Vault, restore_text, restore_value
 from comity.core.session import session as core
@@ -267,6 +267,21 @@ class Sessions:
             self._journal.append(records, then, terms)
         else:
             self._merging.append(records, then, terms)
+
+    def accept(self, accepted: Accepted, live: Live | None, then: Then, terms: Terms) -> None:
+        """Append the acceptance of a call, with its session if the call is the first to name it.
+
+        Another user may name it at this moment on another node: then the call is refused.
+        """
+        request = accepted.request
+        if live is None or not is_new(live, request):
+            self.append((accepted,), then, terms)
+            return
+        terms = replace(terms, session=(live.key, request.user_id))
+        if self._merging is None or live.session.version:
+            self.append((accepted, self.saved(live)), then, terms)
+        else:
+            self._merging.claim(accepted, self.saved(live), live, then, terms)
 
     def begin(self, tenant_id: str, user_id: str, session_id: str, now_ms: int, parent_id: str = "") -> Live:
         """Make a session and bind it to its user. It is stored once it is used by its name or has something to keep."""
