@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from redaction_corpus import new_vault
+from redaction_corpus import PERSONAL_TEXTS, new_vault, of_detectors, plain, texts
 
 from comity.core.document.slices import whole
 from comity.core.redaction import (
@@ -173,6 +175,24 @@ def places(scanner, text):
 @given(st.lists(st.sampled_from(DENSE), max_size=24).map("".join), st.integers(1, 40))
 def test_slices_find_exactly_what_one_search_finds_wherever_they_are_cut(text, slice_chars):
     assert places(Scanner(DETECTORS, slice_chars=slice_chars), text) == places(IN_ONE, text)
+
+
+SEARCHING = Scanner(replace(detector, is_number=False) for detector in DETECTORS)
+
+
+@given(texts())
+def test_looking_behind_labels_only_finds_exactly_what_trying_every_number_finds(text):
+    """Numbers that count only under a label are looked for where the words before them may name them."""
+    assert places(DEFAULT_SCANNER, text) == places(SEARCHING, text)
+
+
+@pytest.mark.parametrize(
+    "rows", [rows for _, rows in of_detectors(PERSONAL_TEXTS)], ids=[name for name, _ in of_detectors(PERSONAL_TEXTS)]
+)
+def test_looking_behind_labels_only_finds_every_value_of_the_corpus(rows):
+    """Also in lists of values under one label, and across lines."""
+    text = "\n".join(plain(row) for row in rows)
+    assert places(DEFAULT_SCANNER, text) == places(SEARCHING, text)
 
 
 def test_no_label_is_lost_at_the_border_of_a_slice():

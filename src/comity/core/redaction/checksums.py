@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 
-_LUHN_DOUBLED = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
+_LUHN_DOUBLED = dict(zip("0123456789", (0, 2, 4, 6, 8, 1, 3, 5, 7, 9), strict=True))
 _BASE58 = {char: value for value, char in enumerate("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz")}
 _BECH32 = {char: value for value, char in enumerate("qpzry9x8gf2tvdw0s3jn54khce6mua7l")}
 _BECH32_GENERATOR = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
@@ -37,9 +37,7 @@ IBAN_CHARS: dict[str, int] = {
 
 def is_luhn(digits: str) -> bool:
     """Cards and the Canadian SIN: from the right, every second digit doubled, the digits of all summed."""
-    total = sum(int(digit) for digit in digits[-1::-2])
-    total += sum(_LUHN_DOUBLED[int(digit)] for digit in digits[-2::-2])
-    return total % 10 == 0
+    return (sum(map(int, digits[-1::-2])) + sum(map(_LUHN_DOUBLED.__getitem__, digits[-2::-2]))) % 10 == 0
 
 
 def is_iban(iban: str) -> bool:

@@ -92,6 +92,7 @@ class PatternDetector:
     not_near: re.Pattern[str] | None = None  # words before that say what else it is
     keys: re.Pattern[str] | None = None  # what a JSON key must end with for a number under it; as its words if None
     trailing: bool = False  # whether the context word may also follow: "123456789 is my SSN"
+    is_number: bool = False  # whether the value needs context, and its first word has a digit in it
 
     def spans(self, text: str, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
         """Try every start before `stop`, also inside a shape seen already: a find must not depend on where a scan began."""
@@ -104,6 +105,24 @@ class PatternDetector:
             if length := self.accept(text[begin:end]):
                 yield begin, begin + length
             start = match.start() + 1
+
+    def span_at(self, text: str, place: int, end_max: int) -> tuple[int, int] | None:
+        """Return the value that begins at a place, if there is one."""
+        match = self.pattern.match(text, place, end_max)
+        length = 0 if match is None else self.accept(match.group())
+        return (place, place + length) if length else None
+
+    def may_be_named(self, words: str) -> bool:
+        """Return False only if the words before a number do not name its kind."""
+        return self.context is not None and self.context.end_in(words) >= 0
+
+    def may_join(self, words: str) -> bool:
+        """Return False only if nothing before these words can name the kind of a number behind them."""
+        return is_joint(words)
+
+    def may_be_named_behind(self, _text: str, _start: int, _end: int) -> bool:
+        """Return False: a detector whose context may follow the value searches for its shape."""
+        return False
 
     def fits(self, before: str, after: str) -> bool:
         """The nearest label wins: "SSN on file. Order 123456789" is an order number."""

@@ -73,9 +73,16 @@ _CANADIAN_BANKS = frozenset(
 )
 
 
+_LISTED = re.compile("[0-9]{4}(?:, ?[0-9]{4})+")
+_EVENLY_SPLIT = re.compile(rf"[0-9]{{4}}(?P<joint>{SEPARATOR})[0-9]{{4}}(?:(?P=joint)[0-9]{{4}}){{2}}")  # which is `card`
+_FOUR = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
+
+
 def _is_card(digits: str) -> bool:
+    if not is_luhn(digits):
+        return False
     first_six = int(digits[:6])
-    return any(low <= first_six <= high and len(digits) in lengths for low, high, lengths in _BRANDS) and is_luhn(digits)
+    return any(low <= first_six <= high and len(digits) in lengths for low, high, lengths in _BRANDS)
 
 
 def _accept_card(value: str) -> int:
@@ -98,9 +105,9 @@ def _accept_card_split(value: str) -> int:
 
     Numbers with a comma between them are a list, unless each stands in quotes.
     """
-    if re.fullmatch("[0-9]{4}(?:, ?[0-9]{4})+", value):
+    if _EVENLY_SPLIT.fullmatch(value) or _LISTED.fullmatch(value):
         return 0
-    return len(value) if _is_card("".join(re.findall(r"(?<![0-9])[0-9]{4}(?![0-9])", value))) else 0
+    return len(value) if _is_card("".join(_FOUR.findall(value))) else 0
 
 
 def _accept_card_named(value: str) -> int:
@@ -214,6 +221,7 @@ FINANCIAL: tuple[PatternDetector, ...] = (
         hint=_CARD_HINT,
         accept=_accept_card_named,
         need=Need.CONTEXT,
+        is_number=True,
         context=_CARD_WORDS,
         not_after=NOT_AFTER_DIGIT,
     ),
@@ -262,6 +270,7 @@ FINANCIAL: tuple[PatternDetector, ...] = (
         rf"[0-9]{{2}}(?:[0-9]|{DASH})[0-9]{{2}}",
         accept=_accept_routing,
         need=Need.CONTEXT,
+        is_number=True,
         context=words(
             r"routing(?:\s?(?:transit)?\s?(?:number|no|num|code))?",
             "aba",
@@ -282,6 +291,7 @@ FINANCIAL: tuple[PatternDetector, ...] = (
         hint=rf"(?i:acc(?:oun)?t|a\\?/c|acc[^a-z]|konto|compte){HINT_GAP}[0-9]{{3}}(?:[0-9]{{3}}|[ \-][0-9]{{2}})",
         accept=_accept_account,
         need=Need.CONTEXT,
+        is_number=True,
         context=words(
             r"(?:bank\s?)?(?:account|acct|acc)\.?\s?(?:number|no|num|nr|#)",
             r"(?:bank|checking|chequing|savings|current|deposit|giro)\s?(?:account|acct|acc)",
@@ -308,6 +318,7 @@ FINANCIAL: tuple[PatternDetector, ...] = (
         ),
         hint=rf"(?i:acc(?:oun)?t|konto|compte|cuenta|conto|conta){HINT_GAP}[0-9]{{8}}",
         need=Need.CONTEXT,
+        is_number=True,
         context=words(r"(?:account|acct\.?|konto|compte|cuenta|conto|conta)[\s:#=\"']{1,4}$"),
         reach=4,
         not_after=NOT_AFTER_DIGIT,

@@ -205,6 +205,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         hint=rf"(?i:nhs){HINT_GAP}[0-9]{{3}}",
         accept=_accept_nhs,
         need=Need.CONTEXT,
+        is_number=True,
         context=words(r"nhs(?:\s?(?:number|no|num|id))?"),
         not_after=NOT_AFTER_DIGIT,
     ),
@@ -217,6 +218,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         hint=rf"(?i:pass(?:e?port|aporto|nummer|-?nr)|reisepass|pasaporte){HINT_GAP}[0-9]",
         accept=_accept_passport,
         need=Need.CONTEXT,
+        is_number=True,
         context=words(
             r"passe?ports?(?:\s?(?:number|no|num|nr|id))?",
             r"(?:reise)?pass-?(?:nummer|nr)",
@@ -239,6 +241,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         rf"|{HINT_BEFORE_LETTER}(?i:dln?){HINT_AFTER_LETTER}{HINT_GAP}[0-9]",
         accept=_accept_licence,
         need=Need.CONTEXT,
+        is_number=True,
         context=words(
             r"driv(?:er|ing)(?:['’]?s)?['’]?\s?licen[cs]es?(?:\s?(?:number|no|num|nr|id))?",
             r"dln?(?:\s?(?:number|no|num))?",
@@ -261,6 +264,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
             rf"|родил|д\.?р|出生|生日|生年月日|생년월일){HINT_GAP}[0-9]"
         ),
         need=Need.CONTEXT,
+        is_number=True,
         context=words(
             r"d\.?o\.?b\.?",
             r"date\s?of\s?birth",

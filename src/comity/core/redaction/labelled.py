@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 
 from comity.core.redaction.detector import Category
-from comity.core.redaction.shapes import COUNTED, HINT_AFTER_LETTER, HINT_BEFORE_LETTER, HINT_GAP, SHAPE_CHARS_MAX
+from comity.core.redaction.shapes import COUNTED, HINT_AFTER_LETTER, HINT_BEFORE_LETTER, HINT_GAP, SHAPE_CHARS_MAX, compile_test
 
 _JOINT_WORDS = frozenset(
     re.findall(
@@ -28,7 +28,10 @@ _NO_JOINTS = frozenset("!?$€£¥%+<>@&^~{}")  # they end a label's reach
 _LABEL_CHARS_MAX = 48
 _JOINTS_MAX = 8
 _STARTS_MAX = 7
-_FIRST_IDEOGRAPH = "\u2e80"  # from here on words are written without spaces
+_START = re.compile("(?<![^\\W_])[^\\W_]|(?=[^\\W_])[\u2e80-\U0010ffff]")  # from this sign on words have no spaces between
+_WORD = re.compile(r"[^\W_]+")
+_BEHIND = r"[0-9]{2}[ ](?i:ist?|\(|-|–)[ a-zA-Z]{0,24}(?i:phone|cell|mob|tel|fon|fax)"
+_UP_TO_DIGIT = re.compile("(?s:.*)[0-9]")
 _VALUE_CHARS_MIN = 5
 _WORD_AT_END = re.compile(r"[ \u00a0][A-Za-z]{3,}\Z")  # which follows a number: "12345678 printed"
 _CUT = re.compile(r"(?<=[A-Za-z0-9)])(?![A-Za-z0-9(])")
@@ -58,6 +61,7 @@ class LabelledDetector:
     not_followed: re.Pattern[str] | None = None  # what may not follow a value that has no label with a colon
     trailing: re.Pattern[str] | None = None  # a label that may follow instead: "416 555 1234 is my cell"
     keys: re.Pattern[str] | None = None  # what a JSON key must end with for a number under it; any label if None
+    is_number: bool = True  # whether the first word of every value has a digit in it
 
     @cached_property
     def hint(self) -> str:
@@ -65,9 +69,7 @@ class LabelledDetector:
         words = f"{HINT_BEFORE_LETTER}(?i:{self.hint_labels}){HINT_AFTER_LETTER}|[a-z](?:{_camel(self.hint_labels)})"
         if self.hint_foreign:
             words += f"|(?i:{self.hint_foreign})"
-        trailing = (
-            "" if self.trailing is None else "|[0-9]{2}[ ](?i:ist?|\\(|-|–)[ a-zA-Z]{0,24}(?i:phone|cell|mob|tel|fon|fax)"
-        )
+        trailing = "" if self.trailing is None else f"|{_BEHIND}"
         return f"(?:{words}){HINT_GAP}{self.hint_value}{trailing}"
 
     @cached_property
@@ -80,17 +82,26 @@ class LabelledDetector:
         """The rule whose label ends a text, and where; remembered, because the words before the values of a text are few."""
         return lru_cache(maxsize=2048)(self._find_rule)
 
+    @cached_property
+    def _could_name(self) -> Callable[[str], bool]:
+        """A test for whether a label stands in an ASCII text: before most numbers there is none, and it says so quickly."""
+        return compile_test(f"(?i:{self.hint_labels}|{self.hint_foreign or self.hint_labels})")
+
     def _find_rule(self, before: str) -> tuple[int, int] | None:
-        end = len(before)
+        if before.isascii() and not self._could_name(before):
+            return None
+        starts, end = _starts(before), len(before)
         for _ in range(_JOINTS_MAX):
             while end and not before[end - 1].isalnum():
                 if before[end - 1] in _NO_JOINTS:
                     return None
                 end -= 1
-            for start in reversed(_starts(before, end)):
+            if not end:
+                return None
+            for start in starts[-_STARTS_MAX:]:
                 if label := self._labels.fullmatch(before, start, end):
                     return int((label.lastgroup or "rule0")[4:]), end
-            word = max(_starts(before, end)[:1], default=end)
+            word = starts.pop()
             if before[word:end].lower() not in _JOINT_WORDS:
                 return None
             end = word
@@ -105,21 +116,36 @@ class LabelledDetector:
             yield match.span()
             start = match.start() + 1
 
+    def span_at(self, text: str, place: int, end_max: int) -> tuple[int, int] | None:
+        """Return what looks like one of the numbers and begins at a place, if anything does."""
+        match = self.pattern.match(text, place, end_max)
+        return None if match is None else match.span()
+
+    def may_be_named(self, words: str) -> bool:
+        """Return False only if the words before a number do not name it."""
+        return self._rule(words[-_LABEL_CHARS_MAX:]) is not None
+
+    def may_join(self, words: str) -> bool:
+        """Return False only if nothing before these words can name a number behind them."""
+        return _NO_JOINTS.isdisjoint(words) and _JOINT_WORDS.issuperset(_WORD.findall(words.lower()))
+
+    def may_be_named_behind(self, text: str, start: int, end: int) -> bool:
+        """Return whether a label may follow a number in a part of a text."""
+        return self.trailing is not None and _test_behind()(text[start:end])
+
     def fits(self, before: str, after: str) -> bool:
         """Return whether a label stands right before, or after."""
-        return self._rule(before[-_LABEL_CHARS_MAX:]) is not None or (
-            self.trailing is not None and bool(self.trailing.match(after))
-        )
+        return self._rule(_last_words(before)) is not None or (self.trailing is not None and bool(self.trailing.match(after)))
 
     def names(self, key: str) -> bool:
         """Return whether the key means the number: "phone number" does, "phone calls" does not."""
         if self.keys is not None:
             return any(self.keys.fullmatch(" ".join(key.split()[-count:])) for count in (1, 2))
-        return self._rule(f"{key}: "[-_LABEL_CHARS_MAX:]) is not None
+        return self._rule(_last_words(f"{key}: ")) is not None
 
     def judge(self, value: str, before: str, after: str) -> int:
         """Return how many leading characters of `value` are a valid number of the kind that its label names; 0 for none."""
-        tail = before[-_LABEL_CHARS_MAX:]
+        tail = _last_words(before)
         found = self._rule(tail)
         if found is None:
             if self.trailing is None or not self.trailing.match(after):
@@ -137,15 +163,21 @@ class LabelledDetector:
         return 0
 
 
-def _starts(text: str, end: int) -> list[int]:
-    """Return where the last words before `end` begin, the nearest first; ideographs each begin one."""
-    starts: list[int] = []
-    place = end
-    while place > 0 and len(starts) < _STARTS_MAX:
-        place -= 1
-        if text[place].isalnum() and (place == 0 or not text[place - 1].isalnum() or text[place] >= _FIRST_IDEOGRAPH):
-            starts.append(place)
-    return starts
+@cache
+def _test_behind() -> Callable[[str], bool]:
+    return compile_test(_BEHIND)
+
+
+def _last_words(before: str) -> str:
+    """Return the words in which a label may stand: no label has a digit in it, so the words of a text are few."""
+    before = before[-_LABEL_CHARS_MAX:]
+    digits = _UP_TO_DIGIT.match(before)
+    return before if digits is None else f"0{before[digits.end() :]}"
+
+
+def _starts(text: str) -> list[int]:
+    """Return where the words of a text begin; ideographs each begin one."""
+    return [match.start() for match in _START.finditer(text)]
 
 
 def _camel(labels: str) -> str:

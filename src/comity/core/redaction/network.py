@@ -125,6 +125,7 @@ NETWORK: tuple[PatternDetector, ...] = (
         hint=rf"{HINT_BEFORE_DIGIT}[0-9]{{1,3}}\.[0-9]{{1,3}}\.[0-9]{{1,3}}\.[0-9]{{1,3}}{HINT_AFTER}",
         accept=_accept_ipv4_named,
         need=Need.CONTEXT,
+        is_number=True,
         not_near=_VERSION,
         context=words(r"ip(?:v4)?(?:\s?addr(?:ess)?(?:es)?)?s?", "host", "client", "remote", "login from", "connected from"),
         not_after=re.compile(r"[0-9][-./]$"),

@@ -52,7 +52,7 @@ _WEAK = (
 _AT = (
     r"(?:(?:call|text|ring|dial|reach|reached|contact|message|phone|erreichbar|available|reachable)(?:ing|ed"
     r"|able)?|ruf|(?:an)?rufen|erreichen|joindre|appele[rz]|ll[aá]m[a-z]{1,5}|chiam[a-z]{1,5}|bel(?:len)?|zadzwo[a-zń]{1,5}|soita)"
-    r"(?:[ ][\w.'’]{1,16}){0,4}?[ ](?:at|on|under|via|unter|au|al|an|op|på|pod|numeroon)"
+    r"(?:[ ](?:[^\W\d]|[.'’]){1,16}){0,4}?[ ](?:at|on|under|via|unter|au|al|an|op|på|pod|numeroon)"
 )
 _LABELS_OF_HINT = (
     r"[a-z ]*phones?|fon|mobile?|mob|cell|tel|ph|fax|telefax|whatsapp|viber|call|calling|called|text"

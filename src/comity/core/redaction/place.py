@@ -257,6 +257,7 @@ PLACE: tuple[PatternDetector, ...] = (
         accept=_accept_postal,
         hint=rf"(?i:post|zip|plz){HINT_GAP}[A-Za-z][0-9][0-9A-Za-z]?[ \-]?[0-9]",
         need=Need.CONTEXT,
+        is_number=True,
         context=words(_POSTAL_WORDS),
         reach=20,
     ),
@@ -271,6 +272,7 @@ PLACE: tuple[PatternDetector, ...] = (
         hint=rf"(?:(?i:zip|plz|post[ _\-]?(?:al|code|leit)|code[ _\-]?postal){HINT_GAP}|(?:{_STATES}),?[ ])"
         rf"{HINT_BEFORE_DIGIT}?[0-9]{{5}}{HINT_AFTER}",
         need=Need.CONTEXT,
+        is_number=True,
         context=words(
             _POSTAL_WORDS, rf"[a-z]+,[ ]?(?-i:{_STATES}),?[ ]$", rf"(?-i:[A-Z][a-z]{{2,}}[ ](?:{_STATES_NOT_WORDS})),?[ ]$"
         ),

@@ -16,10 +16,11 @@ import msgspec
 
 from comity.core.document.slices import Sliced, in_one_go, whole
 from comity.core.redaction.birth import birth_parts
+from comity.core.redaction.candidates import Span
 from comity.core.redaction.detector import Detector
 from comity.core.redaction.labelled import LabelledDetector
 from comity.core.redaction.policy import DEFAULT_POLICY, Action, Policy
-from comity.core.redaction.scan import DEFAULT_SCANNER, Memory, Scanner, Span, Wall
+from comity.core.redaction.scan import DEFAULT_SCANNER, Memory, Scanner, Wall
 from comity.core.redaction.shapes import WALL, plain_words
 from comity.core.redaction.vault import TOKEN, Value, Vault
 

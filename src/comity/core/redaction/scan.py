@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from operator import itemgetter
 from typing import Final, TypeAlias
 
 from msgspec import Struct
 
 from comity.core.document.slices import Sliced, whole
+from comity.core.redaction.candidates import Candidates, NamersOf, Span
 from comity.core.redaction.detector import Before, Detector, PatternDetector
 from comity.core.redaction.labelled import LabelledDetector
 from comity.core.redaction.normal import ODD_HINT, Copy, is_odd
@@ -39,23 +39,12 @@ _ANYTHING = "(?s:.)?"  # the hint of a detector without one
 _MASK_HINT = r"\*{4}[A-Za-z0-9@]"  # a mask ends a run of digits that hints would take for one
 
 
-class Span(Struct, frozen=True, gc=False):
-    """One value found: where it stands, and by which detector."""
-
-    start: int
-    end: int
-    detector: Detector
-
-
 class Wall(Struct, frozen=True, gc=False):
     """A stretch that is already a token or a mask: it is not looked into, and ends what stands beside it."""
 
     start: int
     end: int
 
-
-_Candidate: TypeAlias = tuple[int, int, int, int, Span]  # what they are sorted by, and the candidate
-_SORTED_BY = itemgetter(0, 1, 2, 3)
 
 _Test: TypeAlias = Callable[[str], bool]
 
@@ -180,12 +169,13 @@ class Scanner:
 class Memory:
     """What one scan of a text or a document has worked out and will need again: the values of a dense one stand alike."""
 
-    __slots__ = ("before", "lengths", "relevant")
+    __slots__ = ("before", "lengths", "namers", "relevant")
 
     def __init__(self) -> None:
         self.relevant: dict[str, list[Detector]] = {}
         self.before: dict[tuple[str, str], Before] = {}
         self.lengths: dict[tuple[str, str, str, str], int] = {}
+        self.namers: NamersOf = {}
 
 
 class _Search:
@@ -273,7 +263,7 @@ class _Search:
         before, before_start = "", -1
         judged = 0
         base = 0 if begin == self.start else begin
-        candidates = _Candidates(self.text[base:end], base, begin, detectors, self.scanner.slice_chars)
+        candidates = Candidates(self.text[base:end], base, begin, detectors, self.scanner.slice_chars, self.memory.namers)
         while (batch := candidates.next()) is not None:
             for *_, candidate in batch:
                 judged += 1
@@ -305,52 +295,6 @@ class _Search:
         """Return the words before `end` that may name a value there: a list of values counts as one."""
         words = self.text[max(self.begin, end - CONTEXT_CHARS) : end]
         return words if len(words) == CONTEXT_CHARS else (self.skeleton + words)[-CONTEXT_CHARS:]
-
-
-class _Candidates:
-    """The candidates of one stretch, sorted, in batches of those that begin in a few thousand characters.
-
-    A pattern is tried at every place of a batch and looks past its end as far as it ever looks, so batches join to exactly
-    what one search of the whole stretch gives.
-    """
-
-    __slots__ = ("_alone", "_base", "_detectors", "_end", "_later", "_place", "_slice_chars")
-
-    def __init__(self, alone: str, base: int, begin: int, detectors: Sequence[Detector], slice_chars: int) -> None:
-        self._alone, self._slice_chars = alone, slice_chars
-        self._base, self._place, self._end = base, begin - base, len(alone)
-        self._later: list[_Candidate] = []  # found already, and beginning behind the batch
-        self._detectors: list[tuple[int, PatternDetector | LabelledDetector]] = []
-        for number, detector in enumerate(detectors):
-            if isinstance(detector, PatternDetector | LabelledDetector):
-                self._detectors.append((number, detector))
-            else:  # one from outside says nothing of how far it looks
-                self._later += self._sorted(number, detector, detector.spans(self._alone, self._place))
-
-    @property
-    def is_done(self) -> bool:
-        """Whether there is no further batch."""
-        return self._place >= self._end
-
-    def next(self) -> list[_Candidate] | None:
-        """Return the next batch, or None after the last."""
-        if self.is_done:
-            return None
-        stop = min(self._place + self._slice_chars, self._end)
-        found = self._later
-        for number, detector in self._detectors:
-            found += self._sorted(number, detector, detector.spans(self._alone, self._place, stop))
-        self._place, self._later = stop, []
-        if stop < self._end:  # a shape may begin here and its value in the next batch
-            border = self._base + stop
-            self._later = [candidate for candidate in found if candidate[0] >= border]
-            found = [candidate for candidate in found if candidate[0] < border]
-        found.sort(key=_SORTED_BY)
-        return found
-
-    def _sorted(self, number: int, detector: Detector, spans: Iterable[tuple[int, int]]) -> list[_Candidate]:
-        base, priority = self._base, detector.priority
-        return [(base + first, priority, -last, number, Span(base + first, base + last, detector)) for first, last in spans]
 
 
 def skeleton(left: str) -> str:

@@ -62,6 +62,7 @@ _LABEL_JOINTS_MAX = 4
 
 
 TRAILING_WINDOW: Final = re.compile(r"[^0-9\n.,;\0]{0,24}")
+_NO_DIGITS = re.compile("[^0-9]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\-.\s]+")
 
 
@@ -207,7 +208,7 @@ def plain_words(key: str) -> str:
 
 def digits_of(value: str) -> str:
     """Return the ASCII digits of a value, its separators dropped."""
-    return "".join(char for char in value if "0" <= char <= "9")
+    return value if value.isascii() and value.isdigit() else _NO_DIGITS.sub("", value)
 
 
 def either_order(word: str, shape: str) -> str:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from comity.core.redaction.candidates import Span
 from comity.core.redaction.policy import DEFAULT_POLICY, Policy
 from comity.core.redaction.redact import Finding, replace, restore_text, walls_in
-from comity.core.redaction.scan import DEFAULT_SCANNER, Scanner, Span, Wall, skeleton
+from comity.core.redaction.scan import DEFAULT_SCANNER, Scanner, Wall, skeleton
 from comity.core.redaction.shapes import CONTEXT_CHARS, VALUE_CHARS_MAX, WALL
 from comity.core.redaction.vault import TOKEN_CHARS_MAX, Vault
 

@@ -1,0 +1,159 @@
+"""The places of a text that may hold a value, in the order in which they are judged.
+
+Most detectors search for their own shape. A number that counts only under a label is looked for the other way round: words are
+looked up once for all such detectors, and only the detectors that the words before a number may name try their shape there. A
+text full of numbers that are nobody's would otherwise be tried, and judged, at each of them by each detector.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from comity.core.redaction.detector import Detector, PatternDetector
+from comity.core.redaction.labelled import LabelledDetector
+from comity.core.redaction.shapes import CONTEXT_CHARS, SHAPE_CHARS_MAX
+
+# Where a value with a digit near its beginning may begin: "(089) 1234", "AB 123456", "September 3, 1984".
+_NUMBER: Final = re.compile(r"(?<![A-Za-z0-9_])(?=[+(]{0,2}[^\W\d_]{0,10}\.?[- ]?[0-9])(?:[^\W_]|[(+])")
+_UP_TO_DIGIT: Final = re.compile(r"(?s:.*)[0-9][A-Za-z]*")
+_NAMERS_KEPT = 4096
+
+
+class Span(Struct, frozen=True, gc=False):
+    """One value found: where it stands, and by which detector."""
+
+    start: int
+    end: int
+    detector: Detector
+
+
+Candidate: TypeAlias = tuple[int, int, int, str, Span]  # what they are sorted by, and the candidate
+_SORTED_BY = itemgetter(0, 1, 2, 3)
+_BuiltIn: TypeAlias = PatternDetector | LabelledDetector
+
+
+class Namers:
+    """Which of some detectors words before a number may name; remembered, because the words of a text come again."""
+
+    __slots__ = ("_detectors", "_kept")
+
+    def __init__(self, detectors: Sequence[_BuiltIn]) -> None:
+        self._detectors = detectors
+        self._kept: dict[str, tuple[tuple[_BuiltIn, ...], tuple[_BuiltIn, ...]]] = {}
+
+    def of(self, words: str) -> tuple[tuple[_BuiltIn, ...], tuple[_BuiltIn, ...]]:
+        """Return the detectors that words may name, and those for which the words only join what is before them to a number."""
+        known = self._kept.get(words)
+        if known is None:
+            named = tuple(detector for detector in self._detectors if detector.may_be_named(words))
+            joined = tuple(detector for detector in self._detectors if detector not in named and detector.may_join(words))
+            known = named, joined
+            if len(self._kept) < _NAMERS_KEPT:
+                self._kept[words] = known
+        return known
+
+
+NamersOf: TypeAlias = dict[tuple[str, ...], Namers]  # by the names of the detectors
+
+
+class Candidates:
+    """The candidates of one stretch, sorted, in batches of those that begin in a few thousand characters.
+
+    A pattern is tried at every place of a batch and looks past its end as far as it ever looks, so batches join to exactly
+    what one search of the whole stretch gives.
+    """
+
+    __slots__ = (
+        "_alone",
+        "_base",
+        "_end",
+        "_floor",
+        "_later",
+        "_named",
+        "_namers",
+        "_numbered",
+        "_place",
+        "_searching",
+        "_slice_chars",
+    )
+
+    def __init__(
+        self, alone: str, base: int, begin: int, detectors: Sequence[Detector], slice_chars: int, namers: NamersOf
+    ) -> None:
+        self._alone, self._slice_chars = alone, slice_chars
+        self._base, self._place, self._end = base, begin - base, len(alone)
+        self._floor = self._place
+        self._named: tuple[_BuiltIn, ...] = ()  # at the last number
+        self._later: list[Candidate] = []  # found already, and beginning behind the batch
+        self._searching: list[_BuiltIn] = []
+        self._numbered: list[_BuiltIn] = []
+        for detector in detectors:
+            if not isinstance(detector, PatternDetector | LabelledDetector):  # it says nothing of how far it looks
+                self._later += _sorted(self._base, detector, detector.spans(self._alone, self._place))
+            elif detector.is_number:
+                self._numbered.append(detector)
+            else:
+                self._searching.append(detector)
+        names = tuple(detector.name for detector in self._numbered)
+        self._namers = namers.get(names) or namers.setdefault(names, Namers(self._numbered))
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is no further batch."""
+        return self._place >= self._end
+
+    def next(self) -> list[Candidate] | None:
+        """Return the next batch, or None after the last."""
+        if self.is_done:
+            return None
+        stop = min(self._place + self._slice_chars, self._end)
+        found = self._later
+        for detector in self._searching:
+            found += _sorted(self._base, detector, detector.spans(self._alone, self._place, stop))
+        if self._numbered:
+            self._add_numbers(found, stop)
+        self._place, self._later = stop, []
+        if stop < self._end:  # a shape may begin here and its value in the next batch
+            border = self._base + stop
+            self._later = [candidate for candidate in found if candidate[0] >= border]
+            found = [candidate for candidate in found if candidate[0] < border]
+        found.sort(key=_SORTED_BY)
+        return found
+
+    def _add_numbers(self, found: list[Candidate], stop: int) -> None:
+        text, end_max = self._alone, min(self._end, stop + SHAPE_CHARS_MAX)
+        behind = [detector for detector in self._numbered if detector.may_be_named_behind(text, self._place, end_max)]
+        for detector in behind:
+            found += _sorted(self._base, detector, detector.spans(text, self._place, stop))
+        for start in _NUMBER.finditer(text, self._place, end_max):
+            place = start.start()
+            if place >= stop:
+                break
+            for detector in self._named_at(place):
+                if detector not in behind and (span := detector.span_at(text, place, end_max)):
+                    found += _sorted(self._base, detector, (span,))
+
+    def _named_at(self, place: int) -> tuple[_BuiltIn, ...]:
+        """Return the detectors that may find a value at a place. The words behind the last digit decide.
+
+        Where they only join, the label may stand before an earlier value of a list, or before the stretch.
+        """
+        begin = max(self._floor, place - CONTEXT_CHARS)
+        digit = _UP_TO_DIGIT.match(self._alone, begin, place)
+        named, joined = self._namers.of(self._alone[begin if digit is None else digit.end() : place])
+        if joined and digit is not None:
+            named += tuple(detector for detector in joined if detector in self._named)
+        elif joined and begin == self._floor:
+            named += joined
+        self._named = named
+        return named
+
+
+def _sorted(base: int, detector: Detector, spans: Iterable[tuple[int, int]]) -> list[Candidate]:
+    priority, name = detector.priority, detector.name
+    return [(base + first, priority, -last, name, Span(base + first, base + last, detector)) for first, last in spans]
