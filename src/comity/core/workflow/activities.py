@@ -80,8 +80,10 @@ class Activities(Endings):
             return
         assert node.call is not None
         agent, inputs, message = _rendered(node.call, scope.variables)
-        if not self.spend_step():
+        if self.steps >= self.limits.steps_max:
+            self.too_many_steps()
             return
+        self.steps += 1
         number = self.number()
         activity.numbers[number] = _STEP
         self.waits[number] = activity
@@ -297,14 +299,19 @@ class Activities(Endings):
             return
         self.open_steps -= 1
         self.spend(event)
-        if activity in self.unwinders:
-            self.undo_settled(activity, event.reply)
+        found, scope, node = event.reply, activity.scope, activity.node
+        if self.unwinders and activity in self.unwinders:
+            self.undo_settled(activity, found)
             return
         activity.numbers.pop(event.step, None)
-        if activity.scope.ending is not None:
-            self._late_result(activity, event.reply)
-            return
-        self.work_done(activity, event.reply)
+        if scope.ending is not None:
+            self._late_result(activity, found)
+        elif node.is_plain and activity.item_of is None and found["status"] in response.OK and not activity.numbers:
+            # As most steps end: what `work_done` would do, of which nothing applies.
+            del scope.active[activity]
+            self.settle_now(scope, node, found, is_abandoned=activity.is_abandoned)
+        else:
+            self.work_done(activity, found)
 
     def _late_result(self, activity: Activity, found: dict[str, Any]) -> None:
         """Take the end of a step that was stopped: what it did all the same is taken back too."""
@@ -396,7 +403,7 @@ class Activities(Endings):
     def fired(self, number: int) -> None:
         """Take the firing of a timer."""
         if number == self.deadline:
-            self.limit_reached(f"the run took longer than {self.program.graph.definition.limits.runtime_ms} ms")
+            self.limit_reached(f"the run took longer than {self.limits.runtime_ms} ms")
             return
         activity = self.waits.pop(number, None)
         if activity is None:
@@ -476,7 +483,7 @@ def _rendered(call: Rendered, variables: dict[str, Any]) -> tuple[str, Any, str]
     spec = call.spec
     agent = spec.agent if call.agent is None else str(call.agent(variables))
     inputs = spec.input if call.input is None else call.input(variables)
-    return agent, inputs, _text(spec.message, call.message, variables)
+    return agent, inputs, _text(spec.message, call.message, variables) if spec.message != "" else ""
 
 
 def _text(given: Any, render: Render | None, variables: dict[str, Any]) -> str:

@@ -23,6 +23,7 @@ class Endings(ABC):
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self.limits = program.graph.definition.limits
         self.root: Scope | None = None
         self.run: dict[str, Any] = {}
         self.now_ms = 0
@@ -74,18 +75,14 @@ class Endings(ABC):
         self.deadline = self.number()
         self.commands.append(history.Timer(self.deadline, due_at))
 
-    def spend_step(self) -> bool:
-        """Count a call that the run makes; return False, having failed the run, where it was one too many."""
-        limits = self.program.graph.definition.limits
-        if self.steps >= limits.steps_max:
-            self.limit_reached(f"the run has made the {limits.steps_max} calls that steps_max allows")
-            return False
-        self.steps += 1
-        return True
+    def too_many_steps(self) -> None:
+        """Fail the run: its next call would be one more than `steps_max`."""
+        steps_max = self.limits.steps_max
+        self.limit_reached(f"the run has made the {steps_max} calls that steps_max allows")
 
     def spend(self, event: history.Settled) -> None:
         """Count what a step used."""
-        limits = self.program.graph.definition.limits
+        limits = self.limits
         self.calls += 1 + event.calls
         if event.prompt_tokens or event.completion_tokens:
             self.prompt_tokens += event.prompt_tokens
@@ -101,7 +98,7 @@ class Endings(ABC):
     @property
     def cost(self) -> float:
         """What the tokens cost by the prices of the definition."""
-        limits = self.program.graph.definition.limits
+        limits = self.limits
         return (self.prompt_tokens * limits.prompt_cost + self.completion_tokens * limits.completion_cost) / 1_000_000
 
     def limit_reached(self, what: str) -> None:
@@ -137,6 +134,8 @@ class Endings(ABC):
 
     def forget(self, activity: Activity) -> None:
         """Drop the questions, timers and events that an activation waits for."""
+        if not activity.numbers:
+            return
         for number, role in list(activity.numbers.items()):
             if role is not Role.STEP:
                 del activity.numbers[number]

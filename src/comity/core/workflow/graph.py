@@ -72,6 +72,7 @@ class GraphNode(Struct, eq=False):
     is_silent: bool = False  # says nothing about the outcome
     is_plain: bool = False  # neither maps its output nor checks it nor has to be undone
     joins_all: bool = True
+    is_through: bool = False  # one edge leads on, and it is taken if the node did its work
 
 
 class Loop(Struct, eq=False):
@@ -145,6 +146,7 @@ def compile_graph(definition: Definition) -> Graph:
         node.absorbed = bool(outgoing) and all(
             edge.target != TO_END and nodes[edge.target].spec.join != "all" and edge.loop is None for edge in outgoing
         )
+        node.is_through = len(outgoing) == 1 and outgoing[0].mode == SUCCESS and outgoing[0].loop is None
         node.loops = tuple(loop.number for loop in sorted(loops, key=lambda one: len(one.body)) if node.number in loop.body)
     for edge in edges:
         if edge.loop is None:

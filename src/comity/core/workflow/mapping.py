@@ -271,6 +271,14 @@ def _walker(path: Path) -> Render:
             return walk(variables, path)
 
         return three
+    if len(path) == 2:  # input.field
+        base, field = path
+
+        def two(variables: Variables) -> Any:
+            found = variables.get(base)  # type: ignore[arg-type]
+            return found[field] if type(found) is dict and field in found else walk(variables, path)
+
+        return two
     return lambda variables: walk(variables, path)
 
 

@@ -90,22 +90,22 @@ class Planner(Activities):
         scope.states[number] = _DONE
         if number:
             scope.variables[node.spec.name] = found
-            self._remember(scope, node, found)
+            if found["status"] in response.OK:
+                self._remember(scope, node, found)
         if found["status"] == "completed":
             self.end_scope(scope, "completed", self.result_of(scope, node, found), undoes=False)
             return
-        takes = self._route(scope, node, found)
-        if takes is None:
+        if (takes := self._route(scope, node, found)) is None:
             return
+        error = found.get("error")
         for edge, is_taken in takes:
-            if is_taken and found.get("error") is not None and edge.target != TO_END:
+            if is_taken and error is not None and edge.target != TO_END:
                 scope.errors[edge.target] = found["error"]
             self._settle_edge(scope, edge, is_taken)
-        self._leave_loops(scope, node)
+        if node.loops:
+            self._leave_loops(scope, node)
 
     def _remember(self, scope: Scope, node: GraphNode, found: dict[str, Any]) -> None:
-        if found["status"] not in response.OK:
-            return
         scope.last = node
         if node.is_silent:
             return
@@ -122,7 +122,8 @@ class Planner(Activities):
         scope.variables[node.spec.name] = response.SKIPPED
         for edge in node.outgoing:
             self._settle_edge(scope, scope.graph.edges[edge], is_taken=False)
-        self._leave_loops(scope, node)
+        if node.loops:
+            self._leave_loops(scope, node)
 
     # --- edges ---
 
@@ -134,9 +135,11 @@ class Planner(Activities):
                 self.fail_scope(scope, node, found)
                 return None
             return []
-        hint = found.get("next_step_hint")
         variables = scope.variables
         variables["response"] = found
+        if node.is_through and self._decided is None and found["status"] in response.OK:
+            return [(graph.edges[outgoing[0]], True)]
+        hint = found.get("next_step_hint") if node.hints else None
         takes: list[tuple[GraphEdge, bool]] = []
         any_taken = exhausted = False
         is_first = node.spec.route == "first"
@@ -260,24 +263,26 @@ class Planner(Activities):
     def _begin(self, scope: Scope, number: int, instruction: str = "") -> None:
         node = scope.graph.nodes[number]
         scope.states[number] = _ACTIVE
-        self.push(self._start_node, scope, node, instruction)
+        scope.queued += 1
+        self.todo.append((self.start_node if node.when is None else self._start_node, scope, (node, instruction)))
 
     def _start_node(self, scope: Scope, node: GraphNode, instruction: str) -> None:
-        if node.when is not None:
-            variables = scope.variables
-            led = [scope.graph.edges[one].source for one in node.incoming if scope.edges[one]]
-            if len(led) == 1 and led[0]:
-                variables["response"] = variables[scope.graph.nodes[led[0]].spec.name]
-            try:
-                holds = node.when.holds(variables)
-            except EvaluationError as error:
-                what = f"the condition of {node.spec.name} cannot be decided: {error}"
-                self.fail_scope(scope, node, response.failure("WORKFLOW_CONDITION_FAILED", what))
-                return
-            if not holds:
-                self.skip(scope, node.number)
-                return
-        self.start_node(scope, node, instruction)
+        """Start a node with a condition of its own, or skip it."""
+        assert node.when is not None
+        variables = scope.variables
+        led = [scope.graph.edges[one].source for one in node.incoming if scope.edges[one]]
+        if len(led) == 1 and led[0]:
+            variables["response"] = variables[scope.graph.nodes[led[0]].spec.name]
+        try:
+            holds = node.when.holds(variables)
+        except EvaluationError as error:
+            what = f"the condition of {node.spec.name} cannot be decided: {error}"
+            self.fail_scope(scope, node, response.failure("WORKFLOW_CONDITION_FAILED", what))
+            return
+        if holds:
+            self.start_node(scope, node, instruction)
+        else:
+            self.skip(scope, node.number)
 
     def begin_below(self, scope: Scope) -> None:
         """Begin a sub-workflow."""
@@ -342,8 +347,10 @@ class Planner(Activities):
         """Return the name of an activation: `node`, or `node@2` in the second turn of its loops."""
         name = node.spec.name
         loops = node.loops
+        if not loops:
+            return scope.path + name
         if len(loops) == 1:
             turn = scope.loops[loops[0]].turn
             return f"{scope.path}{name}@{turn}" if turn > 1 else scope.path + name
         turns = [scope.loops[one].turn for one in reversed(loops)]
-        return f"{scope.path}{name}@{'.'.join(map(str, turns))}" if max(turns, default=1) > 1 else scope.path + name
+        return f"{scope.path}{name}@{'.'.join(map(str, turns))}" if max(turns) > 1 else scope.path + name

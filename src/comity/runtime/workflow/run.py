@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +21,7 @@ from comity.core.envelope.envelope import Background, Error, Reply, encode
 from comity.core.envelope.envelope import Status as ReplyStatus
 from comity.core.workflow import history
 from comity.core.workflow.history import Command, Event
+from comity.core.workflow.planner import Planner
 from comity.core.workflow.replay import fold
 from comity.core.workflow.response import failure, response_of
 from comity.errors import UnavailableError
@@ -29,7 +30,6 @@ from comity.runtime.workflow.host import Host
 from comity.runtime.workflow.store import Question, RunRecord, Status
 
 if TYPE_CHECKING:
-    from comity.core.workflow.planner import Planner
     from comity.runtime.call.call import Call
 
 LINGER_MS: Final = 60_000  # a run that goes on sooner than this stays in memory while it waits
@@ -55,10 +55,12 @@ class Run:
         "is_left",
         "planner",
         "record",
+        "run_id",
     )
 
     def __init__(self, flows: Host, call: Call, record: RunRecord, park: Callable[[Run], None]) -> None:
         self.call = call
+        self.run_id = call.request.request_id  # that of its root call
         self.record = record
         self.planner: Planner | None = None
         self.is_left = False  # it was put aside: nothing more is done here
@@ -71,11 +73,6 @@ class Run:
         self._steps: dict[int, asyncio.Task[None]] = {}
         self._queued: deque[history.Call] = deque()  # calls beyond what one call may have under way
         self._inline: int | None = None  # the step that the run itself waits for
-
-    @property
-    def run_id(self) -> str:
-        """The run's id, which is that of its root call."""
-        return self.call.request.request_id
 
     # --- the loop ---
 
@@ -95,9 +92,12 @@ class Run:
                 return self._ended(planner.finish)
             if alone is not None:
                 self._inline = alone.step
-                reply = await self._call(alone)
+                settled = self._settled(alone.step, await self._call(alone))
                 self._inline = None
-                self._inbox.append(self._settled(alone.step, reply))
+                if not self._inbox:
+                    commands = self._take(settled)
+                    continue
+                self._inbox.append(settled)
             if not self._inbox:
                 if not self._steps and not self._queued and self._may_park():
                     return self._park()
@@ -109,13 +109,14 @@ class Run:
         """Return what is to be done next: from the history, or from the start."""
         flows, record = self._flows, self.record
         program = flows.store.program(record.began_as or record.definition)
-        events = flows.store.events(self.run_id) if self.call.leftovers is not None or record.events else []
-        self.planner, commands = fold(program, events, flows.store.program)
-        self._seq = len(events)
-        flows.watchers.replay(self.run_id, self._seq)
-        if not events:
-            return self._take(history.Started(flows.now_ms(), self.run_id, given))
-        return self._without_cancelled(commands)
+        if self.call.leftovers is not None or record.events:
+            events = flows.store.events(self.run_id)
+            self.planner, commands = fold(program, events, flows.store.program)
+            self._seq = len(events)
+            if events:
+                return self._without_cancelled(commands)
+        self.planner = Planner(program)
+        return self._take(history.Started(flows.now_ms(), self.run_id, given))
 
     def _without_cancelled(self, commands: list[Command]) -> list[Command]:
         """Leave out steps that were being stopped when the run was left: what is not known of them ended with it."""
@@ -213,7 +214,8 @@ class Run:
 
     def _call(self, command: history.Call) -> Awaitable[Reply]:
         """Make the governed call of a step."""
-        flows = self._flows
+        flows, planner = self._flows, self.planner
+        assert planner is not None
         inputs, message, context = command.inputs, command.message, None
         if command.instruction or command.question:
             inputs, message, context = _with_words(command, flows.takes(command.agent, command.capability))
@@ -226,7 +228,7 @@ class Run:
             command.timeout_ms,
             None,
             context,
-            self._step_limits(),
+            self._step_limits() if planner.limits.tokens_max is not None else None,
             "none",
         )
         request_id = f"{self.run_id}.{command.step}"
@@ -247,7 +249,7 @@ class Run:
         """Return what narrows one step beyond what any call by a user may use: the tokens that the run has left."""
         planner = self.planner
         assert planner is not None
-        tokens_max = planner.program.graph.definition.limits.tokens_max
+        tokens_max = planner.limits.tokens_max
         if tokens_max is None:
             return None
         left = max(tokens_max - planner.prompt_tokens - planner.completion_tokens, 0)
@@ -307,22 +309,7 @@ class Run:
         planner = self.planner
         if planner is None:
             return self.record
-        questions = tuple(
-            Question(
-                question_id=str(one.question),
-                place=one.place,
-                node=one.node,
-                text=one.text,
-                options=one.options,
-                schema=one.schema,
-                due_at=one.due_at,
-                asked_at=self._flows.now_ms(),
-                is_clarification=one.is_clarification,
-            )
-            for one in planner.questions.values()
-        )
-        known = {one.question_id: one.asked_at for one in self.record.questions}
-        questions = tuple(replace(one, asked_at=known.get(one.question_id, one.asked_at)) for one in questions)
+        now_ms = self._flows.now_ms()
         waits = not self._steps and self._inline is None and not self._inbox
         finish = planner.finish
         error = _NOTHING if finish is None else finish.reply.get("error") or _NOTHING
@@ -330,17 +317,17 @@ class Run:
         return replace(
             self.record,
             status=status,
-            updated_at=self._flows.now_ms(),
+            updated_at=now_ms,
             ended_at=None if finish is None else planner.now_ms,
-            due_at=None if finish is not None else self._flows.timers.next_of(self.run_id),
+            due_at=self._flows.timers.next_of(self.run_id) if finish is None else None,
             events=self._seq,
             steps=planner.steps,
             calls=planner.calls,
             tokens=planner.prompt_tokens + planner.completion_tokens,
             cost=planner.cost,
-            questions=questions,
-            waits_for=tuple(one.event for one in planner.listens.values()),
-            active=tuple(dict.fromkeys(one.place for one in planner.waits.values())),
+            questions=_shown_questions(planner.questions, self.record.questions, now_ms) if planner.questions else (),
+            waits_for=tuple(one.event for one in planner.listens.values()) if planner.listens else (),
+            active=tuple(dict.fromkeys(one.place for one in planner.waits.values())) if planner.waits else (),
             error_code=error.get("code", ""),
             error_message=str(error.get("message", "")),
         )
@@ -364,6 +351,25 @@ class Run:
             flows.path.settlement.settle(call, CANCEL, cancelled)
             raise asyncio.CancelledError
         return reply
+
+
+def _shown_questions(open_: Mapping[int, history.Ask], before: Sequence[Question], now_ms: int) -> tuple[Question, ...]:
+    """Return the open questions as a record shows them; one that was shown before keeps the time at which it was asked."""
+    known = {one.question_id: one.asked_at for one in before}
+    return tuple(
+        Question(
+            question_id=str(one.question),
+            place=one.place,
+            node=one.node,
+            text=one.text,
+            options=one.options,
+            schema=one.schema,
+            due_at=one.due_at,
+            asked_at=known.get(str(one.question), now_ms),
+            is_clarification=one.is_clarification,
+        )
+        for one in open_.values()
+    )
 
 
 def reply_of(finish: history.Finish) -> Reply:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
 
@@ -10,7 +10,6 @@ import msgspec
 from msgspec import Struct
 
 from comity.core.journal.records import Document, Saved, below
-from comity.core.journal.terms import Terms
 from comity.core.workflow.graph import Program, compile_program
 from comity.core.workflow.history import Event, decode_event, encode_event
 from comity.core.workflow.model import Definition, content_hash
@@ -19,6 +18,7 @@ from comity.errors import CallerError
 from comity.ports import Journal
 
 _PROGRAMS_MAX: Final = 256
+BELOW: Final = below("")  # between the key of a run and the number of an event
 
 
 class Status(StrEnum):
@@ -165,11 +165,7 @@ class RunStore:
 
     def event(self, run_id: str, number: int, event: Event) -> Saved:
         """Return the record that keeps an event."""
-        return Saved(Document.RUN_EVENT, below(run_id, f"{number:08d}"), 1, encode_event(event))
-
-    def append(self, records: Sequence[Saved], terms: Terms | None = None) -> None:
-        """Write records after all earlier ones."""
-        self._journal.append(records, None, terms)
+        return Saved(Document.RUN_EVENT, f"{run_id}{BELOW}{number:08d}", 1, encode_event(event))
 
     def events(self, run_id: str) -> list[Event]:
         """Return what happened to a run, in order."""
@@ -184,7 +180,7 @@ class RunStore:
     def signals(self) -> list[tuple[str, str, Event]]:
         """Return what other processes sent: the run, the key of the signal, and the event."""
         found = self._journal.list_documents(Document.RUN_SIGNAL, 1_000)
-        return [(key.partition("\x1f")[0], key, decode_event(data)) for key, data in found]
+        return [(key.partition(BELOW)[0], key, decode_event(data)) for key, data in found]
 
     def forget_signal(self, key: str) -> None:
         """Remove a signal that is in the history of its run."""

@@ -56,9 +56,6 @@ class Watchers:
         """Whether any run is."""
         return bool(self._readers)
 
-    def replay(self, run_id: str, count: int) -> None:
-        """Note that a run goes on after so many events."""
-
     def tell(self, run_id: str, number: int, event: Event, commands: Iterable[Command]) -> None:
         """Tell the readers of a run what happened and what follows."""
         readers = self._readers.get(run_id)
@@ -73,12 +70,10 @@ class Watchers:
     async def watch(self, run_id: str, past: Iterable[Moment], *, has_ended: bool) -> AsyncIterator[RunEvent]:
         """Yield what happened to a run, then what happens, until it has ended."""
         places: dict[int, tuple[str, str]] = {}
-        last = -1
         watcher = _Watcher()
         watcher.is_over = has_ended
         for moment in past:
             watcher.events.extend(shown(moment.number, moment.event, moment.commands, places))
-            last = moment.number
         if not has_ended:
             self._places[run_id] = places
             self._readers.setdefault(run_id, []).append(watcher)
@@ -97,7 +92,6 @@ class Watchers:
             if not readers:
                 self._readers.pop(run_id, None)
                 self._places.pop(run_id, None)
-            _ = last
 
     def close(self) -> None:
         """Let every reader go."""

@@ -131,6 +131,20 @@ class Workflows:
 
         Raises `DefinitionError` for a workflow with mistakes, and `ComityError` for a run that is refused.
         """
+        handle = self._start(workflow, input, user_id, tenant_id, session_id, run_id)
+        await self.path.durable()
+        return handle
+
+    def _start(
+        self,
+        workflow: str | Definition,
+        data: Any,
+        user_id: str,
+        tenant_id: str = "default",
+        session_id: str | None = None,
+        run_id: str | None = None,
+    ) -> RunHandle:
+        """Start a run, or find it, without waiting until it is durable."""
         definition = self._found(workflow)
         if run_id is not None:
             if problem := chosen_id_problem(run_id):
@@ -141,21 +155,20 @@ class Workflows:
                 # A node that died between the two wrote the record and not the root: then nothing has begun.
                 if run_id in self._runs or known.status.has_ended or self.journal.call(run_id) is not None:
                     return RunHandle(self, run_id)
-        data = {} if input is None else input
+        data = {} if data is None else data
         graph_input = self.store.pin(definition, self._library).graph.input_validator
         if graph_input is not None and not graph_input.is_valid(data):
             errors = [one for one, _ in zip(graph_input.iter_errors(data), range(10), strict=False)]
             problems = tuple(Problem(".".join(map(str, ("input", *one.instance_path))), one.message) for one in errors)
             what = "; ".join(f"{one.path}: {one.message}" for one in problems)
             raise CallerError(f"the input of {definition.name} is not what it takes: {what}", problems=problems)
-        return await self._begin(definition, data, user_id, tenant_id, session_id, run_id)
+        return self._begin(definition, data, user_id, tenant_id, session_id, run_id)
 
     async def run(self, workflow: str | Definition, input: Any = None, **options: Any) -> Reply:  # noqa: A002
         """Start a run and wait for its reply; `options` are as of `start`."""
-        handle = await self.start(workflow, input, **options)
-        return await handle.result()
+        return await self.result(self._start(workflow, input, **options).run_id)  # durable after its start
 
-    async def _begin(
+    def _begin(
         self,
         definition: Definition,
         data: Any,
@@ -209,7 +222,6 @@ class Workflows:
         written = [self.store.event(run_id, number, one) for number, one in enumerate(history_)]
         self.journal.append((*self.store.save(record, *self.store.kept(program)), *written))
         self._enter(request, now_ns, None, record, is_named=run_id is not new_id)
-        await path.durable()
         return RunHandle(self, run_id)
 
     def _enter(
@@ -503,9 +515,11 @@ class Workflows:
         )
         started = made[0]
         assert isinstance(started, history.Started)
-        return await self._begin(
+        handle = self._begin(
             definition, started.input, record.user_id, record.tenant_id, record.session_id, made_id, made, forked_from=run_id
         )
+        await self.path.durable()
+        return handle
 
     def compare(self, run_id: str, workflow: Definition | str) -> Difference | None:
         """Return where a new version would have done something else in this run; None if it may move there."""
