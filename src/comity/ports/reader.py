@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Protocol
 
 from comity.core.handoff.machine import Handoff, State
@@ -22,6 +22,15 @@ class Reader(Protocol):
     @property
     def is_aside(self) -> bool:
         """Whether reading waits for a disk: then it is done in another thread than the event loop's, one at a time."""
+        ...
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether lists and counts are of all calls; False while an index of a long audit is made, see `catch_up`."""
+        ...
+
+    def catch_up(self) -> bool:
+        """Do a bounded part of what makes lists quick and whole; return whether nothing is left to do."""
         ...
 
     def close(self) -> None:
@@ -50,6 +59,10 @@ class Reader(Protocol):
 
     def call_row(self, request_id: str) -> CallRow | None:
         """Return one call as it is listed."""
+        ...
+
+    def call_rows(self, request_ids: Iterable[str]) -> list[CallRow]:
+        """Return calls as they are listed, in the order of their ids; one that is unknown is left out."""
         ...
 
     def calls_page(self, wanted: CallFilter, cursor: str | None = None, limit: int = 100) -> Page[CallRow]:

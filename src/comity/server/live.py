@@ -134,7 +134,7 @@ def _news(reader: Reader, after: int) -> tuple[list[Row], list[CallRow]]:
     """Return new rows of the audit, and each call they tell of once, as it stands now."""
     rows = reader.rows_after(after, ROWS_A_TIME)
     ids = dict.fromkeys(row.request_id for row in rows if row.request_id)
-    return rows, [found for one in ids if (found := reader.call_row(one)) is not None]
+    return rows, reader.call_rows(ids)
 
 
 async def follow(ask: Any) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from comity import Node
+from comity.errors import ComityError
 from comity.ports.reader import Reader
 
 Read = TypeVar("Read")
+REST_S: Final = 0.05  # after each part of an index that is made, so that calls have the processor
+STALE_S: Final = 5.0  # how often an index is caught up that no list asks for
 
 
 class Reading:
@@ -39,3 +43,19 @@ class Reading:
         elif self._reader is not None:
             self._reader.close()
         self._reader = self._thread = None
+
+
+async def keep_index(node: Node) -> None:
+    """Make and keep the index of calls of a node, in bounded parts, by a reader and a thread of its own.
+
+    A store may have grown by a million calls while no server looked at it; lists are answered from the audit meanwhile.
+    """
+    reading = Reading(node)
+    try:
+        while True:
+            is_whole = True
+            with contextlib.suppress(ComityError):  # a store that cannot be read for the moment is asked again
+                is_whole = await reading.ask(lambda reader: reader.catch_up())
+            await asyncio.sleep(STALE_S if is_whole else REST_S)
+    finally:
+        reading.close()

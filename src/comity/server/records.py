@@ -48,11 +48,12 @@ class TimesQuery(CallsQuery, frozen=True):
 
 
 class Times(Struct, frozen=True):
-    """Counts by status over time."""
+    """Counts by status over time; of the newest calls alone while `is_whole` is false, since an index is being made."""
 
     since: int
     until: int
     buckets: list[Bucket]
+    is_whole: bool = True
 
 
 class CallView(Struct, frozen=True, kw_only=True):
@@ -150,7 +151,7 @@ async def times(ask: Ask) -> Times:
             newest = reader.calls_page(wanted, None, 1_000).items
             since = min((one.created_at for one in newest), default=now_ms - 60_000)
         until = max(query.until or now_ms, since + 1)
-        return Times(since, until, reader.histogram(wanted, since, until, query.buckets))
+        return Times(since, until, reader.histogram(wanted, since, until, query.buckets), reader.is_whole)
 
     return await ask.state.reading.ask(count)
 

@@ -22,6 +22,7 @@ from comity import Node
 from comity.server.app import App, Door
 from comity.server.auth import Gate
 from comity.server.connection import Connection, Connections
+from comity.server.reading import keep_index
 from comity.server.settings import Settings
 
 log = logging.getLogger("comity.server")
@@ -90,11 +91,14 @@ class Server:
         self.app.bind(self.port)
         async with self.node:
             self._serving = serving = asyncio.create_task(self._uvicorn.serve([listener]), name="serve")
+            index = asyncio.create_task(keep_index(self.node), name="index of calls")
             try:
                 while not self._uvicorn.started and not serving.done():  # noqa: ASYNC110  uvicorn offers nothing to wait for
                     await asyncio.sleep(_TICK_S)
                 yield self
             finally:
+                index.cancel()
+                await asyncio.gather(index, return_exceptions=True)
                 await self.drain()
 
     async def run(self, told: Any = None) -> None:

@@ -15,6 +15,7 @@ from comity.core.handoff.machine import State
 from comity.core.journal.audit import Row
 from comity.core.reading import AuditFilter, CallFilter, write_cursor
 from comity.core.reading.page import read_cursor
+from comity.engines.sqlite import call_index, call_parts
 from comity.engines.sqlite.call_index import CallIndex
 from comity.engines.sqlite.reader import index_path
 from comity.errors import CallerError
@@ -210,3 +211,45 @@ def test_a_cursor_that_no_page_gave_is_refused(text):
         assert error.code == "HTTP_QUERY_INVALID"
     else:
         assert read_cursor(write_cursor(*place), int) == place
+
+
+def test_lists_are_the_same_while_the_index_of_a_long_audit_is_made(tmp_path, monkeypatch):
+    store = tmp_path / "work.db"
+
+    async def go() -> None:
+        async with Node(team(), store=store) as node:
+            await _work(node)
+            whole = node.open_reader()
+            wanted = CallFilter(roots_only=False)
+            rows = whole.calls_page(wanted, limit=1000).items
+            trees = {one.root_id: whole.tree(one.root_id, 100) for one in rows}
+            assert whole.is_whole
+            whole.close()
+            index_path(store).unlink()
+            monkeypatch.setattr(call_index, "NEAR_ROWS", 0)
+            monkeypatch.setattr(call_index, "CHUNK_ROWS", 3)
+            monkeypatch.setattr(call_parts, "PART_ROWS", 4)
+            behind = node.open_reader()
+            assert not behind.is_whole
+            seen, cursor = [], None
+            while True:
+                page = behind.calls_page(wanted, cursor, 2)
+                seen += page.items
+                if (cursor := page.next) is None:
+                    break
+            assert [(one.seq, one.status, one.error_code) for one in seen] == [
+                (one.seq, one.status, one.error_code) for one in rows
+            ]
+            assert {one: behind.tree(one, 100) for one in trees} == trees
+            ids = [one.request_id for one in rows]
+            assert [one.request_id for one in behind.call_rows(["unknown", *ids])] == ids
+            assert len(behind.calls_page(CallFilter(status="error", roots_only=False)).items) == 1
+            parts = 1
+            while not behind.catch_up():
+                parts += 1
+            assert parts > 3
+            monkeypatch.setattr(call_index, "NEAR_ROWS", 10_000)
+            assert behind.calls_page(wanted, limit=1000).items == rows
+            behind.close()
+
+    asyncio.run(go())

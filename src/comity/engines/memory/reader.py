@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import msgspec
 
@@ -21,6 +21,7 @@ class MemoryReader:
     """A view of a journal in memory. Used in the event loop, as the journal is."""
 
     is_aside = False
+    is_whole = True
 
     def __init__(self, journal: MemoryJournal) -> None:
         self._journal = journal
@@ -53,6 +54,11 @@ class MemoryReader:
     def call_row(self, request_id: str) -> CallRow | None:
         """Return one call as it is listed."""
         return self._caught_up().call(request_id)
+
+    def call_rows(self, request_ids: Iterable[str]) -> list[CallRow]:
+        """Return calls as they are listed, in the order of their ids; one that is unknown is left out."""
+        index = self._caught_up()
+        return [found for one in request_ids if (found := index.call(one)) is not None]
 
     def tree(self, root_id: str, limit: int) -> list[CallRow]:
         """Return a call and everything below it, in the order in which they began."""
@@ -104,6 +110,10 @@ class MemoryReader:
             ids = [one.id for one in wanted]
             wanted = wanted[ids.index(last) + 1 :] if last in ids else []
         return Page(wanted[:limit], write_cursor(wanted[limit - 1].id) if len(wanted) > limit else None)
+
+    def catch_up(self) -> bool:
+        """Return True: lists take in what is new as they are asked."""
+        return True
 
     def _caught_up(self) -> CallIndex:
         self._index.catch_up(self.rows_after, self._journal.first_id)

@@ -19,7 +19,8 @@ from comity.core.reading.calls import PAUSED, RUNNING
 
 VERSION: Final = 1
 CHUNK_ROWS: Final = 2_000  # of the audit, taken in at a time
-_EDGE_ROWS_MAX: Final = 100_000
+NEAR_ROWS: Final = 10_000  # so many are taken in while a list waits; 15 µs each
+_EDGE_ROWS_MAX: Final = 20_000
 # Clocks of several nodes differ: rows this far from where a time is found may still be in its span.
 _SLACK_ROWS: Final = 1_000
 _TABLES: Final = """
@@ -79,26 +80,45 @@ class CallIndex:
         (found,) = self._connection.execute("SELECT last_id FROM meta").fetchone()
         return int(found)
 
-    def catch_up(self, source: Source, first_id: int = 1) -> int:
-        """Take in what the audit has since the last time, and forget what it no longer has; return how many rows."""
+    def catch_up(self, source: Source, first_id: int = 1, chunks_max: int | None = None) -> bool:
+        """Take in what the audit has since the last time, and forget what it no longer has; return whether that was all.
+
+        With `chunks_max` it stops after so many chunks, or after it has made one of the indexes that lists are asked by.
+        """
         self._check_same(source)
-        taken = 0
         if self.last_id == 0:
             for name in _INDEXES:
                 self._connection.execute(f"DROP INDEX IF EXISTS {name}")
+        chunks = 0
         while True:
             last_id = self.last_id
             rows = source(last_id, CHUNK_ROWS)
-            if not rows:
-                break
-            taken += len(rows)
-            self._take(last_id, rows)
+            if rows:
+                self._take(last_id, rows)
             if len(rows) < CHUNK_ROWS:
                 break
-        for name, columns in _INDEXES.items():
-            self._connection.execute(f"CREATE INDEX IF NOT EXISTS {name} ON calls {columns}")
+            chunks += 1
+            if chunks == chunks_max:
+                return False
+        for name in self._missing():
+            self._connection.execute(f"CREATE INDEX IF NOT EXISTS {name} ON calls {_INDEXES[name]}")
+            if chunks_max is not None:
+                return False
         self._forget(first_id)
-        return taken
+        return True
+
+    def is_near(self, head_id: int) -> bool:
+        """Return whether so little is missing up to an audit row that a list may wait until it is taken in."""
+        return head_id - self.last_id <= NEAR_ROWS and (head_id <= NEAR_ROWS or not self._missing())
+
+    def _missing(self) -> list[str]:
+        made = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'index'")}
+        return [name for name in _INDEXES if name not in made]
+
+    def take_part(self, rows: list[Row]) -> None:
+        """Take in a part of an audit that need not begin with its first row. For an index in memory, made for one question."""
+        if rows:
+            self._take(self.last_id, rows)
 
     def _check_same(self, source: Source) -> None:
         """Begin anew where the audit is another than the one that was taken in, as after a backup was put back."""
@@ -180,10 +200,11 @@ class CallIndex:
         since, until = _kept(since), _kept(until)
         width = max(1, -(-(until - since) // buckets))
         where, values = self._where(wanted)
-        where += ["created_at >= ?", "created_at < ?"]
+        where += ["created_at >= ?", "created_at < ?", "n >= ?", "n <= ?"]
+        near = (self._place(since) - _SLACK_ROWS, self._place(until) + _SLACK_ROWS)
         query = f"SELECT (created_at - ?) / ? AS place, status, count(*) FROM calls{_clause(where)} GROUP BY place, status"  # noqa: S608
         found: list[dict[str, int]] = [{} for _ in range(buckets)]
-        for place, status, count in self._connection.execute(query, (since, width, *values, since, until)):
+        for place, status, count in self._connection.execute(query, (since, width, *values, since, until, *near)):
             if 0 <= place < buckets:
                 found[place][status] = count
         return [Bucket(since + index * width, since + (index + 1) * width, counts) for index, counts in enumerate(found)]

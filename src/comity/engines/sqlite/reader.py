@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -25,6 +25,7 @@ from comity.engines.sqlite import handoff_rows as handoff_tables
 from comity.engines.sqlite import liveness as presence
 from comity.engines.sqlite.audit_rows import read_rows
 from comity.engines.sqlite.call_index import CallIndex
+from comity.engines.sqlite.call_parts import AuditParts
 from comity.engines.sqlite.spans.path import spans_path
 from comity.engines.sqlite.tables import calls_of_session, connect_anywhere, read_call
 from comity.errors import UnavailableError
@@ -38,6 +39,7 @@ SEPARATOR: Final = "\x1f"  # between tenant and session in the key of a document
 RECENT_ROWS: Final = 20_000
 _SCANNED_ROWS: Final = 2_000  # of the audit, read at a time
 _SCANNED_MAX: Final = 200_000  # audit rows that one page looks through
+CATCH_UP_CHUNKS: Final = 2  # of the audit, taken into the index by one `catch_up`
 _One = TypeVar("_One")
 _decode_session = msgspec.json.Decoder(Session).decode
 
@@ -238,36 +240,73 @@ class StoreReader:
     # --- pages ---
 
     def calls_page(self, wanted: CallFilter, cursor: str | None = None, limit: int = 100) -> Page[CallRow]:
-        """Return the calls that a filter lets pass, newest first."""
-        return self._caught_up().calls(wanted, cursor, limit)
+        """Return the calls that a filter lets pass, newest first. While the index is made a page may hold less."""
+        index = self._near()
+        return self._parts().page(wanted, cursor, limit) if index is None else index.calls(wanted, cursor, limit)
 
     def call_row(self, request_id: str) -> CallRow | None:
         """Return one call as it is listed."""
-        return self._caught_up().call(request_id)
+        return next(iter(self.call_rows([request_id])), None)
+
+    def call_rows(self, request_ids: Iterable[str]) -> list[CallRow]:
+        """Return calls as they are listed, in the order of their ids; one that is unknown is left out."""
+        index = self._near()
+        if index is None:
+            return self._parts().calls(request_ids)
+        return [found for one in request_ids if (found := index.call(one)) is not None]
 
     def tree(self, root_id: str, limit: int) -> list[CallRow]:
         """Return a call and everything below it, in the order in which they began."""
-        return self._caught_up().tree(root_id, limit)
+        index = self._near()
+        return self._parts().tree(root_id, limit) if index is None else index.tree(root_id, limit)
 
     def histogram(self, wanted: CallFilter, since: int, until: int, buckets: int) -> list[Bucket]:
-        """Return how many calls of each status began in each span."""
-        return self._caught_up().histogram(wanted, since, until, buckets)
+        """Return how many calls of each status began in each span; of the newest calls while the index is made."""
+        index = self._near()
+        return (self._parts().newest() if index is None else index).histogram(wanted, since, until, buckets)
 
     def edges(self, since: int, tenant_id: str | None) -> list[Edge]:
-        """Return which agent called which since a time."""
-        return self._caught_up().edges(since, tenant_id)
+        """Return which agent called which since a time, of the newest calls."""
+        index = self._near()
+        return (self._parts().newest() if index is None else index).edges(since, tenant_id)
 
-    def _caught_up(self) -> CallIndex:
-        """Return the index of calls with everything that is committed. Where no file can be made it is made in memory."""
+    def catch_up(self) -> bool:
+        """Take a bounded part of the audit into the index of calls; return whether it has everything."""
         with self._reading():
-            if self._index is None:
-                try:
-                    self._index = CallIndex(index_path(self.path))
-                except (OSError, sqlite3.OperationalError):
-                    self._index = CallIndex(None)
-            (first,) = self._connection.execute("SELECT min(id) FROM audit").fetchone()
-            self._index.catch_up(self.rows_after, int(first or 1))
-            return self._index
+            index, first_id = self._opened_index(), self._first_id()
+            if index.is_near(self.head_id()):
+                return index.catch_up(self.rows_after, first_id)
+            return index.catch_up(self.rows_after, first_id, CATCH_UP_CHUNKS)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether lists and counts are of all calls, and not of the newest while the index is made."""
+        return self._near() is not None
+
+    def _near(self) -> CallIndex | None:
+        """Return the index of calls with everything that is committed; None while too much of the audit is missing in it."""
+        with self._reading():
+            index = self._opened_index()
+            if not index.is_near(self.head_id()):
+                return None
+            index.catch_up(self.rows_after, self._first_id())
+            return index
+
+    def _opened_index(self) -> CallIndex:
+        """Return the index as it is. Where no file can be made it is made in memory."""
+        if self._index is None:
+            try:
+                self._index = CallIndex(index_path(self.path))
+            except (OSError, sqlite3.OperationalError):
+                self._index = CallIndex(None)
+        return self._index
+
+    def _first_id(self) -> int:
+        (first,) = self._connection.execute("SELECT min(id) FROM audit").fetchone()
+        return int(first or 1)
+
+    def _parts(self) -> AuditParts:
+        return AuditParts(self, self._first_id())
 
     def rows_after(self, after_id: int, limit: int) -> list[Row]:
         """Return audit rows after an id, in order."""
