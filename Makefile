@@ -12,7 +12,7 @@ INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test quick fuzz check docs format bench bench-cluster bench-delay bench-age bench-http api soak bench-spans tempo cel bench-peers intents kill processes handoffs sim sim-defects pii mutate spec console test-console screenshots split conflicts lock clean
+.PHONY: help demo serve test quick fuzz check docs format bench bench-cluster bench-delay bench-age bench-http api soak bench-spans tempo cel bench-peers intents kill processes handoffs drain remote sim sim-defects pii mutate spec console test-console screenshots split conflicts lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -139,6 +139,13 @@ processes: $(READY) ## two and four processes on one store, killed -9 300 times 
 
 handoffs: $(READY) ## hand off 1,000 times to 8 receivers that are killed -9 at random: each completed once, nobody polls
 	COMITY_HANDOFFS=1000 $(RUN) -m pytest --timeout 0 -s tests/runtime/handoff/test_handoff_kill.py
+
+DRAINS ?= 10
+drain: $(READY) ## end a real server DRAINS times by SIGTERM, under 64 clients and 20 streams: no call may be lost
+	COMITY_DRAINS=$(DRAINS) $(RUN) -m pytest --timeout 0 -s -p no:xdist tests/server/test_server_drain.py
+
+remote: $(READY) ## kill -9 the node that serves remote calls 50 times: no call is lost, none that ended runs again
+	COMITY_REMOTE_KILLS=50 $(RUN) -m pytest --timeout 0 -s -p no:xdist tests/server/test_remote_kill.py
 
 SEEDS ?= 1000
 sim: $(READY) ## simulate SEEDS seeds of agents under every fault; what was never reached fails too

@@ -37,11 +37,13 @@ KEPT_VARIABLES = {
         "COMITY_CHROMIUM",
         "COMITY_API_EXAMPLES",
         "COMITY_CUTS",
+        "COMITY_DRAINS",
         "COMITY_EXAMPLES",
         "COMITY_HANDOFFS",
         "COMITY_KILLS",
         "COMITY_KILL_SEED",
         "COMITY_PROCESS_KILLS",
+        "COMITY_REMOTE_KILLS",
         "COMITY_TEMPO_DIR",
     ),
 }

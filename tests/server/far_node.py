@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
+import time
 from pathlib import Path
 
 from comity import Agent, Context, Node
@@ -23,7 +25,7 @@ def make(runs: Path) -> Agent:
     @agent.capability("WORK", effects=True)
     async def work(ctx: Context, number: int) -> dict[str, int]:
         with runs.open("a") as file:
-            file.write(f"{ctx.request.request_id}\n")
+            file.write(f"{ctx.request.request_id} {os.getpid()} {time.time_ns() // 1_000_000}\n")
         ctx.progress({"number": number})
         await asyncio.sleep(0.02)
         return {"number": number}

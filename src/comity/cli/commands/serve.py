@@ -122,6 +122,7 @@ def _greet(server: Server, auth: Gate, shown: str, out: Output) -> None:
     node, url = server.node, server.url
     code = auth.code(server.app.state.now_ms())
     if out.is_json:
+        out.is_by_line = True  # written at once: the program that started the server waits for it
         out.document({"url": url, "console": f"{url}/console/#code={code}", "pid": os.getpid(), "agents": len(node.registry)})
         return
     where = "in memory" if node.store is None else f"on {node.store}"
