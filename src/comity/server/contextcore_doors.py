@@ -95,10 +95,9 @@ class _Handoffs:
         if principal.is_agent:
             principal.check_call(asked.to_agent or "*", asked.capability_id)
         manager = _manager(self._state, principal, asked.project_id)
-        trace = {name: value[0] for name, value in trace_of(scope["comity.heads"]).items() if value}
         handoff_id = await manager.create_handoff(
             asked.to_agent, asked.capability_id, asked.task, asked.inputs, asked.expected_output, asked.priority,
-            asked.timeout_ms, handoff_id=asked.id, **trace,
+            asked.timeout_ms, handoff_id=asked.id, **trace_of(scope["comity.heads"]),
         )  # fmt: skip
         await respond(send, 201, encode(_shown(await manager.get_handoff_status(handoff_id))), JSON_TYPE)
 

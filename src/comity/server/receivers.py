@@ -16,6 +16,7 @@ from comity.core.call.limits import TIMEOUT_MS_CEILING
 from comity.core.envelope.envelope import ExpectedOutput, Priority
 from comity.core.handoff.machine import ENDED, Handoff, State
 from comity.errors import ComityError, RefusedError
+from comity.server.agent_calls import trace_of
 from comity.server.auth import tenant_of, user_of
 from comity.server.calls import after_of
 from comity.server.handoffs import HandoffView, handoff_of, manager_of, view
@@ -131,7 +132,6 @@ async def create(ask: Ask) -> HandoffView:
     """Hand work off."""
     body: CreateBody = ask.body
     principal: Principal = ask.principal
-    heads = ask.heads
     manager = AsyncHandoffManager(
         agent_id=principal.name if principal.is_agent else None,
         node=ask.state.node,
@@ -149,8 +149,7 @@ async def create(ask: Ask) -> HandoffView:
         body.timeout_ms,
         handoff_id=body.handoff_id,
         objective=body.objective,
-        traceparent=heads.traceparent[0].decode("latin-1") if len(heads.traceparent) == 1 else None,
-        tracestate=",".join(one.decode("latin-1") for one in heads.tracestate) or None,
+        **trace_of(ask.heads),
     )
     return view(await manager.get_handoff_status(handoff_id), is_whole=True)
 

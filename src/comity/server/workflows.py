@@ -10,6 +10,7 @@ from comity.core.workflow.check import check_text
 from comity.core.workflow.model import Definition, Kind
 from comity.runtime.workflow.store import RunRecord
 from comity.runtime.workflow.watching import RunEvent, shown
+from comity.server.agent_calls import trace_of
 from comity.server.auth import seen_tenant, tenant_of, user_of
 from comity.server.problem import unknown
 from comity.server.routes import Ask
@@ -152,6 +153,7 @@ async def start(ask: Ask) -> RunRecord:
         user_id=user_of(ask.principal, body.user_id),
         tenant_id=tenant_of(ask.principal, None),
         run_id=body.run_id,
+        **trace_of(ask.heads),
         **options,
     )
     return workflows.get(handle.run_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec
 
@@ -119,8 +119,8 @@ class AsyncHandoffManager(HandoffHost):
         limits: Limits | None = None,
         correlation_id: str = "",
         attempts_max: int = ATTEMPTS_MAX,
-        traceparent: str | None = None,
-        tracestate: str | None = None,
+        traceparent: str | Sequence[str] | None = None,
+        tracestate: str | Sequence[str] | None = None,
     ) -> str:
         """Hand work off, to an agent or to any that has the capability, and return its id once it is durable.
 

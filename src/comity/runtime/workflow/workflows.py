@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +23,8 @@ from comity.core.envelope.envelope import Error, Reply, Request
 from comity.core.envelope.envelope import Status as ReplyStatus
 from comity.core.envelope.request_id import chosen_id_problem
 from comity.core.journal.records import Document, Settled
+from comity.core.tracing import trace_context
+from comity.core.tracing.trace_context import TraceContext
 from comity.core.workflow import history
 from comity.core.workflow.check import Catalog, Offer, check
 from comity.core.workflow.graph import Program
@@ -38,6 +40,7 @@ from comity.runtime.call.context import Context
 from comity.runtime.call.deadlines import NEVER_MS
 from comity.runtime.call.draft import Arrival
 from comity.runtime.call.replay import WORKFLOW as AGENT
+from comity.runtime.tracing.standing import placed
 from comity.runtime.workflow.aggregation import strategies
 from comity.runtime.workflow.handle import RunHandle
 from comity.runtime.workflow.host import Strategy
@@ -126,12 +129,16 @@ class Workflows:
         tenant_id: str = "default",
         session_id: str | None = None,
         run_id: str | None = None,
+        traceparent: str | Sequence[str] | None = None,
+        tracestate: str | Sequence[str] | None = None,
     ) -> RunHandle:
         """Start a run and return it once it is durable. Under a `run_id` that is known, return that run and start nothing.
 
+        `traceparent` and `tracestate` are the W3C headers it came with: what cannot be read begins a trace of its own.
         Raises `DefinitionError` for a workflow with mistakes, and `ComityError` for a run that is refused.
         """
-        handle = self._start(workflow, input, user_id, tenant_id, session_id, run_id)
+        remote = None if traceparent is None else trace_context.read(traceparent, tracestate)
+        handle = self._start(workflow, input, user_id, tenant_id, session_id, run_id, remote)
         await self.path.durable()
         return handle
 
@@ -143,6 +150,7 @@ class Workflows:
         tenant_id: str = "default",
         session_id: str | None = None,
         run_id: str | None = None,
+        remote: TraceContext | None = None,
     ) -> RunHandle:
         """Start a run, or find it, without waiting until it is durable."""
         definition = self._found(workflow)
@@ -162,7 +170,7 @@ class Workflows:
             problems = tuple(Problem(".".join(map(str, ("input", *one.instance_path))), one.message) for one in errors)
             what = "; ".join(f"{one.path}: {one.message}" for one in problems)
             raise CallerError(f"the input of {definition.name} is not what it takes: {what}", problems=problems)
-        return self._begin(definition, data, user_id, tenant_id, session_id, run_id)
+        return self._begin(definition, data, user_id, tenant_id, session_id, run_id, remote=remote)
 
     async def run(self, workflow: str | Definition, input: Any = None, **options: Any) -> Reply:  # noqa: A002
         """Start a run and wait for its reply; `options` are as of `start`."""
@@ -178,6 +186,7 @@ class Workflows:
         run_id: str | None,
         events: Iterable[Event] = (),
         forked_from: str = "",
+        remote: TraceContext | None = None,
     ) -> RunHandle:
         path, now_ns = self.path, self.path.clock.now_ns()
         now_ms = now_ns // 1_000_000
@@ -221,15 +230,24 @@ class Workflows:
         )
         written = [self.store.event(run_id, number, one) for number, one in enumerate(history_)]
         self.journal.append((*self.store.save(record, *self.store.kept(program)), *written))
-        self._enter(request, now_ns, None, record, is_named=run_id is not new_id)
+        self._enter(request, now_ns, None, record, is_named=run_id is not new_id, remote=remote)
         return RunHandle(self, run_id)
 
     def _enter(
-        self, request: Request, now_ns: int, leftovers: dict[str, Request] | None, record: RunRecord, *, is_named: bool = False
+        self,
+        request: Request,
+        now_ns: int,
+        leftovers: dict[str, Request] | None,
+        record: RunRecord,
+        *,
+        is_named: bool = False,
+        remote: TraceContext | None = None,
     ) -> Run:
         """Let the root of a run in by the one call path. Raises `ComityError` if it is refused."""
         arrival = Arrival(request, bytes(request.body), self._agent, self._capability, (), "")
-        opened = self.path.enter(arrival, None, now_ns, None, leftovers, is_named=is_named)
+        if remote is not None:
+            arrival = placed(arrival, remote, self.path.ids)
+        opened = self.path.enter(arrival, None, now_ns, None, leftovers, remote=remote, is_named=is_named)
         if isinstance(opened, Reply):
             opened.unwrap()
             raise AssertionError("a root that did not begin was refused")  # noqa: TRY004  a bug, no matter of types
