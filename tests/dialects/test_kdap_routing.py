@@ -84,13 +84,13 @@ def test_a_handoff_context_is_written_as_it_was_read(document):
 @given(
     st.fixed_dictionaries(
         {"primary_intent": texts, "intent_confidence": st.floats(0, 1), "target_agent": texts, "target_capability": texts},
-        optional={
-            "secondary_intents": lists,
-            "secondary_targets": st.lists(st.fixed_dictionaries({"agent": texts, "capability": texts}), max_size=2),
-        },
-    )
+        optional={"secondary_intents": lists},
+    ),
+    st.none() | st.fixed_dictionaries({"agent": texts, "capability": texts}),
 )
-def test_an_intent_is_written_as_it_was_read(document):
+def test_an_intent_is_written_as_it_was_read(document, target):
+    if target is not None:
+        document = document | {"secondary_targets": [target] * len(document.get("secondary_intents", ()))}
     assert encode_intent(decode_intent(document)) == document
 
 
@@ -110,3 +110,12 @@ def test_an_orchestrators_document_is_converted_to_its_json_form_and_read_again(
     assert convert(outcome.document, "kdap", "kdap").document == outcome.document
     with pytest.raises(CallerError, match="no words"):
         convert(text, "kdap", "sacp")
+
+
+@pytest.mark.parametrize(
+    "targets", [[{"agent": "DOC", "capability": "DOC_GENERATE"}] * 2, [{"agent": "DOC", "capability": "X"}] * 3]
+)
+def test_a_secondary_intent_has_one_target(targets):
+    with pytest.raises(CallerError) as caught:
+        decode_intent(document_of("kdap", "intent_projection") | {"secondary_targets": targets})
+    assert [problem.path for problem in caught.value.facts["problems"]] == ["secondary_targets"]

@@ -8,6 +8,7 @@ from typing import Any
 
 from comity import Agent, Context, Node
 from comity.core.access import Left, Standing
+from comity.orchestrator import Orchestrator
 
 VECTORS = Path(__file__).parents[1] / "dialects" / "vectors"
 
@@ -20,10 +21,19 @@ def document(dialect: str, name: str) -> Any:
 def node() -> Node:
     """Return a node with the agents that the protocols' examples ask."""
     analyst, byte, researcher, specialist = Agent("ANL"), Agent("byte-doc"), Agent("researcher"), Agent("o11y")
+    writer = Agent("DOC")
 
     @analyst.capability("ANL_NPV")
     async def npv(cash_flows: list[float], discount_rate: float, periods: str = "annual") -> dict[str, Any]:
         return {"npv": round(sum(cash / (1 + discount_rate) ** year for year, cash in enumerate(cash_flows)), 2)}
+
+    @analyst.capability("ANL_PROJECTION")
+    async def projection(ctx: Context, years: int = 3) -> dict[str, Any]:
+        return {"years": years, "asked": ctx.request.context.original_request, "before": ctx.request.context.prior_agents}
+
+    @writer.capability("DOC_GENERATE")
+    async def generate(ctx: Context, topic: str) -> dict[str, Any]:
+        return {"document": topic, "position": ctx.request.context.workflow_position}
 
     @byte.capability("message")
     async def extract(ctx: Context) -> str:
@@ -37,7 +47,7 @@ def node() -> Node:
     async def investigate(error_context: str, time_range: str, app_name: str) -> dict[str, Any]:
         return {"root_cause": "N+1 query", "evidence": ["trace"], "recommended_fix": "join"}
 
-    return Node([analyst, byte, researcher, specialist], lag_ms=None)
+    return Node([Orchestrator(), analyst, writer, byte, researcher, specialist], lag_ms=None)
 
 
 def agent_token(

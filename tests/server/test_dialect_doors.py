@@ -51,6 +51,32 @@ def test_a_kdap_request_may_carry_the_handoff_context(served):
     assert served.client.post("/v1/dialects/kdap", json=asked, headers=token).json()["status"] == "SUCCESS"
 
 
+def test_a_handoff_context_is_noted_in_its_session_and_an_intent_is_routed_with_it(served):
+    token = bearer(agent_token(served, "CST", user_id="user-456", session_id="sess-790"))
+    block = (VECTORS / "kdap" / "handoff_market_entry.txt").read_text().replace("sess-789", "sess-790")
+    noted = served.client.post("/v1/dialects/kdap", content=block, headers=token | {"content-type": "text/plain"}).json()
+    expected = document("kdap", "handoff_market_entry") | {"session_id": "sess-790"}
+    assert (noted["status"], noted["result_json"]) == ("SUCCESS", expected)
+    token = bearer(agent_token(served, "CST", user_id="user-456", session_id="sess-790"))
+    routed = served.client.post("/v1/dialects/kdap", json=document("kdap", "intent_projection"), headers=token).json()
+    assert routed["status"] == "SUCCESS", routed
+    request = "Help me build a business case for market entry"
+    result = routed["result_json"]["result"]
+    assert (result["asked"], result["document"]) == (request, request)
+    assert result["before"] == ["ORC", "CST"]
+    assert result["position"].startswith("Step 2 of 2")
+    assert [one["name"] for one in routed["result_json"]["components"]] == ["projection", "generate"]
+
+
+def test_a_user_routes_an_intent_in_the_session_of_the_header(served):
+    state = served.state
+    token = bearer(state.auth.signed.sign_in("ann", roles=(Role.OPERATOR,), now_ms=state.now_ms()))
+    asked = document("kdap", "intent_projection") | {"secondary_intents": [], "secondary_targets": []}
+    answer = served.client.post("/v1/dialects/kdap", json=asked, headers=token | {"comity-session": "of-ann"}).json()
+    assert answer["status"] == "SUCCESS"
+    assert last_row(served).session_id == "of-ann"
+
+
 def test_a_kdap_error_is_an_error_response(served):
     token = bearer(agent_token(served, "CST", user_id="user-456", session_id="sess-789"))
     asked = document("kdap", "request_npv") | {"inputs_json": {"cash_flows": "none"}, "request_id": "wrong-inputs"}

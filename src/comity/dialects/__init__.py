@@ -3,6 +3,6 @@
 `DIALECTS` is the table of them by name; `convert` goes from one to another and says what is lost on the way.
 """
 
-from comity.dialects.convert import DIALECTS, Conversion, Dialect, Kind, convert, dialect
+from comity.dialects.convert import DIALECTS, Conversion, Dialect, Kind, convert, dialect, dialect_of
 
-__all__ = ["DIALECTS", "Conversion", "Dialect", "Kind", "convert", "dialect"]
+__all__ = ["DIALECTS", "Conversion", "Dialect", "Kind", "convert", "dialect", "dialect_of"]

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from comity.core.call.limits import Limits
 from comity.core.document.payload import Problem
@@ -133,6 +134,17 @@ DIALECTS: Final = {
     )
 }
 
+# What KDAP's two documents of the orchestrator differ in: neither has an id, a source or a time of its own.
+_ROUTING: Final = replace(
+    DIALECTS[kdap.NAME],
+    load=kdap_routing.load_routing,
+    decode_request=kdap_routing.decode_routing,
+    encode_request=None,
+    request_names={},
+    request_field=None,
+    asks=frozenset({"user_id", "request_id"}),
+)
+
 # Read back in place of what the target could not say, so that the loss shows.
 _UNSAID: Final = {"user_id": "(unsaid)", "request_id": "(unsaid)", "capability": "(unsaid)"}
 # Follow from other fields.
@@ -197,6 +209,12 @@ def dialect(name: str) -> Dialect:
         shown = ascii(name)[:64] if type(name) is str else f"of type {type(name).__name__}"
         raise CallerError(f"no dialect {shown}; there are {', '.join(DIALECTS)}")
     return DIALECTS[name]
+
+
+def dialect_of(name: str, document: Any) -> Dialect:
+    """Return the dialect that reads a document at a door, or raise `CallerError`."""
+    found = dialect(name)
+    return _ROUTING if name == kdap.NAME and kdap_routing.is_routing(document) else found
 
 
 class _Comparison:

@@ -7,11 +7,19 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct, field
 
-from comity.core.envelope.envelope import Background, context_problems
+from comity.core.call.limits import Limits
+from comity.core.document.payload import Problem
+from comity.core.envelope.envelope import Background, Request, context_problems
 from comity.core.orchestration.intent.classification import Classification, Route
-from comity.dialects.kdap import NAME, Heading, load
-from comity.dialects.reading.document import malformed
+from comity.dialects.kdap import NAME, REQUEST_NAMES, Heading, load
+from comity.dialects.reading.document import malformed, sealed_inputs, sound_request
 from comity.dialects.reading.form import Form, kept, marks_of, read, with_marks, write
+
+ORCHESTRATOR: Final = "ORC"  # the agent to which the contract addresses both documents
+TAKE_CONTEXT: Final = "ORC_CONTEXT"
+DISPATCH: Final = "ORC_DISPATCH"
+DOCUMENT: Final = "document"  # the input under which each capability takes its document
+_TIME_FIELD: Final = "timeout_ms"  # neither document says it; a mark keeps the capability's own time
 
 
 class HandoffForm(Form, frozen=True):
@@ -101,6 +109,11 @@ def decode_intent(raw: Any) -> Classification:
     """Return the intent classification in a document."""
     plain = load(raw, Heading.INTENT_CLASSIFICATION)
     form = read(plain, IntentForm)
+    named, routed = len(form.secondary_intents), len(form.secondary_targets)
+    if routed not in {0, named}:
+        raise malformed(
+            [Problem("secondary_targets", f"must have one target for each of the {named} secondary intents, not {routed}")]
+        )
     return Classification(
         primary=form.primary_intent,
         confidence=form.intent_confidence,
@@ -122,3 +135,40 @@ def encode_intent(intent: Classification) -> dict[str, Any]:
         secondary_targets=tuple(TargetForm(agent=to.target, capability=to.capability) for to in intent.secondary_routes),
     )
     return write(form, intent.marks)
+
+
+def is_routing(raw: Any) -> bool:
+    """Return whether a document is one of the orchestrator's two."""
+    return is_headed(raw, Heading.HANDOFF_CONTEXT) or is_headed(raw, Heading.INTENT_CLASSIFICATION)
+
+
+def load_routing(raw: Any) -> dict[str, Any]:
+    """Return an orchestrator's document as plain data."""
+    return load(raw, Heading.HANDOFF_CONTEXT, Heading.INTENT_CLASSIFICATION)
+
+
+def decode_routing(raw: Any, *, now_ms: int, request_id: str, user_id: str, limits: Limits) -> Request:
+    """Return the call of the orchestrator that an orchestrator's document asks for.
+
+    A handoff context is noted in its session, an intent classification is routed.
+    """
+    session_id = message = ""
+    if is_headed(raw, Heading.HANDOFF_CONTEXT):
+        handoff = decode_handoff_context(raw)
+        session_id, message = handoff.session_id, handoff.background.original_request
+        capability, document = TAKE_CONTEXT, encode_handoff_context(handoff)
+    else:
+        capability, document = DISPATCH, encode_intent(decode_intent(raw))
+    request = Request(
+        request_id=request_id,
+        target=ORCHESTRATOR,
+        capability=capability,
+        user_id=user_id,
+        session_id=session_id,
+        limits=limits,
+        deadline_at=now_ms + limits.timeout_ms,
+        message=message,
+        body=sealed_inputs({DOCUMENT: document}, path="$"),
+        metadata=with_marks({}, NAME, [_TIME_FIELD]),
+    )
+    return sound_request(request, REQUEST_NAMES)

@@ -26,7 +26,7 @@ from comity.core.envelope.envelope import Error, Reply, Request, is_id
 from comity.core.envelope.request_id import chosen_id_problem
 from comity.core.model.tokens import estimate
 from comity.core.tracing.trace_context import TraceContext
-from comity.dialects import Dialect, dialect
+from comity.dialects import Dialect, dialect_of
 from comity.dialects.delegation import CLAIMED_ORIGIN, UNKNOWN_ANCESTOR
 from comity.dialects.reading.form import kept
 from comity.errors import CallerError, RefusedError, UnavailableError
@@ -97,7 +97,7 @@ async def receive_document(
         sender = replace(sender, outside=outside)
     spoken: Dialect | None = None
     try:
-        spoken = dialect(name)
+        spoken = dialect_of(name, document)
         unsaid = unsaid | {"user_id": sender.identity.user_id}
         asked = {key: value for key, value in unsaid.items() if key in spoken.asks}
         claimed = _decoder(spoken)(document, now_ms=now_ms, limits=path.limits, **asked)

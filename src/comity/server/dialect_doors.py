@@ -32,6 +32,7 @@ TEXT_TYPE: Final = b"text/plain"
 # Of a call under way on this node that the sender works for: what `ctx.token` gave it.
 CALL_TOKEN: Final = b"comity-call-token"
 USER: Final = b"comity-user"  # for whom the server's own operator asks
+SESSION: Final = b"comity-session"  # in which a document belongs that names none; a token's own comes first
 
 
 def routes(state: State) -> list[BaseRoute]:
@@ -108,7 +109,7 @@ class _Dialect:
 
 def _identity(principal: Principal, headers: Mapping[bytes, str]) -> Identity:
     user_id = user_of(principal, headers.get(USER))
-    return Identity(user_id, tenant_of(principal, None), principal.session_id or None)
+    return Identity(user_id, tenant_of(principal, None), principal.session_id or headers.get(SESSION))
 
 
 def _document(raw: bytes, heads: Heads) -> bytes | str:

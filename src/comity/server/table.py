@@ -20,6 +20,7 @@ from comity.server import (
     life,
     live,
     records,
+    sacp,
     sessions,
     system,
     workflows,
@@ -283,6 +284,16 @@ WORKFLOWS: Final = (
         method="POST", path="/v1/runs/{run_id}/fork", name="fork_run", right=Right.WORKFLOWS_RUN, handler=workflows.fork,
         tag="workflows", summary="Start a run that did the same until an event, and goes on from there",
         body=workflows.ForkBody, answer=RunRecord, codes=(*_RUN_CODES, "WORKFLOW_INVALID"),
+    ),
+    Route(
+        method="POST", path="/v1/sacp/chains/{name}", name="run_chain", right=Right.WORKFLOWS_RUN, handler=sacp.run,
+        tag="workflows", summary="Run a workflow as a chain of SACP, and wait for its reply or question", body=sacp.ChainBody,
+        is_body_optional=True, answer=sacp.ChainReply, codes=(*_RUN_CODES, "WORKFLOW_INVALID", "CALL_TIMEOUT"),
+    ),
+    Route(
+        method="POST", path="/v1/sacp/runs/{run_id}", name="answer_chain", right=Right.WORKFLOWS_RUN, handler=sacp.answer,
+        tag="workflows", summary="Answer the question of a chain, or wait on for its reply", body=sacp.ChainAnswer,
+        is_body_optional=True, answer=sacp.ChainReply, codes=(*_RUN_CODES, "CALL_TIMEOUT"),
     ),
 )  # fmt: skip
 

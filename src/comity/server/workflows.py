@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from comity.core.workflow.check import check_text
 from comity.core.workflow.model import Definition, Kind
+from comity.runtime.workflow.handle import RunHandle
 from comity.runtime.workflow.store import RunRecord
 from comity.runtime.workflow.watching import RunEvent, shown
 from comity.server.agent_calls import trace_of
@@ -143,11 +144,17 @@ async def check(ask: Ask) -> CheckedDefinition:
 
 async def start(ask: Ask) -> RunRecord:
     """Start a run."""
-    name, body, workflows = ask.params["name"], ask.body or StartBody(), ask.state.node.workflows
+    handle = await started(ask, ask.body or StartBody())
+    return handle.record
+
+
+async def started(ask: Ask, body: StartBody) -> RunHandle:
+    """Start a run of the workflow that a path names, for the sender."""
+    name, workflows = ask.params["name"], ask.state.node.workflows
     if name not in workflows.definitions:
         raise unknown("workflow", name)
     options = {"session_id": body.session_id} if body.session_id else {}
-    handle = await workflows.start(
+    return await workflows.start(
         name,
         body.input,
         user_id=user_of(ask.principal, body.user_id),
@@ -156,7 +163,6 @@ async def start(ask: Ask) -> RunRecord:
         **trace_of(ask.heads),
         **options,
     )
-    return workflows.get(handle.run_id)
 
 
 async def find(ask: Ask) -> Runs:
@@ -170,7 +176,7 @@ async def find(ask: Ask) -> Runs:
 
 async def show(ask: Ask) -> RunView:
     """Return a run with its graph and its history."""
-    record, workflows = _run(ask), ask.state.node.workflows
+    record, workflows = run_of(ask), ask.state.node.workflows
     places: dict[int, tuple[str, str]] = {}
     history: list[RunEvent] = []
     for moment in workflows.replay(record.run_id):
@@ -181,7 +187,7 @@ async def show(ask: Ask) -> RunView:
 
 async def answer(ask: Ask) -> RunRecord:
     """Answer an open question of a run."""
-    record, workflows = _run(ask), ask.state.node.workflows
+    record, workflows = run_of(ask), ask.state.node.workflows
     by = ask.principal.user_id or "operator"
     await workflows.answer(record.run_id, ask.body.question_id, ask.body.answer, by=by)
     return workflows.get(record.run_id)
@@ -189,7 +195,7 @@ async def answer(ask: Ask) -> RunRecord:
 
 async def cancel(ask: Ask) -> RunRecord:
     """Cancel a run: what runs is stopped, what was done is taken back."""
-    record, workflows = _run(ask), ask.state.node.workflows
+    record, workflows = run_of(ask), ask.state.node.workflows
     reason = ask.body.reason if ask.body is not None else ""
     await workflows.cancel(record.run_id, reason=reason, by=ask.principal.user_id or "operator")
     return workflows.get(record.run_id)
@@ -197,13 +203,14 @@ async def cancel(ask: Ask) -> RunRecord:
 
 async def fork(ask: Ask) -> RunRecord:
     """Start a run that did the same as another until an event, and goes on from there."""
-    record, body, workflows = _run(ask), ask.body, ask.state.node.workflows
+    record, body, workflows = run_of(ask), ask.body, ask.state.node.workflows
     changed = {} if body.input is UNSET else {"input": body.input}
     handle = await workflows.fork(record.run_id, at=body.at, replies=body.replies, **changed)
     return workflows.get(handle.run_id)
 
 
-def _run(ask: Ask) -> RunRecord:
+def run_of(ask: Ask) -> RunRecord:
+    """Return the run that a path names, if it is of the sender's tenant."""
     run_id, tenant_id = ask.params["run_id"], seen_tenant(ask.principal)
     record = ask.state.node.workflows.get(run_id)
     if tenant_id not in {None, record.tenant_id}:

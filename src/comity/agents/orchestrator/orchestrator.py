@@ -17,7 +17,15 @@ from comity.core.orchestration import monitor
 from comity.core.orchestration.aggregate import STRATEGIES, SYNTHESISE, Strategy
 from comity.core.orchestration.intent.classification import THRESHOLD
 from comity.core.orchestration.intent.lessons import undo
-from comity.dialects.kdap_routing import encode_intent
+from comity.dialects.kdap_routing import (
+    DISPATCH,
+    TAKE_CONTEXT,
+    HandoffContext,
+    decode_handoff_context,
+    decode_intent,
+    encode_handoff_context,
+    encode_intent,
+)
 from comity.runtime.call.context import Context
 
 TIMEOUT_MS: Final = 120_000
@@ -69,6 +77,8 @@ class Orchestrator(Agent):
         for code, function, doing in (
             ("ORC_ROUTE", self._route, "Working on your request"),
             ("ORC_CLASSIFY", self._classify, ""),
+            (DISPATCH, self._dispatch, "Working on your request"),
+            (TAKE_CONTEXT, self._take_context, ""),
             ("ORC_CORRECT", self._correct, ""),
             ("ORC_UNDO", self._undo, ""),
             ("ORC_LESSONS", self._lessons, ""),
@@ -100,6 +110,28 @@ class Orchestrator(Agent):
         return Reply.success(
             {**shown(found), "best": best, "parts": parts, "document": encode_intent(found)}, confidence=found.confidence
         )
+
+    async def _dispatch(
+        self, ctx: Context, document: dict[str, Any], text: str = "", inputs: dict[str, Any] | None = None
+    ) -> Reply[Any]:
+        """Route what was classified elsewhere: an INTENT CLASSIFICATION, for the user's words or those of the session."""
+        found = decode_intent(document)
+        turn = Turn(self.settings, ctx, inputs or {}, is_again=False)
+        words = text or ctx.request.message or turn.background().original_request
+        return await turn.dispatch(found, words or found.primary.replace("_", " "))
+
+    async def _take_context(self, ctx: Context, document: dict[str, Any]) -> Reply[Any]:
+        """Note a HANDOFF CONTEXT in its session, and answer with that of the session as it is now."""
+        handoff = decode_handoff_context(document)
+        if handoff.session_id != ctx.session.id:
+            return Reply.failure(
+                "the handoff context names another session than the call has; send it in its own session",
+                code="INPUT_VALIDATION_FAILED",
+            )
+        turn = Turn(self.settings, ctx, {}, is_again=False)
+        turn.take(handoff.background)
+        noted = encode_handoff_context(HandoffContext(ctx.session.id, turn.background()))
+        return Reply.success(noted, message="What was done before is noted.")
 
     async def _correct(self, ctx: Context, target: str, capability: str, text: str = "") -> Reply[Any]:
         """Learn that a text asks for this capability; without a text, the last request of the session. Can be undone."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import aclosing
 from typing import Any, Final
 
 from msgspec import convert, json, to_builtins
@@ -17,11 +18,12 @@ from comity.core.call.limits import OBJECTIVE_CHARS_MAX
 from comity.core.envelope.envelope import Background, Error, Reply, Status
 from comity.core.orchestration import monitor
 from comity.core.orchestration.aggregate import SYNTHESISE, aggregate, synthesis_request
-from comity.core.orchestration.intent import Classification, Lesson, Ranking, Verdict, close, judge
+from comity.core.orchestration.intent import Classification, Lesson, Ranking, Route, Verdict, close, judge
 from comity.core.orchestration.intent.lessons import add
 from comity.core.orchestration.monitor import Outcome
 from comity.core.orchestration.split import Part, Plan, split
 from comity.core.workflow.response import response_of
+from comity.dialects.kdap_routing import TAKE_CONTEXT
 from comity.runtime.call.context import Context
 
 NO_INTENT: Final = "ROUTING_INTENT_UNKNOWN"
@@ -125,6 +127,46 @@ class Turn:
             return Reply.needs_input("What can I do for you?")
         return await self._decided(text, plan, rankings)
 
+    async def dispatch(self, found: Classification, text: str) -> Reply[Any]:
+        """Return the reply to a request that was classified elsewhere: its primary intent first, then the others in order."""
+        keys = [self._key_of(route) for route in (found.route, *found.secondary_routes)]
+        if missing := [key for key in keys if key not in self.offers]:
+            monitor.count(self._counts, monitor.NONE, Outcome.DECLINED)
+            return Reply.failure(f"there is no capability {missing[0]} to route to", code=NO_INTENT)
+        rankings = [Ranking((key,), found.confidence, is_in_scope=True, scores=(found.confidence,)) for key in keys]
+        verdict = judge(rankings[0], self._settings.threshold)
+        if verdict is not Verdict.ROUTE:
+            question = self._unclear(text, rankings[0], verdict, is_first=True)
+            self._keep()
+            return question
+        parts = tuple(Part(text, (at - 1,) if at else ()) for at in range(len(keys)))
+        return await self._run(Plan(parts), keys, rankings, text)
+
+    def _key_of(self, route: Route) -> str:
+        known = self._ctx._path.registry.resolve(route.target)  # noqa: SLF001  as models see their colleagues
+        return f"{route.target if known is None else known.agent.id}/{route.capability}"
+
+    def take(self, given: Background) -> None:
+        """Note in the session what a handoff context says; what users and agents said themselves stays theirs."""
+        session = self._ctx.session
+        for key, value in given.constraints.items():
+            session.constrain(key, value)
+        for key, value in given.prior_outputs.items():
+            session.produce(key, value)
+        if given.workflow_position:
+            session.place(given.workflow_position)
+        self._private["taken"] = {"original_request": given.original_request, "prior_agents": list(given.prior_agents)}
+        self._keep()
+
+    def background(self) -> Background:
+        """Return the context of the session, with what a handoff context brought into it."""
+        base, taken = self._ctx.session.background(), self._private.get("taken", {})
+        agents = dict.fromkeys([*taken.get("prior_agents", ()), *base.prior_agents])
+        asked = taken.get("original_request") or base.original_request
+        own = f"{self._settings.id}.{TAKE_CONTEXT}"  # the answer to a context is this context
+        outputs = {name: value for name, value in base.prior_outputs.items() if name != own}
+        return replace(base, original_request=asked, prior_agents=tuple(agents), prior_outputs=outputs)
+
     async def _triggered(self, text: str) -> Reply[Any] | None:
         """Run the workflow of the node one of whose trigger phrases a request contains; None if there is none.
 
@@ -150,11 +192,13 @@ class Turn:
             session_id=session.id,
             run_id=f"run-{request.request_id}",
         )
-        async for event in handle.events():
-            self._ctx.progress({"workflow": name, "event": event.kind, "step": event.node})
-            if event.kind == "asked":
-                data = {"run_id": handle.run_id, "question_id": event.data["question_id"], "options": event.data["options"]}
-                return Reply.needs_input(str(event.data["text"]), data=data)
+        async with aclosing(handle.events()) as events:
+            async for event in events:
+                self._ctx.progress({"workflow": name, "event": event.kind, "step": event.node})
+                if event.kind == "asked":
+                    asked = event.data
+                    data = {"run_id": handle.run_id, "question_id": asked["question_id"], "options": asked["options"]}
+                    return Reply.needs_input(str(asked["text"]), data=data)
         reply: Reply[Any] = await handle.result()
         if not reply.ok:
             return _plain(reply)
@@ -283,7 +327,7 @@ class Turn:
         self, plan: Plan, at: int, number: int, text: str, done: dict[int, Reply[Any]], before: list[int]
     ) -> Background:
         """Return what the next agent must know: the user's own words, what was done, by which agents, and where the work is."""
-        base = self._ctx.session.background()
+        base = self.background()
         position = f"Step {number} of {len(plan.stages)} ({plan.parts[at].text[:80]})"
         outputs = {f"part_{one + 1}": done[one].data for one in before if done[one].ok}
         called = (done[one].source for one in before if done[one].source)

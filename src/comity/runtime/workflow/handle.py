@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from comity.core.envelope.envelope import Reply
@@ -27,7 +27,7 @@ class RunHandle:
         """Wait for the end of the run, however often it waits meanwhile, and return its reply."""
         return await self._flows.result(self.run_id)
 
-    def events(self) -> AsyncIterator[RunEvent]:
+    def events(self) -> AsyncGenerator[RunEvent, None]:
         """Yield what happened to the run, then what happens, until it has ended."""
         return self._flows.events(self.run_id)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from comity.core.call.limits import Limits
@@ -60,7 +60,7 @@ class Runs(Protocol):
         """Wait for the end of a run."""
         ...
 
-    def events(self, run_id: str) -> AsyncIterator[RunEvent]:
+    def events(self, run_id: str) -> AsyncGenerator[RunEvent, None]:
         """Yield what happened to a run, then what happens."""
         ...
 

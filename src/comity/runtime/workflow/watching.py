@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from typing import Any, Final
 
 from msgspec import Struct
@@ -67,7 +67,7 @@ class Watchers:
             one.is_over = one.is_over or any(each.kind == "ended" for each in told)
             one.wake()
 
-    async def watch(self, run_id: str, past: Iterable[Moment], *, has_ended: bool) -> AsyncIterator[RunEvent]:
+    async def watch(self, run_id: str, past: Iterable[Moment], *, has_ended: bool) -> AsyncGenerator[RunEvent, None]:
         """Yield what happened to a run, then what happens, until it has ended."""
         places: dict[int, tuple[str, str]] = {}
         watcher = _Watcher()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -484,7 +484,7 @@ class Workflows:
         record = self.get(run_id)
         return moments(self._first_program(record), self.store.events(run_id), self.store.program)
 
-    def events(self, run_id: str) -> AsyncIterator[RunEvent]:
+    def events(self, run_id: str) -> AsyncGenerator[RunEvent, None]:
         """Yield what happened to a run, then what happens, until it has ended."""
         record = self.get(run_id)
         return self.watchers.watch(run_id, self.replay(run_id), has_ended=record.status.has_ended)
