@@ -486,3 +486,38 @@ def test_a_run_that_is_waited_for_by_a_node_that_closes_says_so(tmp_path):
             await waiting
 
     asyncio.run(main())
+
+
+LONG = """
+workflow: long
+nodes:
+  x: {call: L/LONG}
+  q: {ask: "Go on?", after: [x]}
+output: {text: "{{x.data.text}}", answer: "{{q.data.answer}}"}
+"""
+
+
+def test_the_data_of_a_long_reply_is_stored_once_and_still_known_after_a_restart(store):
+    writer = Agent("L")
+
+    @writer.capability("LONG")
+    async def long() -> dict:
+        return {"text": "word " * 1_000}
+
+    async def main():
+        async with Node([writer], store=store) as node:
+            flows = node.workflows
+            flows.add(LONG)
+            await flows.start("long", user_id="u", run_id="r1")
+            await until(node, "r1", "waiting")
+            kept = [data for _, data in flows.journal.documents_below(Document.RUN_EVENT, "r1")]
+            assert not any(b"word word" in one for one in kept)
+            assert flows.replay("r1")[1].event.reply["data"] == {"text": "word " * 1_000}
+            if store is None:
+                return
+        async with Node([writer], store=store) as node:
+            run = node.workflows.handle("r1")
+            await run.answer(run.record.questions[0].question_id, "yes")
+            assert (await run.result()).data == {"text": "word " * 1_000, "answer": "yes"}
+
+    asyncio.run(main())

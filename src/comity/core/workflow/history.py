@@ -29,6 +29,7 @@ class Settled(Struct, frozen=True, tag="settled", omit_defaults=True):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     calls: int = 0  # made below the step
+    is_outlined: bool = False  # the reply's data is left to the record of the call, which has it
 
 
 class Fired(Struct, frozen=True, tag="fired", omit_defaults=True):

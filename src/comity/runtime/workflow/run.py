@@ -48,6 +48,7 @@ class Run:
         "_inline",
         "_leave_memory",
         "_queued",
+        "_recorded",
         "_seq",
         "_steps",
         "_waiter",
@@ -72,6 +73,7 @@ class Run:
         self._waiter: asyncio.Future[None] | None = None
         self._steps: dict[int, asyncio.Task[None]] = {}
         self._queued: deque[history.Call] = deque()  # calls beyond what one call may have under way
+        self._recorded: set[int] = set()  # settled events, by identity, whose reply the journal has in the record of a call
         self._inline: int | None = None  # the step that the run itself waits for
 
     # --- the loop ---
@@ -134,7 +136,9 @@ class Run:
         """Journal an event, then plan what follows from it."""
         flows, planner = self._flows, self.planner
         assert planner is not None
-        flows.journal.append((flows.store.event(self.run_id, self._seq, event),), None, self.call.terms)
+        record = flows.store.event(self.run_id, self._seq, event, has_call=id(event) in self._recorded)
+        flows.journal.append((record,), None, self.call.terms)
+        self._recorded.discard(id(event))
         if self._acks and (ack := self._acks.pop(id(event), None)) is not None and not ack.done():
             ack.set_result(None)
         commands = planner.apply(event)
@@ -208,9 +212,13 @@ class Run:
 
     def _settled(self, step: int, reply: Reply) -> history.Settled:
         usage = reply.usage
-        return history.Settled(
+        settled = history.Settled(
             self._flows.now_ms(), step, response_of(reply), usage.prompt_tokens, usage.completion_tokens, usage.calls
         )
+        # The end of a call of this node is in its journal before the event is; another node's may not be there yet.
+        if reply.ok and self._flows.path.placement.is_alone and reply.request_id == f"{self.run_id}.{step}":
+            self._recorded.add(id(settled))
+        return settled
 
     def _call(self, command: history.Call) -> Awaitable[Reply]:
         """Make the governed call of a step."""

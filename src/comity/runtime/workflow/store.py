@@ -8,16 +8,18 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from comity.core.journal.records import Document, Saved, below
 from comity.core.workflow.graph import Program, compile_program
-from comity.core.workflow.history import Event, decode_event, encode_event
+from comity.core.workflow.history import Event, Settled, decode_event, encode_event
 from comity.core.workflow.model import Definition, content_hash
 from comity.core.workflow.read import definition_of
 from comity.errors import CallerError
 from comity.ports import Journal
 
 _PROGRAMS_MAX: Final = 256
+OUTLINE_BYTES: Final = 1_024  # of an event: data that the record of a call has too is not written twice
 BELOW: Final = below("")  # between the key of a run and the number of an event
 
 
@@ -163,13 +165,23 @@ class RunStore:
         found = [_decode_record(data) for _, data in self._journal.list_documents(Document.RUN)]
         return sorted(found, key=lambda one: (one.created_at, one.run_id), reverse=True)
 
-    def event(self, run_id: str, number: int, event: Event) -> Saved:
-        """Return the record that keeps an event."""
-        return Saved(Document.RUN_EVENT, f"{run_id}{BELOW}{number:08d}", 1, encode_event(event))
+    def event(self, run_id: str, number: int, event: Event, *, has_call: bool = False) -> Saved:
+        """Return the record that keeps an event; `has_call` says that the journal has the reply in the record of a call."""
+        data = encode_event(event)
+        if has_call and len(data) > OUTLINE_BYTES and isinstance(event, Settled) and "data" in event.reply:
+            data = encode_event(replace(event, reply={**event.reply, "data": None}, is_outlined=True))
+        return Saved(Document.RUN_EVENT, f"{run_id}{BELOW}{number:08d}", 1, data)
 
     def events(self, run_id: str) -> list[Event]:
-        """Return what happened to a run, in order."""
-        return [decode_event(data) for _, data in self._journal.documents_below(Document.RUN_EVENT, run_id)]
+        """Return what happened to a run, in order. Data that its retention has removed is None."""
+        found = [decode_event(data) for _, data in self._journal.documents_below(Document.RUN_EVENT, run_id)]
+        return [self._whole(run_id, one) if isinstance(one, Settled) and one.is_outlined else one for one in found]
+
+    def _whole(self, run_id: str, event: Settled) -> Settled:
+        """Return an event with the data that the record of its call has."""
+        stored = self._journal.call(f"{run_id}.{event.step}")
+        data = None if stored is None or stored.reply is None else stored.reply.data
+        return replace(event, reply={**event.reply, "data": data}, is_outlined=False)
 
     # --- signals from other processes ---
 
