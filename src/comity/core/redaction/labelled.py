@@ -131,7 +131,10 @@ class LabelledDetector:
 
     def may_be_named_behind(self, text: str, start: int, end: int) -> bool:
         """Return whether a label may follow a number in a part of a text."""
-        return self.trailing is not None and _test_behind()(text[start:end])
+        if self.trailing is None:
+            return False
+        part = text[start:end]
+        return not part.isascii() or _test_behind()(part)  # the test cannot read a lone surrogate
 
     def fits(self, before: str, after: str) -> bool:
         """Return whether a label stands right before, or after."""
