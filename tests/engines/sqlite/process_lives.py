@@ -59,7 +59,8 @@ async def lane(node: Node, name: str, number: int, chance: random.Random, is_ove
         elif kind == "via":
             reply = await node.call("FRONT", "VIA", {"key": key, "operation": request_id}, **named)
         else:
-            key = f"s{key % SESSIONS}-{made // 40}"  # of all processes, and not longer than a session may be
+            # Of all processes that live at a time, and not longer than a session may be: 6 lanes of 9 lives, 80 calls of each.
+            key = f"s{key % SESSIONS}-{int(name[1:]) // 8}-{made // 80}"
             reply = await node.call(f"CLERK/{number}", "message", session_id=key, message=request_id, **named)
         if reply.ok:
             say("ack", kind, request_id, key, request_id, reply.data if isinstance(reply.data, int) else 0)

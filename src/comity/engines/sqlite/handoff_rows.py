@@ -428,6 +428,14 @@ def read_call(connection: sqlite3.Connection, request_id: str) -> StoredCall | N
     return _as_call(found) if found is not None and found.settles else None
 
 
+def known(connection: sqlite3.Connection, request_ids: Sequence[str]) -> list[str]:
+    """Return which of these ids are those of handoffs."""
+    if not exists(connection):
+        return []
+    query = "SELECT id FROM handoffs WHERE id IN (SELECT value FROM json_each(?))"
+    return [found for (found,) in connection.execute(query, (bulk.array(request_ids),))]
+
+
 def read_calls(connection: sqlite3.Connection, limit: int) -> list[StoredCall]:
     """Return the calls that were handed off, newest first."""
     found = read(connection, "ORDER BY seq DESC LIMIT ?", (limit,)) if exists(connection) else []

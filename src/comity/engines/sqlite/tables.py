@@ -109,6 +109,7 @@ _UPSERT_DOCUMENT = (
     "data = excluded.data, used_at = coalesce(max(documents.used_at, excluded.used_at), excluded.used_at) "
     "WHERE excluded.version > documents.version"
 )
+_FIND_CALLS = "SELECT request_id FROM calls WHERE request_id IN (SELECT value FROM json_each(?))"
 _READ_DOCUMENT = "SELECT version, data FROM documents WHERE kind = ? AND key = ?"
 _NOTE_USE = "UPDATE documents SET used_at = max(coalesce(used_at, 0), ?) WHERE kind = 'session' AND key = ?"
 _encoder = msgspec.json.Encoder()
@@ -222,6 +223,7 @@ class Conditional:
 
 
 Written = Record | Conditional | Step
+Standing = Accepted | Settled | Paused | Resumed
 Perform = Callable[[sqlite3.Connection, Sequence[Written]], tuple[Sequence[Written], Rings]]
 
 
@@ -238,6 +240,8 @@ def write_batch(
     Steps of the handoff queue are done first, and what they add stands in their place. Returns who is to hear of them.
     """
     execute = connection.execute
+    # Encoded before the transaction, in which all other processes wait.
+    said, bodies = _encoded(records, node_id, names)
     execute("BEGIN IMMEDIATE")
     rings: Rings = {}
     kinds = set(map(type, records))
@@ -248,9 +252,8 @@ def write_batch(
     rows: list[Any] = []  # id, body and hash of each row, one after the other
     first: dict[str, int] = {}  # and last row of each tree
     last: dict[str, int] = {}
-    # Most calls settle within the batch that accepts them: one write for both, and the parties are named once.
-    spoken_of: dict[str, bytes] = {}  # by request id; a refused request may claim an id that is another's
-    calls: dict[str, Accepted | Settled | Paused | Resumed] = {}
+    # Most calls settle within the batch that accepts them: one write for both.
+    calls: dict[str, Standing] = {}
     documents: dict[tuple[Document, str], Saved] = {}  # of several versions only the last is written
     for record in _on_terms(connection, records, calls, documents) if _has_terms(kinds, records) else records:
         kind = type(record)
@@ -264,12 +267,7 @@ def write_batch(
             root_id = request.root_id
             first.setdefault(root_id, row_id)
             last[root_id] = row_id
-            parties = None
-            if kind is not Refused:
-                parties = spoken_of.get(request_id)
-                if parties is None:
-                    parties = spoken_of[request_id] = parties_of(record, names)  # type: ignore[arg-type]
-            line = entry(record, names, parties)  # type: ignore[arg-type]
+            line = said.get(id(record)) or entry(record, names)  # type: ignore[arg-type]
             head_hash = link(row_id, line, head_hash)
             rows += (row_id, bytearray(line), head_hash)  # an adapter for bytes would be looked for, as slow as the insert
         if (kind is Accepted or kind is Settled) and record.node_id == HANDED_AT:  # type: ignore[union-attr]
@@ -279,12 +277,10 @@ def write_batch(
             calls[request_id] = call  # type: ignore[assignment]
     columns: list[Any] = []  # of each call, one after the other
     for call in calls.values():
-        kind, request = type(call), call.request
-        open_at = "" if kind is Settled else held_at(call, node_id)
+        request = call.request
+        open_at = "" if type(call) is Settled else held_at(call, node_id)
         is_root = 1 if request.parent_id is None else 0
-        body = bytearray(BODY_BYTES_MOST)
-        _encode_into(stored(call, node_id), body)
-        columns += (request.request_id, is_root, open_at, body)
+        columns += (request.request_id, is_root, open_at, bodies.get(id(call)) or _body(call, node_id))
     bulk.run(connection, _INSERT_ROWS, "(?,?,?)", "", rows)
     bulk.run(connection, _INSERT_CALLS, "(?,?,nullif(?,''),?)", _ON_KNOWN_CALL, columns)
     if documents:
@@ -301,6 +297,45 @@ def write_batch(
     return rings
 
 
+def _encoded(records: Sequence[Written], node_id: str, names: Pseudonyms) -> tuple[dict[int, bytes], dict[int, bytearray]]:
+    """Return what the audit says of each record, and how each call is stored that none of the later records replaces.
+
+    Both are by the identity of the record: what the terms or the queue make of a batch may leave records out, or add some.
+    """
+    said: dict[int, bytes] = {}
+    spoken_of: dict[str, bytes] = {}  # by request id, the parties, named once; a refused request may claim an id of another
+    standing: dict[str, Standing] = {}
+    for record in _each(records):
+        kind = type(record)
+        if kind is Saved or kind is Resumed:
+            continue
+        request_id = record.request.request_id  # type: ignore[union-attr]
+        parties = None
+        if kind is not Refused:
+            parties = spoken_of.get(request_id)
+            if parties is None:
+                parties = spoken_of[request_id] = parties_of(record, names)  # type: ignore[arg-type]
+        said[id(record)] = entry(record, names, parties)  # type: ignore[arg-type]
+        if kind in _STANDINGS and type(standing.get(request_id)) is not Settled:
+            standing[request_id] = record  # type: ignore[assignment]
+    return said, {id(call): _body(call, node_id) for call in standing.values()}
+
+
+def _each(records: Sequence[Written]) -> Iterator[Record]:
+    """Yield the records of a batch, also those on terms; steps of the queue have none yet."""
+    for one in records:
+        if type(one) is Conditional:
+            yield from one.records
+        elif type(one) is not Step:
+            yield one  # type: ignore[misc]
+
+
+def _body(call: Standing, node_id: str) -> bytearray:
+    body = bytearray(BODY_BYTES_MOST)
+    _encode_into(stored(call, node_id), body)
+    return body
+
+
 def _has_terms(kinds: set[type], records: Sequence[Written]) -> bool:
     # Most batches hold neither kind.
     return Conditional in kinds or (Saved in kinds and any(type(one) is Saved and one.token for one in records))
@@ -309,7 +344,7 @@ def _has_terms(kinds: set[type], records: Sequence[Written]) -> bool:
 def _on_terms(
     connection: sqlite3.Connection,
     records: Sequence[Written],
-    calls: dict[str, Accepted | Settled | Paused | Resumed],
+    calls: dict[str, Standing],
     documents: dict[tuple[Document, str], Saved],
 ) -> Iterator[Record]:
     """Yield what is to be written. `calls` and `documents` are what this batch has brought so far; the file has the rest."""
@@ -333,7 +368,8 @@ def _on_terms(
 
     nested: list[str] = []  # ids in this batch that say that they are below another, of the first so many of its calls
     nested_of = [0]
-    standings: dict[str, bool | None] = {}  # of calls as the file has them: each is asked about several times
+    # Of calls as the file has them: each is asked about several times, and most are not there.
+    standings: dict[str, bool | None] = _unknown(connection, records)
 
     def is_open(request_id: str) -> bool | None:
         here = calls.get(request_id)
@@ -373,15 +409,50 @@ def _on_terms(
         written = (one for one in _below(connection, above) if one.request_id not in calls)
         return sum(counts_below(one, above) for one in (*written, *(stored(one, "") for one in here)))
 
+    def is_plain(records: Sequence[Record], terms: Terms) -> bool:
+        """Return whether the terms hold, for a call that begins and ends in this batch and makes none: as most do."""
+        one, request_id = records[0] if records else None, terms.unsettled or terms.ends
+        if type(one) is Accepted:
+            holds = not terms.open and not terms.ends and request_id not in calls
+        elif type(one) is Settled:
+            holds = not has_nested and terms.open == (request_id,) and type(calls.get(request_id)) is Accepted
+        else:
+            return False
+        return (
+            holds
+            and standings.get(request_id, True) is None
+            and one.request.request_id == request_id
+            and not (terms.unknown or terms.ended or terms.session or terms.documents or terms.within)
+            and all(type(other) is Saved for other in records[1:])
+            and all(token_of(fence.address) <= fence.token for fence in terms.fences)
+        )
+
+    has_nested = any(type(one) in _STANDINGS and one.request.parent_id is not None for one in _each(records))  # type: ignore[union-attr]
     for record in records:
         if type(record) is Conditional:
-            refusal = breach(record.terms, is_open, begun, document)
-            if refusal is None:
-                yield from taken(record.records, record.terms, is_open, list(below(record.terms.ends)))
-            else:
+            if is_plain(record.records, record.terms):
+                yield from record.records
+            elif refusal := breach(record.terms, is_open, begun, document):
                 record.refuse(refusal)
+            else:
+                yield from taken(record.records, record.terms, is_open, list(below(record.terms.ends)))
         elif type(record) is not Saved or not record.token or token_of(record.address) <= record.token:
             yield record  # type: ignore[misc]
+
+
+def _unknown(connection: sqlite3.Connection, records: Sequence[Written]) -> dict[str, bool | None]:
+    """Return the calls that the terms of a batch name and the file does not have, each as None."""
+    named: dict[str, bool | None] = {}
+    for one in records:
+        if type(one) is Conditional:
+            terms = one.terms
+            named |= dict.fromkeys((terms.unknown, terms.unsettled, *terms.open, terms.ended, terms.ends))
+    named.pop("", None)
+    for (request_id,) in connection.execute(_FIND_CALLS, (bulk.array(tuple(named)),)):
+        del named[request_id]
+    for request_id in handoff_tables.known(connection, tuple(named)):
+        del named[request_id]
+    return named
 
 
 def keep_newest(documents: dict[tuple[Document, str], Saved], saved: Saved) -> None:

@@ -248,7 +248,8 @@ class Cluster(Placement):
 
     async def _try(self, errand: Errand) -> Reply | None:
         arrival, parent = errand.arrival, errand.parent
-        way = await self._way(errand)
+        fence = self.holds.fence(arrival.request.target) if arrival.capability is not None and not arrival.problems else None
+        way = Way(fence=fence) if fence is not None else await self._way(errand)
         if parent is not None and is_short(parent):
             await self.loans.cover(parent)
         gone = "its caller has ended" if parent is not None and parent.state is not State.RUNNING else ""

@@ -152,6 +152,9 @@ class Merging:
         `after` are documents that must have been written before: they hold what was to be written with these records. `ranges`
         are the changes of an append that is repeated, by the keys of its sessions.
         """
+        if not after and not any(type(one) is Saved for one in records):  # as most are
+            self._journal.append(records, then, terms)
+            return
         versions = {(one.kind, one.key): one for _, one in after}
         marks = [self._mark(live, one.kind, ranges) for live, one in after]
         for one in records:
