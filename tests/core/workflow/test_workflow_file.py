@@ -124,6 +124,13 @@ def test_every_mistake_is_found_at_once():
     assert len(mistakes(text)) == 3
 
 
+def test_a_mistake_of_the_form_hides_no_agent_that_is_not_there():
+    text = GOOD.replace("RES/FIND", "REZ/FIND").replace("VAL/CHECK", "VAL/CHEK").replace("retry:", "retri:")
+    found = mistakes(text)
+    assert len(found) == 3
+    assert [word for word in ("REZ", "CHEK", "retri") if not any(word in one for one in found)] == []
+
+
 def test_the_column_is_that_of_the_key():
     (found,) = check_text(changed("retry:", "retri:"), CATALOG)
     assert GOOD.splitlines()[found.line - 1].replace("retry", "retri")[found.column - 1 :].startswith("retri")

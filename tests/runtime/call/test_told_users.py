@@ -106,3 +106,28 @@ async def test_an_agent_outside_reads_the_facts(make_node):
 )
 def test_a_name_that_is_called_an_agent_is_one_however_it_is_written(text, found):
     assert leak(text, ["ANL", "CASE", "clerk"]) == found
+
+
+@pytest.mark.parametrize("what", ["unwrap NOPE", "return NOPE", "unwrap agent", "return inputs"])
+async def test_the_names_that_an_agent_gave_in_a_refused_call_are_not_told_to_its_user(make_node, what):
+    lead, below = Agent("lead-7"), Agent("below-8")
+
+    @below.capability("READ")
+    async def read(path: str) -> str:
+        return path
+
+    @lead.capability("GO")
+    async def go(ctx: Context):
+        target = "nobody-9" if "agent" in what else "below-8"
+        reply = await ctx.call(target, "NOPE" if "NOPE" in what else "READ", {"secret_input": 1})
+        if what.startswith("unwrap"):
+            reply.unwrap()
+        return reply
+
+    async with make_node([lead, below]) as node:
+        reply = await node.call("lead-7", "GO", user_id="u")
+        document = await node.receive(KDAP | {"target_agent": "lead-7", "capability_code": "GO"}, dialect="kdap", user_id="u")
+    for told in (reply.message, document["error_message"]):
+        assert told
+        assert not [name for name in ("lead-7", "below-8", "nobody-9", "NOPE", "READ", "secret_input") if name in told], told
+    assert "secret_input" in reply.error.message or "lead-7" in reply.error.message

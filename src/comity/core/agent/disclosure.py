@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from comity.core.agent.agent import Agent
 from comity.core.envelope.envelope import Error
+from comity.core.envelope.reserved import PASSED_ON_BY
 
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _LATER: Final = "This is not available at the moment. Please try again later."
@@ -47,8 +48,21 @@ _SPOKEN: Final = {
 }
 
 
-def spoken(error: Error, otherwise: str) -> str:
-    """Return what a user is told of an error: a sentence of ours if its message is about agents, else what is given."""
+# The codes whose messages repeat what the caller gave. Below a call that caller is an agent, and its names are not the user's.
+_SPOKEN_BELOW: Final = {
+    "ROUTING_UNKNOWN_AGENT": _ELSEWHERE,
+    "ROUTING_UNKNOWN_CAPABILITY": _ELSEWHERE,
+    "INPUT_VALIDATION_FAILED": _FAILED,
+}
+
+
+def spoken(error: Error, otherwise: str, *, is_below: bool = False) -> str:
+    """Return what a user is told of an error: a sentence of ours if its message is about agents, else what is given.
+
+    is_below: an agent was told the error and passes it on; so is one that says who passed it on.
+    """
+    if is_below or PASSED_ON_BY in error.facts:
+        otherwise = _SPOKEN_BELOW.get(error.code, otherwise)
     return _SPOKEN.get(error.code, otherwise)
 
 

@@ -20,7 +20,7 @@ from comity.core.expression.ast import Node as Tree
 from comity.core.workflow.graph import forward, reachable
 from comity.core.workflow.mapping import Path, Template, is_whole, shown_path, templates_of
 from comity.core.workflow.model import END, START, Call, Definition, Edge, Kind, Node
-from comity.core.workflow.read import read
+from comity.core.workflow.read import read_in_part
 from comity.core.workflow.source import Mistake, Source, of_document, read_source, shown
 from comity.core.workflow.types import ERROR, RUN, enum_of, fits, response_schema, schemas_at, type_of, types_of
 
@@ -47,8 +47,35 @@ def check_text(
 ) -> list[Mistake]:
     """Return every mistake of a YAML or JSON definition, in the order of the text."""
     source = read_source(text)
-    definition, mistakes = read(source)
-    return mistakes if definition is None else check(definition, source, catalog, library, strategies)
+    definition, mistakes = read_in_part(source)
+    if definition is None:
+        return mistakes
+    if mistakes:  # what follows from the graph cannot be judged; whom it calls can
+        return sorted({*mistakes, *_unknown_callees(definition, source, catalog)})
+    return check(definition, source, catalog, library, strategies)
+
+
+def _unknown_callees(definition: Definition, source: Source, catalog: Catalog | None) -> Iterator[Mistake]:
+    """Yield the calls of agents and capabilities that the catalog does not have."""
+    for node in definition.nodes.values():
+        path = ("nodes", node.name)
+        for call, at in ((node.call, path), (node.undo, (*path, "undo"))):
+            if call is not None and (message := _unknown_callee(call, catalog)):
+                line, column = source.place((*at, "call"))
+                yield Mistake(line, column, shown((*at, "call")), message)
+
+
+def _unknown_callee(call: Call, catalog: Catalog | None) -> str:
+    """Return what is wrong with whom a call names; nothing if a catalog has it, or there is none."""
+    if catalog is None:
+        return ""
+    agent = call.agent.partition("/")[0]
+    offers = catalog.get(agent)
+    if offers is None:
+        return f"there is no agent `{agent}`{_near(agent, catalog)}"
+    if call.capability not in offers:
+        return f"agent {agent} has no capability `{call.capability}`{_near(call.capability, offers)}"
+    return ""
 
 
 def check(
@@ -216,15 +243,11 @@ class _Check:
             self._check_templates(getattr(call, field), (*path, field), node, is_undo=path[-1] == "undo")
         if self._catalog is None:
             return
+        if message := _unknown_callee(call, self._catalog):
+            self._wrong((*path, verb), message)
+            return
         agent = call.agent.partition("/")[0]
-        offers = self._catalog.get(agent)
-        if offers is None:
-            self._wrong((*path, verb), f"there is no agent `{agent}`{_near(agent, self._catalog)}")
-            return
-        offer = offers.get(call.capability)
-        if offer is None:
-            self._wrong((*path, verb), f"agent {agent} has no capability `{call.capability}`{_near(call.capability, offers)}")
-            return
+        offer = self._catalog[agent][call.capability]
         if offer.inputs is not None:
             self._check_inputs(call.input, offer.inputs, (*path, "input"), node, f"{agent}/{call.capability}")
 

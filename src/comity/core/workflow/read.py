@@ -51,7 +51,11 @@ class DefinitionError(CallerError):
         self.mistakes = tuple(sorted(mistakes))
         shown_ = "; ".join(map(str, self.mistakes[:10]))
         more = f"; and {len(self.mistakes) - 10} more" if len(self.mistakes) > 10 else ""
-        super().__init__(f"{name or 'the definition'} has {len(self.mistakes)} mistakes: {shown_}{more}")
+        super().__init__(f"{name or 'the definition'} has {_counted(len(self.mistakes))}: {shown_}{more}")
+
+
+def _counted(count: int) -> str:
+    return "1 mistake" if count == 1 else f"{count} mistakes"
 
 
 def load(text: str) -> Definition:
@@ -73,13 +77,18 @@ def _sound(source: Source) -> Definition:
 
 
 def read(source: Source) -> tuple[Definition | None, list[Mistake]]:
-    """Return the definition, or None if it cannot be made, and every mistake of its form, in the order of the text."""
+    """Return the definition, or None if its form has mistakes, and every mistake of its form, in the order of the text."""
+    definition, mistakes = read_in_part(source)
+    return (None if mistakes else definition), mistakes
+
+
+def read_in_part(source: Source) -> tuple[Definition | None, list[Mistake]]:
+    """Return the definition as far as it can be read, or None, and every mistake of its form, in the order of the text."""
     reader = _Reader(source)
     if source.document is None and source.mistakes:
         return None, list(source.mistakes)
     definition = reader.definition()
-    mistakes = sorted({*source.mistakes, *reader.mistakes})
-    return (None if mistakes else definition), mistakes
+    return definition, sorted({*source.mistakes, *reader.mistakes})
 
 
 @cache

@@ -304,7 +304,7 @@ def _own(reply: Reply, data: Any, call: Call) -> Reply:
         if reply.status in VERDICTS:
             changes["status"] = Status.ERROR
             if message == f"{error.message}. {error.advice}":  # the node's words to an agent, not to a user
-                changes["message"] = spoken(error, message)
+                changes["message"] = spoken(error, message, is_below=True)
         changes["error"] = passed_on(error, call.request.target)
     return msgspec.structs.replace(reply, **changes)
 

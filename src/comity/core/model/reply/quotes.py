@@ -35,6 +35,13 @@ _MENTIONS = re.compile(
     r"\s+(?:\w+\s+){0,2}(?:say|said|reply|replied|answer|answered|return|write|send)|instead of|draft)\b[^.!?\n]{0,60}\Z",
     re.IGNORECASE,
 )
+# Somebody else's words: the object is what they said, not what the model answers.
+_SAID_BY_OTHERS = re.compile(
+    r"\b(?:user|customer|client|sender|attacker|caller|page|website|e-?mail|ticket|he|she|they|someone)\s+(?:\w+\s+){0,2}"
+    r"(?:wrote|writes|said|says|asked|asks|wants?|wanted|told|tells|sent|sends|pasted|instruct\w*)\b[^.!?\n]{0,60}\Z",
+    re.IGNORECASE,
+)
+_QUOTATION_MARKS: Final = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "‘": "’"}
 _TAKES_BACK = re.compile(
     r"[\s`\"')\]]*(?:\?|[.,;:—–-]*\s*(?:no\b|not\b|but\b|wrong\b|wait\b|however\b|scratch that\b|never ?mind\b"
     r"|that(?:'s| is| was) (?:wrong|not)\b|is (?:wrong|not)\b|would be (?:wrong|a lie)\b))",
@@ -90,7 +97,17 @@ def is_only_mentioned(text: str, start: int, end: int) -> bool:
     """Return whether the words around an object make it doubtful that it is meant: a quotation, or taken back at once."""
     if _QUOTED_LINE.search(text, max(0, start - _INTRO_CHARS_MAX), start):
         return True
-    return _MENTIONS.search(_intro(text, start)) is not None or _TAKES_BACK.match(text, end, end + _OUTRO_CHARS_MAX) is not None
+    intro = _intro(text, start)
+    if _MENTIONS.search(intro) or _SAID_BY_OTHERS.search(intro) or _is_in_quotation_marks(text, start, end):
+        return True
+    return _TAKES_BACK.match(text, end, end + _OUTRO_CHARS_MAX) is not None
+
+
+def _is_in_quotation_marks(text: str, start: int, end: int) -> bool:
+    """Return whether an object is quoted within a sentence; a reply that is quoted as a whole has no words around it."""
+    if start == 0 or end >= len(text) or _QUOTATION_MARKS.get(text[start - 1]) != text[end]:
+        return False
+    return any(map(str.isalpha, text[max(0, start - _INTRO_CHARS_MAX) : start - 1]))
 
 
 def is_part_of_code(text: str, start: int, fences: Collection[Span]) -> bool:
