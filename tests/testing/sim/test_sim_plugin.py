@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[3]
 
 def run_pytest(*arguments: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess:
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COMITY_"))}
-    without = ("no:cacheprovider", "no:hypothesispytest", "no:anyio")  # which take half of the time to start
+    without = ("no:cacheprovider", "no:hypothesispytest", "no:anyio", "no:schemathesis")  # which take most of the time to start
     command = [sys.executable, "-m", "pytest", *(f"-p{name}" for name in without), *arguments]
     return subprocess.run(command, cwd=cwd, env=clean | environment, capture_output=True, text=True, check=False)
 
