@@ -50,6 +50,7 @@ COMMANDS: Final[dict[str, str]] = {
     "spans": "take spans from OpenTelemetry exporters into the store; push insights and refusals to Loki",
     "convert": "convert a document from one dialect to another and say what is lost",
     "workflow": "check, draw and run workflows; see, answer, cancel, replay, fork and move their runs",
+    "schedule": "start runs of a workflow by the clock; list, pause, resume and remove what does",
     "sim": "simulate agents under faults: one seed with its timeline, or many with a report",
     "doctor": "check Python, the store and the agents",
     "completion": "print a completion script for bash, zsh or fish",

@@ -28,6 +28,7 @@ from comity.core.journal.retention import Retention
 from comity.core.tracing.telemetry import Settings as Telemetry
 from comity.core.tracing.telemetry import settings_from
 from comity.engines.cipher import derived
+from comity.engines.memory.journal import MemoryJournal
 from comity.engines.sqlite.journal import SqliteJournal
 from comity.engines.threads import SystemThreads
 from comity.errors import UnavailableError
@@ -200,6 +201,9 @@ class Runtime:
     def _sweep_workflows(self) -> None:
         if self.workflows is not None:
             self.workflows.sweep()
+        elif type(self.journal) is not MemoryJournal and self.journal.list_documents(Document.SCHEDULE, 1):
+            assert self.path.workflows is not None
+            self.path.workflows().sweep()  # an earlier life of the store, or another process, has left schedules
 
     def _close_workflows(self) -> None:
         if self.workflows is not None:

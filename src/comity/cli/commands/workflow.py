@@ -97,7 +97,8 @@ def _read(name: str) -> str:
     raise CliError(Exit.NOT_FOUND, f"there is no file {name!r}", hint="`comity workflow new NAME` writes one to begin with.")
 
 
-def _definition(name: str) -> Any:
+def read_definition(name: str) -> Any:
+    """Return the definition in a file or of a template. Raises `CliError`."""
     from comity.workflow import DefinitionError, load
 
     try:
@@ -131,7 +132,7 @@ async def _catalog(args: argparse.Namespace) -> Any:
 
 def _draw(args: argparse.Namespace, out: Output) -> Exit:
     if Path(args.what).is_file() or "." in args.what:
-        definition, marked = _definition(args.what), dict[str, str]()
+        definition, marked = read_definition(args.what), dict[str, str]()
     else:
         definition, marked = asyncio.run(_drawn(args))
     if out.is_json or args.mermaid:
@@ -149,7 +150,7 @@ async def _drawn(args: argparse.Namespace) -> tuple[Any, dict[str, str]]:
     from comity.agents.orchestrator import templates
 
     if args.what in templates.names():
-        return _definition(args.what), {}
+        return read_definition(args.what), {}
     async with _reader(args) as node:
         run_id = _found(node, args.what)
         record = node.workflows.get(run_id)
@@ -238,7 +239,7 @@ def _run(args: argparse.Namespace, out: Output) -> Exit:
 async def _started(args: argparse.Namespace, out: Output) -> Exit:
     from comity.agents.orchestrator import templates
 
-    definition = _definition(args.file)
+    definition = read_definition(args.file)
     given = read_inputs(args.inputs, None)
     async with _worker(args, adopts=False) as node:
         if args.file in templates.names():
@@ -287,7 +288,7 @@ def _list(args: argparse.Namespace, out: Output) -> Exit:
 def _list_templates(out: Output) -> Exit:
     from comity.agents.orchestrator import templates
 
-    found = {name: _definition(name) for name in templates.names()}
+    found = {name: read_definition(name) for name in templates.names()}
     if out.is_json:
         told = [{"name": name, "description": one.description, "triggers": list(one.triggers)} for name, one in found.items()]
         out.document({"templates": told})
@@ -434,7 +435,7 @@ def _why(args: argparse.Namespace, out: Output) -> Exit:
 
 def _migrate(args: argparse.Namespace, out: Output) -> Exit:
     async def moved() -> Any:
-        definition = _definition(args.file)
+        definition = read_definition(args.file)
         async with _worker(args, adopts=True) as node:
             return await node.workflows.migrate(_found(node, args.run_id), definition)
 

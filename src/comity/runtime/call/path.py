@@ -81,6 +81,10 @@ class Runs(Protocol):
         """Take up a run, given its root and the calls below it that were open."""
         ...
 
+    def sweep(self) -> None:
+        """See to what other processes sent, to timers and to schedules."""
+        ...
+
 
 def _seen(arrival: Arrival, observer: Observer) -> Arrival:
     agent = observer.arrives(arrival.request, arrival.agent)

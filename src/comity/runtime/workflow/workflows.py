@@ -45,6 +45,7 @@ from comity.runtime.workflow.aggregation import strategies
 from comity.runtime.workflow.handle import RunHandle
 from comity.runtime.workflow.host import Strategy
 from comity.runtime.workflow.run import Run
+from comity.runtime.workflow.schedules import TIMER, Schedules
 from comity.runtime.workflow.store import RunRecord, RunStore, Status
 from comity.runtime.workflow.timers import Timers
 from comity.runtime.workflow.watching import RunEvent, Watchers
@@ -87,6 +88,7 @@ class Workflows:
         agent.capability("run")(self._drive)
         self._agent = agent
         self._capability = agent.capabilities["run"]
+        self.schedules = Schedules(self)
 
     # --- definitions ---
 
@@ -164,13 +166,17 @@ class Workflows:
                 if run_id in self._runs or known.status.has_ended or self.journal.call(run_id) is not None:
                     return RunHandle(self, run_id)
         data = {} if data is None else data
+        self._check_input(definition, data)
+        return self._begin(definition, data, user_id, tenant_id, session_id, run_id, remote=remote)
+
+    def _check_input(self, definition: Definition, data: Any) -> None:
+        """Raise `CallerError` for an input that a workflow does not take."""
         graph_input = self.store.pin(definition, self._library).graph.input_validator
         if graph_input is not None and not graph_input.is_valid(data):
             errors = [one for one, _ in zip(graph_input.iter_errors(data), range(10), strict=False)]
             problems = tuple(Problem(".".join(map(str, ("input", *one.instance_path))), one.message) for one in errors)
             what = "; ".join(f"{one.path}: {one.message}" for one in problems)
             raise CallerError(f"the input of {definition.name} is not what it takes: {what}", problems=problems)
-        return self._begin(definition, data, user_id, tenant_id, session_id, run_id, remote=remote)
 
     async def run(self, workflow: str | Definition, input: Any = None, **options: Any) -> Reply:  # noqa: A002
         """Start a run and wait for its reply; `options` are as of `start`."""
@@ -450,8 +456,12 @@ class Workflows:
             elif (record := self.store.record(run_id)) is not None and not record.status.has_ended:
                 continue  # another process holds it
             self.store.forget_signal(key)
+        self.schedules.look()
 
     def _fired(self, run_id: str, number: int) -> None:
+        if number == TIMER:
+            self.schedules.fired(run_id)
+            return
         run = self._runs.get(run_id)
         if run is not None:
             run.push(history.Fired(self.now_ms(), number))
@@ -580,6 +590,38 @@ class Workflows:
     def _first_program(self, record: RunRecord) -> Program:
         """Return the version a run began with: its record has the one it goes on with."""
         return self.store.program(record.began_as or record.definition)
+
+    # --- for schedules ---
+
+    @property
+    def has_agents(self) -> bool:
+        """Whether the node can run anything."""
+        return len(self.path.registry) > 0 and not self.path.is_closed and self.journal.failure is None
+
+    async def durable(self) -> None:
+        """Wait until everything recorded so far is durable."""
+        await self.path.durable()
+
+    def prepared(self, workflow: str | Definition, data: Any) -> tuple[Definition, Program]:
+        """Return a workflow that takes these data, kept in the store."""
+        definition = self._found(workflow)
+        self._check_input(definition, data)
+        program = self.store.pin(definition, self._library)
+        self.journal.append(self.store.kept(program))
+        return definition, program
+
+    def version_of(self, name: str, key: str) -> Definition:
+        """Return the workflow that the node knows under a name, else the one under a content hash."""
+        return self._library.get(name) or self.store.program(key).graph.definition
+
+    def begin_run(self, workflow: Definition, data: Any, user_id: str, tenant_id: str, run_id: str) -> None:
+        """Start a run under an id, or do nothing if it is known."""
+        self._start(workflow, data, user_id, tenant_id, None, run_id)
+
+    def is_open(self, run_id: str) -> bool:
+        """Return whether a run has not ended."""
+        record = self._known(run_id)
+        return record is not None and not record.status.has_ended
 
     # --- for runs ---
 

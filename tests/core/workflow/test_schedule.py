@@ -1,0 +1,160 @@
+"""Schedules: the times of a cron line and of an interval, what is done about missed times and overlapping runs."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from comity.core.workflow.schedule import MISSED_RUNS_MAX, Missed, Overlap, Schedule, due, next_time, read_cron
+
+BERLIN = ZoneInfo("Europe/Berlin")
+NEW_YORK = ZoneInfo("America/New_York")
+
+
+def ms(text: str) -> int:
+    return int(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+def cron(line: str, **more) -> Schedule:
+    return Schedule(name="s", workflow="w", definition="", user_id="u", cron=line, created_at=0, **more)
+
+
+def every(duration_ms: int, **more) -> Schedule:
+    return Schedule(name="s", workflow="w", definition="", user_id="u", every_ms=duration_ms, created_at=0, **more)
+
+
+@pytest.mark.parametrize(
+    ("line", "after", "expected"),
+    [
+        ("0 9 * * mon-fri", "2027-01-01T10:00:00+00:00", "2027-01-04T09:00:00+00:00"),  # a Friday
+        ("*/15 * * * *", "2027-01-01T10:15:00+00:00", "2027-01-01T10:30:00+00:00"),
+        ("*/15 * * * *", "2027-01-01T10:14:59+00:00", "2027-01-01T10:15:00+00:00"),
+        ("5,50 8-10/2 * * *", "2027-01-01T08:50:00+00:00", "2027-01-01T10:05:00+00:00"),
+        ("0 0 29 feb *", "2025-01-01T00:00:00+00:00", "2028-02-29T00:00:00+00:00"),
+        ("0 0 13 * fri", "2027-01-02T00:00:00+00:00", "2027-01-08T00:00:00+00:00"),  # the 13th, or a Friday
+        ("0 0 * * 7", "2027-01-01T00:00:00+00:00", "2027-01-03T00:00:00+00:00"),  # 7 is Sunday too
+        ("@monthly", "2027-12-01T00:00:00+00:00", "2028-01-01T00:00:00+00:00"),
+    ],
+)
+def test_a_cron_line_gives_the_next_time_after_a_time(line, after, expected):
+    assert next_time(cron(line), ms(after), UTC) == ms(expected)
+
+
+def test_a_day_that_never_comes_gives_none():
+    assert next_time(cron("0 0 30 feb *"), 0, UTC) is None
+
+
+def test_a_local_time_that_the_clocks_leave_out_is_not_run():
+    after = ms("2027-03-27T12:00:00+00:00")  # 28 March 2027: 02:00 becomes 03:00 in Berlin
+    assert next_time(cron("30 2 * * *"), after, BERLIN) == ms("2027-03-29T02:30:00+02:00")
+
+
+def test_a_local_time_that_comes_twice_is_run_the_first_time_alone():
+    first = next_time(cron("30 2 * * *"), ms("2027-10-30T12:00:00+00:00"), BERLIN)
+    assert first == ms("2027-10-31T02:30:00+02:00")
+    assert next_time(cron("30 2 * * *"), first, BERLIN) == ms("2027-11-01T02:30:00+01:00")
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("* * * *", "4 fields"),
+        ("60 * * * *", "minute '60'"),
+        ("* 24 * * *", "hour '24'"),
+        ("* * 0 * *", "day of the month '0'"),
+        ("* * * 13 *", "month '13'"),
+        ("* * * * 8", "day of the week '8'"),
+        ("5-1 * * * *", "begins after it ends"),
+        ("*/0 * * * *", "minute '0'"),
+        ("x * * * *", "minute 'x'"),
+        (", * * * *", "minute ''"),
+        ("² * * * *", "minute"),
+    ],
+)
+def test_a_cron_line_that_cannot_be_read_names_its_field(line, what):
+    with pytest.raises(ValueError, match=what.replace("(", r"\(")):
+        read_cron(line)
+
+
+@given(st.text(alphabet="0123456789*/,- @monfrijan", max_size=24))
+def test_any_text_is_a_cron_line_or_a_value_error(text):
+    with contextlib.suppress(ValueError):
+        read_cron(text)
+
+
+@given(
+    st.sampled_from(["* * * * *", "7 3 * * *", "*/20 */5 * * *", "0 12 1 * *", "15 6 * * sat,sun"]),
+    st.integers(0, 4_000_000_000_000),
+    st.sampled_from([UTC, BERLIN, NEW_YORK]),
+)
+def test_times_come_after_the_given_one_and_fit_their_line(line, after_ms, zone):
+    found = next_time(cron(line), after_ms, zone)
+    assert found is not None and found > after_ms  # noqa: PT018
+    local = datetime.fromtimestamp(found / 1000, UTC).astimezone(zone)
+    about = read_cron(line)
+    assert about.fits(local)
+    assert (local.hour in about.hours, local.minute in about.minutes, local.second) == (True, True, 0)
+
+
+@given(st.integers(1_000, 10_000_000), st.integers(0, 2_000_000_000_000))
+def test_an_interval_counts_from_when_it_was_made(every_ms, after_ms):
+    found = next_time(every(every_ms), after_ms, UTC)
+    assert found % every_ms == 0
+    assert 0 < found - after_ms <= every_ms
+
+
+HOUR = 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("missed", "times", "skipped"),
+    [
+        (Missed.NONE, (), 3),
+        (Missed.ONE, (3 * HOUR,), 2),
+        (Missed.ALL, (HOUR, 2 * HOUR, 3 * HOUR), 0),
+    ],
+)
+def test_times_that_passed_unnoticed_are_run_by_the_rule_for_missed_ones(missed, times, skipped):
+    schedule = every(HOUR, next_at=HOUR, missed=missed, overlap=Overlap.ALLOW)
+    found = due(schedule, 3 * HOUR + HOUR // 2, UTC, is_busy=False)
+    assert (found.times, found.skipped, found.next_at) == (times, skipped, 4 * HOUR)
+
+
+def test_a_time_noticed_within_a_minute_was_not_missed():
+    found = due(every(HOUR, next_at=HOUR, missed=Missed.NONE), 3 * HOUR + 59_000, UTC, is_busy=False)
+    assert (found.times, found.skipped) == ((3 * HOUR,), 2)
+
+
+def test_a_long_absence_starts_at_most_the_named_number_of_runs():
+    schedule = every(1_000, next_at=1_000, missed=Missed.ALL, overlap=Overlap.ALLOW)
+    found = due(schedule, 10_000_000_000, UTC, is_busy=False)
+    assert len(found.times) <= MISSED_RUNS_MAX + 1
+    assert found.times[-1] == 10_000_000_000
+    assert found.skipped + len(found.times) == 10_000_000
+
+
+def test_runs_that_overlap_are_skipped_queued_or_allowed():
+    schedule = every(HOUR, next_at=HOUR)
+    busy = {one: due(replace(schedule, overlap=one), HOUR, UTC, is_busy=True) for one in Overlap}
+    assert (busy[Overlap.SKIP].times, busy[Overlap.SKIP].skipped, busy[Overlap.SKIP].next_at) == ((), 1, 2 * HOUR)
+    assert (busy[Overlap.QUEUE].times, busy[Overlap.QUEUE].next_at) == ((), HOUR)
+    assert busy[Overlap.ALLOW].times == (HOUR,)
+
+
+def test_nothing_is_due_before_its_time():
+    found = due(every(HOUR, next_at=HOUR), HOUR - 1, UTC, is_busy=False)
+    assert (found.times, found.skipped, found.next_at) == ((), 0, HOUR)
+
+
+def test_a_day_has_its_minutes():
+    at = int((datetime(2027, 5, 5, tzinfo=UTC) - timedelta(milliseconds=1)).timestamp() * 1000)
+    found = 0
+    while (at := next_time(cron("*/30 * 5 * *"), at, UTC)) < ms("2027-05-06T00:00:00+00:00"):
+        found += 1
+    assert found == 48
