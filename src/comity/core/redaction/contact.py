@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
+from itertools import pairwise
 
 from comity.core.redaction.detector import Category, Need, PatternDetector
+from comity.core.redaction.labels import USER_NAME
 from comity.core.redaction.shapes import (
     AFTER,
     AFTER_DIGIT,
@@ -15,6 +17,7 @@ from comity.core.redaction.shapes import (
     NOT_AFTER_DIGIT,
     SEPARATOR,
     digits_of,
+    in_hint,
     words,
 )
 
@@ -44,6 +47,7 @@ _LOCAL = rf"(?<![{LETTER}0-9]){_ATOM}(?:[._%+'-]{{1,2}}{_ATOM}){{0,6}}"
 _LABEL = f"[{LETTER}0-9-]{{1,63}}"
 _DOT = r"(?:\.|[ ]?[\[({<][ ]?(?:dot|punkt|punto|point|ponto|\.)[ ]?[\])}>][ ]?|[ ]dot[ ]|[ ]\.[ ])"
 _AT = r"[ ]?[\[({<][ ]?(?:at|ät|arroba|chiocciola|@|kropka|a)[ ]?[\])}>][ ]?"
+_SPOKEN_SIGN = "[ ](?:dot|DOT|underscore|dash|hyphen|minus|plus)[ ]"
 # What follows the @ of a file or a unit, not of a person: image@2x.png, getty@tty1.service.
 _NOT_TOP_LEVEL = frozenset(
     re.findall(
@@ -53,6 +57,16 @@ _NOT_TOP_LEVEL = frozenset(
     )
 )
 
+_SPOKEN_DIGITS = {
+    word: digit
+    for digit, words in enumerate(
+        ("zero oh o null cero zéro", "one eins un uno", "two zwei deux dos zwo", "three drei trois tres",
+         "four vier quatre cuatro", "five fünf cinq cinco", "six sechs seis",
+         "seven sieben sept siete", "eight acht huit ocho", "nine neun neuf nueve")
+    )
+    for word in words.split()
+}  # fmt: skip
+_SPOKEN_DIGIT = f"(?:{'|'.join(sorted(_SPOKEN_DIGITS, key=len, reverse=True))})"
 _THOUSANDS = re.compile(r"\+[0-9]{1,3}(?:[ .][0-9]{3})+")
 _GAP = r"[ \u00a0\u202f.\-\u2010-\u2013()/]{0,2}"
 _EXTENSION = r"(?:[ ]?(?:x|ext\.?|extension)[ ]?[0-9]{1,6})?"
@@ -128,7 +142,15 @@ def _accept_national(value: str) -> int:
 
 
 def _accept_user_name(value: str) -> int:
-    return len(value) if any(char.isalpha() for char in value) and any(not char.isalpha() for char in value) else 0
+    """Count a name that no word is: letters, and a digit or a sign among them."""
+    return len(value) if re.search("[A-Za-z]{2}", value) and re.search("[0-9_.]", value) else 0
+
+
+def _accept_spoken_digits(value: str) -> int:
+    """Count digits in words, unless they count up or down as a list does."""
+    said = [_SPOKEN_DIGITS[word] for word in re.findall("[a-zöäüßéñ]+", value.lower())]
+    steps = {second - first for first, second in pairwise(said)}
+    return 0 if len(set(said)) < 3 or len(steps) == 1 or steps <= {1, -9} else len(value)
 
 
 _PHONE_WORDS = words(
@@ -174,8 +196,8 @@ CONTACT: tuple[PatternDetector, ...] = (
         type="EMAIL",
         category=Category.CONTACT,
         priority=11,
-        pattern=re.compile(rf"{_LOCAL}{_AT}(?:{_LABEL}{_DOT}){{1,4}}[A-Za-z]{{2,24}}(?![A-Za-z0-9])", re.IGNORECASE),
-        hint=r"[\[({<][ ]?(?i:at|ät|arroba|chiocciola|@|kropka|a)[ ]?[\])}>]",
+        pattern=re.compile(rf"{_LOCAL}(?:{_AT}|@)(?:{_LABEL}{_DOT}){{1,4}}[A-Za-z]{{2,24}}(?![A-Za-z0-9])", re.IGNORECASE),
+        hint=r"[\[({<][ ]?(?i:at|ät|arroba|chiocciola|@|kropka|a|dot|punkt|punto|point|ponto|\.)[ ]?[\])}>]",
         accept=_accept_spelled,
     ),
     PatternDetector(
@@ -184,7 +206,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=12,
         pattern=re.compile(
-            rf"(?<![{LETTER}0-9.]){_ATOM}(?:(?:[._-]|[ ]dot[ ]){_ATOM}){{0,3}}(?:[ ](?:at|AT|@)[ ]|[ ]?@[ ]|[ ]@[ ]?)"
+            rf"(?<![{LETTER}0-9.]){_ATOM}(?:(?:[._-]|{_SPOKEN_SIGN}){_ATOM}){{0,3}}(?:[ ](?:at|AT|@)[ ]|[ ]?@[ ]|[ ]@[ ]?)"
             rf"{_LABEL}(?:(?:[ ]?\.[ ]?|[ ](?:dot|DOT)[ ]){_LABEL}){{0,3}}(?:[ ]?\.[ ]?|[ ](?:dot|DOT)["
             rf" ])(?:{_TOP_LEVEL})(?![A-Za-z0-9-])"
         ),
@@ -197,7 +219,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=13,
         pattern=re.compile(
-            rf"(?<![{LETTER}0-9.]){_ATOM}(?:(?:[._-]|[ ]dot[ ]){_ATOM}){{0,3}}[ ]at[ ](?:{_LABEL}(?:\.|[ ]dot["
+            rf"(?<![{LETTER}0-9.]){_ATOM}(?:(?:[._-]|{_SPOKEN_SIGN}){_ATOM}){{0,3}}[ ]at[ ](?:{_LABEL}(?:\.|[ ]dot["
             rf" ])){{1,3}}(?:{_TOP_LEVEL})(?![A-Za-z0-9-])",
             re.IGNORECASE,
         ),
@@ -257,11 +279,17 @@ CONTACT: tuple[PatternDetector, ...] = (
             rf"|0[1-9][0-9]{{1,3}}[ \u00a0][0-9]{{3,4}}[ \u00a0][0-9]{{3,4}}"
             rf"|0[1-9][0-9]{{3}}[ \u00a0][0-9]{{6}}"
             rf"|0[1-9](?:[ \u00a0.-][0-9]{{2}}){{4}}"
+            rf"|0[1-9][0-9]{{1,2}}[ \u00a0][0-9]{{3}}[ \u00a0][0-9]{{2}}[ \u00a0][0-9]{{2}}"
+            rf"|0[1-9][0-9]{{2}}(?:[ \u00a0][0-9]{{2}}){{3}}"
+            rf"|0[1-9][0-9]{{1,4}}[ ]?/[ ]?[0-9]{{6,8}}|0[1-9]-[0-9]{{4}}-[0-9]{{4}}"
+            rf"|0[1-9][0-9]{{1,4}}[ \u00a0-][0-9]{{6,8}}|\([1-9][0-9]\)[ ]?9?[0-9]{{4}}[ -][0-9]{{4}}"
             rf"|0[1-9][0-9]{{1,3}}-[0-9]{{3,4}}-[0-9]{{4}}){AFTER_DIGIT}"
         ),
         hint=rf"{HINT_BEFORE_DIGIT}(?:(?:1[ .\-])?\(?[2-9][0-9]{{2}}\)?{SEPARATOR}?[0-9]{{3}}{SEPARATOR}[0-9]{{4}}"
         r"|\(0[1-9][0-9]{0,4}\)|0[1-9][0-9]{1,3}[ \u00a0\-][0-9]{3,4}[ \u00a0\-][0-9]{3,4}"
-        r"|0[1-9][0-9]{3}[ \u00a0][0-9]{6}|0[1-9](?:[ \u00a0.\-][0-9]{2}){4})",
+        r"|0[1-9][0-9]{3}[ \u00a0][0-9]{6}|0[1-9](?:[ \u00a0.\-][0-9]{2}){4}|0[1-9][0-9]{1,2}[ \u00a0][0-9]{2}"
+        r"|0[1-9]-[0-9]{4}-[0-9]|0[1-9][0-9]{1,4}(?:[ ]?/[ ]?|[ \u00a0\-])[0-9]{6}"
+        r"|\([1-9][0-9]\)[ ]?9?[0-9]{4}[ \-])",
         accept=_accept_national,
         need=Need.NO_FOREIGN_LABEL,
         context=_PHONE_WORDS,
@@ -281,16 +309,26 @@ CONTACT: tuple[PatternDetector, ...] = (
         not_after=re.compile(r"[0-9][-. ]$"),  # "100 250 300 4000" is a list of numbers
     ),
     PatternDetector(
+        name="phone_spoken",
+        type="PHONE",
+        category=Category.CONTACT,
+        priority=43,
+        pattern=re.compile(rf"(?<![a-z]){_SPOKEN_DIGIT}(?:[ ,-]{{1,2}}{_SPOKEN_DIGIT}){{6,14}}(?![a-z])", re.IGNORECASE),
+        hint=rf"(?i:{_SPOKEN_DIGIT}[ ,\-]{{1,2}}{_SPOKEN_DIGIT}[ ,\-]{{1,2}}{_SPOKEN_DIGIT}[ ,\-]{{1,2}}{_SPOKEN_DIGIT}[ ,\-])",
+        accept=_accept_spoken_digits,
+    ),
+    PatternDetector(
         name="user_name",
         type="USERNAME",
         category=Category.CONTACT,
         priority=80,
         pattern=re.compile(
-            r"(?<![a-z])(?:user|login|screen)[ _-]?name[\"']?[ ]{0,2}[:=][ ]{0,2}(?:[|][ ])?[\"'@]{0,2}"
+            rf"(?<![a-z])(?=[uslahbningkлиu用帳ユ아])(?:{USER_NAME}|user)[\"']?"
+            rf"(?:[ ]{{0,2}}[:=：][ ]{{0,2}}(?:[|][ ])?[\"'@]{{0,2}}|[ ]@|(?<=name)[ ])"
             rf"(?P<value>[A-Za-z0-9][A-Za-z0-9._-]{{1,30}}[A-Za-z0-9]){AFTER}",
             re.IGNORECASE,
         ),
-        hint=_USER_NAME_HINT,
+        hint=rf"(?i:{in_hint(USER_NAME)}|user)(?:[\"']?[ ]{{0,2}}[:=：@]|[ ])",
         accept=_accept_user_name,
     ),
     PatternDetector(
@@ -302,5 +340,16 @@ CONTACT: tuple[PatternDetector, ...] = (
         hint=_USER_NAME_HINT,
         need=Need.CONTEXT,
         context=words(r"(?:user|login|screen) ?name: ?$"),
+    ),
+    PatternDetector(
+        name="user_name_mixed",
+        type="USERNAME",
+        category=Category.CONTACT,
+        priority=81,
+        pattern=re.compile(r"\A@?(?P<value>[A-Za-z0-9][A-Za-z0-9._-]{1,30}[A-Za-z0-9])\Z"),
+        hint=r"(?i:login|benutzer|usuario|utente|handle)",
+        accept=_accept_user_name,
+        need=Need.CONTEXT,
+        context=words(r"(?:login|benutzername|usuario|nome utente|handle): ?$"),
     ),
 )

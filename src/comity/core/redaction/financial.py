@@ -13,6 +13,8 @@ from comity.core.redaction.checksums import (
     is_routing_number,
 )
 from comity.core.redaction.detector import Category, Need, PatternDetector
+from comity.core.redaction.labelled import LabelledDetector, Rule
+from comity.core.redaction.labels import ACCOUNT
 from comity.core.redaction.shapes import (
     AFTER,
     AFTER_DIGIT,
@@ -26,6 +28,7 @@ from comity.core.redaction.shapes import (
     NOT_AFTER_DIGIT,
     SEPARATOR,
     digits_of,
+    in_hint,
     words,
 )
 
@@ -172,6 +175,10 @@ _CARD_WORDS = words(
     "kartennummer",
 )
 
+_CODE_WORDS = (
+    r"cvv2?|cvc2?|csc|cvn2?|card (?:security|verification) (?:code|value|number)|(?:karten)?prüf(?:nummer|ziffer)"
+    r"|cryptogramme|codice di sicurezza|código de seguridad"
+)
 # What stands between groups of four that were written over lines, list items, cells or with signs of several kinds.
 _SPLIT = r"(?:[ \t]{0,2}\r?\n[ \t]{0,4}(?:[-*•][ ]|[0-9][.)][ ])?|[\"']?,[ ]?[\"']|[ _.\-–·,;/|]{1,4}|\\n)"
 _SPLIT_HINT = r"(?:[^0-9A-Za-z]{1,8}|[^0-9A-Za-z]{0,8}\\[nrt][^0-9A-Za-z]{0,6})(?:[0-9][.)] )?"
@@ -181,7 +188,7 @@ _CARD_HINT = (
     rf"|{SEPARATOR}[0-9]{{6}}{SEPARATOR}[0-9]{{4}})"
 )
 
-FINANCIAL: tuple[PatternDetector, ...] = (
+FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
     PatternDetector(
         name="iban",
         type="IBAN",
@@ -189,11 +196,11 @@ FINANCIAL: tuple[PatternDetector, ...] = (
         priority=20,
         pattern=re.compile(
             rf"{BEFORE}(?:[A-Z]{{2}}[0-9]{{2}}(?:[ \u00a0-]?[A-Z0-9]){{11,30}}"
-            rf"|[a-z]{{2}}[0-9]{{2}}(?:[a-z0-9]{{11,30}}|(?:[ \u00a0][a-z0-9]{{4}}){{2,7}}(?:[ \u00a0][a-z0-9]{{1,3}})?))"
+            rf"|[a-z]{{2}}[0-9]{{2}}(?:[a-z0-9]{{11,30}}|(?:[ \u00a0-][a-z0-9]{{4}}){{2,7}}(?:[ \u00a0-][a-z0-9]{{1,3}})?))"
             rf"{AFTER}"
         ),
         hint=rf"{HINT_BEFORE_WORD}(?:[A-Z]{{2}}[0-9]{{2}}(?:[ \u00a0-]?[A-Z0-9]){{11}}"
-        rf"|[a-z]{{2}}[0-9]{{2}}(?:[a-z0-9]{{11,30}}{HINT_AFTER}|(?:[ \u00a0][a-z0-9]{{4}}){{2}}))",
+        rf"|[a-z]{{2}}[0-9]{{2}}(?:[a-z0-9]{{11,30}}{HINT_AFTER}|(?:[ \u00a0-][a-z0-9]{{4}}){{2}}))",
         accept=_accept_iban,
     ),
     PatternDetector(
@@ -235,6 +242,19 @@ FINANCIAL: tuple[PatternDetector, ...] = (
         accept=_accept_card_split,
         need=Need.NO_FOREIGN_LABEL,
         context=_CARD_WORDS,
+        not_after=NOT_AFTER_DIGIT,
+    ),
+    PatternDetector(
+        name="card_code",
+        type="CARD",
+        category=Category.FINANCIAL,
+        priority=21,
+        pattern=re.compile(rf"{BEFORE}[0-9]{{3,4}}{AFTER_DIGIT}"),
+        hint=rf"(?i:{in_hint(_CODE_WORDS)}){HINT_GAP}[0-9]{{3}}",
+        need=Need.CONTEXT,
+        is_number=True,
+        context=words(_CODE_WORDS),
+        reach=16,
         not_after=NOT_AFTER_DIGIT,
     ),
     PatternDetector(
@@ -316,10 +336,10 @@ FINANCIAL: tuple[PatternDetector, ...] = (
         pattern=re.compile(
             rf"{BEFORE}[0-9]{{8,17}}{AFTER_DIGIT}(?=[ ]?(?:[.,;:!?)\n\"']|$|(?:and|or|at|with|for|to|from|in|is)\b))"
         ),
-        hint=rf"(?i:acc(?:oun)?t|konto|compte|cuenta|conto|conta){HINT_GAP}[0-9]{{8}}",
+        hint=rf"(?i:acc(?:oun)?t|acc[^a-z]|konto|compte|cuenta|conto|conta){HINT_GAP}[0-9]{{8}}",
         need=Need.CONTEXT,
         is_number=True,
-        context=words(r"(?:account|acct\.?|konto|compte|cuenta|conto|conta)[\s:#=\"']{1,4}$"),
+        context=words(r"(?:account|acct?\.?|konto|compte|cuenta|conto|conta)[\s:#=\"']{1,4}$"),
         reach=4,
         not_after=NOT_AFTER_DIGIT,
         not_near=re.compile(
@@ -340,5 +360,34 @@ FINANCIAL: tuple[PatternDetector, ...] = (
         need=Need.CONTEXT,
         context=words(r"swift(?:\s?(?:code|bic))?", r"bic(?:\s?(?:code|swift))?", r"swift\s?/\s?bic", r"bic\s?/\s?swift"),
         reach=24,
+    ),
+    LabelledDetector(
+        name="bank_code",
+        type="ROUTING",
+        category=Category.FINANCIAL,
+        priority=30,
+        pattern=re.compile(
+            rf"{BEFORE}(?:[A-Z]{{4}}0[A-Z0-9]{{6}}|[0-9]{{3}}[ ]?[0-9]{{3}}[ ]?[0-9]{{2}}"
+            rf"|[0-9]{{3}}[ -]?[0-9]{{3}}|[0-9]{{4,5}}){AFTER_DIGIT}"
+        ),
+        rules=[
+            Rule("blz|bankleitzahl", lambda value: len(digits_of(value)) in {5, 8}),
+            Rule("bsb", lambda value: len(digits_of(value)) == 6),
+            Rule("ifsc", lambda value: len(value) == 11 and value[:4].isalpha()),
+            Rule("bank ?clearing|clearing(?:nummer)?|codice abi", lambda value: len(digits_of(value)) in {4, 5}),
+        ],
+        hint_labels="blz|bankleitzahl|bsb|ifsc|bank ?clearing|clearing(?:nummer)?|codice abi",
+    ),
+    LabelledDetector(
+        name="bank_account_foreign",
+        type="BANK_ACCOUNT",
+        category=Category.FINANCIAL,
+        priority=49,
+        pattern=re.compile(rf"{BEFORE}[0-9](?:[ ./-]?[0-9]){{6,27}}{AFTER_DIGIT}"),
+        rules=[Rule(ACCOUNT, lambda value: 7 <= len(digits_of(value)) <= 28)],
+        hint_labels=ACCOUNT,
+        hint_value="[0-9](?:[ ./-]?[0-9]){6}",
+        not_followed=re.compile(r"[ ]?(?:%|€|\$|£|[a-z]{3,})"),
+        keys=re.compile("(?!)"),
     ),
 )

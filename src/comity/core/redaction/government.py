@@ -6,6 +6,7 @@ import re
 
 from comity.core.redaction.checksums import is_luhn, is_nhs_number
 from comity.core.redaction.detector import Category, Need, PatternDetector
+from comity.core.redaction.labels import BIRTH, LICENCE, MONTH, PASSPORT, PLATE
 from comity.core.redaction.shapes import (
     AFTER,
     AFTER_DIGIT,
@@ -20,11 +21,15 @@ from comity.core.redaction.shapes import (
     NOT_AFTER_DIGIT,
     SPACE,
     digits_of,
+    in_hint,
     words,
 )
 
 _SSN_WORDS = words(
-    "ssns?", "ss", r"soc(?:ial)?\s?sec(?:urity)?(?:\s?(?:number|no|num))?", r"social(?:\s(?:is|number|no|num))?[\s:#=]{1,3}$"
+    "ssns?",
+    "ss",
+    r"soc(?:ial|\.)?\s?sec(?:urity|\.)?(?:\s?(?:number|no|num))?",
+    r"social(?:\s(?:is|number|no|num))?[\s:#=]{1,3}$",
 )
 _ITIN_WORDS = words("itins?", r"(?:individual\s)?tax\s?payer\s?(?:id(?:entification)?)?(?:\s?(?:number|no))?")
 _SIN_WORDS = words(
@@ -43,26 +48,17 @@ _NINO_PREFIXES_UNUSED = frozenset({"BG", "GB", "KN", "NK", "NT", "TN", "ZZ"})
 _NINE_DIGITS = f"{HINT_BEFORE_DIGIT}[0-9]{{3}}(?:{DASH}|{SPACE})?[0-9]{{2}}(?:{DASH}|{SPACE})?[0-9]{{4}}{HINT_AFTER}"
 _THREE_THREES = f"{HINT_BEFORE_DIGIT}[0-9]{{3}}(?:{DASH}|{SPACE})?[0-9]{{3}}(?:{DASH}|{SPACE})?[0-9]{{3}}{HINT_AFTER}"
 
-_MONTH = (
-    "(?:jan(?:uary|uar|vier)?|feb(?:ruary|ruar)?|fév(?:rier)?|mar(?:ch|s)?|märz|apr(?:il)?|avr(?:il)?|may|mai|june?|juni|juin"
-    "|july?|juli|juillet|aug(?:ust)?|août|sept?(?:ember|embre)?|oct(?:ober|obre)?|okt(?:ober)?|nov(?:ember|embre)?"
-    "|dec(?:ember)?|déc(?:embre)?|dez(?:ember)?)"
-)
 _YEAR = "(?:19|20)[0-9]{2}"
 _DAY = "(?:0?[1-9]|[12][0-9]|3[01])"
 _DATE = (
     rf"{_YEAR}[-/.](?:0?[1-9]|1[0-2])[-/.]{_DAY}"
     rf"|{_YEAR}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
     rf"|{_DAY}[-/. ]{_DAY}[-/. ](?:{_YEAR}|[0-9]{{2}})"
-    rf"|{_DAY}(?:st|nd|rd|th|er)?(?: of)?[.]?[ -]{_MONTH}[.,]?[ -](?:{_YEAR}|[0-9]{{2}})"
-    rf"|{_MONTH}[.]? {_DAY}(?:st|nd|rd|th)?,? {_YEAR}"
+    rf"|{_DAY}(?:st|nd|rd|th|er)?(?: of)?[.]?[ -]{MONTH}[.,]?[ -](?:{_YEAR}|[0-9]{{2}})"
+    rf"|{MONTH}[.]? {_DAY}(?:st|nd|rd|th)?,? {_YEAR}"
+    rf"|{_DAY}\. (?:0?[1-9]|1[0-2])\. {_YEAR}|(?:明治|大正|昭和|平成|令和)[0-9]{{1,2}}年[0-9]{{1,2}}月[0-9]{{1,2}}日"
     rf"|{_YEAR}[ ]?[年년][ ]?[0-9]{{1,2}}[ ]?[月월][ ]?[0-9]{{1,2}}[ ]?[日일]"
-    rf"|{_DAY}(?: de)? (?:enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre"
-    rf"|diciembre|gennaio|febbraio|aprile|maggio|giugno|luglio|settembre"
-    rf"|ottobre|dicembre|janeiro|fevereiro|março|maio|junho|julho|setembro|outubro|novembro|dezembro"
-    rf"|stycznia|lutego|marca|kwietnia|maja|czerwca|lipca|sierpnia|września"
-    rf"|października|listopada|grudnia|января|февраля|марта|апреля|мая|июня|июля|августа|сентября|октября"
-    rf"|ноября|декабря)(?: de)? {_YEAR}"
+    rf"|{_DAY}[.]?(?: de)? {MONTH}(?: de)?,? {_YEAR}"
 )
 
 
@@ -214,18 +210,16 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         type="PASSPORT",
         category=Category.GOVERNMENT,
         priority=37,
-        pattern=re.compile(rf"{BEFORE}(?=[A-Z]{{0,3}}[0-9])[A-Z0-9]{{6,11}}{AFTER_DIGIT}", re.IGNORECASE),
-        hint=rf"(?i:pass(?:e?port|aporto|nummer|-?nr)|reisepass|pasaporte){HINT_GAP}[0-9]",
+        pattern=re.compile(
+            rf"{BEFORE}(?:[0-9]{{2}}[ ]?[0-9]{{2}}[ ](?:номер[ ]|№[ ]?)?[0-9]{{6}}"
+            rf"|(?=[A-Z]{{0,3}}[0-9])[A-Z0-9]{{6,11}}){AFTER_DIGIT}",
+            re.IGNORECASE,
+        ),
+        hint=rf"(?i:{in_hint(PASSPORT)}){HINT_GAP}[0-9]",
         accept=_accept_passport,
         need=Need.CONTEXT,
         is_number=True,
-        context=words(
-            r"passe?ports?(?:\s?(?:number|no|num|nr|id))?",
-            r"(?:reise)?pass-?(?:nummer|nr)",
-            "reisepass",
-            "pasaporte",
-            "passaporto",
-        ),
+        context=words(rf"(?:{PASSPORT})(?:\s?(?:number|no|num|nr|id))?"),
         reach=28,
     ),
     PatternDetector(
@@ -237,18 +231,29 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
             rf"{BEFORE}(?=[A-Z]{{0,8}}[0-9])[A-Z0-9](?:(?:-|[ ](?=[0-9]))?[A-Z0-9]){{4,19}}{AFTER}",
             re.IGNORECASE,
         ),
-        hint=rf"(?i:driv[a-z'’]{{2,5}}[^a-z]{{0,3}}licen|permis|f.hrerschein){HINT_GAP}[0-9]"
-        rf"|{HINT_BEFORE_LETTER}(?i:dln?){HINT_AFTER_LETTER}{HINT_GAP}[0-9]",
+        hint=rf"{HINT_BEFORE_LETTER}(?i:{in_hint(LICENCE)}){HINT_AFTER_LETTER}{HINT_GAP}[0-9]|[a-z](?:Driver|Driving){HINT_GAP}[0-9]",
         accept=_accept_licence,
         need=Need.CONTEXT,
         is_number=True,
-        context=words(
-            r"driv(?:er|ing)(?:['’]?s)?['’]?\s?licen[cs]es?(?:\s?(?:number|no|num|nr|id))?",
-            r"dln?(?:\s?(?:number|no|num))?",
-            r"permis\s?de\s?conduire",
-            r"führerschein(?:nummer)?",
-        ),
+        context=words(rf"(?:{LICENCE})(?:\s?(?:number|no|num|nr|id))?"),
         reach=28,
+    ),
+    PatternDetector(
+        name="plate",
+        type="LICENCE",
+        category=Category.GOVERNMENT,
+        priority=38,
+        pattern=re.compile(
+            rf"{BEFORE}(?!(?:CE|EN|ISO|DIN)[ -])(?:[A-ZÄÖÜ]{{1,3}}[ -][A-Z]{{1,2}}[ -]?[0-9]{{1,4}}[EH]?"
+            rf"|[A-Z]{{2}}[0-9]{{2}}[ ]?[A-Z]{{3}}|[A-Z]{{2}}-?[0-9]{{3}}-?[A-Z]{{2}}"
+            rf"|[A-Z]{{2,3}}[ -][0-9]{{3,5}}|[0-9]{{1,4}}[ -]?[A-Z]{{2,3}}(?:[ -]?[0-9]{{2,4}})?|[0-9][A-Z]{{3}}[0-9]{{3}}"
+            rf"|[A-Z]{{3}}[0-9][A-Z0-9][0-9]{{2}}|[0-9]{{2}}-[A-Z]{{2,3}}-[0-9]{{1,2}}"
+            rf"|[A-Z]{{2}}-[0-9]{{3}}-[A-Z]|[АВЕКМНОРСТУХ][0-9]{{3}}[АВЕКМНОРСТУХ]{{2}}[0-9]{{2,3}}){AFTER}"
+        ),
+        hint=rf"{HINT_BEFORE_LETTER}(?i:{in_hint(PLATE)}){HINT_AFTER_LETTER}{HINT_GAP}[0-9]|[a-z]Plate",
+        need=Need.CONTEXT,
+        context=words(PLATE),
+        reach=20,
     ),
     PatternDetector(
         name="dob",
@@ -259,39 +264,11 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
             rf"{BEFORE}(?:{_DATE})(?![0-9_])(?![-./][0-9]|\.\.|[ ]?(?:to|until|bis|[–-])[ ]?[0-9])(?!(?!T[0-9])[A-Za-z])",
             re.IGNORECASE,
         ),
-        hint=(
-            rf"(?i:d\.?o\.?b|b\.|birth|born|naiss|geb|née?[^a-z]|naci|nasc|nat[oa][^a-z]|urodz|ur\.|f[öø]d|syntym|doğum|рожд"
-            rf"|родил|д\.?р|出生|生日|生年月日|생년월일){HINT_GAP}[0-9]"
-        ),
+        hint=rf"{HINT_BEFORE_LETTER}(?i:{in_hint(BIRTH)}|b\.|birth|ur\.|[*]){HINT_AFTER_LETTER}{HINT_GAP}[0-9]"
+        rf"|[a-z](?:DOB|Dob|Birth){HINT_GAP}[0-9]",
         need=Need.CONTEXT,
         is_number=True,
-        context=words(
-            r"d\.?o\.?b\.?",
-            r"date\s?of\s?birth",
-            r"birth\s?(?:date|day)s?",
-            r"birth[:=]\s?$",
-            "born",
-            "n[ée]e?",
-            r"b\.\s?$",
-            r"(?:date\sde\s)?naissance",
-            "geboren",
-            r"geburts(?:datum|tag)",
-            r"geb\.?",
-            r"(?:fecha\sde\s)?nacimiento",
-            "nacid[oa]",
-            r"(?:data\sdi\s)?nascita",
-            "nat[oa]",
-            r"(?:data\sde\s)?nascimento",
-            "nascid[oa]",
-            r"geboortedatum",
-            r"data\surodzenia|urodzon[ya]|ur\.\s?$",
-            r"f[öø]dd?(?:elsedato|elsedag)?|födelsedatum",
-            r"syntymäaika",
-            r"doğum\starihi",
-            r"дата\sрождения|родил(?:ся|ась)|д\.?р\.?",
-            "出生(?:日期|年月日)?|生日|生年月日|생년월일",
-            r"date\snaissance",
-        ),
+        context=words(BIRTH, r"birth[:=]\s?$", r"b\.\s?$", r"ur\.\s?$", r"[(,] ?[*]\s?$"),
         reach=40,
         not_near=re.compile(
             r"birth\s(?:rate|control|cohort|weight|statistics|data|numbers|count|registrations?)[^;]{0,40}$"

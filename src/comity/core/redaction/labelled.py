@@ -12,15 +12,24 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 
 from comity.core.redaction.detector import Category
-from comity.core.redaction.shapes import COUNTED, HINT_AFTER_LETTER, HINT_BEFORE_LETTER, HINT_GAP, SHAPE_CHARS_MAX, compile_test
+from comity.core.redaction.shapes import (
+    COUNTED,
+    HINT_AFTER_LETTER,
+    HINT_BEFORE_LETTER,
+    HINT_GAP,
+    SHAPE_CHARS_MAX,
+    compile_test,
+    in_hint,
+)
 
 _JOINT_WORDS = frozenset(
     re.findall(
         r"\S+",
-        "number numbers numero número numéro nummer numer номер no nr num nº n° is was ist lautet es est sono wynosi"
+        "number numbers s n º № fin card id"
+        " numero número numéro nummer numer номер no nr num nº n° is was ist lautet es est sono wynosi"
         " är er og of the my and or und et y on at to me do da de del di des du der la le les el il"
         " client cliente kunde kunden patient patiente paziente customer employee user member for von é è jego jej"
-        " klienta klientki pacjenta",
+        " klienta klientki pacjenta seria serie série series серия серії физлица клиента пациента رقم",
     )
 )
 _JOINT_SUFFIX = "(?:番号|號碼|号码|号|是|为|は)?"
@@ -66,7 +75,7 @@ class LabelledDetector:
     @cached_property
     def hint(self) -> str:
         """A label anywhere before what a value begins with."""
-        words = f"{HINT_BEFORE_LETTER}(?i:{self.hint_labels}){HINT_AFTER_LETTER}|[a-z](?:{_camel(self.hint_labels)})"
+        words = f"{HINT_BEFORE_LETTER}(?i:{in_hint(self.hint_labels)}){HINT_AFTER_LETTER}|[a-z](?:{_camel(self.hint_labels)})"
         if self.hint_foreign:
             words += f"|(?i:{self.hint_foreign})"
         trailing = "" if self.trailing is None else f"|{_BEHIND}"
@@ -102,7 +111,8 @@ class LabelledDetector:
                 if label := self._labels.fullmatch(before, start, end):
                     return int((label.lastgroup or "rule0")[4:]), end
             word = starts.pop()
-            if before[word:end].lower() not in _JOINT_WORDS:
+            is_second_name = before[word - 1 : word] == "/"  # "NRIC/FIN"
+            if not is_second_name and before[word:end].lower() not in _JOINT_WORDS:
                 return None
             end = word
         return None

@@ -14,14 +14,14 @@ from comity.core.redaction.shapes import AFTER, BEFORE, digits_of
 # The module of python-stdnum, and the words that name its number.
 _PERSONAL: Final = {
     "ar.dni": r"dni argentino|documento nacional",
-    "social": r"svnr|sv-?nummer|sozialversicherungsnummer|versicherungsnummer|rentenversicherungsnummer",
+    "social": r"svnr|sv-?nummer|rvnr|rv-?nummer|sozialversicherungsnummer|versicherungsnummer|rentenversicherungsnummer",
     "be.nn": r"rijksregisternummer|num[eé]ro national|registre national|insz|niss",
     "bg.egn": r"егн|egn",
     "ch.ssn": r"ahv(?:-?n(?:umme)?r)?|avs|oasi",
-    "cl.rut": r"rut|r\.u\.t",
+    "cl.rut": r"rut|run|r\.u\.t",
     "cn.ric": r"身份证(?:号码|号)?|公民身份号码|resident id(?:entity)?(?: card)?|chinese id",
     "cr.cpf": r"c[eé]dula de identidad",
-    "cz.rc": r"rodn[eé] [cč][ií]slo|rodn[eé] č",
+    "cz.rc": r"rodn[eé] [cč][ií]slo|rodn[eé] č|r\.? ?č",
     "dk.cpr": r"cpr(?:-?n(?:umme)?r)?|personnummer dk",
     "do.cedula": r"c[eé]dula dominicana",
     "ec.ci": r"c[eé]dula ecuatoriana|c[eé]dula",
@@ -34,7 +34,7 @@ _PERSONAL: Final = {
     "hr.oib": r"oib",
     "id.nik": r"nik|ktp",
     "ie.pps": r"pps[n]?",
-    "il.idnr": r"teudat zehut|תעודת זהות|israeli id",
+    "il.idnr": r"teudat zehut|תעודת זהות|ת\.? ?ז|israeli id",
     "in_.aadhaar": r"aadhaar|aadhar|आधार(?: संख्या| नंबर)?|uidai",
     "in_.epic": r"voter id|epic",
     "is_.kennitala": r"kennitala|kt",
@@ -58,15 +58,26 @@ _PERSONAL: Final = {
     "tr.tckimlik": r"t\.?c\.? kimlik(?: no)?|kimlik no|tckn|tc no",
     "tw": r"身分證字號|身分證(?:號碼)?|taiwan id",
     "hk": r"hkid|香港身份證(?:號碼)?|hong kong id(?:entity card)?",
-    "sg": r"nric|fin no",
+    "sg": r"nric(?:/fin)?|fin no|fin",
     "ru.snils": r"снилс|snils",
     "ve.rif": r"c[eé]dula venezolana",
     "za.idnr": r"south african id|sa id|rsa id|id no za",
     "lv": r"personas kods",
+    "medicare": r"medicare(?: card| number| no)?",
+    "health": (
+        r"health (?:card|insurance)(?: number| no)?|krankenversicherten?-?n(?:umme)?r|kvnr|krankenversicherungsnummer"
+        r"|versichertennummer"
+        r"|ohip|chi(?: number)|mrn|medical record(?: number| no)?|patient (?:id|number|no)|assurance maladie|carte vitale|ramq"
+        r"|tessera sanitaria|tarjeta sanitaria"
+    ),
     "any": (
-        r"national id(?:entity|entification)?(?: card)?|personal id(?:entification)?|identity card|id card"
+        r"emirates id|iqama|civil id|rg|carteira de identidade|identidade|c[eé]dula de ciudadan[ií]a|carn[eé]t de identidad"
+        r"|személyi(?: igazolvány)?(?:szám)?|občanský průkaz|číslo op|osobna iskaznica|lična karta"
+        r"|carte (?:nationale )?d['’]identit[eé]"
+        r"|cni|national id(?:entity|entification)?(?: card)?|personal id(?:entification)?|identity card|id card"
         r"|citizen id|ausweis(?:nummer)?"
         r"|personalausweis(?:nummer)?|carta d[’']identit[aà]|identiteitskaart|dow[oó]d osobisty|паспорт"
+        r"|جواز|رقم الهوية|شناسنامه|کد ملی|身份证件"
     ),
 }
 _TAX: Final = {
@@ -77,7 +88,10 @@ _TAX: Final = {
     "br.cnpj": r"cnpj",
     "ch.uid": r"mwst-?nr",
     "co.nit": r"nit",
-    "de.idnr": r"steuer[- ]?(?:id(?:entifikationsnummer)?|identnummer|idnr)|idnr|tin de|tax id germany",
+    "de.idnr": (
+        r"(?:steuerliche )?identifikationsnummer|steuer[- ]?(?:id(?:entifikationsnummer)?|identnummer|idnr)|idnr"
+        r"|tin de|tax id germany"
+    ),
     "de.stnr": r"steuer-?n(?:umme)?r",
     "nif": r"nif",
     "eu.vat": r"vat(?: id)?|ust-?id(?:-?nr)?|tva|btw(?:-nummer)?",
@@ -90,7 +104,7 @@ _TAX: Final = {
     "in_.pan": r"pan(?: card)?",
     "it.iva": r"partita iva|p\.? ?iva",
     "any_tax": r"tin|tax ?payer(?: id(?:entification)?)?|tax id(?:entification)?|tax number",
-    "it.codicefiscale": r"codice fiscale|c\.? ?f\.?|cod\.? fisc\.?",
+    "it.codicefiscale": r"codice fiscale|c[oó]digo fiscal|c\.? ?f\.?|cod\.? fisc\.?",
     "mx.rfc": r"rfc",
     "nz.ird": r"ird",
     "pl.nip": r"nip",
@@ -104,6 +118,7 @@ _TAX: Final = {
 _NUMBER = re.compile(
     rf"{BEFORE}(?=[A-Z]{{0,6}}[- ]?[0-9])[A-Z0-9](?:[ \u00a0./+-]?[A-Z0-9]){{5,22}}(?:\([0-9A]\))?{AFTER}", re.IGNORECASE
 )
+_NUMMER = "n(?:umme)?r"  # also as "nr"
 # What follows a count, a ratio or a code, not a person's number.
 _COUNTED = re.compile(
     r"[ \u00a0]?(?:%|€|\$|£|rad\b|deg\b|ms\b|kb\b|mb\b|gb\b|kg\b|km\b|users\b|rows\b|records\b|files\b"
@@ -172,12 +187,23 @@ def _is_any(value: str) -> bool:
     return 6 <= len(value) <= 18 and len(digits_of(value)) >= 6
 
 
+def _is_medicare(value: str) -> bool:
+    """Judge the number of an Australian Medicare card: eight digits, their check digit, the issue, perhaps the person."""
+    if not re.fullmatch("[2-6][0-9]{9,10}", value):
+        return bool(
+            re.fullmatch("[1-9][AC-HJKMNP-RT-Y][0-9AC-HJKMNP-RT-Y][0-9][AC-HJKMNP-RT-Y]{2}[0-9]{4}|[0-9][A-Z0-9]{10}", value)
+        )
+    return sum(int(digit) * weight for digit, weight in zip(value, (1, 3, 7, 9, 1, 3, 7, 9), strict=False)) % 10 == int(
+        value[8]
+    )
+
+
 def _is_any_tax(value: str) -> bool:
     return any(_is_standard(module, value) for module in ("de.idnr", "br.cpf", "it.codicefiscale", "in_.pan", "ru.inn"))
 
 
 _OWN = {"tw": _is_taiwanese, "hk": _is_hong_kong, "sg": _is_singaporean, "ru.snils": _is_snils, "hu": _is_hungarian,
-        "lv": _is_latvian, "social": _is_social, "nif": _is_nif, "any": _is_any,
+        "lv": _is_latvian, "medicare": _is_medicare, "health": _is_any, "social": _is_social, "nif": _is_nif, "any": _is_any,
     "any_tax": _is_any_tax}  # fmt: skip
 
 
@@ -190,7 +216,7 @@ def _rule(module: str, label: str) -> Rule:
         own = _OWN.get(module)
         return own(compact) if own is not None else _is_standard(module, value)
 
-    return Rule(label, is_valid)
+    return Rule(label.replace("nummer", _NUMMER), is_valid)
 
 
 def _is_standard(module: str, value: str) -> bool:
@@ -206,7 +232,7 @@ def _detector(name: str, kind: str, priority: int, numbers: dict[str, str]) -> L
         priority=priority,
         pattern=_NUMBER,
         rules=[_rule(module, label) for module, label in numbers.items()],
-        hint_labels="|".join(numbers.values()),
+        hint_labels="|".join(numbers.values()).replace("nummer", _NUMMER),
         hint_foreign="егн|јмбг|身份|身分|公民|आधार|マイナンバー|個人番号|주민|เลข|บัตร|снилс|תעודת|паспорт|αμκα|αφμ|инн|рнокпп|іпн|thuế",
         not_followed=_COUNTED,
     )

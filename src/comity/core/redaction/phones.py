@@ -11,6 +11,7 @@ from functools import cache
 
 from comity.core.redaction.detector import Category
 from comity.core.redaction.labelled import LabelledDetector, Rule
+from comity.core.redaction.labels import PHONE
 from comity.core.redaction.shapes import digits_of
 
 _ENGLISH = "US GB AU IN IE NZ ZA SG HK PH NG KE MY"
@@ -32,32 +33,21 @@ _STRONG = (
     r"|smart)?phones?|(?:direct|office|private) line|land ?line|direct dial|(?:phone|mobile|cell|contact|whatsapp|fax|hotline"
     r"|telephone|emergency|callback|call-back)[ -]?(?:numbers?|no|num|nr|nos)|tel|mob|telephone|fax|telefax|whatsapp|viber|ph"
 )
-_FOREIGN = (
-    r"telefon(?:nummer|numarası|numaram|um|umuz|szám|as|i|o|u)?|cep(?: telefonum?)?"
-    r"|handy(?:nummer)?|mobil(?:nummer|telefon)?|rufnummer"
-    r"|festnetz|t[eé]l(?:[eé]phone)?|portable|teléfono(?: m[oó]vil)?"
-    r"|m[oó]vil|celular|tel[eé]fono|cellulare|recapito|telefone|telem[oó]vel|telefoon(?:nummer)?|mobiel"
-    r"|puhelin(?:numero)?|kom[oó]rka|tel\.? kom|telefonszám"
-    r"|телефон(?:у|а)?|тел|моб(?:ильный)?|τηλ(?:έφωνο)?|κινητό|手机(?:号码|号)?|手機(?:號碼)?|电话(?:号码)?|電話(?:番号|號碼)?|联系电话|聯絡電話|携帯(?:電話)?"
-    r"|전화(?:번호)?|휴대폰(?:번호)?|휴대전화|연락처|핸드폰|هاتفي?|جوالي?|موبايل|रقم|फ़ोन|फोन|मोबाइल(?: नंबर)?|โทร(?:ศัพท์)?"
-    r"|เบอร์|[đd]i[eệ]n tho[aạ]i|s[oố] [đd]i[eệ]n tho[aạ]i"
-    r"|telepon|nomor hp|no\.? ?hp|טלפון|נייד|tlf|puh|联系方式|聯絡方式"
-)
 _WEAK = (
-    r"call(?:ing|ed)?|text(?:ing|ed)?|dial(?:ling|ing|ed)?|ring|sms|mobile|cell|hotline|contact|kontakt"
+    r"gsm|hp|fon|cel|portable|call(?:ing|ed)?|text(?:ing|ed)?|dial(?:ling|ing|ed)?|ring|sms|mobile|cell|hotline|contact|kontakt"
     r"|(?:my|our|his|her|their|meine|ihre|seine|deine|mijn|min|mitt) (?:number|nummer)"
     r"|(?:mi|mon|il mio) n[uú]m[eé]ro|m[oó]j numer|мой номер"
     r"|ligue(?: para)?|llame al|message|anrufen|rufen(?: sie)?|appelez|llama|chiama(?:mi)?|bel"
 )
 _AT = (
     r"(?:(?:call|text|ring|dial|reach|reached|contact|message|phone|erreichbar|available|reachable)(?:ing|ed"
-    r"|able)?|ruf|(?:an)?rufen|erreichen|joindre|appele[rz]|ll[aá]m[a-z]{1,5}|chiam[a-z]{1,5}|bel(?:len)?|zadzwo[a-zń]{1,5}|soita)"
+    r"|able)?|ruf|rückruf|rückfragen|(?:an|zurück)?rufen|erreichen|joindre|appele[rz]|ll[aá]m[a-z]{1,5}|chiam[a-z]{1,5}|bel(?:len)?|zadzwo[a-zń]{1,5}|soita)"
     r"(?:[ ](?:[^\W\d]|[.'’]){1,16}){0,4}?[ ](?:at|on|under|via|unter|au|al|an|op|på|pod|numeroon)"
 )
 _LABELS_OF_HINT = (
-    r"[a-z ]*phones?|fon|mobile?|mob|cell|tel|ph|fax|telefax|whatsapp|viber|call|calling|called|text"
+    r"[a-z ]*phones?|fon|gsm|hp|cel|portable|mobile?|mob|cell|tel|ph|fax|telefax|whatsapp|viber|call|calling|called|text"
     r"|texting|texted|dial|ring|sms|hotline|contact|reach|reached|reachable|(?:direct|office|private) line|land ?line"
-    r"|message|kontakt|number|nummer|numer|n[uú]m[eé]ro|ligue|para|al|tlf|puh|anrufen|ruf(?:en?)?|erreichen|joindre|appele[rz]"
+    r"|message|kontakt|number|nummer|numer|номер|rück[a-z]+|zurückrufen|n[uú]m[eé]ro|ligue|para|al|tlf|puh|anrufen|ruf(?:en?)?|erreichen|joindre|appele[rz]"
     r"|ll[aá]m[a-z]+|chiam[a-z]+|bel(?:len)?|soita"
     r"|erreichbar|available|handy|emergency|callback|day[a-z]*|call-back"
 )
@@ -135,15 +125,14 @@ PHONES = LabelledDetector(
     category=Category.CONTACT,
     priority=42,
     pattern=_PHONE,
-    rules=[Rule(_AT, _is_reached), Rule(_FOREIGN, _is_plausible), Rule(_STRONG, _is_plausible), Rule(_WEAK, _is_phone)],
-    hint_labels=_LABELS_OF_HINT,
+    rules=[Rule(_AT, _is_reached), Rule(PHONE, _is_plausible), Rule(_STRONG, _is_plausible), Rule(_WEAK, _is_phone)],
+    hint_labels=f"{_LABELS_OF_HINT}|{PHONE}|zadzwo[a-zń]+",
     hint_value=r"[0-9](?:[ \u00a0\u202f./()\-\u2010-\u2013]{0,3}[0-9]){6}",
-    hint_foreign=f"{_FOREIGN}|zadzwo",
     not_followed=_COUNTED,
     trailing=re.compile(
         rf"[ ]{{0,2}}(?:[(–-][ ]?|ist?[ ](?:my|our|his|her|their|the|meine|unsere|seine|ihre)[ ]"
         rf"(?:new |work |home |office |direct |private )?)"
-        rf"(?:{_STRONG}|{_FOREIGN}|cell|mobile)(?![a-z])",
+        rf"(?:{_STRONG}|{PHONE}|cell|mobile)(?![a-z])",
         re.IGNORECASE,
     ),
     keys=re.compile(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from comity.core.redaction.detector import Category, Need, PatternDetector
+from comity.core.redaction.labels import ADDRESS
 from comity.core.redaction.shapes import (
     AFTER,
     AFTER_DIGIT,
@@ -15,6 +16,7 @@ from comity.core.redaction.shapes import (
     HINT_GAP,
     LETTER,
     NOT_AFTER_DIGIT,
+    in_hint,
     words,
 )
 
@@ -51,7 +53,12 @@ _NO_NOUN = (
     "|also|only|again|instead|thanks|and/or)(?![a-z]))[a-z]{3})"
 )
 _GERMANIC = (
-    "(?:straße|strasse|str\\.|weg|platz|allee|gasse|damm|ufer|straat|laan|gracht|plein|gade|vej|veien|vägen|gatan|katu|ntie)"
+    "(?:straße|strasse|str\\.|weg|platz|allee|gasse|damm|ufer|straat|laan|gracht|plein|kade|dijk|singel|steeg|gade|vej|vænget"
+    "|stræde|torv|plads|veien|vegen|gata|gaten|plassen|vägen|gatan|gränd|torget|katu|kuja|polku|intie|ntie)"
+)
+_EASTERN = (
+    "(?:náměstí|nám\\.|třída|tř\\.|ulice|nábřeží|utca|út|útja|tér|tere|körút|Sokak|Sokağı|Sk\\.|Caddesi|Cad\\.|Bulvarı|iela|gatvė|trg"
+    "|cesta|ulica|námestie)"
 )
 _DIRECTION = r"(?:(?:N|S|E|W|NE|NW|SE|SW|North|South|East|West)\.?[ ])?"
 _STREET_WORD = rf"(?:[A-Z\u00c0-\u00de][{LETTER}'’.-]{{0,24}}|[0-9]{{1,3}}(?:st|nd|rd|th))"
@@ -62,13 +69,18 @@ _ROMANCE_FIRST = (
     "Bd\\.|Boul\\.|Via|Viale|Piazza|Corso|Vicolo|Calle|C/|Avenida|Avda\\.|Av\\.|Paseo|Plaza|Carrera|Rua|Travessa|Praça"
     "|Largo|Alameda|Strada|Bulevardul|Rue|Cadde"
 )
-_CITY = rf"(?:,?[ \n](?:[A-Z]{{1,2}}-)?[0-9]{{4,5}}(?:[ ][A-Z]{{2}})?[ ][A-Z\u00c0-\u00de][{LETTER}-]{{1,24}}(?![{LETTER}]))?"
-_PARTICLE = r"(?:(?:de|du|des|d['’]|la|le|les|l['’]|del|della|di|da|do|dos|delle|los|las)[ ]?)"
+_CITY = (
+    r"(?:,?[ \n](?:[A-Z]{1,2}-)?(?:[0-9]{4,6}|[0-9]{2}-[0-9]{3}|[0-9]{3}[ ][0-9]{2}|[0-9]{5}-[0-9]{3})(?:[ ][A-Z]{2})?"
+    rf"[ ](?:São[ ]|Saint[ ]|Bad[ ]|Den[ ])?[A-Z\u00c0-\u00de][{LETTER}-]{{1,24}}(?![{LETTER}]))?"
+)
+_PARTICLE = r"(?:(?:de|du|des|d['’]|la|le|les|l['’]|del|della|di|da|das|do|dos|delle|dei|degli|los|las|den|der|van|von)[ ]?)"
 
 _NOT_GERMANIC = frozenset(
     re.findall(
         r"\w+",
-        "Parkplatz Arbeitsplatz Stellplatz Sitzplatz Studienplatz Listenplatz Umweg Ausweg Irrweg Rückweg Brigade Lösungsweg",
+        "Der Die Das Ein Kein Mein"
+        " Parkplatz Arbeitsplatz Stellplatz Sitzplatz Studienplatz Listenplatz Umweg"
+        " Ausweg Irrweg Rückweg Brigade Lösungsweg",
     )
 )
 _NOT_VIA = re.compile(
@@ -128,6 +140,25 @@ def _accept_european(value: str) -> int:
     return 0 if re.fullmatch(r"\w+ (?:19|20)[0-9]{2}", value) else len(value)
 
 
+def _accept_named(value: str) -> int:
+    """Count what reads as an address under a label: a number, a name, and a second part; not a place in a file or in memory."""
+    if not re.search(r"(?<![0-9A-Za-z.])[0-9]{1,6}(?![0-9])", value) or re.search(
+        r"0x|://|\b[0-9]{1,3}\.[0-9]{1,3}\.[0-9]", value
+    ):
+        return 0
+    if value.isascii() and not re.search("[A-Z][a-z]{2}", value):
+        return 0
+    if _NOT_AN_ADDRESS.match(value):
+        return 0
+    return len(value) if re.search(r"[,\u3040-\u9fff\uac00-\ud7af\u0600-\u06ff]|[0-9][ ].*[0-9]", value) else 0
+
+
+_NOT_AN_ADDRESS = re.compile(
+    r"(?:section|page|table|room|line|port|block|register|offset|see|chapter|item|row|column|node|slot|bank|tbd|unknown)\b",
+    re.IGNORECASE,
+)
+
+
 def _accept_uk(value: str) -> int:
     return 0 if value[-2:] in _UK_UNITS else _accept_postal(value)
 
@@ -157,6 +188,27 @@ PLACE: tuple[PatternDetector, ...] = (
         not_after=NOT_AFTER_DIGIT,
     ),
     PatternDetector(
+        name="address_named",
+        type="ADDRESS",
+        category=Category.ADDRESS,
+        priority=59,
+        pattern=re.compile(
+            r"(?:\A|(?<=[:=：]))[ \t]{0,2}(?P<value>(?=[^\n;|<>\"{}@=]{0,60}[0-9])[^\W_][^\n;|<>\"{}@=:\0]{6,100}?)"
+            r"(?=[ \t]{0,4}(?:[\n;|<>\"}\0]|\.(?:\s|$)|$))"
+        ),
+        hint=rf"(?i:{in_hint(ADDRESS)}){HINT_GAP}[0-9]",
+        accept=_accept_named,
+        need=Need.CONTEXT,
+        context=words(rf"(?:{ADDRESS})[ \"']{{0,2}}[:=：][ \t]{{0,2}}$"),
+        reach=4,
+        not_near=re.compile(
+            r"(?:ip(?:v[46])?|e-?mail|mail|mac|web|memory|url|bus|host|network|base|start|end|return|wallet|hardware|server)"
+            r"[ _-]?address"
+            r"[^A-Za-z]{0,6}$",
+            re.IGNORECASE,
+        ),
+    ),
+    PatternDetector(
         name="street_named",
         type="ADDRESS",
         category=Category.ADDRESS,
@@ -181,7 +233,7 @@ PLACE: tuple[PatternDetector, ...] = (
         priority=60,
         pattern=re.compile(
             rf"{BEFORE}(?:[1-9][0-9]{{0,3}}(?:[ ]?(?:bis|ter))?,?[ ](?:{_ROMANCE})[ ]{_PARTICLE}{{0,3}}"
-            rf"[A-Z\u00c0-\u00de][{LETTER}'’-]{{1,24}}(?:[ ][A-Z\u00c0-\u00de][{LETTER}'’-]{{1,24}}){{0,2}}"
+            rf"[A-Z\u00c0-\u00de][{LETTER}'’-]{{1,24}}(?:[ ][A-Z\u00c0-\u00de][{LETTER}'’-]{{1,24}}){{0,2}}{_CITY}"
             rf"|[A-Z\u00c0-\u00de][{LETTER}.-]{{1,30}}{_GERMANIC}[ ][1-9][0-9]{{0,3}}[ ]?[a-z]?(?![0-9A-Za-z]){_CITY}"
             rf"|(?:[A-Z\u00c0-\u00de][{LETTER}]{{1,20}}[ ]){{1,2}}(?:Straße|Strasse|Str\.|Weg|Platz|Allee|Ring|Damm"
             rf"|Ufer)[ ][1-9][0-9]{{0,3}}[a-z]?(?![0-9A-Za-z]){_CITY}"
@@ -196,6 +248,8 @@ PLACE: tuple[PatternDetector, ...] = (
             rf"(?!(?:Mon|Diens|Donners|Frei|Sams|Sonn)tag|Mittwoch|Jahr|Monat|Quartal|Januar|Februar|März|April|Mai"
             rf"|Juni|Juli|August)"
             rf"(?:[A-Z\u00c0-\u00de][{LETTER}]{{1,20}}[ ]){{1,2}}[1-9][0-9]{{0,2}}[a-z]?{_CITY[:-1]}"
+            rf"|(?:[A-Z\u00c0-\u017f][{LETTER}.]{{1,24}}[ ]){{1,3}}{_EASTERN}[ ](?:No:?[ ]?)?[1-9][0-9]{{0,3}}[a-z]?"
+            rf"(?![0-9A-Za-z])"
             rf"|[A-Z][a-z]{{2,20}}[ ]Prospe(?:kt|ct)[ ][1-9][0-9]{{0,3}}"
             rf"|[А-ЯЁІЇЄ][а-яёіїє-]{{2,24}}[ ](?:проспект|улица|бульвар|переулок|шоссе|площадь|набережная),?["
             rf" ](?:д\.[ ]?)?[1-9][0-9]{{0,3}}"
@@ -205,7 +259,7 @@ PLACE: tuple[PatternDetector, ...] = (
             rf"[0-9](?:[ ]?(?:bis|ter))?,?[ ](?:{_ROMANCE})[ ]|(?i:{_GERMANIC})[ ][1-9]|(?:{_ROMANCE_FIRST})["
             rf" ][^0-9]{{1,60}}[1-9]|(?:ul\.|ulica|al\.|os\.|pl\.|ул\.|улица|пр\.|проспект|пер\.|вул\.)[ ]"
             r"|(?:Am|An der|An den|Auf der|Auf dem|Im|In der|Unter den|Zum|Zur|Beim|Alter|Alte|Neuer|Neue)[ ][A-Z]"
-            r"|Prospe(?:kt|ct)[ ]"
+            rf"|{_EASTERN}[ ](?:No:?[ ]?)?[1-9]|Prospe(?:kt|ct)[ ]"
             r"|проспект|улица|бульвар|переулок|шоссе|площадь|набережная"
             r"|P\.?[ ]?O\.?[ ]?Box[ ][0-9]|Postfach[ ][0-9]"
         ),

@@ -34,6 +34,11 @@ _SLICE_ITEMS = 128  # values replaced, or parts of a document walked, in a slice
 _PARTS_IN_SLICE = 16
 _LONG_CHARS = 256  # a text of a document that is a part of its own
 _TEXTS_KEPT = 4096  # of a document, whose judgement is kept in case they come again
+# `{"name": "phone", "value": …}` and `["phone", …]` name a value as `{"phone": …}` does; the name comes first.
+_NAMING = frozenset({"name", "key", "label", "field", "type", "kind", "attribute", "property", "question"})
+_NAMED = frozenset({"value", "val", "text", "content", "answer", "data"})
+_NAME = re.compile(r"[^\W\d_][^\d\0\[\]*@]{1,31}")
+_NAME_CHARS_MAX = 48
 _KEYS_KEPT = 3  # how many keys of the path name a value
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -352,6 +357,8 @@ class _Walk:
             if len(spans) == 1 and (spans[0].start, spans[0].end) == (0, len(joined)):
                 kind = spans[0].detector.type
                 return [self._hide(kind, item, f"{path}[{index}]") for index, item in enumerate(items)]
+        if len(items) == 2 and isinstance(items[0], str) and _NAME.fullmatch(items[0]):
+            keys = (*keys, plain_words(items[0]))[-_KEYS_KEPT:]  # a pair of a name and a value
         result: list[Any] = []
         for index, item in enumerate(items):
             if self._is_slice_done():
@@ -363,6 +370,7 @@ class _Walk:
         result: dict[Any, Any] = {}
         numbers: dict[str, int] = {}
         parts = yield from birth_parts(value, keys)
+        name = ""
         for key, item in value.items():
             if self._is_slice_done():
                 yield
@@ -381,7 +389,9 @@ class _Walk:
                 if len(self.found) == found_before and len(key) <= _LONG_CHARS and len(self._plain_keys) < _TEXTS_KEPT:
                     self._plain_keys[key] = words
             place = f"{path}.{hidden}" if path else hidden
-            named = (*keys, words)[-_KEYS_KEPT:]
+            if key in _NAMING and isinstance(item, str) and len(item) <= _NAME_CHARS_MAX:
+                name = plain_words(_TOKEN_OR_MASK.sub(WALL, item))
+            named = (*keys, name if name and key in _NAMED else words)[-_KEYS_KEPT:]
             if key in parts:
                 result[hidden] = self._hide("DOB", item, place)
             elif isinstance(item, str) and len(item) <= _LONG_CHARS:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from comity.core.redaction.detector import Category, Need, PatternDetector
-from comity.core.redaction.shapes import BEFORE, HINT_BEFORE_WORD, HINT_GAP, WALL, Context
+from comity.core.redaction.labels import SIGN_IN
+from comity.core.redaction.shapes import BEFORE, HINT_BEFORE_WORD, HINT_GAP, WALL, Context, in_hint
 
 # Prefixes that services give their keys; each is followed by many random characters.
 _KEY = (
@@ -26,11 +27,8 @@ _KEY_HINT = (
     r"|:AA[A-Za-z0-9]|hv[sb]\.|EAA[A-Za-z0-9]{30}"
     r"|lin_api_|gsk_"
 )
-_LABELS = (
-    r"pass[ _-]?(?:word|phrase|wd|code)|passwd|pwd|psw|kennwort|passwort|mot de passe|mdp|contrase[nñ]a"
-    r"|clave de acceso|senha|wachtwoord"
-    r"|has[lł]o|l[oö]senord|lozinka|jelsz[oó]|parola|пароль|密码|密碼|パスワード|비밀번호|şifre|pin[ _-]?code"
-)
+_LABELS = SIGN_IN
+_FIRST = "[pkmcswhljagплκكסपร密パ暗비암ş]"
 _KEY_LABELS = (
     r"api[ _-]?keys?|apikey|api[ _-]?token|secret(?:[ _-]?(?:key|access[ _-]?key|token))?|client["
     r" _-]?secret|access[ _-]?(?:key|token)|auth[ _-]?token"
@@ -66,7 +64,8 @@ def _accept_password(value: str) -> int:
 def _accept_spoken(value: str) -> int:
     """After "is" only a value that no word is: with a digit or a sign in it."""
     length = _accept_password(value)
-    return length if length and re.search(r"[0-9!@#$%^&*_+=]", value[:length]) else 0
+    length = min(length, len(re.split(r"[^\x00-\x7f]", value, maxsplit=1)[0]))  # a sentence may follow without a space
+    return length if length >= 6 and re.search(r"[0-9!@#$%^&*_+=]", value[:length]) else 0
 
 
 def _accept_secret(value: str) -> int:
@@ -110,6 +109,17 @@ SECRETS: tuple[PatternDetector, ...] = (
             re.IGNORECASE,
         ),
         hint=r"(?i:password|pwd|accountkey|sharedaccesskey|user ?id|uid)=[^\s;]{4,128};",
+        accept=_accept_password,
+    ),
+    PatternDetector(
+        name="command_password",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=9,
+        pattern=re.compile(
+            r"(?<![^\s])(?:-u|--user|--proxy-user)[ =][\"']?[A-Za-z0-9._@-]{1,64}:(?P<value>[^\s\"'$<]{3,64})(?![^\s\"'])"
+        ),
+        hint=r"(?:-u|--user|--proxy-user)[ =][\"']?[A-Za-z0-9._@\-]{1,64}:",
         accept=_accept_password,
     ),
     PatternDetector(
@@ -177,7 +187,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         type="PRIVATE_KEY",
         category=Category.SECRET,
         priority=4,
-        pattern=re.compile(r"(?:(?<![A-Za-z0-9+/])|(?<=\\n))[A-Za-z0-9+/]{16,76}={0,2}(?![A-Za-z0-9+/=])"),
+        pattern=re.compile(r"(?:(?<![A-Za-z0-9+/])|(?<=\\n))[A-Za-z0-9+/]{8,76}={0,2}(?![A-Za-z0-9+/=])"),
         hint=rf"PRIVATE KEY(?: BLOCK)?-----{HINT_GAP}[A-Za-z0-9+/]{{16}}",
         need=Need.CONTEXT,
         context=Context(PRIVATE_KEY_LABEL),
@@ -189,11 +199,11 @@ SECRETS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=14,
         pattern=re.compile(
-            rf"(?<![^\W_])(?=[pkmcswhljп密パ비ş])(?:{_LABELS})(?:\"|')?[ \t]{{0,2}}(?:[:=]|:=|=>|->)[ \t|]{{0,3}}"
+            rf"(?<![^\W_])(?={_FIRST})(?:{_LABELS})(?:\"|')?[ \t]{{0,2}}(?:[:=：]|:=|=>|->)[ \t|]{{0,3}}"
             rf"[\"'`“]?(?P<value>[^\s\"'`“”<>\[\]{{}}()]{{4,64}})(?![^\s\"'`“”<>{{}})])",
             re.IGNORECASE,
         ),
-        hint=rf"(?i:{_LABELS})(?:\\?\"|')?\s{{0,2}}[:=\-]",
+        hint=rf"(?i:{in_hint(_LABELS)})(?:\\?\"|')?\s{{0,2}}[:=\-：]",
         accept=_accept_password,
     ),
     PatternDetector(
@@ -202,11 +212,12 @@ SECRETS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=15,
         pattern=re.compile(
-            rf"(?<![^\W_])(?=[pkmcswhljп密パ비ş])(?:{_LABELS})[ ](?:(?:is|ist|lautet:?|est|es|è|to|jest|är)[ ])?"
+            rf"(?<![^\W_])(?={_FIRST})(?:{_LABELS})(?:(?:['’]s)?[ ]|是|は)"
+            rf"(?:(?:is|ist|lautet:?|est|es|è|é|to|jest|är|er|on|je|this|now)[ ])?"
             rf"(?:[|][ ])?[\"'`“]?(?P<value>[^\s\"'`“”<>\[\]{{}}()]{{6,64}})",
             re.IGNORECASE,
         ),
-        hint=rf"(?i:{_LABELS})[ ]",
+        hint=rf"(?i:{_LABELS})(?:['’]s[ ]|[ ]|是|は)",
         accept=_accept_spoken,
     ),
     PatternDetector(
@@ -216,11 +227,11 @@ SECRETS: tuple[PatternDetector, ...] = (
         priority=15,
         pattern=re.compile(
             r"(?<![A-Za-z])(?:(?:PIN|pin)(?: code)?(?: is |[:=] ?)(?=[0-9]{4,8}(?![0-9A-Za-z.,]))"
-            r"|PIN (?=[0-9]{4,6}(?:[.,;)]? {0,3}$|[.,;)]\s))|(?:pw|pass|PW"
-            r"|Pass)[:=][ ]?(?=[^\s]{0,32}[A-Za-z])(?=[^\s]{0,32}[0-9]))"
+            r"|PIN (?=[0-9]{4,6}(?:[.,;)]? {0,3}$|[.,;)]\s))|(?:pw|pass|PW|PASS"
+            r"|Pass)[ ]?[:=][ ]?(?=[^\s]{0,32}[A-Za-z])(?=[^\s]{0,32}[0-9]))"
             r"(?P<value>[^\s\"'<>()\[\]{}]{4,32})(?![^\s\"'<>)])"
         ),
-        hint=r"(?:PIN|pin)(?: code)?(?: is |[:=])|PIN [0-9]{4}|(?:pw|pass|PW|Pass)[:=]",
+        hint=r"(?:PIN|pin)(?: code)?(?: is |[:=])|PIN [0-9]{4}|(?:pw|pass|PW|PASS|Pass)[ ]?[:=]",
         accept=_accept_password,
     ),
     PatternDetector(
@@ -229,7 +240,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=16,
         pattern=re.compile(r"\A[^\s\[\]]{4,128}\Z"),
-        hint=rf"(?i:{_LABELS})",
+        hint=rf"(?i:{in_hint(_LABELS)})",
         accept=_accept_password,
         need=Need.CONTEXT,
         context=Context(rf"(?:{_LABELS}): $"),

@@ -37,7 +37,7 @@ NOT_AFTER_DIGIT: Final = re.compile(r"[0-9][-.]$")  # the left twin of AFTER_DIG
 HINT_BEFORE_DIGIT: Final = r"(?:^|\\[bfnrt]|[^0-9A-Za-z_\-.]|(?:^|[^0-9])[\-.])"
 HINT_BEFORE_WORD: Final = r"(?:^|\\[bfnrt]|[^0-9A-Za-z_])"
 HINT_BEFORE_LETTER: Final = r"(?:^|\\[bfnrt]|[^A-Za-z])"
-HINT_AFTER_LETTER: Final = r"(?:(?-u:\b)|[_A-Z])"
+HINT_AFTER_LETTER: Final = r"(?:[^a-z]|$)"
 HINT_AFTER: Final = r"(?-u:\b)"
 HINT_GAP: Final = r"(?s:.*)"  # a JSON key may name a value far to its right
 
@@ -63,6 +63,7 @@ _LABEL_JOINTS_MAX = 4
 
 TRAILING_WINDOW: Final = re.compile(r"[^0-9\n.,;\0]{0,24}")
 _NO_DIGITS = re.compile("[^0-9]+")
+_IN_CLASS_OR_SPACE = re.compile(r"(\[[^\]]*\])| \??")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\-.\s]+")
 
 
@@ -104,11 +105,11 @@ _GAP_WORDS = (
     "|le|la|il|el|em|dne|op|på|dnia|den|am|ist|est|es|mr|mrs|ms|dr|customer|client|patient|employee|user"
     "|member|person|holder|owner|new|old|home|work|bank|on file|ending|reads?|says|value|field"
     "|equals|also|following|below|which|that|by|via|under|me|us|him|them|uk|us|ca|gb|canadian|american"
-    "|british|german|usa|date|address|card|dd|mm|yyyy|tt|jjjj|aaaa|jj"
+    "|british|german|usa|date|address|card|dd|mm|yyyy|tt|jjjj|aaaa|jj|серия|серии|série|serie|seria"
 )
 _GAP = re.compile(
     rf"(?:[\W_]|(?<![^\W_])(?i:{_GAP_WORDS})(?![^\W_])|(?<![^\W_])[A-Z][a-zà-ɏ'’]{{1,20}}(?![^\W_])"
-    rf"|(?<=[’'])s(?![^\W_])){{0,40}}"
+    rf"|(?<=[’'])s(?![^\W_])|[是为為はが号號码碼番는은의]){{0,40}}"
 )
 # Units and things that are counted, after a number that would otherwise be somebody's.
 _COUNTED_NOUNS = (
@@ -209,6 +210,11 @@ def plain_words(key: str) -> str:
 def digits_of(value: str) -> str:
     """Return the ASCII digits of a value, its separators dropped."""
     return value if value.isascii() and value.isdigit() else _NO_DIGITS.sub("", value)
+
+
+def in_hint(labels: str) -> str:
+    """Return labels as a hint reads them: in a JSON key their words are joined by a sign, or by nothing."""
+    return _IN_CLASS_OR_SPACE.sub(lambda match: match[1] or r"[ _\-]?", labels)
 
 
 def either_order(word: str, shape: str) -> str:

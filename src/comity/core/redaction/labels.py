@@ -1,0 +1,95 @@
+"""The words that name personal data, in some forty languages, as alternatives of patterns without look-around.
+
+They hold for Python's engine and for Rust's, so that a detector and its hint read the same words.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+PHONE: Final = (
+    r"telefon(?:nummer|numarası|numaram|um|umuz|szám|as|i|o|u|e|nr)?|telefon(?:ní|ne)? číslo|cep(?: tel(?:efonum?)?)?"
+    r"|handy(?:nummer|nr)?|diensthandy|mobil(?:nummer|telefon|funk|nr|ni|ný|en|e)?|rufnummer|natel|fono|fone|festnetz"
+    r"|t[eé]l(?:[eé]phone|[eé]copie)?|num[eé]ro fixe|teléfono(?: m[oó]vil| fijo)?|tfno|telm|tlm|m[oó]vil|celular"
+    r"|tel[eé]fono|cellulare|recapito|telefone|telem[oó]vel|telefoon(?:nummer|nr)?|mobiel|(?:matka)?puhelin(?:numero)?"
+    r"|kännykkä|kom[oó]rk[ai]|tel\.? kom|nr\.? tel|numer telefonu|mobitel|telefonszám|telp|ponsel|handphone|tel bimbit"
+    r"|[đd]i[eệ]n tho[aạ]i|s[oố] [đd]i[eệ]n tho[aạ]i|sđt|đt|di [đd][oộ]ng|telepon|nomor hp|no\.? ?hp|tlf|puh|телефону?"
+    r"|телефона?|тел|моб(?:ильный|ільний|илен)?|сотовый|τηλ(?:έφωνο)?|κιν(?:ητό)?|手机(?:号码|号)?|手機(?:號碼)?"
+    r"|移动电话|行動電話|座机|传真|電話(?:番号|號碼)?|电话(?:号码)?|联系电话|聯絡電話|携帯(?:電話|番号)?|ファックス"
+    r"|联系方式|聯絡方式|전화(?:번호)?|휴대폰(?:번호)?|휴대전화|연락처|핸드폰|هاتفي?|الهاتف|جوالي?|الجوال|موبايل|تلفون"
+    r"|تلفن|موبایل|همراه|फ़ोन|फोन|मोबाइल(?: नंबर)?|दूरभाष|ফোন|মোবাইল|โทร(?:ศัพท์)?|เบอร์(?:โทร)?|มือถือ|טלפון|נייד"
+    r"|סלולרי|☎|☏|📞|📱|✆"
+)
+BIRTH: Final = (
+    r"d\.?o\.?b\.?|dates? of birth|birth ?(?:date|day)s?|b-?day|born|n[ée]e?|(?:date de )?naissance|date naissance|ddn"
+    r"|geboren|geburts(?:datum|tag)|geb\.?(?:-?datum)?|(?:fecha de )?nacimiento|f(?:ec)?\.? ?nac\.?|nacid[oa]"
+    r"|cumpleaños|(?:data di )?nascita|(?-i:[nN]at[oa])|compleanno|(?:data de )?nascimento|nasc\.?|nascid[oa]"
+    r"|geboortedatum|geb\. ?datum|verjaardag|data ur(?:odzenia|\.)?|urodzon[ya]|urodz\.?|f[öø]dd?|f[öø]dt"
+    r"|f[öø]delse(?:dato|dag|datum)|f[öø]dsels(?:dato|dag)|syntym[äa](?:aika|päivä)|syntynyt|synt\.?|narozen[aý]?"
+    r"|datum narozen[ií]|narodený|dátum narodenia|nar\.|született|szület[eé]si (?:dátum|id[oő])|szül\.?(?: id[oő])?"
+    r"|născut[ăa]?|data na[sș]terii|ro[đd]en[a]?|datum ro[đd]enja|rojen[a]?|datum rojstva|doğum tarihi|doğumlu"
+    r"|d\. tarihi|ngày sinh|sinh ngày|tanggal lahir|tgl\.? lahir|tarikh lahir|lahir|дата рождения|дата рожд\.?"
+    r"|родил(?:ся|ась)|д\.? ?р\.?|дата народження|народи(?:вся|лась|лася)|дата на раждане|роден[а]?|датум рођења"
+    r"|рођен[а]?|ημερομηνία γέννησης|γεννήθηκε|γεν\.|تاريخ الميلاد|تاريخ الولادة|مواليد|تاریخ تولد|متولد|תאריך לידה"
+    r"|נולדה?|जन्म(?: ?तिथि| तारीख)?|วันเกิด|เกิดวันที่|出生(?:日期|年月日|年月|于)?|生日|生年月日|誕生日|생년월일"
+    r"|생일|출생일?"
+)
+PASSPORT: Final = (
+    r"passe?ports?|(?:reise)?pass-?(?:nummer|nr)|reisepass(?:nummer|nr)?|pasaporte|passaport[oe]|paspoort(?:nummer)?"
+    r"|pas(?:nummer|nr)|passinumero|passin numero|paszport(?:u)?|číslo pasu|cestovní pas|útlevél(?:szám)?|pa[sș]aport"
+    r"|putovnic[ae]|pasoš[a]?|pasaport(?: no)?|h[oộ] chi[eế]u|paspor|διαβατήριο|διαβατηρίου|(?:загран)?паспорт[а]?"
+    r"|جواز(?: ال)?سفر|رقم الجواز|דרכון|گذرنامه|पासपोर्ट|หนังสือเดินทาง|พาสปอร์ต|护照|護照|パスポート|旅券|여권"
+)
+LICENCE: Final = (
+    r"driv(?:er|ing)(?:['’]?s)?['’]? ?licen[cs]es?|driving permit|dln?|permis de conduire"
+    r"|führerschein(?:nummer|nr)?|(?:permiso|licencia|carn[eé]t?) de conducir|patente di guida|carta de condução"
+    r"|cnh|carteira de motorista|rijbewijs(?:nummer)?|körkort(?:snummer)?|førerkort|kørekort|ajokortti|prawo? jazdy"
+    r"|praw[ao] jazdy|řidičský průkaz|vezetői engedély|jogosítvány|permis de conducere|vozačk[ae] dozvol[ae]|ehliyet"
+    r"|bằng lái(?: xe)?|άδεια οδήγησης|водительское удостоверение|посвідчення водія|رخصة القيادة|רישיון נהיגה"
+    r"|ड्राइविंग लाइसेंस|ใบขับขี่|驾照|驾驶证|駕照|運転免許証?|운전면허"
+)
+PLATE: Final = (
+    r"(?:licen[cs]e|number|registration|reg\.?|car|vehicle) plates?|plate|vehicle reg(?:istration)?"
+    r"|reg\.? ?(?:no|nr)\.?|(?:amtliches |kfz-)?kennzeichen|immatriculation|plaque|matr[ií]cula|placa|targa|kenteken"
+    r"|nr\.? rej(?:estracyjny)?\.?|tablica rejestracyjna|spz|rendszám|registreringsnummer|plaka|госномер|гос\. номер"
+    r"|номерной знак|车牌(?:号)?|車牌"
+)
+ACCOUNT: Final = (
+    r"(?:bank[ -]?)?konto-?(?:nummer|nr)\.?|bankkonto|bankverbindung|(?:num[eé]ro |n[°o]\.? )?de compte|rib"
+    r"|(?:número de )?cuenta(?: bancaria| corriente)?|ccc|conto corrente|c/c|numero di conto"
+    r"|conta(?: corrente| banc[aá]ria)|nib|rekening(?:nummer|nr)?|bankgiro|plusgiro|tilinumero"
+    r"|(?:numer|nr\.?) (?:konta|rachunku)|rachunek|číslo účtu|č\. ?ú\.|(?:bank)?számlaszám|cont bancar|broj računa"
+    r"|iban no|hesap (?:no|numarası)|αριθμός λογαριασμού|расч[её]тный сч[её]т|р/с|номер сч[её]та|рахунок|رقم الحساب"
+    r"|מספר חשבון|खाता संख्या|s[oố] tài kho[aả]n|stk|(?:nomor|no\.?) ?rek(?:ening)?|银行[账帐]号|[账帐]号|卡号"
+    r"|口座番号|계좌번호|clabe|cbu|bank a/?c"
+)
+ADDRESS: Final = (
+    r"(?:home|street|mailing|postal|shipping|billing|delivery|residential|private) address|address|anschrift|wohnhaft"
+    r"|wohnadresse|(?:post|liefer|rechnungs)?adress[ea]?|domicile|domicilio|direcci[oó]n|indirizzo|residenza"
+    r"|residente in|endereço|morada|(?:woon)?adres(?: zamieszkania)?|osoite|adresa|bydliště|lakcím|lakcíme|διεύθυνση"
+    r"|адрес|адреса|проживает|العنوان|כתובת|पता|ที่อยู่|địa chỉ|alamat|地址|住址|住所|주소|lives? at|living at"
+    r"|resid(?:es|ing) at|ship to|deliver to"
+)
+SIGN_IN: Final = (
+    r"pass[ _-]?(?:word|phrase|wd|code)|passwd|pwd|psw|kennwort|passwort|mot de passe|mdp|contrase[nñ]a"
+    r"|clave de acceso|senha|wachtwoord|has[lł]o|l[oö]senord|lozinka|jelsz[oó]|parol[aă]|adgangskode|kodeord|passord"
+    r"|salasana|heslo|geslo|m[aậ]t kh[aẩ]u|kata sandi|пароль|парола|лозинка|κωδικός(?: πρόσβασης)?"
+    r"|كلمة (?:المرور|السر)|סיסמה|पासवर्ड|รหัสผ่าน|密码|密碼|パスワード|暗証番号|비밀번호|암호|şifre|pin[ _-]?code"
+)
+USER_NAME: Final = (
+    r"(?:user|login|screen|account)[ _-]?name|user[ _-]?id|login|handle|benutzer(?:name|kennung)?|nom d['’]utilisateur"
+    r"|identifiant|(?:nombre de )?usuario|nome utente|gebruikersnaam|användarnamn|brukernavn|brugernavn|käyttäjätunnus"
+    r"|nazwa użytkownika|u[zž]ivatelské jméno|kullanıcı adı|логин|имя пользователя|用户名|帳號|ユーザー名|아이디"
+)
+MONTH: Final = (
+    r"(?:jan(?:uary|uar|uari|vier)?|jänner|enero|gennaio|janeiro|stycznia|ledna|ianuarie|січня|января|ocak"
+    r"|feb(?:ruary|ruar|ruari|brero|braio)?|fév(?:rier)?|febrero|fevereiro|lutego|února|лютого|февраля|şubat"
+    r"|mar(?:ch|s|zo|t|ço|ca)?|märz|maart|března|березня|марта|mart|apr(?:il|ile|ilie)?|avr(?:il)?|abril|kwietnia"
+    r"|dubna|квітня|апреля|nisan|may|mai|maj|maggio|mayo|maio|mei|maja|května|травня|мая|mayıs|june?|juni|juin|junio"
+    r"|giugno|junho|czerwca|června|червня|июня|haziran|july?|juli|juillet|julio|luglio|julho|lipca|července|липня|июля"
+    r"|temmuz|aug(?:ust|ustus|usti)?|août|agosto|sierpnia|srpna|серпня|августа|ağustos"
+    r"|sept?(?:ember|embre|tembre|iembre)?|settembre|setembro|września|září|вересня|сентября|eylül"
+    r"|oct(?:ober|obre|ubre)?|okt(?:ober)?|ottobre|outubro|października|října|жовтня|октября|ekim"
+    r"|nov(?:ember|embre|iembre|embro)?|novembro|listopada|listopadu|листопада|ноября|kasım"
+    r"|de[cz](?:ember|embre|embro)?|déc(?:embre)?|diciembre|dicembre|dezembro|grudnia|prosince|грудня|декабря|aralık)"
+)
