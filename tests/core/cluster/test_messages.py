@@ -25,6 +25,8 @@ MESSAGES: list[wire.Message] = [
     wire.Cancel("r.1", "no more"),
     wire.Taken("r", is_root=True),
     wire.Answer("r.1", Reply.success({"x": [1, "two"]}, request_id="r.1")),
+    wire.Paused("r.1", "r.1#1"),
+    wire.Happened("r.1", 3, "progress", 17, ("r.1.1", "r.1", "A", "DO"), {"percent": 10}, "half way"),
     wire.Unknown("r.1"),
     wire.Moved("r.1"),
     wire.Unhosted("r.1"),

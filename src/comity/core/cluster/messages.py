@@ -6,6 +6,8 @@ request id makes every repetition harmless: the same id joins the call under way
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from msgspec import Struct
 
@@ -27,6 +29,7 @@ class Ask(_Message, frozen=True):
     loan: Loan | None = None  # None for a call by a user, which has its limits for itself
     bounds: tuple[Bound, ...] = ()  # on how many calls the trees it stands in may make
     is_fresh: bool = False  # asked for the first time, under an id that was made a moment ago
+    is_watched: bool = False  # tell what happens in it, as `Happened`
 
 
 class Borrow(_Message, frozen=True):
@@ -70,6 +73,25 @@ class Answer(_Message, frozen=True):
     reply: Reply
 
 
+class Paused(_Message, frozen=True):
+    """The call waits for a person, who is asked under this id, and the whole tree it stands in is to wait with it."""
+
+    request_id: str
+    approval_id: str
+
+
+class Happened(_Message, frozen=True):
+    """A step of a call that is watched, or of one below it. `number` counts from 1; a step that is lost is not repeated."""
+
+    request_id: str  # that was asked for
+    number: int
+    kind: str
+    at_ms: int
+    of: tuple[str, str | None, str, str]  # the call it is a step of: its id, its caller's, target and capability
+    data: Any = None
+    text: str = ""
+
+
 class Unknown(_Message, frozen=True):
     """The call is not here; ask again in full."""
 
@@ -102,7 +124,7 @@ class Seen(_Message, frozen=True):
     facts: tuple[Fact, ...]
 
 
-Message = Ask | Borrow | Lend | Inquire | Cancel | Taken | Answer | Unknown | Moved | Unhosted | Look | Seen
+Message = Ask | Borrow | Lend | Inquire | Cancel | Taken | Answer | Paused | Happened | Unknown | Moved | Unhosted | Look | Seen
 
 encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Message).decode

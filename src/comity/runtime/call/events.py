@@ -13,6 +13,8 @@ from msgspec import Struct
 from comity.core.call.limits import EVENTS_KEPT_MAX
 from comity.core.envelope.envelope import Request
 
+Step = tuple[str, str | None, str, str]  # whose step it is: request id, its caller's, target and capability
+
 
 class Kind(StrEnum):
     """What happened."""
@@ -53,16 +55,22 @@ class EventLog:
 
     def add(self, kind: Kind, at_ms: int, request: Request, data: Any = None, text: str = "") -> None:
         """Append an event and wake who watches."""
+        of = (request.request_id, request.parent_id, request.target, request.capability)
+        self.add_step(kind, at_ms, of, data, text)
+
+    def add_step(self, kind: Kind, at_ms: int, of: Step, data: Any = None, text: str = "") -> None:
+        """Append a step of the call that `of` names, which may run on another node, and wake who watches."""
         self._seq += 1
+        request_id, parent_id, target, capability = of
         self._events.append(
             Event(
                 seq=self._seq,
                 kind=kind,
                 at_ms=at_ms,
-                request_id=request.request_id,
-                parent_id=request.parent_id,
-                target=request.target,
-                capability=request.capability,
+                request_id=request_id,
+                parent_id=parent_id,
+                target=target,
+                capability=capability,
                 data=data,
                 text=text,
             )

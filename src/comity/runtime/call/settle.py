@@ -19,7 +19,7 @@ from comity.core.call import guardrail
 from comity.core.call.admission import Refused
 from comity.core.call.guardrail import Guardrail
 from comity.core.call.limits import WARNINGS_MAX, Limits
-from comity.core.call.machine import CANCEL, EXPIRE, FINISH, PAUSE, PAUSED, QUEUED, RUNNING, Event, advance
+from comity.core.call.machine import CANCEL, EXPIRE, FINISH, PAUSE, PAUSED, QUEUED, RUNNING, Event, State, advance
 from comity.core.document.payload import PayloadError
 from comity.core.document.slices import Sliced, whole
 from comity.core.envelope.envelope import Error, Reply, Request, Status, encode
@@ -257,7 +257,8 @@ class Settlement:
         about = {"approval_id": approval.id, "tool": approval.tool, "inputs": approval.inputs}
         reply = complete(Reply.needs_input(question, data=about), root, now_ns, data=about)
         arriving = {call for call in _below(root) if call.arriving is not None}  # of which nothing is recorded
-        aside = [call for call in self.put_aside(root) if call not in arriving]
+        elsewhere = {call for call in _below(root) if call.state is State.SENT}  # which the nodes that run them record
+        aside = [call for call in self.put_aside(root) if call not in arriving and call not in elsewhere]
         requests = [call.request for call in aside]
         # Tools in use, and what an earlier life began and this one has not made again yet, wait with the tree they are part of.
         requests += [use for call in aside for use in (call.uses or {}).values()]

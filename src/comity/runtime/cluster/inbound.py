@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from comity.core.cluster.messages import Answer, Ask, Cancel, Inquire, Message, Moved, Taken, Unhosted, Unknown
+from comity.core.call.machine import State
+from comity.core.cluster.messages import (
+    Answer,
+    Ask,
+    Cancel,
+    Happened,
+    Inquire,
+    Message,
+    Moved,
+    Paused,
+    Taken,
+    Unhosted,
+    Unknown,
+)
 from comity.core.envelope.envelope import Reply, Request
 from comity.core.journal.terms import Fence
 from comity.errors import UnavailableError
 from comity.runtime.call.call import Call, Errand, Way
 from comity.runtime.call.draft import Arrival
+from comity.runtime.call.events import EventLog, Kind, Step
 from comity.runtime.call.tasks import all_ended
 
 if TYPE_CHECKING:
@@ -51,6 +65,31 @@ class Served:
     def may_cancel(self, asker: str) -> bool:
         """Return whether a node asked for the call, and is not a former holder of its caller."""
         return self.askers.get(asker, -1) >= _token(self.caller)
+
+
+class _Told(EventLog):
+    """The steps of a call that another node watches, told as they come; what the caller's node notes itself is left out."""
+
+    __slots__ = ("_cluster", "_number", "_request_id", "_served")
+
+    def __init__(self, cluster: Cluster, served: Served, request_id: str) -> None:
+        super().__init__()
+        self._cluster = cluster
+        self._served = served
+        self._request_id = request_id
+        self._number = 0
+
+    def add_step(self, kind: Kind, at_ms: int, of: Step, data: Any = None, text: str = "") -> None:
+        """Tell every node that waits for the call."""
+        if of[0] == self._request_id and kind in _OF_CALLER:
+            return
+        self._number += 1
+        happened = Happened(self._request_id, self._number, kind, at_ms, of, data, text)
+        for asker in self._served.askers:
+            self._cluster.send(asker, happened)
+
+
+_OF_CALLER: Final = frozenset({Kind.QUEUED, Kind.REFUSED, Kind.SETTLED})
 
 
 def _token(fence: Fence | None) -> int:
@@ -164,7 +203,8 @@ class Server:
             return Moved(request.request_id)
         cluster.path.sessions.refresh(request.tenant_id, request.session_id)
         way = Way(fence=fence, caller=served.caller, is_served=True, bounds=ask.bounds, loan=ask.loan)
-        opened = await cluster.enter(Errand(arrival, None), arrival, way, may_be_known=not is_fresh)
+        told = _Told(cluster, served, request.request_id) if ask.is_watched else None
+        opened = await cluster.enter(Errand(arrival, None, log=told), arrival, way, may_be_known=not is_fresh)
         if opened is None:
             return Moved(request.request_id)
         if isinstance(opened, Reply):
@@ -172,8 +212,11 @@ class Server:
             return Answer(request.request_id, opened)
         served.call = opened
         reply = await cluster.path.reply_of(opened)
-        is_moved = opened.way is not None and opened.way.is_moved
-        return Moved(request.request_id) if is_moved else Answer(request.request_id, reply)
+        if opened.way is not None and opened.way.is_moved:
+            return Moved(request.request_id)
+        if opened.state is State.PAUSED and request.parent_id is not None:  # its caller waits with it
+            return Paused(request.request_id, reply.data["approval_id"])
+        return Answer(request.request_id, reply)
 
     def _is_new(self, request_id: str) -> bool:
         """Note an id and return whether it was not asked for before, as far as this node remembers."""

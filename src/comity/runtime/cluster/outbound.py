@@ -16,12 +16,26 @@ from typing import TYPE_CHECKING, Final
 
 from comity.core.agent.retry import Retry
 from comity.core.call.machine import Event, State
-from comity.core.cluster.messages import Answer, Ask, Cancel, Inquire, Message, Moved, Taken, Unhosted, Unknown
+from comity.core.cluster.messages import (
+    Answer,
+    Ask,
+    Cancel,
+    Happened,
+    Inquire,
+    Message,
+    Moved,
+    Paused,
+    Taken,
+    Unhosted,
+    Unknown,
+)
 from comity.core.envelope.envelope import Reply, Status
 from comity.core.journal.records import Accepted, Record, Settled
 from comity.core.journal.terms import Terms
 from comity.errors import CallChangedError, UnavailableError
 from comity.runtime.call.call import Call
+from comity.runtime.call.events import Kind
+from comity.runtime.call.replay import go_on
 
 if TYPE_CHECKING:
     from comity.runtime.cluster.cluster import Cluster
@@ -38,7 +52,7 @@ READ_PAUSE_S: Final = 0.05
 class Sent:
     """A call on its way, or taken by the other node."""
 
-    __slots__ = ("call", "heard", "is_lost", "is_old", "is_sent", "is_taken", "is_watched")
+    __slots__ = ("call", "heard", "is_lost", "is_old", "is_sent", "is_taken", "is_watched", "steps")
 
     def __init__(self, call: Call, heard: asyncio.Event) -> None:
         self.call = call
@@ -47,6 +61,7 @@ class Sent:
         self.is_lost = False  # the node it was sent to seems to be gone
         self.is_old = self.is_sent = False
         self.is_watched = False  # by a task, which asks again
+        self.steps = 0  # the number of the last step that was told of it
 
 
 class Carrier:
@@ -85,12 +100,14 @@ class Carrier:
         """Send a call for the first time. What this node could not write others must not go on with; its deadline ends it."""
         call, way = sent.call, sent.call.way
         if error is None and way is not None and call.state is State.SENT:
-            ask = Ask(call.request, way.caller, way.loan, way.bounds, way.is_fresh)
+            ask = Ask(call.request, way.caller, way.loan, way.bounds, way.is_fresh, call.log is not None)
             self._cluster.send(way.node_id, ask)
             sent.is_sent = True
 
     def _look(self) -> None:
         """Ask again for what was not answered for a while; most calls are answered before, and need no task."""
+        for sent in [one for one in self._sent.values() if one.call.state is not State.SENT]:
+            self._drop(sent.call)  # it was put aside with its tree
         silent = [one for one in self._sent.values() if not one.is_watched]
         for sent in silent:
             if sent.is_old and sent.is_sent:
@@ -109,7 +126,7 @@ class Carrier:
         assert way is not None
         silences = 0
         for round_ in count(1):  # until it is answered, or its deadline ends it
-            ask = Ask(request, way.caller, way.loan, way.bounds)
+            ask = Ask(request, way.caller, way.loan, way.bounds, is_watched=call.log is not None)
             cluster.send(way.node_id, Inquire(request.request_id) if sent.is_taken else ask)
             pause_ms = REPEAT.pause_ms(min(round_, ROUNDS_MAX), left_ms=math.inf, chance=cluster.ids.chance())
             assert pause_ms is not None
@@ -173,18 +190,26 @@ class Carrier:
             case Taken(request_id=request_id, is_root=True) if not self._cluster.is_wanted(request_id):
                 # Of a call between agents this would be a guess: its caller may have moved, and will ask again from there.
                 self._cluster.send(sender, Cancel(request_id, "its user has gone on"))
-            case Taken() | Answer() | Unknown() | Moved() | Unhosted():
+            case Taken() | Answer() | Paused() | Happened() | Unknown() | Moved() | Unhosted():
                 if self.sent(message.request_id, sender) is not None:  # else it has ended here, or is with another node by now
                     self._hear(self._sent[message.request_id], message)
             case _:
                 pass
 
-    def _hear(self, sent: Sent, message: Taken | Answer | Unknown | Moved | Unhosted) -> None:
+    def _hear(self, sent: Sent, message: Taken | Answer | Paused | Happened | Unknown | Moved | Unhosted) -> None:
         call = sent.call
         assert call.way is not None
         match message:
             case Answer(reply=reply):
                 self.answer(call, reply)
+            case Paused(approval_id=approval_id):
+                self._pause(call, approval_id)
+            case Happened(number=number) if call.log is not None and number > sent.steps:
+                sent.steps = number  # one that was overtaken is not told any more: steps stand in their order
+                with contextlib.suppress(ValueError):  # a kind that only a later version knows
+                    call.log.add_step(Kind(message.kind), message.at_ms, message.of, message.data, message.text)
+            case Happened():
+                pass
             case Taken():
                 sent.is_taken = True
                 sent.heard.set()
@@ -198,6 +223,14 @@ class Carrier:
                 if call.task is not None:
                     call.task.cancel()
                 self.move(call)
+
+    def _pause(self, call: Call, approval_id: str) -> None:
+        """Put the part of a tree aside that is here: a call below it waits for a person on another node."""
+        path = self._cluster.path
+        approval = path.toolbox.approval(approval_id)
+        if approval is not None and call.parent is not None:
+            self._drop(call)
+            path.settlement.pause(call.top, approval, partial(go_on, path, self._cluster.journal, approval_id))
 
     def answer(self, call: Call, reply: Reply) -> None:
         """End the call with what the other node has recorded as its end."""
