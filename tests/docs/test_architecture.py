@@ -20,6 +20,7 @@ def listed(what: str) -> list[str]:
 
 
 # What is to be added: how many files at most. Of an engine, the folder and the line; its contract suites are given.
+SWITCHES_MAX, WALKED_MAX = 30, 14  # between files, and files, in the walk of one call
 FILES_MAX = {"A dialect": 6, "A rule of admission": 5, "An engine": 6, "A command": 5, "An adapter": 4}
 
 
@@ -39,7 +40,10 @@ def test_every_path_on_the_page_is_there():
 
 def test_the_walk_goes_through_the_files_on_the_page():
     """In a process of its own: another test may have loaded OpenTelemetry, with which a call also has a span."""
-    program = "import walk_call; print(*{file for file, _ in walk_call.walk().steps})"
+    program = "import walk_call; walk = walk_call.walk(); print(len(walk.stays) - 1, *{file for file, _ in walk.steps})"
     ran = subprocess.run([sys.executable, "-c", program], cwd=ROOT / "scripts", capture_output=True, text=True, check=True)
+    switches, *files = ran.stdout.split()
+    assert int(switches) <= SWITCHES_MAX
+    assert len(files) <= WALKED_MAX
     drawn = set(re.findall(r"^\| \d+ \| `([\w/.]+)`", PAGE, re.MULTILINE))
-    assert drawn == set(ran.stdout.split()), "draw it anew: python scripts/walk_call.py"
+    assert drawn == set(files), "draw it anew: python scripts/walk_call.py"

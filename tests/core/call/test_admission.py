@@ -33,7 +33,7 @@ def capability(code: str) -> Capability:
 
 
 def agent_that_is(status: Status) -> Agent:
-    agent = Agent("ANL", status=status)
+    agent = Agent("ANL", status=status, pending_max=3)
     agent.capability("NPV")(lambda: None)
     return agent
 
@@ -206,6 +206,29 @@ def test_a_users_call_is_decided_as_if_every_rule_had_been_asked(depth_max, plac
     assert admit(request, below_nobody, now_ms=NOW_MS) == next(
         filter(None, (rule(request, below_nobody, NOW_MS) for rule in RULES)), None
     )
+
+
+@given(
+    status=st.sampled_from(Status),
+    is_active=st.booleans(),
+    place=st.integers(0, 9),
+    late_ms=st.integers(-1, 1),
+    calls_max=st.integers(0, 2),
+    tokens_max=st.sampled_from([None, 0, 1]),
+    chain=st.sampled_from([(), ("ORC",)]),
+)
+def test_a_users_call_that_is_admitted_at_once_would_be_refused_by_no_rule(
+    status, is_active, place, late_ms, calls_max, tokens_max, chain
+):
+    limits = Limits(calls_max=calls_max, tokens_max=tokens_max)
+    agent = agent_that_is(status)
+    its = agent.capabilities["NPV"] if is_active else capability("OLD")
+    one = call(source=None, chain=chain, limits=limits, deadline_at=NOW_MS - late_ms)
+    other = world(caller=None, agent=agent, capability=its, place=place, calls_left=calls_max, tokens_left=tokens_max)
+    by_every_rule = next(filter(None, (rule(one, other, NOW_MS) for rule in RULES)), None)
+    assert admission.admits_user(one, agent, its, place, NOW_MS) is (by_every_rule is None and not chain)
+    assert not admission.admits_user(one, None, None, place, NOW_MS)
+    assert not admission.admits_user(one, agent, None, place, NOW_MS)
 
 
 def test_a_snapshot_and_a_refusal_cannot_be_changed():

@@ -9,7 +9,7 @@ import pytest
 from comity import Agent, AsyncHandoffManager, AsyncHandoffReceiver, Context, Status
 from comity.engines.clock import SystemClock
 from comity.runtime.agent.clock_watch import TICK_S
-from comity.runtime.call.deadlines import SLOT_MS
+from comity.runtime.call.call import SLOT_MS
 from comity.testing import VirtualClock
 
 LATE_S = TICK_S + SLOT_MS / 1000

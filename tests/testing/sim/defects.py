@@ -28,7 +28,7 @@ from comity.core.handoff import machine as handoff
 from comity.core.handoff import queue as handoff_queue
 from comity.core.journal import terms as fencing
 from comity.runtime.agent.activations import Activation
-from comity.runtime.call.deadlines import Deadlines
+from comity.runtime.call.call import Deadlines
 from comity.runtime.call.path import CallPath
 from comity.runtime.call.settle import Settlement
 from comity.runtime.call.tools import Toolbox

@@ -32,12 +32,12 @@ class Address(Struct, frozen=True, gc=False):
 class Registry:
     """All agents a node knows."""
 
-    __slots__ = ("_addresses", "_agents", "_functions", "_names")
+    __slots__ = ("_agents", "_functions", "_names", "addresses")
 
     def __init__(self, agents: Iterable[Agent] = ()) -> None:
         self._agents: dict[str, Agent] = {}
         self._names: dict[str, Agent] = {}  # ids and aliases
-        self._addresses: dict[str, Address] = {}  # names without a key, ready made
+        self.addresses: dict[str, Address] = {}  # names without a key, ready made
         self._functions: dict[Any, list[tuple[Agent, Capability]]] | None = None  # made when first asked for
         if isinstance(agents, str | Agent | Mapping) or not isinstance(agents, Iterable):
             raise DeclarationError(f"agents must be a list of agents, not {shown(agents)}")
@@ -55,7 +55,7 @@ class Registry:
         self._functions = None
         for name in (agent.id, *agent.aliases):
             self._names[name] = agent
-            self._addresses[name] = Address(agent, agent.id)
+            self.addresses[name] = Address(agent, agent.id)
 
     def __iter__(self) -> Iterator[Agent]:
         return iter(self._agents.values())
@@ -70,7 +70,7 @@ class Registry:
 
     def resolve(self, target: str) -> Address | None:
         """Return where an address leads, aliases replaced by ids; None if there is no such agent."""
-        known = self._addresses.get(target)
+        known = self.addresses.get(target)
         if known is not None:
             return known
         name, slash, key = target.partition("/")

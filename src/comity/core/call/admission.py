@@ -235,21 +235,18 @@ ABOUT_CALLERS: Final[frozenset[Rule]] = frozenset({permitted, depth, cycle, dead
 RULES_FOR_USERS: Final[tuple[Rule, ...]] = tuple(rule for rule in RULES_WITHOUT_FAULTS if rule not in ABOUT_CALLERS)
 
 
-def _lets_every_rule_pass(call: Request, world: Snapshot, now_ms: int) -> bool:
-    """Return whether none of `RULES_FOR_USERS` can refuse a call, as is so of most; asking each of them costs more."""
-    agent, capability, tokens_left = world.agent, world.capability, world.tokens_left
+def admits_user(call: Request, agent: Agent | None, capability: Capability | None, place: int, now_ms: int) -> bool:
+    """Return whether no rule can refuse a user's call in its own session and without faults; asking each rule costs more."""
     return (
-        (world.owner == call.user_id or not world.owner)
-        and not world.is_expired
-        and world.caller is None
-        and agent is not None
+        agent is not None
         and agent.status is ACTIVE
         and capability is not None
         and capability.active
-        and world.place <= agent.pending_max
+        and place <= agent.pending_max
         and call.deadline_at > now_ms
-        and world.calls_left >= 1
-        and (tokens_left is None or tokens_left >= 1)
+        and call.limits.calls_max >= 1
+        and (call.limits.tokens_max is None or call.limits.tokens_max >= 1)
+        and not call.chain
     )
 
 
@@ -257,12 +254,8 @@ def admit(call: Request, world: Snapshot, now_ms: int) -> Refused | None:
     """Return the first refusal, or None: the call may be made."""
     if world.problems or world.checked.problems or world.findings or world.breaker_retry_after_ms is not None:
         rules = RULES
-    elif call.chain:
-        rules = RULES_WITHOUT_FAULTS
-    elif _lets_every_rule_pass(call, world, now_ms):
-        return None
     else:
-        rules = RULES_FOR_USERS
+        rules = RULES_WITHOUT_FAULTS if call.chain else RULES_FOR_USERS
     for rule in rules:
         refusal = rule(call, world, now_ms)
         if refusal is not None:

@@ -82,10 +82,11 @@ class Arrival(Struct, frozen=True, gc=False):
 class Reader:
     """Makes requests of what doors were given."""
 
-    __slots__ = ("_ids", "_inheritance", "_limits", "_registry", "_sound")
+    __slots__ = ("_addresses", "_ids", "_inheritance", "_limits", "_registry", "_sound")
 
     def __init__(self, registry: Registry, limits: Limits, ids: Ids, inheritance: Inheritance) -> None:
         self._registry = registry
+        self._addresses = registry.addresses
         self._inheritance = inheritance
         self._limits = limits
         self._ids = ids
@@ -99,7 +100,7 @@ class Reader:
         target, called, timeout_ms = draft.target, draft.capability, draft.timeout_ms
         agent: Agent | None = None
         capability: Capability | None = None
-        address = self._registry.resolve(target) if type(target) is str else None
+        address = (self._addresses.get(target) or self._registry.resolve(target)) if type(target) is str else None
         if address is not None:
             agent, target = address.agent, address.text
             capability = agent.capabilities.get(called) if type(called) is str else None

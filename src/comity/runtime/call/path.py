@@ -26,12 +26,13 @@ from comity.core.call.limits import Limits
 from comity.core.call.machine import CANCEL, FINISH, QUEUE, RUNNING, START
 from comity.core.document.payload import unpack
 from comity.core.document.schema import Checked, SchemaError
+from comity.core.document.slices import Sliced
 from comity.core.envelope.envelope import Error, Reply, Request, Status, Usage
 from comity.core.envelope.request_id import chosen_id_problem
 from comity.core.journal.records import Accepted, Record, Refused, Resumed, is_same
 from comity.core.journal.terms import Terms
 from comity.core.redaction import restore_value
-from comity.core.session.session import is_first
+from comity.core.session.session import EXPIRED_MS, is_first
 from comity.core.tracing.telemetry import CallEnd
 from comity.core.tracing.trace_context import TraceContext
 from comity.errors import UnavailableError
@@ -47,7 +48,7 @@ from comity.runtime.call.draft import Arrival, Draft, Identity, Reader, quoted
 from comity.runtime.call.journaled import Steps
 from comity.runtime.call.long_request import look_through
 from comity.runtime.call.named import as_asked, open_named
-from comity.runtime.call.placement import Placement
+from comity.runtime.call.placement import CallRoot, Placement
 from comity.runtime.call.replay import again, go_on, known, newest, reused
 from comity.runtime.call.run import Execution, RunInProcess
 from comity.runtime.call.screening import screen
@@ -68,6 +69,7 @@ from comity.runtime.tracing.ambient import MODULES, OTEL, use
 from comity.runtime.tracing.recorder import Recorder
 
 if TYPE_CHECKING:
+    from comity.core.guidance.guidance import Finding
     from comity.runtime.guidance.guidance import LiveGuidance
     from comity.runtime.handoff.desk import Handoffs
 
@@ -154,6 +156,7 @@ class CallPath:
         self.workflows: Callable[[], Runs] | None = None  # as well
         self.is_closed = False
         self.placement = self.settlement.placement = Placement()  # alone, until `join`
+        self.call_root: CallRoot = self.call_here  # for a user, wherever the agent is
         self._journal = journal
         self._reader = Reader(registry, limits, ids, inheritance)
         self.clock, self.ids = clock, ids  # for what works on behalf of a call
@@ -172,6 +175,7 @@ class CallPath:
     def join(self, cluster: Placement) -> None:
         """Share the work with other nodes from now on."""
         self.placement = self.settlement.placement = cluster
+        self.call_root = cluster.call_root
         self.activations.put_away = cluster.release
         self.sessions.share()
 
@@ -188,7 +192,12 @@ class CallPath:
         """Open a call by a user: return the call under way, one it joins, or the reply if there is one already."""
         now_ns = self.clock.now_ns()
         arrival = self._asked(draft, identity, request_id, now_ns // 1_000_000, remote)
-        return self._open(arrival, request_id, now_ns, remote, log)
+        try:
+            if request_id is not None:
+                return self._open_named(arrival, request_id, now_ns, remote, log)
+            return self.enter(arrival, None, now_ns, log, remote=remote)
+        except UnavailableError as error:
+            return unread(self, arrival.request, error)
 
     def _asked(
         self, draft: Draft, identity: Identity, request_id: str | None, now_ms: int, remote: TraceContext | None
@@ -201,48 +210,51 @@ class CallPath:
             return self._reader.read(draft, identity, None, quoted(request_id)[:64], now_ms)  # quoted: it may be another's
         return self.arrive(draft, identity, request_id, now_ms, remote)
 
-    def _open(
-        self,
-        arrival: Arrival,
-        request_id: str | None,
-        now_ns: int,
-        remote: TraceContext | None,
-        log: events.EventLog | None = None,
+    def _open_named(
+        self, arrival: Arrival, request_id: str, now_ns: int, remote: TraceContext | None, log: events.EventLog | None
     ) -> Call | Reply:
-        request, is_named = arrival.request, request_id is not None
-        if is_named and (problem := chosen_id_problem(request_id)):
+        request = arrival.request
+        if problem := chosen_id_problem(request_id):
             refusal = admission.Refused("IDENTITY_INVALID", f"request_id {request.request_id} {problem}")
             return self.refuse(request, refusal, log)
-        try:
-            known = self.seen(request) if is_named else None
-            return known or self.enter(arrival, None, now_ns, log, remote=remote, is_named=is_named)
-        except UnavailableError as error:
-            return unread(self, request, error)
+        return self.seen(request) or self.enter(arrival, None, now_ns, log, remote=remote, is_named=True)
 
     def arrive(self, draft: Draft, identity: Identity, request_id: str, now_ms: int, remote: TraceContext | None) -> Arrival:
         """Return what a user asks as a request; `remote` is the trace it belongs to, which began elsewhere."""
         arrival = self._reader.read(draft, identity, None, request_id, now_ms)
         return arrival if remote is None else standing.placed(arrival, remote, self.ids)
 
-    async def call_root(
+    async def call_here(
         self,
         draft: Draft,
         identity: Identity,
         request_id: str | None,
         remote: TraceContext | None = None,
     ) -> Reply:
-        """Call for a user and return the reply."""
-        if (elsewhere := self.placement.call_root(draft, identity, request_id, remote)) is not None:
-            return await elsewhere
+        """Call for a user on this node and return the reply."""
         now_ns = self.clock.now_ns()
         arrival = self._asked(draft, identity, request_id, now_ns // 1_000_000, remote)
         if len(arrival.body) > LONG_BYTES:
             await self.slices.pause()
-        opened = self._open(arrival, request_id, now_ns, remote)
-        if isinstance(opened, Call):
-            reply = await self.reply_of(opened)
-            return await self.placement.go_on(opened.request) if opened.has_moved else reply
-        return await self.told(opened)
+        try:
+            if request_id is None:
+                opened = self.enter(arrival, None, now_ns, None, remote=remote)
+            else:
+                opened = self._open_named(arrival, request_id, now_ns, remote, None)
+        except UnavailableError as error:
+            opened = unread(self, arrival.request, error)
+        if isinstance(opened, Reply):
+            return await self.told(opened)
+        # Not awaited by `reply_of`: a coroutine more would be a percent of a call.
+        waiter = self._waiter(opened)
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            self._stop_waiting(opened, waiter)
+            raise
+        way, reply = opened.way, opened.reply
+        assert reply is not None
+        return reply if way is None or not way.is_moved else await self.placement.go_on(opened.request)
 
     def call_child(self, parent: Call, draft: Draft) -> Coroutine[Any, Any, Reply]:
         """Call on behalf of a call under way; the reply is there when the coroutine ends."""
@@ -335,10 +347,9 @@ class CallPath:
         request, agent, capability = arrival.request, arrival.agent, arrival.capability
         now_ms = now_ns // 1_000_000
         watcher = log if parent is None else parent.log
-        if self.is_closed:
-            return self.refuse(request, admission.Refused("NODE_CLOSED", "this node is closing"), watcher)
-        if self._journal.failure is not None:  # what cannot be recorded must not be begun
-            return self.refuse(request, self.settlement.unavailable(self._journal.failure), watcher)
+        if self.is_closed or self._journal.failure is not None:  # what cannot be recorded must not be begun
+            is_closing = admission.Refused("NODE_CLOSED", "this node is closing")
+            return self.refuse(request, is_closing if self.is_closed else self.settlement.stopped() or is_closing, watcher)
         checked = _NOTHING
         if capability is not None and not arrival.problems:
             try:
@@ -346,7 +357,9 @@ class CallPath:
             except SchemaError as error:
                 return self.refuse(request, admission.Refused("TARGET_MISCONFIGURED", str(error)), watcher)
         if parent is None:
-            live = self.sessions.bind(request, now_ms, is_named or leftovers is not None)
+            names_none = request.session_id == request.root_id and request.parent_session_id is None
+            is_known = is_named or leftovers is not None
+            live = None if names_none and not is_known else self.sessions.bind(request, now_ms, is_known)
         else:
             is_delegated = request.parent_session_id is not None
             live = self.sessions.bind_below(request, self.sessions.live_of(parent), now_ms) if is_delegated else parent.live
@@ -356,25 +369,32 @@ class CallPath:
         breaker, wait_ms, has_fallback = None, None, False
         if self.settlement.breakers.known and agent is not None and (way is None or way.fence is not None):
             breaker, wait_ms, has_fallback = self.settlement.breakers.gate(agent, request.capability, now_ms)
-        world = snapshot(self.registry, arrival, parent, live, checked, seat, account, wait_ms, now_ms, way)
+        place = 0 if seat is None else seat.place()
+        findings: tuple[Finding, ...] = ()
         if self.guidance is not None and capability is not None and capability.touching is not None and not checked.problems:
-            world = replace(world, findings=self.guidance.findings(capability.touching, unpack(arrival.body)))
-        refusal = admission.admit(request, world, now_ms)
-        if refusal is not None:
-            return self.refuse(request, refusal, watcher)
+            findings = self.guidance.findings(capability.touching, unpack(arrival.body))
+        is_sound = not arrival.problems and not checked.problems and not findings and wait_ms is None and way is None
+        is_own = live is None or (live.session.user_id == request.user_id and now_ms - live.used_at < EXPIRED_MS)
+        if not (is_sound and is_own and admission.admits_user(request, agent, capability, place, now_ms)):
+            world = snapshot(
+                self.registry, arrival, parent, live, checked, seat, place, account, wait_ms, findings, now_ms, way
+            )
+            refusal = admission.admit(request, world, now_ms)
+            if refusal is not None:
+                return self.refuse(request, refusal, watcher)
         assert agent is not None and capability is not None and seat is not None  # noqa: PT018  what `known` proved
         call = Call(request, parent, agent, capability, checked.value, seat, account, now_ns, live, watcher)
-        if leftovers is not None:
-            call.leftovers = leftovers
-        if parent is not None:
-            call.remote = parent.remote
-        elif remote is not None:
-            call.remote = remote
-        if way is not None:
-            call.way = way
-        note = screen(self, call, arrival.body, world.findings, self._guardrails, self._privacy)
-        if isinstance(note, admission.Refused):
-            return self.refuse(call.request, note, watcher)
+        call.leftovers, call.way, call.remote = leftovers, way, remote if parent is None else parent.remote
+        note: str | Sliced[str | admission.Refused] = ""
+        privacy = self._privacy
+        is_concerned = privacy is not None and (
+            bool(request.message or request.objective or capability.clear or request.context) or privacy.may_hold(arrival.body)
+        )
+        if is_concerned or findings or self._guardrails:
+            screened = screen(self, call, arrival.body, findings, self._guardrails, privacy, is_concerned=is_concerned)
+            if isinstance(screened, admission.Refused):
+                return self.refuse(call.request, screened, watcher)
+            note = screened
         if lane is not None and lane.takes:
             lane.take(note)
             return call
@@ -423,34 +443,31 @@ class CallPath:
 
     def reserve(self, call: Call) -> None:
         """Charge a call and let it be known: under its caller, and by its id."""
-        call.account.spend_call()
-        if call.parent is not None:
+        if call.parent is None:
+            call.account.calls_used += 1  # of an account without one above
+        else:
+            call.account.spend_call()
             call.attach(call.parent)
         self.calls[call.request.request_id] = call
 
     def _accept(self, call: Call, now_ms: int, leftovers: dict[str, Request] | None, note: str) -> None:
-        request, parent = call.request, call.parent
+        request, parent, live = call.request, call.parent, call.live
         was_accepted = leftovers is not None
         if parent is not None and parent.top.leftovers is not None:
             was_accepted = parent.top.leftovers.pop(request.request_id, None) is not None
-        if self.placement.accept(call, now_ms, note):
-            pass
+        if call.way is not None:
+            self.placement.accept(call, now_ms, note)
         elif not was_accepted:
             self._journal.append((Accepted(request, now_ms, self._journal.node_id, note),))
         elif parent is not None:  # made again: with a new deadline, within its caller's
             self._journal.append((Resumed(request, self._journal.node_id, now_ms),))
-        self.place(call, now_ms)
-
-    def place(self, call: Call, now_ms: int) -> None:
-        """Give an accepted call its place."""
-        request, is_here = call.request, call.is_here
         self.settlement.deadlines.add(call)
-        if is_here:
+        if is_here := call.way is None or call.is_here:
             call.move(QUEUE)
-        if call.live is not None and is_here and (call.parent is None or is_first(request)):
-            self.sessions.use(call.live, request, now_ms)
-            if request.message and is_first(request):
-                self.sessions.hear(call.live, call.said or request, is_again=call.is_again)
+            if live is not None and (parent is None or is_first(request)):
+                self.sessions.use(live, request, now_ms)
+                if request.message and is_first(request):
+                    self.sessions.hear(live, call.said or request, is_again=call.is_again)
         if call.log is not None:
             call.log.add(events.Kind.QUEUED, now_ms, request)
         if is_here:
@@ -520,20 +537,31 @@ class CallPath:
     async def reply_of(self, call: Call) -> Reply:
         """Wait for a call's reply. Whoever waits last and is cancelled takes the call with it, unless a handle holds it."""
         if not call.is_delivered:
-            waiter: asyncio.Future[None] = self.loop.create_future()
-            if call.waiters is None:
-                call.waiters = [waiter]
-            else:
-                call.waiters.append(waiter)
+            waiter = self._waiter(call)
             try:
                 await waiter
             except asyncio.CancelledError:
-                call.waiters.remove(waiter)
-                if not call.waiters and not call.is_detached:
-                    self.settlement.cancel(call, "its caller stopped waiting")
+                self._stop_waiting(call, waiter)
                 raise
         assert call.reply is not None
         return call.reply
+
+    def _waiter(self, call: Call) -> asyncio.Future[None]:
+        """Return a future that is done once the reply has been delivered."""
+        waiter: asyncio.Future[None] = self.loop.create_future()
+        if call.is_delivered:
+            waiter.set_result(None)
+        elif call.waiters is None:
+            call.waiters = [waiter]
+        else:
+            call.waiters.append(waiter)
+        return waiter
+
+    def _stop_waiting(self, call: Call, waiter: asyncio.Future[None]) -> None:
+        if call.waiters is not None and waiter in call.waiters:
+            call.waiters.remove(waiter)
+            if not call.waiters and not call.is_detached:
+                self.settlement.cancel(call, "its caller stopped waiting")
 
     async def durable(self, records: Sequence[Record] = (), terms: Terms | None = None) -> None:
         """Wait until everything recorded so far is durable, and these records after it; raises what stopped them."""

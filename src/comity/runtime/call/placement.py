@@ -10,7 +10,7 @@ each step, so a node that was alone can begin to share the work while calls are 
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, Protocol
 
 from comity.core.call.machine import Event
 from comity.core.envelope.envelope import Reply, Request, Usage
@@ -20,6 +20,16 @@ from comity.core.tracing.trace_context import TraceContext
 from comity.runtime.call.call import Call, Errand
 from comity.runtime.call.draft import Arrival, Draft, Identity
 from comity.runtime.call.events import EventLog
+
+
+class CallRoot(Protocol):
+    """Calls for a user and returns the reply."""
+
+    def __call__(
+        self, draft: Draft, identity: Identity, request_id: str | None, remote: TraceContext | None = None
+    ) -> Coroutine[Any, Any, Reply]:
+        """Return the call, to be awaited."""
+        ...
 
 
 class Placement:
@@ -58,10 +68,10 @@ class Placement:
         return None
 
     def call_root(
-        self, draft: Draft, identity: Identity, request_id: str | None, remote: TraceContext | None
-    ) -> Coroutine[Any, Any, Reply] | None:
-        """Call for a user where the agent is; None if that is for this node to do."""
-        return None
+        self, draft: Draft, identity: Identity, request_id: str | None, remote: TraceContext | None = None
+    ) -> Coroutine[Any, Any, Reply]:
+        """Call for a user where the agent is."""
+        raise AssertionError("a node alone calls here")
 
     def call_under(self, arrival: Arrival, parent: Call, *, is_repeated: bool) -> Coroutine[Any, Any, Reply] | None:
         """Call for a call under way where the agent is; None if that is for this node to do."""
@@ -85,9 +95,9 @@ class Placement:
 
     # --- what calls do, on which terms: False is *as on a node alone* ---
 
-    def accept(self, call: Call, now_ms: int, note: str) -> bool:
-        """Record a call on the terms of its lease; return whether that was done."""
-        return False
+    def accept(self, call: Call, now_ms: int, note: str) -> None:
+        """Record a call that has a way on the terms of its lease."""
+        raise AssertionError(f"a node alone needs no lease: {call.request.request_id}")
 
     def carry(self, call: Call) -> None:
         """Send a call to the node that holds its agent."""
@@ -97,9 +107,9 @@ class Placement:
         """Return the terms on which a refusal is recorded."""
         return None
 
-    def ended(self, call: Call, event: Event, records: list[Record]) -> bool:
-        """Record the end of a call on the terms of its lease, and deliver it then; return whether that was done."""
-        return False
+    def ended(self, call: Call, event: Event, records: list[Record]) -> None:
+        """Record the end of a call that has a way on the terms of its lease, and deliver it then."""
+        raise AssertionError(f"a node alone needs no lease: {call.request.request_id}")
 
     def late(self, call: Call, reply: Reply) -> bool:
         """Record a late result on the terms of its lease; return whether that was done."""

@@ -26,10 +26,13 @@ def screen(
     findings: tuple[Finding, ...],
     guardrails: tuple[Guardrail, ...],
     privacy: Privacy | None,
+    *,
+    is_concerned: bool,
 ) -> str | Refused | Sliced[str | Refused]:
     """Change the call into what its callee may see; return a note for the audit, or why it may not see it.
 
-    Of a long request that has to be looked at closely it returns the work still to be done; see `long_request`.
+    `is_concerned` says whether the request may hold something personal. Of a long request that has to be looked at closely it
+    returns the work still to be done; see `long_request`.
     """
     request, note = call.request, ""
     if guardrails:
@@ -38,7 +41,7 @@ def screen(
             call.request = guardrail.unsaid(request)
             return Refused(passed.code, passed.message if privacy is None else privacy.hide_trace(passed.message))
         call.request = passed
-    if privacy is not None and privacy.concerns(call.request, body, call.capability.clear):
+    if privacy is not None and (is_concerned or call.request is not request):
         work = conceal(path, call, call.request, body, privacy)
         is_long = _is_long(call.request, body) or len(path.sessions.vault_of(call) or ()) > SEALED_AT_ONCE
         if is_long and not call.is_again:  # what an earlier life began is either taken up or ended, at once

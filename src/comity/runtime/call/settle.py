@@ -31,8 +31,7 @@ from comity.errors import ComityError, UnavailableError
 from comity.ports import Clock, Journal
 from comity.runtime.agent.breakers import Breakers
 from comity.runtime.call import events, unfinished
-from comity.runtime.call.call import Call
-from comity.runtime.call.deadlines import Deadlines
+from comity.runtime.call.call import Call, Deadlines
 from comity.runtime.call.placement import Placement
 from comity.runtime.call.run import complete
 from comity.runtime.call.slices import LONG_BYTES, Slices
@@ -117,16 +116,16 @@ class Settlement:
             self._late(call, reply, now_ms)
             return False
         records: list[Record] = []
-        below: list[Call] | None = [] if call.children else None
+        below: list[Call] = []
         self._close(call, event, reply, now_ns, now_ms, records, below)
-        if self.placement.ended(call, event, records):
-            pass
+        if call.way is not None:
+            self.placement.ended(call, event, records)
         elif call.parent is None or call.capability.effects:
             self._journal.append(records, partial(self._deliver, call))
         else:
             self._journal.append(records)
             self.deliver(call, None)
-        for one in below or ():
+        for one in below:
             self.deliver(one, None)
         return True
 
@@ -135,36 +134,14 @@ class Settlement:
             self._journal.append((Late(call.request, reply, now_ms),))
 
     def _close(
-        self, call: Call, event: Event, reply: Reply, now_ns: int, now_ms: int, records: list[Record], below: list[Call] | None
+        self, call: Call, event: Event, reply: Reply, now_ns: int, now_ms: int, records: list[Record], below: list[Call]
     ) -> None:
         """Do everything that the end of a call means, children first; only delivery is left."""
-        if self._observer is None:
-            self._end(call, event, reply, now_ns, now_ms, records, below)
-        else:
-            self._observer.settling(call, event)
-            self._end(call, event, reply, now_ns, now_ms, records, below)
-            self._observer.settled(call)
-
-    def _end(
-        self, call: Call, event: Event, reply: Reply, now_ns: int, now_ms: int, records: list[Record], below: list[Call] | None
-    ) -> None:
         request = call.request
-        if call.children:
-            assert below is not None
-            for child in tuple(call.children):
-                if event is EXPIRE and child.request.deadline_at <= now_ms:
-                    self._close(child, event, unfinished.timed_out(child), now_ns, now_ms, records, below)
-                else:
-                    gone = Error.of("CALL_CANCELLED", f"{request.target}, which made this call, has ended")
-                    self._close(child, CANCEL, Reply(status=Status.CANCELLED, error=gone), now_ns, now_ms, records, below)
-                below.append(child)
-        if call.arriving is not None:
-            _stop_looking(call)
-            records.append(Accepted(request, now_ms, self._journal.node_id, "it ended before it was looked through"))
-        elif call.state is QUEUED:
-            call.seat.mailbox.remove(call, request.priority)
-        elif event is not FINISH and call.task is not None:
-            self._stop(call)
+        if self._observer is not None:
+            self._observer.settling(call, event)
+        if call.children or event is not FINISH:  # else it has made no call that is open, and its code has ended
+            self._interrupt(call, event, now_ns, now_ms, records, below)
         if call.uses_state:
             reply = self._save_state(call, reply, records)
         call.move(event)
@@ -178,12 +155,7 @@ class Settlement:
         call.reply = replace(reply, thought="") if reply.thought else reply
         parent = call.parent
         if parent is not None:
-            assert parent.children is not None
-            del parent.children[call]
-            parent.calls_below += 1 + call.calls_below
-            unfinished.keep(parent, request, call.reply)
-            if request.objective:
-                _end_objective(call)
+            _leave(parent, call, call.reply)
         self.deadlines.discard(call)
         if self.breakers.known or reply.error is not None or call.primary is not None:
             self.breakers.tell(call, reply, now_ms)
@@ -209,6 +181,27 @@ class Settlement:
             ended(CallEnd(asked, told, call.started_ns, now_ns, call.remote, call.handed, call.agent.about, call.reported))
         if call.log is not None and parent is not None:
             call.log.add(events.Kind.SETTLED, now_ms, request, _outline(reply))
+        if self._observer is not None:
+            self._observer.settled(call)
+
+    def _interrupt(self, call: Call, event: Event, now_ns: int, now_ms: int, records: list[Record], below: list[Call]) -> None:
+        """End what a call has begun and not finished: calls it made, its wait for a place, its own code."""
+        request = call.request
+        for child in tuple(call.waits_for):
+            if event is EXPIRE and child.request.deadline_at <= now_ms:
+                end, reply = event, unfinished.timed_out(child)
+            else:
+                gone = Error.of("CALL_CANCELLED", f"{request.target}, which made this call, has ended")
+                end, reply = CANCEL, Reply(status=Status.CANCELLED, error=gone)
+            self._close(child, end, reply, now_ns, now_ms, records, below)
+            below.append(child)
+        if call.arriving is not None:
+            _stop_looking(call)
+            records.append(Accepted(request, now_ms, self._journal.node_id, "it ended before it was looked through"))
+        elif call.state is QUEUED:
+            call.seat.mailbox.remove(call, request.priority)
+        elif event is not FINISH and call.task is not None:
+            self._stop(call)
 
     def _judged(self, call: Call, event: Event, reply: Reply, now_ns: int, records: list[Record]) -> Reply:
         """Return the reply as the guardrails let it pass, and record the model's steps that waited for their verdict."""
@@ -386,9 +379,10 @@ class Settlement:
     def _hand_out(self, call: Call) -> None:
         call.is_delivered = True
         self.calls.pop(call.request.request_id, None)
-        _wake(call)
-        if call.log is not None and call.parent is None:
-            assert call.reply is not None
+        for waiter in call.waiters or ():
+            if not waiter.done():
+                waiter.set_result(None)
+        if call.log is not None and call.parent is None and call.reply is not None:
             call.log.show_aside()
             call.log.add(events.Kind.SETTLED, self._clock.now_ns() // 1_000_000, call.request, _outline(call.reply))
             call.log.close()
@@ -440,6 +434,16 @@ def _stop_looking(call: Call) -> None:
         call.arriving.cancel()
     call.arriving = None
     call.seat.coming -= 1
+
+
+def _leave(parent: Call, call: Call, reply: Reply) -> None:
+    """Take a call that has ended from below its caller."""
+    if parent.children is not None:
+        del parent.children[call]
+    parent.calls_below += 1 + call.calls_below
+    unfinished.keep(parent, call.request, reply)
+    if call.request.objective:
+        _end_objective(call)
 
 
 def _wake(call: Call) -> None:

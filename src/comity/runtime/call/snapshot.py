@@ -9,6 +9,7 @@ from comity.core.call.ledger import Account
 from comity.core.call.waits import loop_closed_by
 from comity.core.document.schema import Checked
 from comity.core.envelope.envelope import Request
+from comity.core.guidance.guidance import Finding
 from comity.core.session.session import EXPIRED_MS, is_first
 from comity.runtime.agent.activations import Activation
 from comity.runtime.call.call import Call, Way
@@ -23,14 +24,15 @@ def snapshot(
     live: Live | None,
     checked: Checked,
     seat: Activation | None,
+    place: int,
     account: Account,
     breaker_wait_ms: int | None,
+    findings: tuple[Finding, ...],
     now_ms: int,
     way: Way | None,
 ) -> admission.Snapshot:
     """Return the world as the rules see it."""
     request, agent, capability = arrival.request, arrival.agent, arrival.capability
-    place = 0 if seat is None else seat.place()
     caller: admission.Caller | None = None
     permitted, in_progress = True, False
     depth_max = request.limits.depth_max
@@ -77,6 +79,7 @@ def snapshot(
         place,
         calls_left,
         tokens_left,
+        findings,
     )
 
 

@@ -176,11 +176,11 @@ class Cluster(Placement):
         return errand
 
     def call_root(
-        self, draft: Draft, identity: Identity, request_id: str | None, remote: TraceContext | None
-    ) -> Coroutine[Any, Any, Reply] | None:
-        """Call for a user where the agent is; None for an id that nobody may choose, which this node refuses."""
+        self, draft: Draft, identity: Identity, request_id: str | None, remote: TraceContext | None = None
+    ) -> Coroutine[Any, Any, Reply]:
+        """Call for a user where the agent is; an id that nobody may choose is refused here."""
         if request_id is not None and chosen_id_problem(request_id):
-            return None
+            return self.path.call_here(draft, identity, request_id, remote)
         return self.run(self.errand(draft, identity, request_id, remote))
 
     def call_under(self, arrival: Arrival, parent: Call, *, is_repeated: bool) -> Coroutine[Any, Any, Reply]:
@@ -394,11 +394,11 @@ class Cluster(Placement):
 
     # --- what calls do here, under their tokens ---
 
-    def accept(self, call: Call, now_ms: int, note: str) -> bool:
+    def accept(self, call: Call, now_ms: int, note: str) -> None:
         """Record a call that runs here, if its agent is still held and its caller still waits; send one that runs elsewhere."""
         way, request = call.way, call.request
         if way is None or way.fence is None:
-            return way is not None
+            return
         terms = Terms(
             fences=(way.fence,) if way.caller is None else (way.fence, way.caller),
             unsettled=request.request_id,
@@ -407,7 +407,6 @@ class Cluster(Placement):
         )
         accepted = Accepted(request, now_ms, self.journal.node_id, note)
         self.path.sessions.accept(accepted, call.live, partial(self._accepted, call), terms)
-        return True
 
     def _accepted(self, call: Call, error: Exception | None) -> None:
         if error is not None:  # not at once: the call has not taken its place yet
@@ -450,11 +449,11 @@ class Cluster(Placement):
         request_id = end.request.request_id
         self.journal.append((end,), None, Terms(fences=fences, open=(request_id,), ends=request_id))
 
-    def ended(self, call: Call, event: Event, records: list[Record]) -> bool:
+    def ended(self, call: Call, event: Event, records: list[Record]) -> None:
         """Record the end of a call and of everything below it, on every node, and deliver it once that is done."""
         way, request_id = call.way, call.request.request_id
         if way is None:
-            return False
+            return
         kept = [one for one in records if type(one) is not Settled or not self._is_withdrawn(one, request_id)]
         if way.fence is None:
             self.carrier.ended(call, event, kept)
@@ -463,7 +462,6 @@ class Cluster(Placement):
             if event is Event.CANCEL and way.is_served and way.caller is not None:
                 terms = replace(terms, fences=(*terms.fences, way.caller))  # its caller may be one that has moved
             self.path.sessions.append(kept, partial(self._ended, call, event), terms)
-        return True
 
     def _is_withdrawn(self, end: Settled, top_id: str) -> bool:
         """Withdraw a call below the one that ends which was sent elsewhere; the store ends it with the rest."""

@@ -126,12 +126,6 @@ class Privacy:
         """The types of personal data that are found."""
         return frozenset(detector.type for detector in self._scanner.detectors)
 
-    def concerns(self, request: Request, body: bytes, clear: frozenset[str]) -> bool:
-        """Return whether a request has to be looked at more closely; most have nothing that could be personal."""
-        if request.message or request.objective or clear or request.context is not None:
-            return True
-        return self._scanner.may_find_in_json(body)
-
     def hide(self, request: Request, body: bytes, clear: frozenset[str], vault: GetVault) -> Sliced[Hidden]:
         """Hide what the callee must not see; `clear` is what its capability declares to need."""
         found: set[_Kind] = set()

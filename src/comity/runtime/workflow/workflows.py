@@ -36,8 +36,8 @@ from comity.core.workflow.source import Mistake
 from comity.core.workflow.why import Decision, decisions
 from comity.errors import CallerError, ComityError, UnavailableError
 from comity.ports import Journal
+from comity.runtime.call.call import NEVER_MS
 from comity.runtime.call.context import Context
-from comity.runtime.call.deadlines import NEVER_MS
 from comity.runtime.call.draft import Arrival
 from comity.runtime.call.replay import WORKFLOW as AGENT
 from comity.runtime.tracing.standing import placed
