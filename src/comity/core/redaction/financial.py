@@ -134,7 +134,38 @@ def _accept_iban(value: str) -> int:
 def _accept_swift(value: str) -> int:
     """Count a code of a country; words in capitals have their endings ("PACKAGES")."""
     if value.isalpha() and value.endswith(
-        ("S", "ED", "ING", "ION", "ENT", "ITY", "ATE", "BLE", "ANCE", "ENCE", "URE", "ERY", "LY")
+        (
+            "S",
+            "ED",
+            "ING",
+            "ION",
+            "ENT",
+            "ITY",
+            "ATE",
+            "BLE",
+            "ANCE",
+            "ENCE",
+            "URE",
+            "ERY",
+            "LY",
+            "IEW",
+            "ARD",
+            "ORK",
+            "ORM",
+            "ICE",
+            "AGE",
+            "IST",
+            "IZE",
+            "FUL",
+            "OGY",
+            "IVE",
+            "ISM",
+            "TEM",
+            "GHT",
+            "ECT",
+            "AIN",
+            "OOK",
+        )
     ):
         return 0
     return len(value) if value[4:6] in _COUNTRIES else 0

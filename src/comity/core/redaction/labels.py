@@ -21,10 +21,10 @@ PHONE: Final = (
     r"|סלולרי|☎|☏|📞|📱|✆"
 )
 BIRTH: Final = (
-    r"d\.?o\.?b\.?|dates? of birth|birth ?(?:date|day)s?|b-?day|born|n[ée]e?|(?:date de )?naissance|date naissance|ddn"
-    r"|geboren|geburts(?:datum|tag)|geb\.?(?:-?datum)?|(?:fecha de )?nacimiento|f(?:ec)?\.? ?nac\.?|nacid[oa]"
-    r"|cumpleaños|(?:data di )?nascita|(?-i:[nN]at[oa])|compleanno|(?:data de )?nascimento|nasc\.?|nascid[oa]"
-    r"|geboortedatum|geb\. ?datum|verjaardag|data ur(?:odzenia|\.)?|urodzon[ya]|urodz\.?|f[öø]dd?|f[öø]dt"
+    r"d\.?o\.?b\.?|dates? of birth|birth ?(?:date|day)s?|b-?day|born|n[ée](?:\(e\)|e)?|(?:date de )?naissance"
+    r"|date naissance|ddn|geboren|geburts(?:datum|tag)|geb\.?(?:-?datum)?|(?:fecha de )?nacimiento|f(?:ec)?\.? ?nac\.?"
+    r"|nacid[oa]|cumpleaños|(?:data di )?nascita|(?-i:[nN]at[oa])|compleanno|(?:data de )?nascimento|nasc\.?"
+    r"|nascid[oa]|geboortedatum|geb\. ?datum|verjaardag|data ur(?:odzenia|\.)?|urodzon[ya]|urodz\.?|f[öø]dd?|f[öø]dt"
     r"|f[öø]delse(?:dato|dag|datum)|f[öø]dsels(?:dato|dag)|syntym[äa](?:aika|päivä)|syntynyt|synt\.?|narozen[aý]?"
     r"|datum narozen[ií]|narodený|dátum narodenia|nar\.|született|szület[eé]si (?:dátum|id[oő])|szül\.?(?: id[oő])?"
     r"|născut[ăa]?|data na[sș]terii|ro[đd]en[a]?|datum ro[đd]enja|rojen[a]?|datum rojstva|doğum tarihi|doğumlu"
@@ -41,12 +41,12 @@ PASSPORT: Final = (
     r"|جواز(?: ال)?سفر|رقم الجواز|דרכון|گذرنامه|पासपोर्ट|หนังสือเดินทาง|พาสปอร์ต|护照|護照|パスポート|旅券|여권"
 )
 LICENCE: Final = (
-    r"driv(?:er|ing)(?:['’]?s)?['’]? ?licen[cs]es?|driving permit|dln?|permis de conduire"
-    r"|führerschein(?:nummer|nr)?|(?:permiso|licencia|carn[eé]t?) de conducir|patente di guida|carta de condução"
-    r"|cnh|carteira de motorista|rijbewijs(?:nummer)?|körkort(?:snummer)?|førerkort|kørekort|ajokortti|prawo? jazdy"
-    r"|praw[ao] jazdy|řidičský průkaz|vezetői engedély|jogosítvány|permis de conducere|vozačk[ae] dozvol[ae]|ehliyet"
-    r"|bằng lái(?: xe)?|άδεια οδήγησης|водительское удостоверение|посвідчення водія|رخصة القيادة|רישיון נהיגה"
-    r"|ड्राइविंग लाइसेंस|ใบขับขี่|驾照|驾驶证|駕照|運転免許証?|운전면허"
+    r"driv(?:er|ing)(?:['’]?s)?['’]? ?licen[cs]es?|driving permit|dln?|permis de conduire|führerschein(?:nummer|nr)?"
+    r"|(?:permiso|licencia|carn[eé]t?) de conducir|patente di guida|carta de condução|cnh|carteira de motorista"
+    r"|rijbewijs(?:nummer)?|körkort(?:snummer)?|førerkort|kørekort|ajokortti|prawo? jazdy|praw[ao] jazdy"
+    r"|řidičský průkaz|vezetői engedély|jogosítvány|permis de conducere|vozačk[ae] dozvol[ae]|ehliyet|bằng lái(?: xe)?"
+    r"|άδεια οδήγησης|водительское удостоверение|посвідчення водія|رخصة القيادة|רישיון נהיגה|ड्राइविंग लाइसेंस"
+    r"|ใบขับขี่|驾照|驾驶证|駕照|運転免許証?|운전면허"
 )
 PLATE: Final = (
     r"(?:licen[cs]e|number|registration|reg\.?|car|vehicle) plates?|plate|vehicle reg(?:istration)?"

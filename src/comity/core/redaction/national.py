@@ -83,6 +83,7 @@ _PERSONAL: Final = {
 _TAX: Final = {
     "ar.cuit": r"cui[tl]",
     "at.tin": r"abgabenkontonummer",
+    "au.abn": r"abn",
     "au.tfn": r"tfn|tax file",
     "br.cpf": r"cpf|c\.p\.f",
     "br.cnpj": r"cnpj",

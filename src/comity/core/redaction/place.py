@@ -60,6 +60,7 @@ _EASTERN = (
     "(?:náměstí|nám\\.|třída|tř\\.|ulice|nábřeží|utca|út|útja|tér|tere|körút|Sokak|Sokağı|Sk\\.|Caddesi|Cad\\.|Bulvarı|iela|gatvė|trg"
     "|cesta|ulica|námestie)"
 )
+_NAME = rf"[A-Z\u00c0-\u00de\u0141\u0154-\u017d][{LETTER}'’-]{{2,24}}"
 _DIRECTION = r"(?:(?:N|S|E|W|NE|NW|SE|SW|North|South|East|West)\.?[ ])?"
 _STREET_WORD = rf"(?:[A-Z\u00c0-\u00de][{LETTER}'’.-]{{0,24}}|[0-9]{{1,3}}(?:st|nd|rd|th))"
 _UNIT = r"(?:\.?,?[ ](?:Apt|Apartment|Suite|Ste|Unit|Flat|Floor|Fl|Room|Rm|No|#)\.?[ ]?#?[A-Za-z0-9-]{1,6}(?![A-Za-z0-9_]))?"
@@ -209,6 +210,23 @@ PLACE: tuple[PatternDetector, ...] = (
         ),
     ),
     PatternDetector(
+        name="street_and_city",
+        type="ADDRESS",
+        category=Category.ADDRESS,
+        priority=61,
+        pattern=re.compile(
+            rf"{BEFORE}(?:(?:{_NAME}[ ]){{1,3}}[1-9][0-9]{{0,3}}[a-z]?,[ ](?:[A-Z]{{1,2}}-)?"
+            rf"(?:(?!(?:19|20)[0-9]{{2}}[ ])[0-9]{{4,5}}|[0-9]{{4}}[ ][A-Z]{{2}}|[0-9]{{2}}-[0-9]{{3}}|[0-9]{{3}}[ ][0-9]{{2}})"
+            rf"[ ]{_NAME}|[1-9][0-9]{{0,4}}[ ]{_NAME}(?:[ ]{_NAME}){{0,3}},[ ]{_NAME}(?:[ ]{_NAME}){{0,2}},?[ ](?:{_STATES})"
+            rf"[ ][0-9]{{5}}){AFTER_DIGIT}(?![{LETTER}])"
+        ),
+        hint=rf"[0-9][a-z]?,[ ](?:[A-Z]{{1,2}}-)?[0-9]{{2,5}}[ \-]|,?[ ](?:{_STATES})[ ][0-9]{{5}}",
+        accept=_accept_street,
+        need=Need.NO_FOREIGN_LABEL,
+        context=_ADDRESS_WORDS,
+        not_after=NOT_AFTER_DIGIT,
+    ),
+    PatternDetector(
         name="street_named",
         type="ADDRESS",
         category=Category.ADDRESS,
@@ -232,7 +250,7 @@ PLACE: tuple[PatternDetector, ...] = (
         category=Category.ADDRESS,
         priority=60,
         pattern=re.compile(
-            rf"{BEFORE}(?:[1-9][0-9]{{0,3}}(?:[ ]?(?:bis|ter))?,?[ ](?:{_ROMANCE})[ ]{_PARTICLE}{{0,3}}"
+            rf"{BEFORE}(?:[1-9][0-9]{{0,3}}(?:[ ]?(?:bis|ter))?,?[ ](?i:{_ROMANCE})[ ]{_PARTICLE}{{0,3}}"
             rf"[A-Z\u00c0-\u00de][{LETTER}'’-]{{1,24}}(?:[ ][A-Z\u00c0-\u00de][{LETTER}'’-]{{1,24}}){{0,2}}{_CITY}"
             rf"|[A-Z\u00c0-\u00de][{LETTER}.-]{{1,30}}{_GERMANIC}[ ][1-9][0-9]{{0,3}}[ ]?[a-z]?(?![0-9A-Za-z]){_CITY}"
             rf"|(?:[A-Z\u00c0-\u00de][{LETTER}]{{1,20}}[ ]){{1,2}}(?:Straße|Strasse|Str\.|Weg|Platz|Allee|Ring|Damm"
@@ -256,7 +274,7 @@ PLACE: tuple[PatternDetector, ...] = (
             rf"|P\.?[ ]?O\.?[ ]?Box[ ][0-9]{{1,6}}|Postfach[ ][0-9]{{2,6}}){AFTER_DIGIT}"
         ),
         hint=(
-            rf"[0-9](?:[ ]?(?:bis|ter))?,?[ ](?:{_ROMANCE})[ ]|(?i:{_GERMANIC})[ ][1-9]|(?:{_ROMANCE_FIRST})["
+            rf"[0-9](?:[ ]?(?:bis|ter))?,?[ ](?i:{_ROMANCE})[ ]|(?i:{_GERMANIC})[ ][1-9]|(?:{_ROMANCE_FIRST})["
             rf" ][^0-9]{{1,60}}[1-9]|(?:ul\.|ulica|al\.|os\.|pl\.|ул\.|улица|пр\.|проспект|пер\.|вул\.)[ ]"
             r"|(?:Am|An der|An den|Auf der|Auf dem|Im|In der|Unter den|Zum|Zur|Beim|Alter|Alte|Neuer|Neue)[ ][A-Z]"
             rf"|{_EASTERN}[ ](?:No:?[ ]?)?[1-9]|Prospe(?:kt|ct)[ ]"

@@ -30,7 +30,7 @@ LETTER: Final = "A-Za-z\u00c0-\u024f"  # inside a character class
 
 BEFORE: Final = r"(?<![A-Za-z0-9_])"
 AFTER: Final = r"(?![A-Za-z0-9_])"
-AFTER_DIGIT: Final = r"(?![A-Za-z0-9_])(?![-.][0-9])"
+AFTER_DIGIT: Final = r"(?![A-Za-z0-9_])(?![-.][0-9]|-[A-Z](?![A-Za-z]))"  # "219-09-9999-B" is a part
 NOT_AFTER_DIGIT: Final = re.compile(r"[0-9][-.]$")  # the left twin of AFTER_DIGIT
 
 # The same borders for hints, which know no look-around and also run over JSON, where a line break is the letter n.
