@@ -91,7 +91,7 @@ bench-http: $(READY) ## what a call costs over HTTP beside an echo, what idle st
 	$(RUN) bench/serving.py --idle 1000
 	$(RUN) bench/serving.py --hostile
 
-API_EXAMPLES ?= 400
+API_EXAMPLES ?= 200
 api: $(READY) ## ask every operation of the API in ways its description allows and forbids: no 5xx, no undocumented status
 	COMITY_API_EXAMPLES=$(API_EXAMPLES) $(RUN) -m pytest --timeout 0 -s -p no:xdist tests/server/test_server_openapi.py
 

@@ -27,8 +27,15 @@ def test_a_paused_run_is_answered_replayed_and_forked(page, stage):
     dialog = page.get_by_role("dialog")
     dialog.get_by_role("textbox").fill('{"about": "ants"}')
     dialog.get_by_role("button", name="Fork").click()
-    expect(page.get_by_role("form", name="Question")).to_contain_text("about ants?")
+    question = page.get_by_role("form", name="Question")
+    expect(question).to_contain_text("about ants?")
     assert page.url != first
+    question.get_by_role("button", name="no").click()  # the fork goes another way than the run it came from
+    expect(page.locator(".bar").get_by_text("completed")).to_be_visible()
+    expect(page.get_by_role("region", name="Step")).to_contain_text("dropped: true")
+    expect(graph.get_by_role("link", name=re.compile("^publish.*success"))).to_have_count(0)
+    page.goto(first)
+    expect(graph.get_by_role("link", name=re.compile("^publish.*success"))).to_be_visible()
 
 
 def test_mistakes_of_a_definition_are_named_with_their_line(page, stage):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from comity import Agent, Context, Node, Reply, Tool
+from comity.contextcore.handoffs.manager import AsyncHandoffManager
 from comity.core.access import Role
 from comity.demo import agents as demo_agents
 from comity.server.auth import Gate
@@ -21,6 +22,7 @@ from comity.server.doors import standard_doors
 from comity.server.serve import Server
 from comity.server.settings import Settings
 from comity.server.token_auth import Auth
+from comity.testing import Answer, ScriptedModel
 
 TOKEN = "a-token-of-the-browser-tests"
 HOSTILE = '<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>'
@@ -56,6 +58,13 @@ coder = Agent("CODER", description="Changes files")
 writer = Agent("SCRIBE", description="Writes while you watch")
 wide = Agent("WIDE", description="Calls many at once", can_call=("LEAF",))
 leaf = Agent("LEAF", description="Answers at once", concurrency=500, pending_max=10_000)
+muse = Agent(
+    "MUSE",
+    description="Talks, and asks the leaf",
+    model=ScriptedModel(
+        lambda prompt: Answer(text=f"You said: {prompt.messages[-1].text[:40]}, and I agree.", piece_chars=6, piece_delay_ms=5)
+    ),
+)
 odd = Agent("ODD", description=f"Says hostile things {HOSTILE}")
 
 
@@ -132,7 +141,7 @@ def stage_node(folder: Path) -> Node:
     if not guidance.exists():
         guidance.write_text(json.dumps(GUIDANCE))
     return Node(
-        [*demo_agents, clerk, bank, coder, writer, wide, leaf, odd],
+        [*demo_agents, clerk, bank, coder, writer, wide, leaf, muse, odd],
         store=folder / "stage.db",
         tools=[Tool(name="pay", function=pay, risk="high")],
         guidance=guidance,
@@ -142,8 +151,9 @@ def stage_node(folder: Path) -> Node:
 class Stage:
     """A server in a thread of its own, with its own event loop, so that a test can drive a browser beside it."""
 
-    def __init__(self, folder: Path, port: int = 0) -> None:
+    def __init__(self, folder: Path, port: int = 0, **settings: Any) -> None:
         self.folder = folder
+        self._settings = settings
         self._ready = threading.Event()
         self._port = port
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="stage", daemon=True)
@@ -161,8 +171,8 @@ class Stage:
         self.loop, self._over = asyncio.get_running_loop(), asyncio.Event()
         self.node = stage_node(self.folder)
         self.auth = Gate(TOKEN, Auth.open(None, now_ms=_now()))
-        settings = Settings(port=self._port, drain_s=0.5, rate_per_s=100_000, rate_burst=100_000)
-        self.server = Server(self.node, settings, self.auth, standard_doors())
+        settings = Settings(port=self._port, drain_s=0.5, rate_per_s=100_000, rate_burst=100_000, **self._settings)
+        self.server = Server(self.node, settings, self.auth, standard_doors(settings))
         async with self.server.listening():
             self.url = self.server.url
             self.node.workflows.add(WORKFLOW)
@@ -176,6 +186,17 @@ class Stage:
     def user_token(self, user_id: str, *roles: str) -> str:
         """Return a signed token of a user with these roles."""
         return self.auth.signed.sign_in(user_id, roles=tuple(map(Role, roles)), now_ms=_now())
+
+    def hand_off(self, to_agent: str, capability: str, task: str) -> str:
+        """Hand work off to an agent that no node runs; return its id."""
+        manager = AsyncHandoffManager(node=self.node, user_id="ann")
+        work = manager.create_handoff(to_agent, capability, task, {"why": task}, timeout_ms=600_000)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
+
+    def handoff(self, handoff_id: str) -> Any:
+        """Return a handoff as it stands."""
+        manager = AsyncHandoffManager(node=self.node, user_id="ann")
+        return asyncio.run_coroutine_threadsafe(manager.get_handoff_status(handoff_id), self.loop).result(60)
 
     def call(self, target: str, capability: str, inputs: dict[str, Any] | None = None, **more: Any) -> Reply:
         """Make a call in the server's loop and return its reply."""

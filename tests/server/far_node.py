@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from comity import Agent, Context, Node
+from comity import Agent, Context, Limits, Node
 from comity.server.agent_calls import routes
 from comity.server.app import Door
 from comity.server.auth import Gate
@@ -22,7 +22,7 @@ def make(runs: Path) -> Agent:
     """Return an agent that notes each of its runs and takes its time."""
     agent = Agent("FAR", concurrency=8)
 
-    @agent.capability("WORK", effects=True)
+    @agent.capability("WORK", effects=True, timeout_ms=3_600_000)
     async def work(ctx: Context, number: int) -> dict[str, int]:
         with runs.open("a") as file:
             file.write(f"{ctx.request.request_id} {os.getpid()} {time.time_ns() // 1_000_000}\n")
@@ -34,7 +34,8 @@ def make(runs: Path) -> Agent:
 
 
 async def main(store: str, port: str, jwks: str, runs: str) -> None:
-    node = Node([make(Path(runs))], store=store, lag_ms=None)
+    limits = Limits(timeout_ms=3_600_000, timeout_ms_max=3_600_000)  # it lives shorter than its calls may take
+    node = Node([make(Path(runs))], store=store, limits=limits, lag_ms=None)
     auth = Auth.open(f"{store}.keys", name="far", now_ms=0)
     auth.tokens.ring.trust("near", json.loads(jwks), tenants=("default",), now_ms=1)
     server = Server(node, Settings(port=int(port), rate_per_s=10_000), Gate("unused", auth), [Door(routes)])

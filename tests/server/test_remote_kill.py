@@ -58,13 +58,14 @@ async def kill_and_count(folder: Path) -> None:
 
             async def lane() -> list[Reply]:
                 replies = []
-                while not replies or not is_over:
+                while not replies or (replies[-1].ok and not is_over):
                     replies.append(await near.call("BOSS", "GO", {"number": next(numbers)}, user_id="u"))
                 return replies
 
             lanes = [asyncio.create_task(lane()) for _ in range(LANES)]
             for kill in range(KILLS):
-                while not runs.exists() or str(process.pid) not in runs.read_text():  # it has begun to work
+                while not runs.exists() or f" {process.pid} " not in runs.read_text():  # it has begun to work
+                    assert not all(one.done() for one in lanes)
                     await asyncio.sleep(0.005)
                 await asyncio.sleep(random.random() * 0.1)
                 process.kill()

@@ -45,6 +45,31 @@ def test_a_receiver_takes_work_tells_how_far_it_is_and_completes_it() -> None:
     asyncio.run(go())
 
 
+def test_a_receiver_asks_for_input_and_goes_on_with_the_answer() -> None:
+    async def go() -> None:
+        async with serving() as served:
+            place = f"/v1/handoffs/{await _made(served)}"
+            lease = (await _post(served, f"{place}/accept", agent_id="o11y")).json()["lease"]
+            await _post(served, f"{place}/progress", lease=lease, data={})
+            asked = {"lease": lease, "question": "Which disk?", "options": ["a", "b"], "wait_ms": 0}
+            assert not (await _post(served, f"{place}/ask", **asked)).json()["is_answered"]
+            while (shown := (await served.client.get(place)).json())["state"] != "input_required":
+                await _post(served, f"{place}/ask", **asked)
+            assert shown["question"]["text"] == "Which disk?"
+            waiting = asyncio.create_task(_post(served, f"{place}/ask", **asked | {"wait_ms": 30_000}))
+            assert (await _post(served, f"{place}/answer", answer="b")).status_code == 200
+            told = (await waiting).json()
+            assert (told["is_answered"], told["answer"]) == (True, "b")
+            again = await _post(served, f"{place}/ask", **asked | {"question": "And which file?"})
+            assert not again.json()["is_answered"]
+            ended = await _post(served, f"{place}/complete", lease=lease, result={"disk": "b"})
+            assert ended.json()["state"] == "completed"
+            strange = await _post(served, f"{place}/ask", **asked | {"lease": "not-mine"})
+            assert strange.json()["code"] == "HANDOFF_LEASE_LOST"
+
+    asyncio.run(go())
+
+
 def test_of_two_receivers_one_gets_it_and_only_its_lease_ends_it() -> None:
     async def go() -> None:
         async with serving() as served:

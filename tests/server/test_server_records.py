@@ -119,6 +119,21 @@ def test_an_approval_asked_two_levels_down_is_granted_and_its_call_goes_on(node)
     asyncio.run(main())
 
 
+def test_the_reason_of_a_denial_is_kept_and_told_to_the_agent(node):
+    async def main():
+        async with serving(node) as served:
+            await _call(served, "TOP", "PAY")
+            (asked,) = (await _get(served, "/v1/approvals", state="waiting"))["items"]
+            place = f"/v1/approvals/{quote(asked['id'], safe='')}/deny"
+            assert (await served.client.post(place, json={"reason": "x" * 1_001})).status_code == 400
+            told = (await served.client.post(place, json={"reason": "The invoice is not ours"})).json()
+            assert "denied by operator: The invoice is not ours" in str(told["reply"])
+            (decided,) = (await _get(served, "/v1/approvals", state="decided"))["items"]
+            assert (decided["state"], decided["reason"]) == ("denied", "The invoice is not ours")
+
+    asyncio.run(main())
+
+
 def test_a_hidden_value_is_revealed_and_the_audit_says_so_then_the_session_is_erased(node):
     async def main():
         async with serving(node) as served:

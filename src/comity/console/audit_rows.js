@@ -34,7 +34,7 @@ export function AuditTable({ params, onOpen, selected }) {
   const open = (index) => { const row = list.rows[index]; if (onOpen) onOpen(row); else if (row.request_id) go(href('call', row.request_id)); };
   const draw = (index) => {
     const row = list.rows[index];
-    return html`<div key=${row.id} class="vrow" role="option" aria-selected=${index === at ? 'true' : 'false'} style=${{ gridTemplateColumns: COLUMNS }} onClick=${() => open(index)}>
+    return html`<div class="vrow" role="option" aria-selected=${index === at ? 'true' : 'false'} style=${{ gridTemplateColumns: COLUMNS }} onClick=${() => open(index)}>
       <span class="num mono ink-3">${row.id}</span><span class="ink-2 mono" title=${absolute(row.created_at)}>${clock(row.created_at)}</span><span><${Status} status=${row.kind === 'settled' ? row.status : row.kind}>${row.kind === 'settled' ? words(row.status) : row.kind}</${Status}></span>
       <${Hop} source=${row.origin} target=${row.target} /><span class="cut">${row.capability}</span><span class="cut ink-2" title=${row.note || ''}>${row.error_code ? html`<code>${row.error_code}</code> ` : ''}${row.note}</span>
       <span class="num ink-2">${row.kind === 'settled' ? duration(row.duration_ms) : ''}</span><span class="mono ink-3 cut" title=${`hash ${row.hash}`}>${(row.hash || '').slice(0, 10)}</span></div>`;

@@ -1,7 +1,8 @@
-// A list of any length with rows of one height: only what is in sight is in the page.
+// A list of any length with rows of one height: only what is in sight is in the page. Its elements are used again: a row that
+// leaves gives its element to the one that comes, so scrolling makes no elements and moves none.
 import { html, useEffect, useLayoutEffect, useRef, useState } from './vendor.js';
 
-const OVERSCAN = 12;
+const OVERSCAN = 6;
 export const ROW_PX = 28;
 // Browsers cap the height of an element; above this many pixels the scroll position is scaled.
 const HEIGHT_MAX_PX = 15_000_000;
@@ -48,9 +49,22 @@ export function VirtualList({ count, row, rowHeight = ROW_PX, selected = -1, onS
     else return;
     event.preventDefault();
   };
-  const rows = [];
-  for (let index = first; index < last; index += 1) rows.push(row(index));
+  // Element n shows the one row of the window whose number leaves n when divided by the number of elements.
+  const slots = Math.max(1, Math.ceil(view.height / rowHeight) + 2 * OVERSCAN + 1);
+  const kept = useRef({ slots: 0, row: null, drawn: [] });
+  if (kept.current.slots !== slots || kept.current.row !== row) kept.current = { slots, row, drawn: [] };
+  const { drawn } = kept.current;
+  const shift = view.top - at;
+  for (let slot = 0; slot < slots; slot += 1) {
+    const index = first + ((slot - first) % slots + slots) % slots;
+    const top = index * rowHeight + shift;
+    const known = drawn[slot];
+    if (index >= last) drawn[slot] = null;
+    else if (!known || known.index !== index || known.top !== top) {
+      drawn[slot] = { index, top, shown: html`<div key=${slot} class="slot" role="presentation" style=${{ transform: `translateY(${top}px)` }}>${row(index)}</div>` };
+    }
+  }
   return html`<div class="vlist" ref=${element} tabindex="0" role="listbox" aria-label=${label} onScroll=${schedule} onKeyDown=${press}>
     ${count === 0 && empty}
-    <div class="sizer" role="presentation" style=${{ height: `${height}px` }}><div class="window" role="presentation" style=${{ transform: `translateY(${first * rowHeight - at + view.top}px)` }}>${rows}</div></div></div>`;
+    <div class="sizer" role="presentation" style=${{ height: `${height}px` }}>${drawn.map((one) => one?.shown)}</div></div>`;
 }

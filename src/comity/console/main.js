@@ -1,6 +1,6 @@
 // The frame: signing in, navigation, command palette, keys, and the view that the address names.
 import { html, render, signal, effect, useEffect, useLayoutEffect, useRef, useState } from './vendor.js';
-import { get, me, post, setToken, token } from './api.js';
+import { address, get, me, post, setToken, token } from './api.js';
 import { go, href, route } from './router.js';
 import { heardAt, onEvent, start, state as live } from './live.js';
 import { bindings, useKeys } from './keys.js';
@@ -15,6 +15,8 @@ const VIEWS = [
   ['Run', 'playground', 'Playground', 'p'], ['', 'workflows', 'Workflows', 'w'], ['', 'system', 'System', 'y'],
 ];
 const loaded = new Map();
+/** Read the module of a view. */
+const load = (view) => import(`./views/${view}.js`).then((found) => loaded.set(view, found), (error) => loaded.set(view, { error }));
 const paletteOpen = signal(false);
 const keysOpen = signal(false);
 
@@ -47,10 +49,40 @@ async function signInByCode() {
   }
 }
 
+const SECRET_KEY = 'comity.signin';
+
+/** Leave for the provider; the secret that binds its answer to this tab stays here, and its digest goes along. */
+async function leaveForProvider() {
+  const written = (bytes) => btoa(String.fromCharCode(...bytes)).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+  const secret = written(crypto.getRandomValues(new Uint8Array(32)));
+  sessionStorage.setItem(SECRET_KEY, secret);
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(secret));
+  location.assign(address('signin/start', { bind: written(new Uint8Array(digest)) }));
+}
+
+/** Exchange the code that the provider's answer left in the address, with the secret of this tab. */
+async function signInByProvider() {
+  const found = location.hash.match(/^#signin(_error)?=([^&]+)/);
+  if (!found) return null;
+  history.replaceState(null, '', '#/map');
+  const secret = sessionStorage.getItem(SECRET_KEY) || '';
+  sessionStorage.removeItem(SECRET_KEY);
+  if (found[1]) return { code: decodeURIComponent(found[2]), message: 'The provider did not sign you in.' };
+  try {
+    const answer = await post('signin/exchange', { code: decodeURIComponent(found[2]), secret });
+    setToken(answer.token);
+    return null;
+  } catch (error) {
+    return error;
+  }
+}
+
 function SignIn({ problem }) {
   const [text, setText] = useState('');
   const [error, setError] = useState(problem);
   const [busy, setBusy] = useState(false);
+  const [provider, setProvider] = useState('');
+  useEffect(() => { get('../.well-known/comity.json').then((facts) => setProvider(facts.signin), () => {}); }, []);
   const submit = async (event) => {
     event.preventDefault();
     setBusy(true);
@@ -66,6 +98,7 @@ function SignIn({ problem }) {
     <h1>Sign in to this node</h1>
     <p class="ink-2">Open the link that <code>comity serve</code> printed: it holds a code that works once. Or paste a token.</p>
     ${error && html`<${Failure} error=${error} />`}
+    ${provider && html`<button type="button" class="button primary" onClick=${leaveForProvider}>Sign in with ${provider}</button>`}
     <form class="stack" onSubmit=${submit}><label class="field"><span>Token</span>
       <input type="password" autocomplete="off" value=${text} onInput=${(event) => setText(event.target.value)} autofocus /></label>
       <button class="button primary" disabled=${!text.trim() || busy}>Sign in</button></form>
@@ -174,7 +207,7 @@ function View() {
   useEffect(() => {
     document.title = `${VIEWS.find(([, id]) => id === view)?.[2] || 'Call'} · Comity`;
     if (entry?.View || !known) return;
-    import(`./views/${view}.js`).then((found) => loaded.set(view, found), (error) => loaded.set(view, { error })).then(() => again((n) => n + 1));
+    load(view).then(() => again((n) => n + 1));
   }, [view]);
   if (!known) return html`<${Empty} icon="search" title="There is no such view"><p>The address names <code>${view}</code>.</p><a class="button" href="#/map">Go to the map</a></${Empty}>`;
   if (entry?.error) return html`<div class="body"><${Failure} error=${entry.error} retry=${() => location.reload()} /></div>`;
@@ -212,7 +245,11 @@ function App({ problem }) {
   return html`${page}<${Dialogs} /><${Toasts} />`;
 }
 
-signInByCode().then((problem) => {
+// The first view is read while the node is asked who signs in.
+const firstView = location.hash.match(/^#\/(\w+)/)?.[1] || 'map';
+if (firstView === 'call' || VIEWS.some(([, id]) => id === firstView)) load(firstView);
+
+signInByCode().then((problem) => problem || signInByProvider()).then((problem) => {
   const root = document.getElementById('app');
   root.replaceChildren();
   render(html`<${App} problem=${problem} />`, root);

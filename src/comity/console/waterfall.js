@@ -193,7 +193,7 @@ export function Waterfall({ rows, selected, onSelect, pill = '', onPill, now }) 
     const { node } = one;
     const { row } = node;
     const isClosed = closed.has(node.id);
-    return html`<div key=${`${node.id} ${index}`} class=${`vrow wf-row ${isBad(row.status) ? 'bad' : ''}`} role="option" aria-selected=${node.id === selected ? 'true' : 'false'}
+    return html`<div class=${`vrow wf-row ${isBad(row.status) ? 'bad' : ''}`} role="option" aria-selected=${node.id === selected ? 'true' : 'false'}
       aria-label=${`${row.target} ${row.capability}, ${words(row.status || 'running')}, ${duration(row.duration_ms)}`} onClick=${() => onSelect(node.id)}>
       <span class="wf-name" style=${{ paddingLeft: `${Math.min(node.depth, 12) * 14}px` }}>
         ${node.children.length ? html`<button type="button" tabindex="-1" class="fold" aria-label=${isClosed ? 'Open' : 'Close'} onClick=${(event) => { event.stopPropagation(); toggle(closed, setClosed, node.id); }}>

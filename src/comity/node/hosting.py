@@ -64,11 +64,14 @@ class Hosting:
         found = [one for one in path.toolbox.approvals() if person.sees(one)]
         return [question(one, person, self._settings.privacy, path.sessions) for one in found] if by else found
 
-    async def decide(self, approval_id: str, *, granted: bool, by: str, tenant_id: str | None = None) -> Reply | None:
+    async def decide(
+        self, approval_id: str, *, granted: bool, by: str, tenant_id: str | None = None, reason: str = ""
+    ) -> Reply | None:
         """Answer a question and go on with the call that asked it; return its reply, or None if there is no such question.
 
         `approval_id` names the question, `granted` is the answer, and `by` says who gave it; with `tenant_id`, a person of that
-        tenant, for whom there are no questions of others. The reply is shown as `by` may see it; see `approvals`.
+        tenant, for whom there are no questions of others. The agent that asked is told the `reason` of a denial. The reply is
+        shown as `by` may see it; see `approvals`.
 
         Raises `CallerError`, and notes no answer, where this node lacks the agent or the tool to go on with, and `RefusedError`
         APPROVAL_ANSWERED if the other answer was given before. The reply to the same answer again has a warning that says so.
@@ -80,7 +83,7 @@ class Hosting:
             return None
         if path.placement.is_alone:  # in a cluster it goes on where its agent is
             path.toolbox.check_goes_on(approval, self.registry)
-        repeated = await path.toolbox.decide(path, approval, granted=granted, by=by)
+        repeated = await path.toolbox.decide(path, approval, granted=granted, by=by, reason=reason)
         reply = await take_up(path, self._journal, approval)
         stored = self._journal.call(approval.root_id)
         if reply is None and stored is not None and stored.reply is not None:

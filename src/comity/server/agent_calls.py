@@ -7,6 +7,7 @@ the call that runs, or its reply. Only `DELETE` cancels it.
 from __future__ import annotations
 
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 from starlette.routing import BaseRoute, Route
@@ -54,11 +55,15 @@ class AgentCall(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
 
 
 class NodeFacts(Struct, frozen=True):
-    """What every node may know of this one: the name that tokens for it must have as their audience."""
+    """What every node may know of this one: the name that tokens for it must have as their audience.
+
+    `signin` is the host of the provider by which users sign in; nothing where there is none.
+    """
 
     node: str
     agent_calls: str
     jwks: str
+    signin: str = ""
 
 
 def routes(state: State) -> list[BaseRoute]:
@@ -66,7 +71,8 @@ def routes(state: State) -> list[BaseRoute]:
 
     async def about(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001  ASGI
         scope["comity.route"] = "/.well-known/comity.json"
-        facts = NodeFacts(state.auth.signed.node_name, PATH, "/.well-known/jwks.json")
+        provider = urlsplit(state.settings.oidc.get("issuer", "")).hostname or ""
+        facts = NodeFacts(state.auth.signed.node_name, PATH, "/.well-known/jwks.json", provider)
         await respond(send, 200, encode(facts), JSON_TYPE)
 
     async def jwks(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001  ASGI

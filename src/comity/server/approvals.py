@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from comity.core.envelope.envelope import Reply
 from comity.ports.reader import Reader
-from comity.runtime.call.tools import Approval
+from comity.runtime.call.tools import REASON_CHARS_MAX, Approval
 from comity.server.auth import seen_tenant
 from comity.server.problem import unknown
 from comity.server.routes import Ask
@@ -39,6 +39,7 @@ class ApprovalView(Struct, frozen=True, kw_only=True):
     asked_at: int
     decided_at: int | None
     decided_by: str
+    reason: str
     ended: bool
 
 
@@ -47,6 +48,12 @@ class Approvals(Struct, frozen=True):
 
     items: list[ApprovalView]
     next: str | None = None
+
+
+class DecideBody(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Why a person answers so; the agent that asked is told why it was denied."""
+
+    reason: Annotated[str, Meta(max_length=REASON_CHARS_MAX)] = ""
 
 
 class Decided(Struct, frozen=True):
@@ -88,7 +95,8 @@ async def _decide(ask: Ask, *, granted: bool) -> Decided:
     if not any(one.id == approval_id for one in node.approvals(tenant_id=tenant_id)):
         raise unknown("approval", approval_id)
     by = ask.principal.user_id or "operator"
-    reply = await node.decide(approval_id, granted=granted, by=by, tenant_id=tenant_id)
+    reason = "" if ask.body is None else ask.body.reason
+    reply = await node.decide(approval_id, granted=granted, by=by, tenant_id=tenant_id, reason=reason)
     ask.state.live.tell("approval", tenant_id or "default", {"id": approval_id, "granted": granted})
     return Decided(approval_id, granted, reply)
 
@@ -127,5 +135,6 @@ def _view(one: Approval, risk: str, ended: bool, chain: list[str]) -> ApprovalVi
         asked_at=one.asked_at,
         decided_at=one.decided_at,
         decided_by=one.decided_by,
+        reason=one.reason,
         ended=ended,
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from typing import Final
+from typing import Any, Final
 
 from comity import Node
 from comity.contextcore.handoffs.receiver import AsyncHandoffReceiver
@@ -26,7 +26,7 @@ HELD_MAX: Final = 10_000
 class Held:
     """One handoff that a receiver behind HTTP has."""
 
-    __slots__ = ("handoff_id", "id", "lease_ms", "receiver", "timer", "until")
+    __slots__ = ("handoff_id", "id", "lease_ms", "question", "receiver", "timer", "until")
 
     def __init__(self, handoff_id: str, receiver: AsyncHandoffReceiver, lease_ms: int) -> None:
         self.id = secrets.token_urlsafe(18)
@@ -35,6 +35,13 @@ class Held:
         self.lease_ms = lease_ms
         self.until = 0
         self.timer: asyncio.TimerHandle | None = None
+        self.question: tuple[str, asyncio.Future[Any]] | None = None  # what it asked, and the answer to come
+
+    def forget_question(self) -> None:
+        """Wait for no answer any more."""
+        if self.question is not None:
+            self.question[1].cancel()
+            self.question = None
 
 
 class Receivers:
@@ -88,6 +95,7 @@ class Receivers:
         """Hold a handoff no longer: it has ended or was given back."""
         if held.timer is not None:
             held.timer.cancel()
+        held.forget_question()
         if self._held.get(held.handoff_id) is held:
             del self._held[held.handoff_id]
 

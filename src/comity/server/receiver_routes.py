@@ -97,6 +97,18 @@ RECEIVERS: Final = (
     ),
     Route(
         method="POST",
+        path="/v1/handoffs/{handoff_id}/ask",
+        name="ask_handoff",
+        right=Right.HANDOFFS_WRITE,
+        handler=receivers.question,
+        tag="receivers",
+        summary="Ask whoever handed it off, and wait for the answer",
+        body=receivers.QuestionBody,
+        answer=receivers.Answered,
+        codes=(*LEASED, "INPUT_VALIDATION_FAILED"),
+    ),
+    Route(
+        method="POST",
         path="/v1/handoffs/{handoff_id}/complete",
         name="complete_handoff",
         right=Right.HANDOFFS_WRITE,

@@ -93,6 +93,25 @@ class FailBody(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     code: Name = "TARGET_FAILED"
 
 
+class QuestionBody(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What the receiver needs to know, and how long it waits for the answer."""
+
+    lease: Name
+    question: Name
+    input_type: Name = "text"
+    options: Annotated[list[Name], Meta(max_length=100)] = []
+    default: Any = None
+    wait_ms: Annotated[int, Meta(ge=0, le=60_000)] = 20_000
+
+
+class Answered(Struct, frozen=True):
+    """The answer to a question; while `is_answered` is false none has come, and the same question can be asked again."""
+
+    is_answered: bool
+    answer: Any
+    lease_until: int
+
+
 class RejectBody(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Who rejects it, and why."""
 
@@ -196,6 +215,27 @@ async def progress(ask: Ask) -> Beat:
     await held.receiver.progress(held.handoff_id, ask.body.data)
     ask.state.receivers.renew(held, ask.state.now_ms())
     return Beat(held.until, handoff_of(ask).state)
+
+
+async def question(ask: Ask) -> Answered:
+    """Ask whoever handed it off, and wait a while for the answer; the same question again waits on. Counts as a heartbeat."""
+    body: QuestionBody = ask.body
+    held = _held(ask)
+    if held.question is None or held.question[0] != body.question:
+        held.forget_question()
+        asking = held.receiver.request_input(
+            held.handoff_id, body.question, input_type=body.input_type, options=body.options, default=body.default
+        )
+        held.question = (body.question, asyncio.ensure_future(asking))
+    ask.state.receivers.renew(held, ask.state.now_ms())
+    waiting = held.question[1]
+    await asyncio.wait({waiting}, timeout=body.wait_ms / 1000)
+    if not waiting.done():
+        return Answered(False, None, held.until)
+    held.question = None
+    answer = await waiting
+    ask.state.receivers.renew(held, ask.state.now_ms())
+    return Answered(True, answer, held.until)
 
 
 async def complete(ask: Ask) -> HandoffView:

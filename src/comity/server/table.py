@@ -179,11 +179,13 @@ APPROVALS: Final = (
     Route(
         method="POST", path="/v1/approvals/{approval_id}/grant", name="grant_approval", right=Right.APPROVALS_DECIDE,
         handler=approvals.grant, tag="approvals", summary="Let a tool be used as asked, and go on with its call",
+        body=approvals.DecideBody, is_body_optional=True,
         answer=approvals.Decided, codes=("HTTP_RESOURCE_UNKNOWN", "APPROVAL_ANSWERED"),
     ),
     Route(
         method="POST", path="/v1/approvals/{approval_id}/deny", name="deny_approval", right=Right.APPROVALS_DECIDE,
         handler=approvals.deny, tag="approvals", summary="Say no; the agent that asked goes on without",
+        body=approvals.DecideBody, is_body_optional=True,
         answer=approvals.Decided, codes=("HTTP_RESOURCE_UNKNOWN", "APPROVAL_ANSWERED"),
     ),
 )  # fmt: skip

@@ -36,6 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         one = verbs.add_parser(verb, help=what, description=what)
         one.add_argument("approval_id", metavar="APPROVAL_ID")
         one.add_argument("--by", metavar="NAME", default=None, help="who answers (you)")
+        one.add_argument("--reason", metavar="TEXT", default="", help="why; the agent that asked is told why it was denied")
 
 
 def run(args: argparse.Namespace, out: Output) -> Exit:
@@ -64,7 +65,8 @@ async def _shown_to(args: argparse.Namespace) -> list[Approval]:
 async def _decide(args: argparse.Namespace, out: Output) -> Exit:
     async with app.open_node(app.load(args), args.store) as node:
         try:
-            reply = await node.decide(args.approval_id, granted=args.verb == "grant", by=args.by or getpass.getuser())
+            by = args.by or getpass.getuser()
+            reply = await node.decide(args.approval_id, granted=args.verb == "grant", by=by, reason=args.reason)
         except RefusedError as error:
             raise CliError(Exit.REFUSED, error.message, hint="`comity approvals list --all` shows every answer.") from None
         except CallerError as error:

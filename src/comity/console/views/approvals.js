@@ -44,11 +44,12 @@ function step(items, open, by) {
 async function decide(one, granted, reload) {
   const sure = await confirm({
     title: granted ? `Grant ${one.tool}?` : `Deny ${one.tool}?`,
-    consequence: granted ? `${one.agent} will run ${one.tool} with exactly the inputs shown, once, and its call goes on.` : `${one.agent} is told that a person said no, and goes on without it.`,
-    action: granted ? 'Grant' : 'Deny', danger: !granted,
+    consequence: granted ? `${one.agent} will run ${one.tool} with exactly the inputs shown, once, and its call goes on.` : `${one.agent} is told that a person said no, with your reason, and goes on without it.`,
+    action: granted ? 'Grant' : 'Deny', danger: !granted, field: 'Reason (optional)',
   });
   if (!sure) return;
-  await act(() => post(`approvals/${segment(one.id)}/${granted ? 'grant' : 'deny'}`), granted ? 'Granted' : 'Denied');
+  const reason = typeof sure === 'string' ? sure.trim() : '';
+  await act(() => post(`approvals/${segment(one.id)}/${granted ? 'grant' : 'deny'}`, reason ? { reason } : {}), granted ? 'Granted' : 'Denied');
   reload(true);
   countWaiting();
 }
@@ -61,6 +62,6 @@ function Detail({ one, reload }) {
     <section class="part"><h3>Who asks, on whose behalf</h3><p class="chain"><span class="tag"><${Icon} name="person" size=${12} /> ${one.user_id}</span>${[...one.chain, one.agent].filter((each, at, all) => each !== all[at - 1]).map((each) => html`<span class="arrow">→</span><b>${each}</b>`)}<span class="arrow">→</span><code>${one.tool}</code></p></section>
     <section class="part"><h3>What will be done</h3><p>Run <code>${one.tool}</code>${one.risk ? ` (risk: ${one.risk})` : ''} with these inputs:</p><${Json} value=${one.inputs} label="inputs" /></section>
     ${waits && one.ended && html`<${Notice} kind="muted" icon="timeout">The call that asked has ended; nothing waits for the answer any more.</${Notice}>`}
-    <dl class="facts"><dt>Asked</dt><dd><${When} at=${one.asked_at} /></dd>${one.decided_at && html`<dt>Decided</dt><dd><${When} at=${one.decided_at} /> by ${one.decided_by}</dd>`}
+    <dl class="facts"><dt>Asked</dt><dd><${When} at=${one.asked_at} /></dd>${one.decided_at && html`<dt>Decided</dt><dd><${When} at=${one.decided_at} /> by ${one.decided_by}</dd>`}${one.reason && html`<dt>Reason</dt><dd class="text">${one.reason}</dd>`}
       ${html`<dt>Call</dt><dd><a href=${href('call', one.root_id)}>Open the call tree</a></dd>`}${one.session_id && html`<dt>Session</dt><dd><a href=${href('sessions', one.session_id)}>${one.session_id}</a></dd>`}</dl></div>`;
 }

@@ -11,7 +11,8 @@ import { Bar, Command, Empty, Failure, Hop, Loading, Status, When, copy } from '
 import { Icon } from '../icons.js';
 import { count, duration, number, shortId } from '../format.js';
 
-const PAGE_ROWS = 200;
+const PAGE_ROWS = 200; // of the first page; the further ones are as large as the API gives
+const PAGE_ROWS_MAX = 1_000;
 /** Rows a tail keeps; older ones leave the page, and the foot of the list says how many. */
 export const TAIL_ROWS_MAX = 10_000;
 /** New rows kept aside while the list stands still; more are counted and read again when asked for. */
@@ -39,7 +40,7 @@ export class CallRows {
     this.isLoading = true;
     this.changed();
     try {
-      const page = await get('calls', { ...this.params, limit: PAGE_ROWS, cursor: this.next });
+      const page = await get('calls', { ...this.params, limit: this.next ? PAGE_ROWS_MAX : PAGE_ROWS, cursor: this.next });
       if (this.isStopped) return;
       for (const row of page.items) this.append(row);
       this.next = page.next || null;
@@ -151,7 +152,7 @@ export function View() {
   ]);
   const draw = (index) => {
     const row = list.rows[index];
-    return html`<a key=${row.request_id} class="vrow" tabindex="-1" role="option" aria-selected=${index === at ? 'true' : 'false'} style=${{ gridTemplateColumns: COLUMNS }} href=${href('call', row.request_id)}
+    return html`<a class="vrow" tabindex="-1" role="option" aria-selected=${index === at ? 'true' : 'false'} style=${{ gridTemplateColumns: COLUMNS }} href=${href('call', row.request_id)}
       onClick=${(event) => { if (given.with && given.with !== row.request_id) { event.preventDefault(); go(href('call', given.with, { tab: 'compare', with: row.request_id })); } }}>
       <span class="ink-2"><${When} at=${row.created_at} /></span><span><${Status} status=${row.status || 'running'} /></span><${Hop} source=${row.source} target=${row.target} />
       <span class="cut">${row.capability}${row.error_code && html` <span class=${`code s-${row.status}`}>${row.error_code}</span>`}</span><span class="num">${row.status === 'refused' ? '–' : duration(row.duration_ms)}</span>

@@ -23,7 +23,7 @@ export function View() {
   const items = list.data?.items || [];
   const open = items.find((one) => one.id === id);
   const look = params.as || 'board';
-  useKeys('Handoffs', [['n', 'Answer', () => open && answer(open, list.reload)], ['c', 'Cancel the handoff', () => open && cancel(open, list.reload)], ['Escape', 'Close', () => go(href('handoffs', '', params))]]);
+  useKeys('Handoffs', [['a', 'Accept', () => open && accept(open, list.reload)], ['n', 'Answer', () => open && answer(open, list.reload)], ['c', 'Cancel the handoff', () => open && cancel(open, list.reload)], ['Escape', 'Close', () => go(href('handoffs', '', params))]]);
   return html`<div class="view"><${Bar} title="Handoffs"><span class="ink-3">Durable work from one agent to another</span><span class="spacer"></span><${Segmented} label="Show as" options=${[['board', 'Board'], ['table', 'Table']]} value=${look} onPick=${(as) => setParams({ as: as === 'board' ? '' : as })} /></${Bar}>
     <${Loaded} state=${list} what="Reading handoffs">${() => (items.length ? html`<div class=${`split ${open ? 'audit-split has-detail' : 'one'}`}>${look === 'board' ? html`<${Board} items=${items} open=${open} params=${params} />` : html`<${Table} items=${items} open=${open} params=${params} />`}
         ${open && html`<section class="detail" aria-label="Handoff"><${Detail} key=${open.id} one=${open} reload=${() => list.reload(true)} /></section>`}</div>`
@@ -43,6 +43,42 @@ function Board({ items, open, params }) {
 
 function Table({ items, open, params }) {
   return html`<div><table class="grid"><thead><tr><th>State</th><th>Task</th><th>From → to</th><th>Created</th><th>Ends</th><th>Id</th></tr></thead><tbody>${items.map((one) => html`<tr><td><${Status} status=${one.state} /></td><td><a href=${href('handoffs', one.id, params)}>${(one.task || one.capability).slice(0, 120)}</a></td><td><${Hop} source=${from(one)} target=${to(one)} /></td><td class="nowrap"><${When} at=${one.created_at} /></td><td class="nowrap">${one.deadline_at ? relative(one.deadline_at) : '–'}</td><td><${Id} id=${one.id} /></td></tr>`)}</tbody></table></div>`;
+}
+
+// What this tab accepted, by id: the lease under which it has it. The tab is the receiver for as long as it is open.
+const leases = new Map();
+const LEASE_MS = 60_000;
+
+async function accept(one, reload) {
+  if (one.state !== 'pending') return;
+  const agent_id = one.to_agent;
+  const sure = await confirm({ title: 'Do this yourself?', consequence: `You take it in the name of ${agent_id}; no agent gets it meanwhile. This tab holds it: close the tab, and it is given to the next receiver within a minute.`, action: 'Accept', danger: false });
+  if (!sure) return;
+  const capabilities = to(one).startsWith('any') ? [one.capability] : [];
+  const taken = await act(() => post(`handoffs/${segment(one.id)}/accept`, { agent_id, capabilities, lease_ms: LEASE_MS }), 'Accepted');
+  if (taken) {
+    const timer = setInterval(() => post(`handoffs/${segment(one.id)}/heartbeat`, { lease: taken.lease }).catch(() => { clearInterval(timer); leases.delete(one.id); reload(true); }), LEASE_MS / 3);
+    leases.set(one.id, { lease: taken.lease, timer });
+  }
+  reload(true);
+}
+
+/** End what this tab accepted: with a result, a reason, or by giving it back. */
+async function end(one, how, reload) {
+  const held = leases.get(one.id);
+  const ask = {
+    complete: { title: 'Complete it', consequence: 'The result goes to whoever handed it off. JSON is sent as data, anything else as text.', action: 'Complete', danger: false, field: 'Result', fieldRequired: true },
+    fail: { title: 'It cannot be done', consequence: 'It ends without a result, for the reason that you give.', action: 'Fail', field: 'Reason', fieldRequired: true },
+    release: { title: 'Give it back?', consequence: 'The next receiver gets it.', action: 'Give back', danger: false },
+  }[how];
+  const said = await confirm(ask);
+  if (!said) return;
+  let result = said;
+  try { result = JSON.parse(said); } catch { /* it is text */ }
+  const body = { complete: { result }, fail: { reason: said }, release: {} }[how];
+  const done = await act(() => post(`handoffs/${segment(one.id)}/${how}`, { lease: held.lease, ...body }), { complete: 'Completed', fail: 'Ended', release: 'Given back' }[how]);
+  if (done) { clearInterval(held.timer); leases.delete(one.id); }
+  reload(true);
 }
 
 const isOver = (one) => ['completed', 'failed', 'rejected', 'cancelled', 'timeout'].includes(one.state);
@@ -66,7 +102,9 @@ function Detail({ one, reload }) {
   const whole = { ...one, ...state.data };
   return html`<div class="detail-in stack wide"><div class="line wrap"><${Status} status=${one.state} /><span class="spacer"></span><${Id} id=${one.id} /><a class="icon-button" href=${href('handoffs')} aria-label="Close"><${Icon} name="close" size=${14} /></a></div>
     <h2><${Hop} source=${from(one)} target=${to(one)} /></h2><p class="text"><${Text} text=${whole.task || ''} /></p>
-    ${can('handoffs:write') && !isOver(one) && html`<div class="line wrap">${one.state === 'input_required' && html`<button type="button" class="button primary" onClick=${() => answer(one, reload)}>Answer</button>`}<button type="button" class="button danger" onClick=${() => cancel(one, reload)}>Cancel</button></div>`}
+    ${can('handoffs:write') && !isOver(one) && html`<div class="line wrap">${one.state === 'pending' && html`<button type="button" class="button primary" onClick=${() => accept(one, reload)}>Accept</button>`}
+      ${leases.has(one.id) && html`<button type="button" class="button primary" onClick=${() => end(one, 'complete', reload)}>Complete</button><button type="button" class="button" onClick=${() => end(one, 'fail', reload)}>Fail</button><button type="button" class="button" onClick=${() => end(one, 'release', reload)}>Give back</button>`}
+      ${one.state === 'input_required' && html`<button type="button" class="button primary" onClick=${() => answer(one, reload)}>Answer</button>`}<button type="button" class="button danger" onClick=${() => cancel(one, reload)}>Cancel</button></div>`}
     ${whole.error && html`<${Notice} kind=${one.state === 'failed' || one.state === 'timeout' ? 'error' : 'refused'}><code>${whole.error.code}</code> <span class="text">${whole.error.message}</span></${Notice}>`}
     <dl class="facts"><dt>Created</dt><dd>${absolute(one.created_at)}</dd>${one.deadline_at && html`<dt>Ends</dt><dd>${relative(one.deadline_at)}</dd>`}<dt>Priority</dt><dd>${one.priority || 'normal'}</dd>${whole.receiver && html`<dt>Receiver</dt><dd>${whole.receiver}</dd>`}<dt>Attempts</dt><dd>${whole.attempts} of ${whole.attempts_max}</dd><dt>Session</dt><dd><a href=${href('sessions', whole.session_id)}>${whole.session_id}</a></dd></dl>
     ${whole.inputs !== undefined && whole.inputs !== null && html`<section class="part"><h3>Inputs</h3><${Json} value=${whole.inputs} /></section>`}${whole.result !== undefined && whole.result !== null && html`<section class="part"><h3>Result</h3><${Json} value=${whole.result} /></section>`}

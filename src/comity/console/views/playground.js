@@ -1,9 +1,10 @@
 // Playground: any capability as a form made from its schema, or a chat with an agent; the call tree grows beside it.
 import { html, useEffect, useRef, useState } from '../vendor.js';
 import { can, get, me, post, segment, send } from '../api.js';
-import { go, href, route } from '../router.js';
+import { go, href, route, setParams } from '../router.js';
 import { readEvents } from '../live.js';
 import { useKeys } from '../keys.js';
+import { Chat, isTalk } from '../chat.js';
 import { JsonField, SchemaForm, sample } from '../form.js';
 import { Waterfall, isOpen } from '../waterfall.js';
 import { Json, Text } from '../json.js';
@@ -46,7 +47,7 @@ function Chosen({ agent, code, params }) {
 
 function Run({ agent, capability, params }) {
   const schema = capability.input_schema || {};
-  const isChat = capability.code === 'message';
+  const isChat = isTalk(capability) && (params.as ? params.as === 'chat' : capability.code === 'message');
   const [inputs, setInputs] = useState(() => capability.examples?.[0]?.inputs ?? capability.examples?.[0] ?? sample(schema) ?? {});
   const [message, setMessage] = useState('');
   const [mode, setMode] = useState('form');
@@ -60,15 +61,16 @@ function Run({ agent, capability, params }) {
     target: agent.id, capability: capability.code, inputs, ...(message && { message }), ...(options.user_id && { user_id: options.user_id }),
     ...(options.session_id && { session_id: options.session_id }), ...(options.timeout_ms && { timeout_ms: Number(options.timeout_ms) }),
   });
-  const start = () => run.start(body());
+  const start = () => { if (!isChat) run.start(body()); };
   useKeys('Playground', [['Ctrl Enter', 'Run', start, { whileTyping: true }]]);
+  if (isChat) return html`<${Chat} agent=${agent} capability=${capability} run=${run} session=${params.session || ''} />`;
   const problems = run.reply?.error?.problems || run.error?.problems;
   const mayCall = can('calls:create');
   return html`<form class="play-form" aria-label="Request" onSubmit=${(event) => { event.preventDefault(); start(); }}>
-      <div class="stack"><div class="line wrap"><h2>${agent.id} <span class="ink-2">${capability.code}</span></h2><span class="spacer"></span>${!isChat && html`<${Segmented} label="Edit as" options=${[['form', 'Form'], ['json', 'JSON']]} value=${mode} onPick=${setMode} />`}</div>
+      <div class="stack"><div class="line wrap"><h2>${agent.id} <span class="ink-2">${capability.code}</span></h2><span class="spacer"></span>${isTalk(capability) && html`<button type="button" class="button small" onClick=${() => setParams({ as: 'chat' })}>Chat</button>`}<${Segmented} label="Edit as" options=${[['form', 'Form'], ['json', 'JSON']]} value=${mode} onPick=${setMode} /></div>
         ${capability.description && html`<p class="ink-2">${capability.description}</p>`}</div>
       ${mode === 'form' ? html`<${SchemaForm} schema=${schema} value=${inputs} onChange=${setInputs} problems=${problems} />` : html`<label class="field"><span>inputs</span><${JsonField} value=${inputs} onChange=${(value) => setInputs(value ?? {})} rows=${12} /></label>`}
-      <label class="field"><span>Message</span><textarea rows=${isChat ? 4 : 1} value=${message} placeholder=${isChat ? 'Say something to the agent' : 'optional'} onInput=${(event) => setMessage(event.target.value)}></textarea></label>
+      <label class="field"><span>Message</span><textarea rows="1" value=${message} placeholder="optional" onInput=${(event) => setMessage(event.target.value)}></textarea></label>
       <details class="more"><summary>User, session, time</summary><div class="stack"><div class="two">
         <label class="field"><span>User</span><input value=${options.user_id} onInput=${(event) => setOptions({ ...options, user_id: event.target.value })} /></label>
         <label class="field"><span>Timeout, ms</span><input type="number" min="1" value=${options.timeout_ms} placeholder=${capability.timeout_ms || 30000} onInput=${(event) => setOptions({ ...options, timeout_ms: event.target.value })} /></label></div>
@@ -125,7 +127,7 @@ function take(now, kind, event) {
     now.rows.push(row);
   }
   if (kind === 'started') row.status = 'running';
-  else if (kind === 'text') now.text += typeof event.data === 'string' ? event.data : event.text || '';
+  else if (kind === 'text') { if (!event.parent_id) now.text += typeof event.data === 'string' ? event.data : event.data?.text || ''; }
   else if (kind === 'progress') now.notes = [...now.notes.slice(-20), { who: event.target, data: event.text || event.data }];
   else if (kind === 'refused') Object.assign(row, { status: 'refused', error_code: event.data?.code, note: event.data?.message, duration_ms: 0 });
   else if (kind === 'settled') Object.assign(row, { status: event.data?.status, error_code: event.data?.code, duration_ms: event.data?.ms });

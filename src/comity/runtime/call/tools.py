@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("comity")
 
 SHOWN_CHARS_MAX: Final = 500  # of the inputs in the question a person reads
+REASON_CHARS_MAX: Final = 1_000  # of the words with which a person answers
 _EXPLAINED: Final = (ComityError, PayloadError, TimeoutError, ConnectionError)  # as of an agent: their message says it all
 
 
@@ -78,6 +79,7 @@ class Approval(Struct, frozen=True, kw_only=True):
     decided_by: str = ""
     decided_at: int | None = None
     proof: str = ""  # of the inputs, where policy hides something of them for good
+    reason: str = ""  # in the words of the person who answered
 
     def is_for(self, tool: str, target: str, use: Request) -> bool:
         """Return whether this question was asked for that tool, by that agent, for the same user in the same session."""
@@ -251,16 +253,17 @@ class Toolbox:
         if approval.tool not in self._tools:
             raise CallerError(f"this node has no tool {approval.tool!r}, which the waiting call needs", code="TOOL_UNKNOWN")
 
-    async def decide(self, path: CallPath, approval: Approval, *, granted: bool, by: str) -> str:
+    async def decide(self, path: CallPath, approval: Approval, *, granted: bool, by: str, reason: str = "") -> str:
         """Note a person's answer, and return what to say of one that is not the first. Raises if it is not the same."""
         for field, is_sound, rule in (
             ("granted", type(granted) is bool, "must be True or False"),
             ("by", is_id(by), "must name who answers, in printable text"),
+            ("reason", type(reason) is str and len(reason) <= REASON_CHARS_MAX, f"must be a text of up to {REASON_CHARS_MAX}"),
         ):
             if not is_sound:
                 raise rejected(PayloadError("INPUT_VALIDATION_FAILED", (Problem(field, rule),)))
         if approval.granted is None:
-            mine = replace(approval, granted=granted, decided_by=by, decided_at=self._now_ms())
+            mine = replace(approval, granted=granted, decided_by=by, decided_at=self._now_ms(), reason=reason)
             await path.durable((Saved(Document.APPROVAL, approval.id, 2, _encode(mine)),))
             approval = self.approval(approval.id) or mine  # somebody may have been first, here or in another process
             if approval == mine:
@@ -326,7 +329,8 @@ class Toolbox:
         if (_sorted(approval.inputs), approval.proof) != (_sorted(inputs), proof):  # a person said yes to something else
             raise RefusedError(f"{tool.name} was approved with other inputs", code="APPROVAL_DENIED")
         if not approval.granted:
-            raise RefusedError(f"{tool.name} was denied by {approval.decided_by}", code="APPROVAL_DENIED")
+            why = f": {approval.reason}" if approval.reason else ""
+            raise RefusedError(f"{tool.name} was denied by {approval.decided_by}{why}", code="APPROVAL_DENIED")
 
     async def _run(self, path: CallPath, call: Call, tool: Tool, request: Request) -> Reply:
         if path.observer is not None:

@@ -1,0 +1,78 @@
+"""What people do beside agents: talk to one, do the work of a handoff, answer its question, hear of what waits."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+
+from playwright.sync_api import expect
+from tests.console.conftest import sign_in
+from tests.console.stage import TOKEN
+
+
+def _post(stage, path, **body):
+    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+    asked = urllib.request.Request(f"{stage.url}{path}", json.dumps(body).encode(), headers)  # noqa: S310  the stage's own
+    with urllib.request.urlopen(asked) as answer:  # noqa: S310  the stage's own
+        return json.load(answer)
+
+
+def test_a_conversation_streams_stays_in_one_session_and_shows_its_calls(page, stage):
+    page.goto(f"{stage.url}/console/#/playground/MUSE%20message")
+    for text in ("good morning", "and good night"):
+        page.get_by_role("textbox", name="Message").fill(text)
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("log")).to_contain_text(f"You said: {text}, and I agree.")
+        expect(page.get_by_role("button", name="Send")).to_be_visible()
+    expect(page.locator(".turn.agent .chip", has_text="success")).to_have_count(2)
+    expect(page.get_by_role("region", name="Calls of the turn")).to_contain_text("MUSE")
+    page.get_by_role("link", name="Session", exact=True).click()
+    for text in ("good morning", "and good night"):
+        expect(page.get_by_role("main")).to_contain_text(text)
+
+
+def test_a_person_accepts_a_handoff_and_completes_it(page, stage):
+    handoff_id = stage.hand_off("away", "dig", "Find the leak")
+    page.goto(f"{stage.url}/console/#/handoffs/{handoff_id}")
+    page.get_by_role("button", name="Accept").click()
+    page.get_by_role("dialog").get_by_role("button", name="Accept").click()
+    page.get_by_role("button", name="Complete").click()
+    page.get_by_role("dialog").get_by_role("textbox").fill('{"leak": "pipe 7"}')
+    page.get_by_role("dialog").get_by_role("button", name="Complete").click()
+    expect(page.get_by_role("region", name="Handoff").get_by_text("completed").first).to_be_visible()
+    assert stage.handoff(handoff_id).reply.data == {"leak": "pipe 7"}
+
+
+def test_the_question_of_a_receiver_is_answered_and_a_handoff_is_cancelled(page, stage):
+    asked, other = stage.hand_off("away", "dig", "Which pipe?"), stage.hand_off("away", "dig", "Not needed any more")
+    lease = _post(stage, f"/v1/handoffs/{asked}/accept", agent_id="away")["lease"]
+    _post(stage, f"/v1/handoffs/{asked}/ask", lease=lease, question="Cold or hot?", wait_ms=0)
+    page.goto(f"{stage.url}/console/#/handoffs/{asked}")
+    page.get_by_role("button", name="Answer").click()
+    page.get_by_role("dialog").get_by_role("textbox").fill("hot")
+    page.get_by_role("dialog").get_by_role("button", name="Send the answer").click()
+    told = _post(stage, f"/v1/handoffs/{asked}/ask", lease=lease, question="Cold or hot?", wait_ms=30_000)
+    assert told["answer"] == "hot"
+    page.goto(f"{stage.url}/console/#/handoffs/{other}")
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel the handoff").click()
+    expect(page.get_by_role("region", name="Handoff").get_by_text("cancelled").first).to_be_visible()
+
+
+def test_a_person_who_looks_elsewhere_is_notified_once_they_allowed_it(stage, new_page):
+    page = new_page()
+    page.add_init_script(
+        "window.told = []; window.Notification = class { static permission = 'granted'; constructor(t, o) { window.told.push(o.body); } };"
+        "Object.defineProperty(document, 'visibilityState', {get: () => 'hidden'});"
+    )
+    sign_in(page, stage)
+    page.get_by_text("Live", exact=True).wait_for()
+    stage.call("CLERK", "CLERK_SETTLE", {"amount": 7})
+    expect(page.get_by_role("link", name="Approvals")).to_contain_text("1")
+    assert page.evaluate("window.told[0]") == "One more question waits for a person"
+    page.goto(f"{stage.url}/console/#/approvals")
+    page.get_by_role("button", name="Deny").click()
+    page.get_by_role("dialog").get_by_role("textbox").fill("Not this month")
+    page.get_by_role("dialog").get_by_role("button", name="Deny").click()
+    page.get_by_role("button", name="Decided").click()
+    expect(page.get_by_role("region", name="Approval")).to_contain_text("Not this month")
