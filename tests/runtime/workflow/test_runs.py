@@ -521,3 +521,23 @@ def test_the_data_of_a_long_reply_is_stored_once_and_still_known_after_a_restart
             assert (await run.result()).data == {"text": "word " * 1_000, "answer": "yes"}
 
     asyncio.run(main())
+
+
+def test_a_waiter_hears_of_a_run_that_another_process_cancelled(tmp_path):
+    async def main():
+        path = tmp_path / "w.db"
+        async with Node(team(), store=path) as holder, Node(store=path) as other:
+            holder.workflows.add(ASKS)
+            await holder.workflows.start("asks", user_id="u", run_id="r1")
+            await until(holder, "r1", "waiting")
+            waiter = asyncio.ensure_future(other.workflows.result("r1"))
+            await asyncio.sleep(0)
+            await other.workflows.cancel("r1", reason="not needed")
+            holder.workflows.sweep()  # as it does every few seconds
+            ended = await holder.workflows.result("r1")
+            assert ended.status == "cancelled"
+            other.workflows.sweep()
+            told = await asyncio.wait_for(waiter, 60)
+            assert (told.status, told.error.code) == ("cancelled", "CALL_CANCELLED")
+
+    asyncio.run(main())

@@ -41,6 +41,8 @@ from comity.ports import Then
 _UNAUDITED: Final = frozenset({Step, Saved, Resumed})
 
 
+# Kinds that a node looks through every few seconds, of which there are few among many documents.
+_LOOKED_FOR: Final = frozenset({Document.RUN_SIGNAL, Document.SCHEDULE})
 _LONG_BYTES: Final = 4_096
 _UNSEALED_BYTES_MAX: Final = 8 * 1024 * 1024
 
@@ -64,6 +66,7 @@ class MemoryJournal:
         self._reply_bytes = 0  # of long replies that are kept
         self._settled_ids: deque[str] = deque()  # in the same order; the first entry of a dict is slow to find
         self._documents: dict[tuple[Document, str], tuple[int, bytes]] = {}
+        self._looked_for: dict[Document, set[str]] = {}  # keys of kinds in `_LOOKED_FOR`; some may be gone
         self._belonging: dict[tuple[Document, str], dict[str, None]] = {}  # keys of documents by the one they belong to
         self._used: dict[str, int] = {}  # when each session was last used, by its key
         self._asked: dict[str, list[str]] = {}  # the keys of the questions asked in a tree, by its root
@@ -148,6 +151,10 @@ class MemoryJournal:
 
     def list_documents(self, kind: Document, limit: int | None = None) -> list[tuple[str, bytes]]:
         """Return the documents of a kind with their keys, in order of keys, at most `limit`."""
+        if kind in _LOOKED_FOR:
+            there = sorted(key for key in self._looked_for.get(kind, ()) if (kind, key) in self._documents)
+            self._looked_for[kind] = set(there)  # what was erased with its session or run is gone
+            return [(key, self._documents[kind, key][1]) for key in there[:limit]]
         return sorted((key, data) for (one, key), (_, data) in self._documents.items() if one is kind)[:limit]
 
     def documents_below(self, kind: Document, key: str) -> list[tuple[str, bytes]]:
@@ -187,6 +194,7 @@ class MemoryJournal:
         """Remove a document for good; return whether there was one."""
         if kind is Document.RUN_EVENT or kind is Document.RUN_SIGNAL:
             self._belonging.get((kind, key.partition("\x1f")[0]), {}).pop(key, None)
+        self._looked_for.get(kind, set()).discard(key)
         return self._documents.pop((kind, key), None) is not None
 
     def sessions_of(self, tenant_id: str, user_id: str) -> set[str]:
@@ -262,6 +270,8 @@ class MemoryJournal:
         held = self._documents.get((record.kind, record.key))
         if held is None or record.version > held[0]:
             self._documents[record.kind, record.key] = (record.version, record.data)
+            if record.kind in _LOOKED_FOR:
+                self._looked_for.setdefault(record.kind, set()).add(record.key)
             if record.kind is Document.RUN_EVENT or record.kind is Document.RUN_SIGNAL:
                 self._belonging.setdefault((record.kind, record.key.partition("\x1f")[0]), {})[record.key] = None
                 return

@@ -27,7 +27,7 @@ from comity.core.workflow.response import failure, response_of
 from comity.errors import UnavailableError
 from comity.runtime.call.draft import Draft
 from comity.runtime.workflow.host import Host
-from comity.runtime.workflow.store import Question, RunRecord, Status
+from comity.runtime.workflow.store import OUTLINE_BYTES, Question, RunRecord, Status
 
 if TYPE_CHECKING:
     from comity.runtime.call.call import Call
@@ -43,12 +43,12 @@ class Run:
 
     __slots__ = (
         "_acks",
+        "_answered",
         "_flows",
         "_inbox",
         "_inline",
         "_leave_memory",
         "_queued",
-        "_recorded",
         "_seq",
         "_steps",
         "_waiter",
@@ -73,7 +73,7 @@ class Run:
         self._waiter: asyncio.Future[None] | None = None
         self._steps: dict[int, asyncio.Task[None]] = {}
         self._queued: deque[history.Call] = deque()  # calls beyond what one call may have under way
-        self._recorded: set[int] = set()  # settled events, by identity, whose reply the journal has in the record of a call
+        self._answered: dict[int, str] = {}  # by step: the id of the call whose reply it is, until its event is written
         self._inline: int | None = None  # the step that the run itself waits for
 
     # --- the loop ---
@@ -136,9 +136,12 @@ class Run:
         """Journal an event, then plan what follows from it."""
         flows, planner = self._flows, self.planner
         assert planner is not None
-        record = flows.store.event(self.run_id, self._seq, event, has_call=id(event) in self._recorded)
+        record = flows.store.event(self.run_id, self._seq, event)
+        if type(event) is history.Settled:
+            answered = self._answered.pop(event.step, "")
+            if len(record.data) > OUTLINE_BYTES and self._has_call(event.step, answered):
+                record = flows.store.outline(self.run_id, self._seq, event)
         flows.journal.append((record,), None, self.call.terms)
-        self._recorded.discard(id(event))
         if self._acks and (ack := self._acks.pop(id(event), None)) is not None and not ack.done():
             ack.set_result(None)
         commands = planner.apply(event)
@@ -146,6 +149,13 @@ class Run:
             flows.watchers.tell(self.run_id, self._seq, event, commands)
         self._seq += 1
         return commands
+
+    def _has_call(self, step: int, answered: str) -> bool:
+        """Return whether the journal has the reply of a step in the end of its call, which comes before the event of the step.
+
+        What runs on another node may not be there yet, and a strategy of an aggregate may return the reply of any call.
+        """
+        return answered == f"{self.run_id}.{step}" and self._flows.path.placement.is_alone
 
     def push(self, event: Event, ack: asyncio.Future[None] | None = None) -> None:
         """Give the run an event from outside; `ack` is resolved once the event is in the history."""
@@ -215,9 +225,8 @@ class Run:
         settled = history.Settled(
             self._flows.now_ms(), step, response_of(reply), usage.prompt_tokens, usage.completion_tokens, usage.calls
         )
-        # The end of a call of this node is in its journal before the event is; another node's may not be there yet.
-        if reply.ok and self._flows.path.placement.is_alone and reply.request_id == f"{self.run_id}.{step}":
-            self._recorded.add(id(settled))
+        if reply.ok:
+            self._answered[step] = reply.request_id
         return settled
 
     def _call(self, command: history.Call) -> Awaitable[Reply]:

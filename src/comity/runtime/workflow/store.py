@@ -165,12 +165,13 @@ class RunStore:
         found = [_decode_record(data) for _, data in self._journal.list_documents(Document.RUN)]
         return sorted(found, key=lambda one: (one.created_at, one.run_id), reverse=True)
 
-    def event(self, run_id: str, number: int, event: Event, *, has_call: bool = False) -> Saved:
-        """Return the record that keeps an event; `has_call` says that the journal has the reply in the record of a call."""
-        data = encode_event(event)
-        if has_call and len(data) > OUTLINE_BYTES and isinstance(event, Settled) and "data" in event.reply:
-            data = encode_event(replace(event, reply={**event.reply, "data": None}, is_outlined=True))
-        return Saved(Document.RUN_EVENT, f"{run_id}{BELOW}{number:08d}", 1, data)
+    def event(self, run_id: str, number: int, event: Event) -> Saved:
+        """Return the record that keeps an event."""
+        return Saved(Document.RUN_EVENT, f"{run_id}{BELOW}{number:08d}", 1, encode_event(event))
+
+    def outline(self, run_id: str, number: int, event: Settled) -> Saved:
+        """Return the record that keeps the end of a step without its data, which the record of its call has."""
+        return self.event(run_id, number, replace(event, reply={**event.reply, "data": None}, is_outlined=True))
 
     def events(self, run_id: str) -> list[Event]:
         """Return what happened to a run, in order. Data that its retention has removed is None."""

@@ -456,7 +456,25 @@ class Workflows:
             elif (record := self.store.record(run_id)) is not None and not record.status.has_ended:
                 continue  # another process holds it
             self.store.forget_signal(key)
+        self._look_for_ends()
         self.schedules.look()
+
+    def _look_for_ends(self) -> None:
+        """Answer those who wait here for a run that another process has ended."""
+        for run_id in [one for one in self._waiters if one not in self._runs]:
+            stored = self.journal.call(run_id)
+            if stored is not None and (stored.settled_at is None or stored.reply is None):
+                continue
+            self._parked.pop(run_id, None)
+            self.timers.forget(run_id)
+            for waiter in self._waiters.pop(run_id):
+                if waiter.done():
+                    continue
+                if stored is None or stored.reply is None:
+                    gone = CallerError(f"there is no run {run_id}: it was erased", code="WORKFLOW_UNKNOWN")
+                    waiter.set_exception(gone)
+                else:
+                    waiter.set_result(self.path.settlement.shown(stored.reply, stored))
 
     def _fired(self, run_id: str, number: int) -> None:
         if number == TIMER:
