@@ -34,6 +34,7 @@ PUBLIC = {
     "comity.ports.observer": {"Observer"},
     "comity.remote": {"RemoteAgent", "remote_agents"},
     "comity.testing": set(import_module("comity.testing").__all__),
+    "comity.testing.contracts": set(import_module("comity.testing.contracts").__all__),
     "comity.testing.scripted": {"Step"},
 }
 

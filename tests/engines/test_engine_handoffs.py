@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from handoff_contract import LANE, ME, NOW, HandoffContract, change, do, made, offer, run, take, taking, until
-
 from comity.core.envelope.envelope import Reply
 from comity.core.handoff.holder import Holder
 from comity.core.handoff.machine import Cancel, Complete, State
@@ -16,6 +14,7 @@ from comity.engines.sqlite import handoff_rows as handoff_tables
 from comity.engines.sqlite import handoffs
 from comity.engines.sqlite.journal import SqliteJournal
 from comity.engines.sqlite.tables import connect
+from comity.testing.contracts.handoffs import LANE, ME, NOW, HandoffContract, change, do, made, offer, run, take, taking, until
 
 
 class TestMemoryHandoffs(HandoffContract):

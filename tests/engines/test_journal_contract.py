@@ -8,8 +8,6 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
-from journal_contract import JournalContract
-from journal_records import accepted, late, paused, play, refused, settled, written
 from simulated_journal import Unwatched
 
 from comity.core.call.limits import MEMORY_AUDIT_ROWS_MAX, SETTLED_KEPT_MAX
@@ -18,6 +16,8 @@ from comity.engines.memory.journal import MemoryJournal
 from comity.engines.sqlite.journal import SqliteJournal
 from comity.ports import Journal
 from comity.testing import World
+from comity.testing.contracts.journal import JournalContract
+from comity.testing.contracts.records import accepted, late, paused, play, refused, settled, written
 
 
 class TestMemory(JournalContract):

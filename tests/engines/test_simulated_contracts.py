@@ -7,9 +7,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cluster_contract import LeasesContract, TransportContract
-from handoff_contract import HandoffContract
-from journal_contract import JournalContract
 from simulated_journal import Named, Unwatched
 
 from comity.core.cluster.lease import LEASE_MS
@@ -17,6 +14,9 @@ from comity.engines.memory.cluster import SharedJournal
 from comity.engines.memory.journal import MemoryJournal
 from comity.ports import Journal, Leases, Transport
 from comity.testing import World
+from comity.testing.contracts.cluster import LeasesContract, TransportContract
+from comity.testing.contracts.handoffs import HandoffContract
+from comity.testing.contracts.journal import JournalContract
 from comity.testing.sim.network import SimLeases
 
 

@@ -14,6 +14,8 @@ import pytest
 
 PROPERTY = "comity simulation"
 
+pytest.register_assert_rewrite("comity.testing.contracts")  # its suites are run as tests: a failure shows the values
+
 
 def pytest_addoption(parser: Any) -> None:
     """Declare the options."""

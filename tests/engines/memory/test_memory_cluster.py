@@ -6,15 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from cluster_contract import LeasesContract, TransportContract
-from journal_contract import JournalContract
-from journal_records import accepted, paused
-
 from comity.core.cluster.lease import LEASE_MS
 from comity.engines.memory.cluster import LeaseService, MemoryLeases, MemoryNetwork, SharedJournal
 from comity.engines.memory.journal import MemoryJournal
 from comity.ports import Journal, Leases, Transport
 from comity.testing import VirtualClock, run_virtual
+from comity.testing.contracts.cluster import LeasesContract, TransportContract
+from comity.testing.contracts.journal import JournalContract
+from comity.testing.contracts.records import accepted, paused
 
 
 class TestSharedJournal(JournalContract):

@@ -8,9 +8,8 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from journal_records import accepted, settled, written
-
 from comity.engines.sqlite.journal import SqliteJournal
+from comity.testing.contracts.records import accepted, settled, written
 
 
 def say(word: str) -> None:

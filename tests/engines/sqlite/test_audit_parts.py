@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from journal_records import accepted, settled, written
 
 from comity.core.journal.audit import GENESIS
 from comity.engines.sqlite.audit_parts import PART_ROWS_LEAST, parts_of, walk_parts
 from comity.engines.sqlite.audit_rows import verify_chain
 from comity.engines.sqlite.journal import SqliteJournal
+from comity.testing.contracts.records import accepted, settled, written
 
 ROWS = 12
 

@@ -10,13 +10,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from journal_records import accepted, refused, settled, written
 
 from comity.core.journal.audit import ENTRY_FIELDS, GENESIS, Verdict, checkpoint_seal, cut_entry
 from comity.engines.sqlite.audit_rows import cut, read_rows, verify_chain
 from comity.engines.sqlite.journal import SqliteJournal
 from comity.engines.sqlite.tables import connect
 from comity.errors import UnavailableError
+from comity.testing.contracts.records import accepted, refused, settled, written
 
 ROWS = 12
 

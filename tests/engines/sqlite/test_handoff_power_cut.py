@@ -12,7 +12,6 @@ import shutil
 from typing import NamedTuple
 
 import apsw
-from handoff_contract import NOW, made, taking
 from power import Disk, Op, Recorder
 
 from comity.core.envelope.envelope import Reply
@@ -23,6 +22,7 @@ from comity.engines.sqlite import handoff_rows as handoff_tables
 from comity.engines.sqlite.audit_rows import verify_chain
 from comity.engines.sqlite.handoffs import SqliteHandoffs
 from comity.engines.sqlite.tables import PRAGMAS, connect, prepare, write_batch
+from comity.testing.contracts.handoffs import NOW, made, taking
 
 RUNS = 4
 CUTS_PER_RUN = 40

@@ -7,7 +7,6 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from handoff_contract import ME, NOW, made, taking
 
 from comity.core.envelope.envelope import Reply
 from comity.core.handoff.holder import Holder
@@ -16,6 +15,7 @@ from comity.core.handoff.queue import Step, Sweep
 from comity.engines.sqlite import handoff_rows as handoff_tables
 from comity.engines.sqlite.handoffs import SqliteHandoffs
 from comity.engines.sqlite.tables import connect, prepare, write_batch
+from comity.testing.contracts.handoffs import ME, NOW, made, taking
 
 
 class Process:

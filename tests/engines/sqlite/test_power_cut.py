@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import apsw
-from journal_records import accepted, late, refused, settled
 from power import Disk, Op, Recorder
 
 from comity.core.journal.records import Document, Record, Saved
 from comity.engines.sqlite.audit_rows import verify_chain
 from comity.engines.sqlite.tables import PRAGMAS, connect, prepare, write_batch
+from comity.testing.contracts.records import accepted, late, refused, settled
 
 CUTS = int(os.environ.get("COMITY_CUTS", "240"))
 RUNS = 6

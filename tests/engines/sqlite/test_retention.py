@@ -9,8 +9,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from handoff_contract import do, made, offer
-from journal_records import accepted, paused, refused, run, settled, written
 
 from comity.core.agent.declaration import DeclarationError
 from comity.core.handoff.machine import Cancel
@@ -23,6 +21,8 @@ from comity.engines.memory.journal import MemoryJournal
 from comity.engines.sqlite import retention as engine
 from comity.engines.sqlite.journal import SqliteJournal, connect
 from comity.ports import Journal
+from comity.testing.contracts.handoffs import do, made, offer
+from comity.testing.contracts.records import accepted, paused, refused, run, settled, written
 
 NOW = 1_000_000
 SECOND = timedelta(seconds=1)

@@ -20,7 +20,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from journal_records import PATIENCE_S, accepted, run, settled, told_by, written
 
 from comity import Agent, Context, Node, Status
 from comity.core.journal.records import Settled
@@ -29,6 +28,7 @@ from comity.engines.sqlite.engine import SqliteEngine
 from comity.engines.sqlite.journal import SWITCH_S, SqliteJournal
 from comity.engines.sqlite.tables import SCHEMA_VERSION, WAL_BYTES_KEPT, connect
 from comity.errors import UnavailableError
+from comity.testing.contracts.records import PATIENCE_S, accepted, run, settled, told_by, written
 
 HERE = Path(__file__).parent
 

@@ -7,7 +7,6 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from journal_records import accepted, run, settled, written
 
 from comity.core.journal.records import Document, Saved
 from comity.engines.sqlite.audit_rows import verify_chain
@@ -15,6 +14,7 @@ from comity.engines.sqlite.file import make_file
 from comity.engines.sqlite.journal import SqliteJournal
 from comity.engines.sqlite.tables import connect, prepare, write_batch
 from comity.errors import UnavailableError
+from comity.testing.contracts.records import accepted, run, settled, written
 
 SECRET = "a word between us"
 

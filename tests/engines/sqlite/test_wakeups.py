@@ -7,12 +7,12 @@ import os
 import select
 
 import pytest
-from handoff_contract import LANE, ME, made, until
 from msgspec.structs import replace
 
 from comity.core.handoff.machine import State
 from comity.engines.sqlite import wakeups as bells
 from comity.engines.sqlite.wakeups import Bell, Ringer, rings_of
+from comity.testing.contracts.handoffs import LANE, ME, made, until
 
 
 @pytest.fixture

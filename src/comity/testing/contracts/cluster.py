@@ -1,4 +1,4 @@
-"""What every lease service and every transport must do, as suites. A test module subclasses each once for each engine it has."""
+"""What every lease service and every transport must do, as suites. A test module subclasses each once for each engine."""
 
 from __future__ import annotations
 

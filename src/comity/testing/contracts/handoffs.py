@@ -9,7 +9,6 @@ from types import NoneType
 from typing import Any
 
 import pytest
-from journal_records import breathe, play
 from msgspec import Raw
 from msgspec.structs import replace
 
@@ -23,7 +22,6 @@ from comity.core.handoff.machine import (
     Complete,
     Handoff,
     Offer,
-    Outcome,
     Progress,
     Release,
     State,
@@ -33,6 +31,7 @@ from comity.core.journal.records import HANDED_AT, Accepted
 from comity.core.journal.terms import Terms
 from comity.errors import CallChangedError
 from comity.ports import HandoffJournal
+from comity.testing.contracts.records import breathe, play
 
 PATIENCE_S = 30
 NOW = 1_000
@@ -58,7 +57,7 @@ def made(request_id: str, *, lane: str = LANE, deadline_at: int = 100_000, made_
     return Handoff(request=request, lane=lane, made_by=made_by, result_trace_id=request.trace_id)
 
 
-async def do(journal: HandoffJournal, *steps: Step) -> list[Step]:
+async def do(journal: HandoffJournal, *steps: Step) -> list[Any]:
     """Do steps in one transaction and wait until they are durable."""
     waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     journal.append(steps, lambda error: waiter.set_result(None) if error is None else waiter.set_exception(error))
@@ -66,7 +65,7 @@ async def do(journal: HandoffJournal, *steps: Step) -> list[Step]:
     return list(steps)
 
 
-async def change(journal: HandoffJournal, handoff_id: str, change: Any, now_ms: int = NOW + 1) -> Outcome:
+async def change(journal: HandoffJournal, handoff_id: str, change: Any, now_ms: int = NOW + 1) -> Any:
     (step,) = await do(journal, Step(handoff_id=handoff_id, change=change, now_ms=now_ms))
     return step.outcome
 
@@ -75,7 +74,9 @@ async def offer(journal: HandoffJournal, *handoffs: Handoff) -> None:
     await do(journal, *(Step(handoff_id=one.id, change=Offer(one), now_ms=NOW) for one in handoffs))
 
 
-def taking(most: int = 1, *, want: Want = WANT, turns: dict | None = None, now_ms: int = NOW + 5, **more: Any) -> Step:
+def taking(
+    most: int = 1, *, want: Want = WANT, turns: dict[Priority, int] | None = None, now_ms: int = NOW + 5, **more: Any
+) -> Step:
     accept = Accept(ME, "o11y", now_ms + 1_000, **more)
     return Step(change=Take(want, accept, most, turns or dict(TURNS)), now_ms=now_ms)
 
@@ -87,7 +88,7 @@ async def sweep(journal: HandoffJournal, now_ms: int) -> None:
 async def take(journal: HandoffJournal, most: int = 1, *, now_ms: int = NOW + 5, **more: Any) -> list[Handoff]:
     await sweep(journal, now_ms)
     (step,) = await do(journal, taking(most, now_ms=now_ms, **more))
-    return [outcome.handoff for outcome in step.outcomes]
+    return [outcome.handoff for outcome in step.outcomes if outcome.handoff is not None]
 
 
 def run(journal: Any, scenario: Scenario) -> None:
@@ -121,8 +122,8 @@ class HandoffContract:
     def journal(self, tmp_path: Path) -> HandoffJournal:
         return self.make(tmp_path)
 
-    def test_what_was_offered_is_there_with_everything_it_says(self, journal):
-        async def scenario(journal):
+    def test_what_was_offered_is_there_with_everything_it_says(self, journal: HandoffJournal) -> None:
+        async def scenario(journal: Any) -> None:
             handoff = made("h", message="find out", priority=Priority.HIGH)
             await offer(journal, handoff)
             found = journal.handoffs.get("h")
@@ -132,8 +133,8 @@ class HandoffContract:
 
         run(journal, scenario)
 
-    def test_offering_and_ending_are_audited_and_the_call_is_open_with_nobody_in_between(self, journal):
-        async def scenario(journal):
+    def test_offering_and_ending_are_audited_and_the_call_is_open_with_nobody_in_between(self, journal: HandoffJournal) -> None:
+        async def scenario(journal: Any) -> None:
             await offer(journal, made("h"))
             stored = journal.call("h")
             assert (stored.node_id, stored.settled_at) == (HANDED_AT, None)
@@ -147,12 +148,12 @@ class HandoffContract:
 
         run(journal, scenario)
 
-    def test_a_handoff_is_found_among_the_calls_and_no_call_can_be_accepted_under_its_id(self, journal):
-        async def scenario(journal):
+    def test_a_handoff_is_found_among_the_calls_and_no_call_can_be_accepted_under_its_id(self, journal: HandoffJournal) -> None:
+        async def scenario(journal: Any) -> None:
             await offer(journal, made("h"), replace(made("of-a-tree"), settles=False))
             assert [(call.request_id, call.request) for call in journal.calls(limit=9)] == [("h", made("h").request)]
             assert journal.call("of-a-tree") is None
-            told = []
+            told: list[Exception | None] = []
             for request_id in ("h", "new"):
                 record = Accepted(made(request_id).request, NOW, "node")
                 journal.append((record,), told.append, Terms(unknown=request_id))
@@ -162,8 +163,8 @@ class HandoffContract:
 
         run(journal, scenario)
 
-    def test_a_result_is_found_by_its_id_and_by_its_trace(self, journal):
-        async def scenario(journal):
+    def test_a_result_is_found_by_its_id_and_by_its_trace(self, journal: HandoffJournal) -> None:
+        async def scenario(journal: Any) -> None:
             await offer(journal, made("h"), made("i", trace_id="u" * 32))
             (taken,) = await take(journal)
             await change(journal, taken.id, Complete(Holder(ME, taken.fence), Reply.success([1]), "trace-9"))
@@ -173,21 +174,22 @@ class HandoffContract:
 
         run(journal, scenario)
 
-    def test_each_is_taken_once_oldest_first_within_its_priority(self, journal):
-        async def scenario(journal):
+    def test_each_is_taken_once_oldest_first_within_its_priority(self, journal: HandoffJournal) -> None:
+        async def scenario(journal: Any) -> None:
             await offer(journal, *(made(f"h{number}") for number in range(5)))
             steps = await do(journal, taking(2), taking(2), taking(2))
             assert [[one.handoff.id for one in step.outcomes] for step in steps] == [["h0", "h1"], ["h2", "h3"], ["h4"]]
 
         run(journal, scenario)
 
-    def test_what_is_offered_and_taken_in_one_transaction_comes_after_what_waited(self, journal):
-        async def scenario(journal):
+    def test_what_is_offered_and_taken_in_one_transaction_comes_after_what_waited(self, journal: HandoffJournal) -> None:
+        async def scenario(journal: Any) -> None:
             await offer(journal, made("old"), made("older", lane="default\x1fother"))
             (held,) = await take(journal)
             back = Step(handoff_id="old", change=Release(Holder(ME, held.fence), "going"), now_ms=NOW + 2)
             new = [Step(handoff_id=one, change=Offer(made(one)), now_ms=NOW + 2) for one in ("a", "b", "c")]
-            first, second = taking(2), taking(2)
+            first: Any = taking(2)
+            second: Any = taking(2)
             await do(journal, new[0], new[1], first, back, new[2], second)
             assert [[one.handoff.id for one in step.outcomes] for step in (first, second)] == [["a", "b"], ["old", "c"]]
             found = journal.handoffs.get_again([held, *(made(one) for one in ("a", "b", "c", "gone"))])
@@ -199,8 +201,8 @@ class HandoffContract:
 
         run(journal, scenario)
 
-    def test_urgent_ones_go_first_and_nobody_starves(self, journal):
-        async def scenario(journal):
+    def test_urgent_ones_go_first_and_nobody_starves(self, journal: HandoffJournal) -> None:
+        async def scenario(journal: Any) -> None:
             waiting = [made(f"{priority}{number}", priority=priority) for number in range(30) for priority in Priority]
             await offer(journal, *waiting)
             order, turns = [], dict(TURNS)
@@ -215,8 +217,8 @@ class HandoffContract:
 
         run(journal, scenario)
 
-    def test_a_receiver_gets_what_is_for_it_and_what_any_with_its_capabilities_may_do(self, journal):
-        async def scenario(journal):
+    def test_a_receiver_gets_what_is_for_it_and_what_any_with_its_capabilities_may_do(self, journal: HandoffJournal) -> None:
+        async def scenario(journal: Any) -> None:
             await offer(
                 journal,
                 made("mine"),
@@ -231,8 +233,8 @@ class HandoffContract:
 
         run(journal, scenario)
 
-    def test_what_is_reserved_is_not_given_to_another(self, journal):
-        async def scenario(journal):
+    def test_what_is_reserved_is_not_given_to_another(self, journal: HandoffJournal) -> None:
+        async def scenario(journal: Any) -> None:
             await offer(journal, made("h"))
             (reserved,) = await take(journal, reserves=True)
             assert (reserved.state, reserved.holder) == (State.PENDING, ME)
@@ -243,8 +245,10 @@ class HandoffContract:
 
         run(journal, scenario)
 
-    def test_a_lapsed_lease_gives_the_handoff_to_the_next_and_the_zombie_is_refused_and_recorded(self, journal):
-        async def scenario(journal):
+    def test_a_lapsed_lease_gives_the_handoff_to_the_next_and_the_zombie_is_refused_and_recorded(
+        self, journal: HandoffJournal
+    ) -> None:
+        async def scenario(journal: Any) -> None:
             await offer(journal, made("h"))
             (first,) = await take(journal, now_ms=NOW + 5)
             assert await take(journal, now_ms=NOW + 900) == []
@@ -258,8 +262,8 @@ class HandoffContract:
 
         run(journal, scenario)
 
-    def test_whoever_sweeps_after_a_deadline_ends_the_call(self, journal):
-        async def scenario(journal):
+    def test_whoever_sweeps_after_a_deadline_ends_the_call(self, journal: HandoffJournal) -> None:
+        async def scenario(journal: Any) -> None:
             await offer(journal, made("soon", deadline_at=NOW + 10), made("later"))
             assert journal.handoffs.next_due() == NOW + 10
             await sweep(journal, NOW + 10)
@@ -271,8 +275,8 @@ class HandoffContract:
 
         run(journal, scenario)
 
-    def test_it_lists_newest_first_by_state_and_lane_and_counts_what_waits(self, journal):
-        async def scenario(journal):
+    def test_it_lists_newest_first_by_state_and_lane_and_counts_what_waits(self, journal: HandoffJournal) -> None:
+        async def scenario(journal: Any) -> None:
             await offer(journal, made("a"), made("b"), made("c", lane="default\x1fother"))
             await change(journal, "a", Cancel("no"))
             assert [one.id for one in journal.handoffs.find()] == ["c", "b", "a"]
@@ -283,8 +287,8 @@ class HandoffContract:
 
         run(journal, scenario)
 
-    def test_erasing_a_session_erases_its_handoffs_and_leaves_the_audit_whole(self, journal):
-        async def scenario(journal):
+    def test_erasing_a_session_erases_its_handoffs_and_leaves_the_audit_whole(self, journal: HandoffJournal) -> None:
+        async def scenario(journal: Any) -> None:
             await offer(journal, made("mine"), made("theirs", session_id="s-2"))
             assert journal.erase("default", "s-1") == 1  # the call and the handoff are one
             assert journal.handoffs.get("mine") is None
@@ -293,8 +297,8 @@ class HandoffContract:
 
         run(journal, scenario)
 
-    def test_who_listens_hears_what_becomes_free_in_its_lanes_and_what_changes_of_its_own(self, journal):
-        async def scenario(journal):
+    def test_a_listener_hears_what_becomes_free_in_its_lanes_and_what_changes_of_its_own(self, journal: HandoffJournal) -> None:
+        async def scenario(journal: Any) -> None:
             await do(journal, Step(change=Listen("node", (LANE,)), now_ms=NOW))
             await offer(journal, made("elsewhere", lane="default\x1fother", made_by="x"), made("here", made_by="x"))
             await until(lambda: journal.heard)
@@ -310,8 +314,8 @@ class HandoffContract:
 
         run(journal, scenario)
 
-    def test_who_runs_a_tree_again_hears_of_the_end_that_its_handoff_comes_to(self, journal):
-        async def scenario(journal):
+    def test_who_runs_a_tree_again_hears_of_the_end_that_its_handoff_comes_to(self, journal: HandoffJournal) -> None:
+        async def scenario(journal: Any) -> None:
             of_a_tree = replace(made("h", made_by="former"), settles=False)
             await do(journal, Step(change=Listen("node", ("-",)), now_ms=NOW))
             await offer(journal, of_a_tree)

@@ -7,7 +7,14 @@ import threading
 from pathlib import Path
 
 import pytest
-from journal_records import (
+from msgspec.structs import replace
+
+from comity.core.envelope.envelope import Reply, Status
+from comity.core.journal.records import PAUSED_AT, Accepted, Document, Saved, Settled, below, state_key
+from comity.core.journal.terms import Bound, Fence, Terms, Version, checksum, claim
+from comity.errors import CallChangedError, DocumentChangedError, RefusedError, StaleLeaseError
+from comity.ports import Journal
+from comity.testing.contracts.records import (
     PATIENCE_S,
     accepted,
     breathe,
@@ -19,13 +26,6 @@ from journal_records import (
     settled,
     written,
 )
-from msgspec.structs import replace
-
-from comity.core.envelope.envelope import Reply, Status
-from comity.core.journal.records import PAUSED_AT, Accepted, Document, Saved, Settled, below, state_key
-from comity.core.journal.terms import Bound, Fence, Terms, Version, checksum, claim
-from comity.errors import CallChangedError, DocumentChangedError, RefusedError, StaleLeaseError
-from comity.ports import Journal
 
 NONE = type(None)
 
