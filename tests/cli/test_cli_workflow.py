@@ -105,7 +105,7 @@ def test_a_template_becomes_a_file_to_begin_with(here: Path, capsys: pytest.Capt
     assert told(capsys, "workflow", "new", "mine")[0] == 2
     assert told(capsys, "workflow", "new", "bare")[0] == 0
     code, listed = told(capsys, "workflow", "list", "--templates")
-    assert len(listed["templates"]) == 10
+    assert len(listed["templates"]) == 11
 
 
 @pytest.mark.parametrize("verb", [("show", "nothing"), ("watch", "nothing"), ("why", "nothing")])

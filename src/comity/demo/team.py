@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final
 from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 
 from comity import Agent, Background, Context, Reply
+from comity.agents.orchestrator import Orchestrator
 from comity.demo import finance, market
 from comity.demo.document import Assessed, recommend, render, write
 from comity.demo.market import Framed, Plan
@@ -26,6 +27,7 @@ SEED: Final = 2025
 TRIALS: Final = 20_000
 # How far a year's result may lie from its plan, as a standard deviation.
 SPREAD: Final = 0.2
+NO_SECOND_OPINION: Final = "There is no second opinion in this."
 
 Rate = Annotated[float, Gt(-1), Le(10)]
 Flows = Annotated[list[float], MinLen(2), MaxLen(600)]
@@ -33,7 +35,7 @@ Trials = Annotated[int, Ge(1), Le(100_000)]
 FIGURES: Final = ("npv", "irr", "payback")
 _FLOWS: Final = {"cash_flows": [-100_000, 25_000, 35_000, 45_000, 55_000]}
 
-orchestrator = Agent(
+orchestrator = Orchestrator(
     "ORC", description="Takes a request and leads it to a result", aliases=("orchestrator",), can_call=("CST", "ANL", "DOC")
 )
 strategist = Agent("CST", description="Strategy: frames a question as scenarios", can_call=("ANL",))
@@ -237,7 +239,7 @@ def write_case(
 async def strategic_opinion(ctx: Context, question: str) -> Reply:
     """Give an opinion, after asking the analyst for one."""
     asked = await ctx.call("ANL", "ANL_OPINION", {"question": question}, objective="a second opinion")
-    return asked if asked.ok else Reply.partial({"opinion": "None without the figures."}, warnings=[asked.message])
+    return asked if asked.ok else Reply.partial({"opinion": "None without the figures."}, warnings=[NO_SECOND_OPINION])
 
 
 @analyst.capability("ANL_OPINION")
@@ -246,7 +248,7 @@ async def financial_opinion(ctx: Context, question: str) -> Reply:
     asked = await ctx.call("CST", "CST_OPINION", {"question": question}, objective="a second opinion")
     if asked.ok:
         return asked
-    return Reply.partial({"opinion": "The figures alone say: enter in steps."}, warnings=[asked.message])
+    return Reply.partial({"opinion": "The figures alone say: enter in steps."}, warnings=[NO_SECOND_OPINION])
 
 
 @analyst.capability("ANL_MARKET_PRICE")

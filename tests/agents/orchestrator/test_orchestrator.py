@@ -9,8 +9,9 @@ import pytest
 from office import FLOWS, Office
 
 from comity import Agent, Context, Limits, Node, Reply, Status
-from comity.agents.orchestrator import EmbeddingRanker, ModelRanker, Orchestrator
+from comity.agents.orchestrator import EmbeddingRanker, ModelRanker, Orchestrator, templates
 from comity.core.agent.agent import DeclarationError
+from comity.demo.team import agents as demo_agents
 from comity.testing import ScriptedModel
 
 
@@ -365,3 +366,41 @@ async def test_an_orchestrator_alone_says_that_nothing_can_be_done() -> None:
     async with Node(agents=[Orchestrator()]) as node:
         reply = await ask(node, "what can you do")
     assert reply.message == "Nothing can be done here yet."
+
+
+@pytest.mark.parametrize(
+    "text", ["what is the capital of peru", "what is the weather", "who won the world cup", "tell me a joke"]
+)
+async def test_a_question_that_shares_common_words_with_small_talk_is_declined(text: str) -> None:
+    analyst = Agent("ANL", description="Financial analysis")
+
+    @analyst.capability("ANL_NPV")
+    async def npv(cash_flows: list[float]) -> float:
+        """Net present value of yearly cash flows, the first of them today."""
+        return 1.0
+
+    async with Node([Orchestrator(), analyst]) as node:
+        reply = await ask(node, text)
+    assert reply.error is not None
+    assert reply.error.code == "ROUTING_INTENT_UNKNOWN"
+
+
+async def test_where_the_work_stands_is_not_the_question_itself() -> None:
+    office = Office()
+    async with Node(agents=office.agents) as node:
+        before = await ask(node, "where are we")
+        await ask(node, "calculate the net present value", FLOWS)
+        after = await ask(node, "where are we")
+    assert (before.message, after.message) == ("Nothing is under way.", "We are at: Step 1 of 1.")
+
+
+async def test_the_demo_has_an_orchestrator_that_routes_and_runs_its_template(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with Node(demo_agents) as node:
+        node.workflows.add(*templates.fitting(node.workflows.catalog()))
+        valued = await ask(node, "what is the npv", {"cash_flows": [-100, 60, 70], "discount_rate": 0.1})
+        case = await ask(node, "please build a business case", session_id="s2")
+    assert valued.data["result"]["npv"] == 12.4
+    assert case.data["workflow"] == "business_case"
+    assert case.data["result"]["base_npv"] == 17206.82
+    assert (tmp_path / "business-case.md").read_text().startswith("# Business case")

@@ -22,7 +22,11 @@ AGENTS = {
 
 
 def test_the_ten_templates_of_the_origin_are_there() -> None:
-    assert set(templates.names()) == set(AGENTS)
+    assert set(templates.names()) == {*AGENTS, "business_case"}
+
+
+def test_the_business_case_of_the_demo_is_a_sound_template() -> None:
+    assert check_text(templates.text("business_case"), strategies=STRATEGIES) == []
 
 
 @pytest.mark.parametrize("name", AGENTS)

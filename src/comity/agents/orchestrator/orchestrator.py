@@ -29,6 +29,10 @@ from comity.dialects.kdap_routing import (
 from comity.runtime.call.context import Context
 
 TIMEOUT_MS: Final = 120_000
+EXAMPLES: Final[dict[str, tuple[dict[str, Any], ...]]] = {
+    "ORC_ROUTE": ({"text": "what can you do"},),
+    "ORC_CLASSIFY": ({"text": "what can you do"},),
+}
 UNKNOWN_LESSON: Final = "INPUT_VALIDATION_FAILED"
 
 
@@ -84,7 +88,7 @@ class Orchestrator(Agent):
             ("ORC_LESSONS", self._lessons, ""),
             ("ORC_MONITOR", self._monitor, ""),
         ):
-            self.capability(code, timeout_ms=TIMEOUT_MS, doing=doing)(function)
+            self.capability(code, timeout_ms=TIMEOUT_MS, doing=doing, examples=EXAMPLES.get(code, ()))(function)
 
     async def _route(
         self, ctx: Context, text: str = "", inputs: dict[str, Any] | None = None, again: bool = False

@@ -22,6 +22,7 @@ STATUS: Final = Intent(
     "(status)", "Where the work stands", ("where are we", "what is the status", "how far are you", "what have we done so far")
 )
 LOCAL: Final = (HELP, THANKS, STATUS)  # what an orchestrator answers itself: routing them would add nothing but time
+LOCAL_NAMES: Final = frozenset(one.name for one in LOCAL)
 _AGAIN: Final = re.compile(
     r"\b(?:again|re-?run|redo|refresh|re-?calculate|once more|anew|fresh|re-?do|update)\b", re.IGNORECASE
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from contextlib import aclosing
 from typing import Any, Final
@@ -32,6 +33,7 @@ _CORRECTION: Final = re.compile(
     r"(?:i\s+(?:meant|mean|want(?:ed)?|asked\s+for)|rather|instead|please)?\s*(?P<rest>.*)$",
     re.IGNORECASE | re.DOTALL,
 )
+LOCAL_CONFIDENCE_MIN: Final = 0.85  # HIGH; what an orchestrator answers itself is never worth a question
 LABEL_NEAR: Final = 2  # capabilities that a refusal names
 
 
@@ -73,7 +75,10 @@ class Turn:
 
     async def rank(self, text: str) -> Ranking:
         """Return the ranking of a text by the orchestrator's ranker."""
-        return await self._settings.ranker.rank(self._ctx, text, self._intents, self.lessons)
+        found = await self._settings.ranker.rank(self._ctx, text, self._intents, self.lessons)
+        if found.best and found.best[0] in phrases.LOCAL_NAMES and found.confidence < LOCAL_CONFIDENCE_MIN:
+            return dataclasses.replace(found, is_in_scope=False)  # a few common words make no greeting of a question
+        return found
 
     async def plan(self, text: str) -> tuple[Plan, list[Ranking]]:
         """Return the parts of a request with the ranking of each."""
@@ -278,7 +283,8 @@ class Turn:
             for at in stage:
                 if at not in done and at not in ready:
                     done[at] = Reply.failure("What it builds on is not there.", code="DATA_MISSING_REQUIRED_INPUT")
-            self._ctx.session.place(f"Step {number} of {len(plan.stages)}", step=number, steps=len(plan.stages))
+            if any(keys[at] in self.offers for at in stage):  # what is answered here is no step of the work
+                self._ctx.session.place(f"Step {number} of {len(plan.stages)}", step=number, steps=len(plan.stages))
             replies = await self._ctx.gather(*(self._part(plan, at, keys[at], number, text, done) for at in ready))
             done.update(zip(ready, replies, strict=True))
         for key, ranking in zip(keys, rankings, strict=True):

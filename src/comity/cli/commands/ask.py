@@ -57,7 +57,7 @@ def _show(reply: Reply[Any], args: argparse.Namespace, out: Output) -> None:
 
 
 async def _ask(team: Node, args: argparse.Namespace, inputs: dict[str, Any], out: Output) -> Reply[Any]:
-    from comity.agents.orchestrator import Orchestrator
+    from comity.agents.orchestrator import Orchestrator, templates
 
     orchestrator = next((agent for agent in team.registry if isinstance(agent, Orchestrator)), None)
     if orchestrator is None:
@@ -65,6 +65,8 @@ async def _ask(team: Node, args: argparse.Namespace, inputs: dict[str, Any], out
         team.add(orchestrator)
     capability, given = _wanted(args, inputs)
     async with app.open_node(team, args.store) as node:
+        known = node.workflows.definitions
+        node.workflows.add(*(one for one in templates.fitting(node.workflows.catalog()) if one.name not in known))
         handle = node.start_call(
             orchestrator.id, capability, given, user_id=args.user, session_id=args.session, timeout_ms=args.timeout_ms
         )

@@ -89,7 +89,8 @@ def fitted(template: Definition, catalog: Catalog) -> Definition:
             missing.append(code)
             continue
         takes = catalog[agent][code].inputs or {}
-        needed = [name for name in takes.get("required", ()) if name in takes.get("properties", {})]
+        mapped = document["nodes"][node.name].get("input", {})
+        needed = [name for name in takes.get("required", ()) if name in takes.get("properties", {}) and name not in mapped]
         given = {name: f"{{{{input.{name}}}}}" for name in needed}
         properties |= {name: takes["properties"][name] for name in needed if name not in properties}
         required += [name for name in needed if name not in required]
@@ -107,3 +108,16 @@ def fitted(template: Definition, catalog: Catalog) -> Definition:
     }
     document["input"] = {**schema, "properties": properties, "required": required, **({"$defs": defs} if defs else {})}
     return definition_of(document)
+
+
+def fitting(catalog: Catalog) -> list[Definition]:
+    """Return the templates whose capabilities all are offered and that need no input, for the agents of a node."""
+    found = []
+    for name in names():
+        try:
+            one = fitted(definition(name), catalog)
+        except CallerError:
+            continue
+        if not (one.input_schema or {}).get("required"):
+            found.append(one)
+    return found

@@ -40,7 +40,8 @@ def question(conflict: Conflict, found: Sequence[Component]) -> str:
 def _told(component: Component) -> str:
     sure = f" ({band(component.confidence).value.lower()} confidence)"
     said = component.message.strip() or _facts(component.data)
-    limits = f" Limited: {'; '.join(component.warnings)}." if component.warnings else ""
+    warned = "; ".join(one.rstrip(". ") for one in component.warnings)
+    limits = f" Limited: {warned}." if warned else ""
     return f"{_capital(component.shown)}{sure}: {said.rstrip('.')}.{limits}"
 
 
