@@ -233,7 +233,12 @@ class CallPath:
     ) -> Reply:
         """Call for a user on this node and return the reply."""
         now_ns = self.clock.now_ns()
-        arrival = self._asked(draft, identity, request_id, now_ns // 1_000_000, remote)
+        now_ms = now_ns // 1_000_000
+        if request_id is None and remote is None:
+            new_id, trace_id = self.ids.new_request(now_ms)
+            arrival = self._reader.read(draft, identity, None, new_id, now_ms, trace_id)
+        else:
+            arrival = self._asked(draft, identity, request_id, now_ms, remote)
         if len(arrival.body) > LONG_BYTES:
             await self.slices.pause()
         try:

@@ -157,7 +157,7 @@ class Execution:
 
     def _invoke(self, call: Call, ctx: Any, implementation: Implementation) -> Awaitable[Any]:
         function = implementation.function
-        if implementation.run_in is not LOOP or implementation.timeout_ms is not None or not implementation.is_async:
+        if not implementation.is_async or implementation.run_in is not LOOP or implementation.timeout_ms is not None:
             running = self._begin(call, ctx, implementation, function)
             return running if implementation.timeout_ms is None else _within(running, implementation)
         if call.capability.wants_context[function]:

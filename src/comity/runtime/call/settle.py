@@ -335,28 +335,36 @@ class Settlement:
             return Reply(status=Status.ERROR, error=failure, message=failure.message)
         return reply
 
-    def deliver(self, call: Call, error: Exception | None) -> None:
+    def deliver(self, call: Call, error: Exception | None, *, is_shown: bool = False) -> None:
         """Hand the reply to whoever waits. For a root this comes after the journal has made it durable."""
         if error is not None:
-            failure = self.unrecorded(error)
-            call.reply = Reply(status=Status.ERROR, error=failure, request_id=call.request.request_id)
-        elif (
-            call.parent is None
-            and call.live is not None
-            and call.live.vault is not None
-            and call.reply is not None
-            and (call.way is None or not call.way.is_served)
-        ):
-            try:
-                work = self._shown(call.reply, call.request)
-                if len(encode(call.reply)) > LONG_BYTES:
-                    self._deliver_later(call, work)
-                    return
-                call.reply = whole(work)
-            except UnavailableError as unread:  # it has ended, and who asks again is told how
-                failure = self.unrecorded(unread)
-                call.reply = Reply(status=Status.ERROR, error=failure, request_id=call.request.request_id)
-        self._hand_out(call)
+            call.reply = Reply(status=Status.ERROR, error=self.unrecorded(error), request_id=call.request.request_id)
+        elif call.live is not None and call.live.vault is not None and not is_shown and not self._show(call):
+            return
+        call.is_delivered = True
+        self.calls.pop(call.request.request_id, None)
+        for waiter in call.waiters or ():
+            if not waiter.done():
+                waiter.set_result(None)
+        if call.log is not None and call.parent is None and call.reply is not None:
+            call.log.show_aside()
+            call.log.add(events.Kind.SETTLED, self._clock.now_ns() // 1_000_000, call.request, _outline(call.reply))
+            call.log.close()
+
+    def _show(self, call: Call) -> bool:
+        """Put a session's hidden values back into a user's reply; return False if that takes long, and is delivered later."""
+        reply = call.reply
+        if call.parent is not None or reply is None or (call.way is not None and call.way.is_served):
+            return True
+        try:
+            work = self._shown(reply, call.request)
+            if len(encode(reply)) > LONG_BYTES:
+                self._deliver_later(call, work)
+                return False
+            call.reply = whole(work)
+        except UnavailableError as unread:  # it has ended, and who asks again is told how
+            call.reply = Reply(status=Status.ERROR, error=self.unrecorded(unread), request_id=call.request.request_id)
+        return True
 
     def _deliver_later(self, call: Call, work: Sliced[Reply]) -> None:
         """Put the values back into a long reply in slices, and deliver it then."""
@@ -369,23 +377,12 @@ class Settlement:
             call.reply = await self.slices.run(work)
         except UnavailableError as unread:
             call.reply = Reply(status=Status.ERROR, error=self.unrecorded(unread), request_id=call.request.request_id)
-        self._hand_out(call)
+        self.deliver(call, None, is_shown=True)
 
     async def delivered(self) -> None:
         """Wait until long replies have been delivered."""
         for task in list(self._delivering):
             await task
-
-    def _hand_out(self, call: Call) -> None:
-        call.is_delivered = True
-        self.calls.pop(call.request.request_id, None)
-        for waiter in call.waiters or ():
-            if not waiter.done():
-                waiter.set_result(None)
-        if call.log is not None and call.parent is None and call.reply is not None:
-            call.log.show_aside()
-            call.log.add(events.Kind.SETTLED, self._clock.now_ns() // 1_000_000, call.request, _outline(call.reply))
-            call.log.close()
 
     def unrecorded(self, error: Exception) -> Error:
         """Return why a call cannot be recorded, as its caller is told. Once the journal has failed, asking again is in vain."""
