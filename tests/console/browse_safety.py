@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.server
 import json
+import threading
 import urllib.error
 import urllib.request
 
@@ -23,6 +25,7 @@ VIEWS = (
     "#/guidance",
     "#/guidance?tab=edit",
     "#/playground/ODD%20ODD_SAY",
+    "#/playground/MUSE%20message",
     "#/workflows",
     "#/workflows?tab=definitions",
     "#/system",
@@ -110,6 +113,83 @@ def test_a_rebound_host_a_foreign_origin_and_a_frame_get_nothing(stage, new_page
     assert written in {"refused", "opaque"}
     rows = json.loads(_ask(f"{stage.url}/v1/calls?limit=1", Authorization=bearer)[2])["items"]
     assert all(one["capability"] != "" for one in rows)
+
+
+ATTACKS = {  # what a page can send without asking first: no preflight, with and without the credentials of the browser
+    "form": """(url) => new Promise((done) => { const f = document.createElement('form'); f.method = 'POST'; f.action = url; f.target = 'sink';
+        const i = document.createElement('iframe'); i.name = 'sink'; i.onload = () => done('sent'); document.body.append(i, f); f.submit(); setTimeout(() => done('sent'), 1500); })""",
+    "fetch": """(url) => fetch(url, {method: 'POST', mode: 'no-cors', credentials: 'include', headers: {'Content-Type': 'text/plain'},
+        body: JSON.stringify({target: 'LEAF', capability: 'LEAF_SAY', inputs: {number: 666}, user_id: 'mallory'})}).then((r) => r.type, () => 'refused')""",
+    "beacon": """(url) => navigator.sendBeacon(url, new Blob(['{"target":"LEAF","capability":"LEAF_SAY","inputs":{"number":666},"user_id":"mallory"}'], {type: 'text/plain'}))""",
+    "image": """(url) => new Promise((done) => { const i = new Image(); i.onload = () => done('loaded'); i.onerror = () => done('refused'); i.src = url; })""",
+}
+
+
+@pytest.fixture
+def evil(stage):
+    """Return the address of another site on this machine, whose page holds nothing and forbids nothing."""
+
+    class Page(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<!doctype html><title>evil</title><body>")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_page_of_another_site_changes_and_reads_nothing(stage, new_page, evil, attack):
+    """The tab beside it is signed in: what the browser would send along by itself, it would send here."""
+    context_page = new_page()
+    sign_in(context_page, stage)
+    page = context_page.context.new_page()
+    page.goto(evil)
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    before = json.loads(_ask(f"{stage.url}/v1/audit?limit=1000", **bearer)[2])["items"]
+    for path in ("/v1/calls", "/v1/guidance", "/v1/breakers/reset", "/v1/me"):
+        told = page.evaluate(ATTACKS[attack], f"{stage.url}{path}")
+        assert told != "loaded"
+    after = json.loads(_ask(f"{stage.url}/v1/audit?limit=1000", **bearer)[2])["items"]
+    known = {one["id"] for one in before}
+    assert {one["kind"] for one in after if one["id"] not in known} <= {"refused"}  # nothing was admitted
+    assert "mallory" not in json.dumps(after)
+    framed = page.evaluate(
+        """(url) => new Promise((done) => { const f = document.createElement('iframe'); f.onload = () => { let seen = 'blocked';
+            try { seen = f.contentWindow.document.body.innerHTML; } catch {} done(seen); }; f.src = url; document.body.append(f); })""",
+        f"{stage.url}/console/",
+    )
+    assert framed in {"blocked", ""}
+    assert not any("console" in frame.url for frame in page.frames)
+    read = page.evaluate("(url) => fetch(url + '/v1/me').then((r) => r.text(), () => 'refused')", stage.url)
+    assert read == "refused"
+
+
+def test_a_name_that_was_rebound_to_this_machine_reaches_nothing(stage, browser):
+    """The attacker's name leads to loopback, so the page is of the same origin as the server it asks."""
+    context = browser.new_context()
+    try:
+        page = context.new_page()
+        port = stage.url.rpartition(":")[2]
+        answer = page.goto(f"http://evil.localhost:{port}/console/")  # a name of its own that the browser resolves to loopback
+        assert answer is not None
+        assert answer.status == 421
+        for path, method in (("/v1/me", "GET"), ("/v1/calls", "POST"), ("/v1/session", "POST")):
+            told = page.evaluate(
+                "([p, m]) => fetch(p, {method: m, headers: {'Content-Type': 'application/json'}, body: m === 'POST' ? '{}' : undefined}).then((r) => r.status)",
+                [path, method],
+            )
+            assert told == 421
+    finally:
+        context.close()
 
 
 def test_a_viewer_sees_and_may_not_act(filled, new_page):

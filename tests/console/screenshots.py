@@ -30,7 +30,10 @@ def fill(stage: Stage) -> dict[str, str]:
     )  # fmt: skip
     stage.call("SCRIBE", "SCRIBE_REPORT", session_id="s-contact", message="What did you find?")
     stage.call("WIDE", "WIDE_FAN", {"count": 12})
-    return {"case": case[0], "loop": loops[0]}
+    handed = [
+        stage.hand_off("o11y", "investigate", task) for task in ("Find the cause of the latency spike", "Check the disks")
+    ]
+    return {"case": case[0], "loop": loops[0], "handoff": handed[0]}
 
 
 def main() -> None:
@@ -44,6 +47,8 @@ def main() -> None:
             "call": ("light", f"#/call/{ids['case']}"),
             "refused": ("dark", f"#/call/{ids['loop']}?tab=why"),
             "playground": ("light", "#/playground/ORC%20ORC_BUSINESS_CASE"),
+            "chat": ("dark", "#/playground/MUSE%20message"),
+            "handoffs": ("light", f"#/handoffs/{ids['handoff']}"),
             "approvals": ("light", "#/approvals"),
             "sessions": ("dark", "#/sessions/s-contact"),
             "audit": ("light", "#/audit?verify=1"),
@@ -67,6 +72,10 @@ def main() -> None:
             if name == "playground":
                 page.get_by_role("button", name="Run", exact=True).click()
                 page.get_by_role("link", name="Open the call").wait_for()
+            if name == "chat":
+                page.get_by_role("textbox", name="Message").fill("Shall we enter the market?")
+                page.keyboard.press("Enter")
+                page.locator(".turn.agent .chip", has_text="success").wait_for()
             page.wait_for_timeout(1_200)
             page.screenshot(path=IMAGES / f"console-{name}.jpg", type="jpeg", quality=72)
             context.close()
