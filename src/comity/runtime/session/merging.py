@@ -29,13 +29,17 @@ _MERGED: Final = frozenset({Document.SESSION, Document.VAULT})
 class Standing:
     """Where a session in memory stands against the store."""
 
-    __slots__ = ("_appended", "_numbered", "_on_its_way", "base", "changes", "epoch", "is_written", "unanswered", "vault_base")
+    __slots__ = (
+        "_appended", "_numbered", "_on_its_way", "base", "changes", "epoch", "is_written", "since_read", "unanswered",
+        "vault_base",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.base = NEVER  # version and checksum of the document that it was last written as, or read from
         self.vault_base = NEVER
         self.is_written = False  # the store has had it: where it has it no longer, it was erased
         self.epoch = 0  # grows when it was read anew: what was written before and not taken yet is refused
+        self.since_read: set[Document] = set()  # appended since it was read anew: each holds everything that was changed here
         self.changes: list[tuple[int, Apply]] = []  # that the store has not taken yet, with their numbers
         self.unanswered = 0  # appends with a document of it that the store has neither taken nor refused yet
         self._numbered = 0
@@ -61,6 +65,11 @@ class Standing:
         """Forget the changes after one number up to another: the store has taken them, or never will."""
         self.changes = [one for one in self.changes if not first < one[0] <= last]
 
+    def begin_anew(self) -> None:
+        """Note that the session is being read from the store: what was appended before does not count any more."""
+        self.epoch += 1
+        self.since_read.clear()
+
     def rebase(self, session: Session, stored: tuple[int, int]) -> Session:
         """Return a session as the store has it, with the changes that are not in it yet."""
         self.base = stored
@@ -76,6 +85,7 @@ class Standing:
 
     def wrote(self, saved: Saved) -> None:
         """Take a document for the one that the next is made from."""
+        self.since_read.add(saved.kind)
         now = saved.version, checksum(saved.data)
         if saved.kind is Document.SESSION:
             self.base = now
@@ -228,19 +238,18 @@ class Merging:
     def _repeat(self, records: list[Record], then: Then | None, terms: Terms | None, marks: list[Mark]) -> None:
         """Append the rest of some records again, with their sessions as they are after another node's change."""
         after: list[tuple[Live, Version]] = []
-        again: list[Record] = []
-        fresh: dict[str, bool] = {}  # by key: whether this is the first to learn of the other node's change
+        again: list[Saved] = []
+        erased: set[str] = set()
         ranges = {one.live.key: (one.first, one.last) for one in reversed(marks)}
         for live, kind, epoch in dict.fromkeys((one.live, one.kind, one.epoch) for one in marks):
-            if live.is_gone:
+            standing = live.standing
+            if live.is_gone or live.key in erased:
                 continue
-            if live.key not in fresh:
-                is_first = live.standing.epoch == epoch
-                if is_first and not self._sessions.reread(live):
-                    continue  # it was erased
-                fresh[live.key] = is_first
-            if not fresh[live.key]:  # the one that was first has written all of it
-                after.append((live, live.standing.made_from(kind, live.key)))
+            # Another append may have read it anew since, or a call that used it: the latter appends nothing.
+            if standing.epoch == epoch and not self._sessions.reread(live):
+                erased.add(live.key)
+            elif kind in standing.since_read:
+                after.append((live, standing.made_from(kind, live.key)))
             elif kind is Document.SESSION:
                 again.append(self._sessions.saved(live))
             elif live.vault is not None:

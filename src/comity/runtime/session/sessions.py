@@ -229,7 +229,7 @@ class Sessions:
     def reread(self, live: Live) -> bool:
         """Read a session from the store, with what was changed here and not taken yet; return as `_read_again` does."""
         stored, standing = self._journal.load_written(Document.SESSION, live.key), live.standing
-        standing.epoch += 1
+        standing.begin_anew()
         if stored is None:
             standing.base = NEVER
             return not standing.is_written  # else it was erased

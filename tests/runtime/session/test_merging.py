@@ -1,0 +1,99 @@
+"""Sessions that two nodes write at once: whatever is read and refused in between, nothing that was said is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comity.core.journal.records import Record
+from comity.core.journal.terms import Terms
+from comity.core.session.session import Say
+from comity.engines.cipher import KEY_BYTES, Cipher
+from comity.engines.clock import SystemClock, SystemIds
+from comity.engines.memory.cluster import SharedJournal
+from comity.engines.memory.journal import MemoryJournal
+from comity.ports import Then
+from comity.runtime.session.sessions import Sessions
+
+
+class Held(SharedJournal):
+    """A journal whose appends wait until they are let go, in order, as those of a writer's thread do."""
+
+    def __init__(self, shared: MemoryJournal, node_id: str) -> None:
+        super().__init__(shared, node_id)
+        self._waiting: list[Callable[[], None]] = []
+
+    def append(self, records: Sequence[Record], then: Then | None = None, terms: Terms | None = None) -> None:
+        self._waiting.append(lambda: SharedJournal.append(self, records, then, terms))
+
+    def write(self) -> None:
+        """Write what waits; what is appended meanwhile waits for the next time."""
+        waiting, self._waiting = self._waiting, []
+        for one in waiting:
+            one()
+
+    @property
+    def has_more(self) -> bool:
+        return bool(self._waiting)
+
+
+class Pair:
+    """Two nodes with one session."""
+
+    def __init__(self) -> None:
+        store, cipher = MemoryJournal(), Cipher(b"k" * KEY_BYTES)
+        self.journals = Held(store, "n1"), Held(store, "n2")
+        self.nodes = [Sessions(one, SystemClock(), SystemIds(), cipher, {}) for one in self.journals]
+        for one in self.nodes:
+            one.share()
+        first = self.nodes[0].begin("t", "u", "s", 0)
+        self.nodes[0].append((self.nodes[0].saved(first),))
+        self.journals[0].write()
+
+    def say(self, at: int, text: str) -> None:
+        sessions = self.nodes[at]
+        live = sessions.find("t", "s")
+        assert live is not None
+        sessions.change(live, Say("user", text), based_on=live.session.version)
+
+    def use(self, at: int) -> None:
+        assert self.nodes[at].find("t", "s") is not None
+
+    def told(self) -> list[str]:
+        """Return what the store has once everything is written."""
+        for _ in range(100):
+            for journal in self.journals:
+                journal.write()
+        assert not any(journal.has_more for journal in self.journals)
+        reader = Sessions(
+            SharedJournal(self.journals[0]._shared, "n3"), SystemClock(), SystemIds(), Cipher(b"k" * KEY_BYTES), {}
+        )
+        live = reader.find("t", "s")
+        assert live is not None
+        return sorted(turn.text for turn in live.session.turns)
+
+
+def test_what_was_said_is_kept_though_a_call_reads_the_session_before_the_store_refuses_it() -> None:
+    pair = Pair()
+    pair.use(1)
+    pair.say(0, "a")
+    pair.say(1, "b")
+    pair.journals[1].write()
+    pair.use(0)  # reads what the other node wrote, and writes nothing
+    assert pair.told() == ["a", "b"]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["say", "use", "write"]), st.integers(0, 1)), max_size=30))
+def test_whatever_two_nodes_do_in_whichever_order_everything_that_was_said_is_kept_once(steps: list[tuple[str, int]]) -> None:
+    pair, said = Pair(), list[str]()
+    for number, (what, at) in enumerate(steps):
+        if what == "say":
+            said.append(f"{number:02}")
+            pair.say(at, said[-1])
+        elif what == "use":
+            pair.use(at)
+        else:
+            pair.journals[at].write()
+    assert pair.told() == said
