@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from run_invariants import BrokenError, judge
 from workflow_driver import Run, failed, ok
 
 from comity.core.workflow.activities import Activities
 from comity.core.workflow.ending import Endings
 from comity.core.workflow.planner import Planner
 from comity.core.workflow.scope import State
+from comity.testing.sim.run_invariants import BrokenError, judge
 
 TEXT = """
 workflow: judged

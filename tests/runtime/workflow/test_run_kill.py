@@ -1,7 +1,7 @@
 """A process that drives a run is killed -9 again and again: the result is the same, and the world outside hears each effect once.
 
-The suite kills COMITY_RUN_KILLS lives, 2 unless told otherwise; `make kill` kills many. Every position of the journal is cut in
-`tests/testing/sim/test_sim_workflow_crash_points.py`.
+The suite kills COMITY_RUN_KILLS lives, 2 unless told otherwise; `make kill` kills many, and at every position of the journal. The
+suite cuts every position in `tests/testing/sim/test_sim_workflow_crash_points.py`, which needs no process.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+
+import pytest
 
 LIVES = Path(__file__).parent / "run_lives.py"
 KILLS = int(os.environ.get("COMITY_RUN_KILLS", "2"))
@@ -41,3 +43,16 @@ def test_a_run_whose_process_is_killed_gives_the_same_result_and_each_effect_onc
         heard = [line.split() for line in effects.read_text().splitlines()]
         by_key = dict(heard)
         assert sorted(map(int, by_key.values())) == list(range(1, 10)), heard  # one key per step, whatever happened
+
+
+@pytest.mark.skipif("COMITY_RUN_POSITIONS" not in os.environ, reason="takes minutes: make kill")
+@pytest.mark.timeout(0)
+def test_a_run_whose_process_is_killed_at_any_append_of_its_journal_gives_the_same_result_and_each_effect_once(
+    tmp_path: Path,
+) -> None:
+    stride = os.environ["COMITY_RUN_POSITIONS"]  # 1 is every position
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(LIVES.parent), *filter(None, sys.path)])}
+    command = [sys.executable, LIVES.parent / "run_positions.py", tmp_path, stride]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    print(done.stdout)  # noqa: T201
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -19,6 +19,8 @@ from comity.testing.workloads.mesh import CLUSTER_MARKS, MARKS, STORM, mesh
 from comity.testing.workloads.receivers import MARKS as ERRAND_MARKS
 from comity.testing.workloads.receivers import handoffs
 from comity.testing.workloads.refusals import PROVOKED, refusals
+from comity.testing.workloads.runs import MARKS as RUN_MARKS
+from comity.testing.workloads.runs import runs
 
 
 class Play(NamedTuple):
@@ -205,6 +207,16 @@ TOGETHER: Final = tuple(fault for fault in STORM if fault.kind is not Kind.RING_
 ALONE: Final = tuple(fault for fault in TOGETHER if fault.kind not in BETWEEN_NODES)
 OF_ERRANDS: Final = tuple(fault for fault in STORM if not fault.kind.startswith(("Message", "Partition", "Model")))
 OF_CALLS: Final = ("call", "activation", "breaker")
+OF_RUNS: Final = Fault.each(
+    Kind.NODE_CRASH,
+    Kind.NODE_CRASH_IN_WRITE,
+    Kind.STORE_SLOW,
+    Kind.STORE_UNFLUSHED_LOST,
+    Kind.AGENT_CRASH,
+    Kind.AGENT_BUSY,
+    probability=0.02,
+    must_strike=False,
+)
 STORAGE: Final = tuple(
     Fault(kind=kind, probability=0.1)
     for kind in (Kind.STORE_WRITE_FAILED, Kind.STORE_READ_FAILED, Kind.STORE_SLOW, Kind.STORE_FULL, Kind.NODE_CRASH_IN_WRITE)
@@ -219,6 +231,7 @@ SCENARIOS: Final[dict[str, Play]] = {
     "mesh": Play(mesh, ALONE, MARKS, OF_CALLS, is_swarm=True),
     "nodes": Play(nodes, TOGETHER, CLUSTER_MARKS, is_swarm=True),
     "handoffs": Play(handoffs, OF_ERRANDS, ERRAND_MARKS, ("handoff",), is_swarm=True),
+    "workflows": Play(runs, OF_RUNS, RUN_MARKS),
     "refusals": Play(refusals),
     "test_agent_calls_agent_success": Play(test_agent_calls_agent_success),
     "test_agent_call_cycle_detection": Play(test_agent_call_cycle_detection),

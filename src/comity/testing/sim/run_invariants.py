@@ -30,17 +30,22 @@ def judge(program: Program, events: Sequence[history.Event]) -> Planner:
         if isinstance(event, history.Settled):
             settled[event.step] = event.reply["status"]
     if planner.finish is None or planner.waits:
-        raise BrokenError("EveryRunEnds", planner.waits)
+        raise BrokenError("EveryRunEnds", [one.place for one in planner.waits.values()])
     places = Counter((one.place, one.attempt) for one in calls.values() if not one.is_undo)
     if twice := [place for place, count in places.items() if count > 1]:
         raise BrokenError("NoNodeTwice", twice)
     root = planner.root
+    assert root is not None
     if planner.finish.status == "completed":
         unsettled = [edge.spec.id for edge in root.graph.edges if edge.loop is None and root.edges[edge.number] is None]
         if unsettled:
             raise BrokenError("EveryJoinSettles", unsettled)
     undoable = {node.spec.name for node in root.graph.nodes if node.undo is not None}
-    done = [calls[step].place for step, status in settled.items() if not calls[step].is_undo and status == "success" and calls[step].node in undoable]  # fmt: skip
+    done = [
+        calls[step].place
+        for step, status in settled.items()
+        if not calls[step].is_undo and status == "success" and calls[step].node in undoable
+    ]
     undone = [one.place for one in calls.values() if one.is_undo and one.attempt == 1]
     expected = [] if planner.finish.status == "completed" else done[::-1]
     if undone != expected:
