@@ -320,22 +320,41 @@ async def _greedy(port: int) -> None:
     await asyncio.sleep(0.2)
 
 
+def _attacker(attack: Any, clients: int, port: int) -> int:
+    """Start hostile clients in a process of their own, so that what they spend does not delay the clock of honest ones."""
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid == 0:
+
+        async def go_on() -> None:
+            while True:
+                await attack(port)
+
+        async def main() -> None:
+            await asyncio.gather(*(go_on() for _ in range(clients)), return_exceptions=True)
+
+        try:
+            os.nice(5)  # it is another machine: the server's processor is not its own
+            run(main())
+        finally:
+            os._exit(0)
+    time.sleep(0.5)
+    return pid
+
+
 def hostile(rounds: int, count: int) -> bool:
     """Print the p99 of honest clients alone and beside hostile ones."""
     server = Process(serve_node)
     ratios: dict[str, list[float]] = {}
 
-    async def beside(attack: Any, clients: int) -> float:
-        async def go_on() -> None:
-            while True:
-                await attack(server.port)
-
-        tasks = [asyncio.create_task(go_on()) for _ in range(clients)]
-        await asyncio.sleep(0.5 if tasks else 0)
-        took = sorted(await load(server.port, count, 16))
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    def beside(attack: Any, clients: int) -> float:
+        attacker = _attacker(attack, clients, server.port) if clients else 0
+        try:
+            took = sorted(run(load(server.port, count, 16)))
+        finally:
+            if attacker:
+                os.kill(attacker, signal.SIGKILL)
+                os.waitpid(attacker, 0)
         return took[int(len(took) * 0.99)]
 
     attacks = {
@@ -348,9 +367,9 @@ def hostile(rounds: int, count: int) -> bool:
         run(load(server.port, 1_024))
         for _ in range(rounds):
             for name, (attack, clients) in attacks.items():
-                alone = run(beside(attack, 0))
-                under = run(beside(attack, clients))
-                again = run(beside(attack, 0))
+                alone = beside(attack, 0)
+                under = beside(attack, clients)
+                again = beside(attack, 0)
                 ratios.setdefault(name, []).append(under / ((alone + again) / 2))
         took = server.stop()
     except BaseException:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 from served import TOKEN, echo_agent, serving
 
 from comity import Agent, Node
+from comity.server.connection import PIPELINED_MAX
 
 
 async def _raw(url: str, data: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -195,6 +197,27 @@ def test_a_body_that_is_wrong_is_told_so_by_its_code(body, status, code) -> None
             answer = await served.client.post("/v1/calls", content=body, headers={"content-type": "application/json"})
             told = answer.json()
             assert (answer.status_code, told.get("code") or told["error"]["code"]) == (status, code)
+
+    asyncio.run(go())
+
+
+def test_a_client_that_sends_too_many_requests_at_once_is_cut_off_and_costs_others_nothing() -> None:
+    async def go() -> None:
+        async with serving() as served:
+            one = b"GET /healthz HTTP/1.1\r\nHost: HOST\r\n\r\n"
+            reader, writer = await _raw(served.url, one * (PIPELINED_MAX * 4))
+            told = b""
+            with contextlib.suppress(ConnectionError):  # a server that closes before it has read everything resets
+                while part := await asyncio.wait_for(reader.read(65_536), 20):
+                    told += part
+            assert told.count(b"HTTP/1.1 200") < PIPELINED_MAX * 4
+            writer.close()
+            few, writer = await _raw(served.url, one * (PIPELINED_MAX - 1))
+            for _ in range(PIPELINED_MAX - 1):
+                assert b"200" in await asyncio.wait_for(few.readuntil(b"\r\n\r\n"), 20)
+                await few.readexactly(len(b'{"status":"ok","reason":""}'))
+            writer.close()
+            assert (await served.call()).status_code == 200
 
     asyncio.run(go())
 

@@ -16,6 +16,9 @@ from comity.server.settings import Settings
 from comity.server.web import BrokenOffError, Send
 
 SWEEP_S: Final = 1.0
+# Requests that a connection may send before the first is answered: what comes in one piece is parsed in one go, and 230 of
+# them held every other client up for 130 ms.
+PIPELINED_MAX: Final = 32
 
 
 _PLAIN: Final = (
@@ -52,6 +55,10 @@ def give_up(send: Send) -> None:
     cycle = getattr(send, "__self__", None)
     if type(cycle) is RequestResponseCycle and cycle.transport.is_closing():
         cycle.disconnected = True
+
+
+class PipelineError(Exception):
+    """A client sent more requests than may wait on one connection."""
 
 
 class Connections:
@@ -136,7 +143,9 @@ class Connection(HttpToolsProtocol):
         super().data_received(data)
 
     def on_message_begin(self) -> None:
-        """A head begins."""
+        """A head begins. Raises where too many requests wait for an answer, which ends the connection with status 400."""
+        if len(self.pipeline) >= PIPELINED_MAX:
+            raise PipelineError
         self.body_bytes = -1
         super().on_message_begin()
 
