@@ -2,6 +2,7 @@
 
     python bench/workflows.py            every table, CPU time per run or step
     python bench/workflows.py --quick    smaller, in half a minute
+    python bench/workflows.py --only loop,loop-store --svg docs/workflow_loop.svg    draws what a step of a long loop costs
 
 CPU time is that of the whole process, all threads. Each ratio is to a baseline measured in the same run.
 """
@@ -126,8 +127,9 @@ async def beside_hand_written(store: Path | None, count: int) -> None:
                 )
 
 
-async def long_loop(store: Path | None, sizes: tuple[int, ...]) -> None:
-    """Print what one step of a long loop costs, and what the store grows by."""
+async def long_loop(store: Path | None, sizes: tuple[int, ...]) -> list[tuple[int, float]]:
+    """Print what one step of a long loop costs, and what the store grows by; return the former by the number of steps."""
+    found = []
     for size in sizes:
         async with Node(team(), store=store, lag_ms=None) as node:
             flows = node.workflows
@@ -144,6 +146,34 @@ async def long_loop(store: Path | None, sizes: tuple[int, ...]) -> None:
         more = f"   store grows by {grown:5.0f} bytes a step" if store else ""
         rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(f"loop of {size:6} steps in {where:6}: {spent:6.1f} µs a step{more}   (peak memory {rss:.0f} MB)")
+        found.append((size, spent))
+    return found
+
+
+def drawn(curves: dict[str, list[tuple[int, float]]]) -> str:
+    """Return what a step costs, over the number of steps, as a picture."""
+    left, top, width, height = 70, 60, 560, 240
+    most = max(size for curve in curves.values() for size, _ in curve)
+    highest = 50 * (int(max(spent for curve in curves.values() for _, spent in curve) / 50) + 1)
+    parts = [f'<rect width="{left + width + 30}" height="{top + height + 50}" fill="#ffffff"/>']
+    parts.append(f'<text x="{left}" y="20" font-weight="bold">CPU time of one step of a loop, by the length of the loop</text>')
+    for spent in range(0, highest + 1, 50):
+        y = top + height * (1 - spent / highest)
+        parts.append(f'<line x1="{left}" y1="{y:.0f}" x2="{left + width}" y2="{y:.0f}" stroke="#dddddd"/>')
+        parts.append(f'<text x="{left - 6}" y="{y + 4:.0f}" text-anchor="end">{spent} µs</text>')
+    for number, (name, curve) in enumerate(curves.items()):
+        color = ("#1f6feb", "#b35900")[number % 2]
+        places = [(left + width * size / most, top + height * (1 - spent / highest)) for size, spent in curve]
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        parts.append(f'<polyline fill="none" stroke="{color}" stroke-width="2" points="{points}"/>')
+        label = f"{name}, {curve[-1][1]:.0f} µs a step at the end"
+        parts.append(f'<text x="{left + 260 * number}" y="42" fill="{color}">{label}</text>')
+    for size, _ in next(iter(curves.values())):
+        x = left + width * size / most
+        parts.append(f'<text x="{x:.0f}" y="{top + height + 18}" text-anchor="middle">{size:,}</text>')
+    parts.append(f'<text x="{left + width / 2:.0f}" y="{top + height + 38}" text-anchor="middle">steps</text>')
+    size = f'viewBox="0 0 {left + width + 30} {top + height + 50}" font-family="sans-serif" font-size="12"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n' + "\n".join(parts) + "\n</svg>\n"
 
 
 async def wide_map(store: Path | None, sizes: tuple[int, ...]) -> None:
@@ -216,16 +246,23 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", default="")
+    parser.add_argument("--svg", type=Path, default=None)
     options = parser.parse_args()
     count = 200 if options.quick else 1_000
     steps = (1_000,) if options.quick else (1_000, 10_000)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        sizes = (1_000, 2_500, 5_000, 7_500, 10_000) if options.svg else steps
+        curves: dict[str, list[tuple[int, float]]] = {}
+
+        async def loop(name: str, store: Path | None) -> None:
+            curves[name] = await long_loop(store, sizes)
+
         tables: dict[str, Callable[[], Awaitable[None]]] = {
             "hand": lambda: beside_hand_written(None, count),
             "hand-store": lambda: beside_hand_written(folder / "hand.db", count),
-            "loop": lambda: long_loop(None, steps),
-            "loop-store": lambda: long_loop(folder / "loop.db", steps),
+            "loop": lambda: loop("in memory", None),
+            "loop-store": lambda: loop("with the store", folder / "loop.db"),
             "map": lambda: wide_map(None, steps),
             "reopen": lambda: reopened(folder, steps[-1]),
             "waiting": lambda: waiting(folder, steps[-1]),
@@ -233,6 +270,8 @@ async def main() -> None:
         for title, table in tables.items():
             if not options.only or title in options.only.split(","):
                 await table()
+        if options.svg:
+            options.svg.write_text(drawn(curves))
 
 
 if __name__ == "__main__":
