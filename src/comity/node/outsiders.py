@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from collections.abc import Callable, Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from comity.core.call.outside import Outside
 from comity.core.envelope.envelope import Reply, Request
-from comity.engines.clock import SystemClock
 from comity.node.hosting import Hosting
 from comity.runtime.call.call import Call
 from comity.runtime.call.draft import Draft, Identity
@@ -21,7 +17,6 @@ from comity.runtime.tracing.standing import joined
 if TYPE_CHECKING:
     from comity.core.call.admission import Refused
 
-_DOCUMENTS: Final = "comity.doors.documents"
 Header = str | Sequence[str] | None
 
 
@@ -49,11 +44,9 @@ class Outsiders(Hosting):
         outside: where the agent of another node stands that sent it.
         check: is asked about what the document claims, and returns the refusal of what is not so.
         """
-        path = self._path
-        if _DOCUMENTS not in sys.modules and isinstance(path.clock, SystemClock):  # virtual time waits for no thread
-            await asyncio.to_thread(import_module, _DOCUMENTS)
         from comity.doors.documents import receive_document  # noqa: PLC0415  dialects are slow to import and rarely spoken
 
+        path = self._path
         now_ms = path.now_ms()
         unsaid = {"request_id": request_id or path.ids.new_request(now_ms)[0], "capability": capability}
         remote = joined(traceparent, tracestate)
