@@ -18,9 +18,10 @@ from comity.core.redaction.detector import Detector, PatternDetector
 from comity.core.redaction.labelled import LabelledDetector
 from comity.core.redaction.shapes import CONTEXT_CHARS, SHAPE_CHARS_MAX
 
-# Where a value with a digit near its beginning may begin: "(089) 1234", "AB 123456", "September 3, 1984".
-_NUMBER: Final = re.compile(r"(?<![A-Za-z0-9_])(?=[+(]{0,2}[^\W\d_]{0,10}\.?[- ]?[0-9])(?:[^\W_]|[(+])")
-_UP_TO_DIGIT: Final = re.compile(r"(?s:.*)[0-9][A-Za-z]*")
+# Where a value with a digit near its beginning may begin: "(089) 1234", "AB 123456", "September 3, 1984"; not inside "12.3.84".
+_NUMBER: Final = re.compile(r"(?<![A-Za-z0-9_])(?=[+(]{0,2}[^\W\d_]{0,10}\.?[- ]?[0-9])(?:(?<![0-9][-./])[^\W_]|[(+])")
+_UP_TO_DIGIT: Final = re.compile("(?s:.*)[0-9]")
+_REST_OF_VALUE: Final = re.compile(r"\A[A-Za-z]+")  # which the digit before the words may belong to
 _NAMERS_KEPT = 4096
 
 
@@ -51,7 +52,8 @@ class Namers:
         known = self._kept.get(words)
         if known is None:
             named = tuple(detector for detector in self._detectors if detector.may_be_named(words))
-            joined = tuple(detector for detector in self._detectors if detector not in named and detector.may_join(words))
+            joint = _REST_OF_VALUE.sub("", words, count=1)
+            joined = tuple(detector for detector in self._detectors if detector not in named and detector.may_join(joint))
             known = named, joined
             if len(self._kept) < _NAMERS_KEPT:
                 self._kept[words] = known
@@ -145,7 +147,8 @@ class Candidates:
         """
         begin = max(self._floor, place - CONTEXT_CHARS)
         digit = _UP_TO_DIGIT.match(self._alone, begin, place)
-        named, joined = self._namers.of(self._alone[begin if digit is None else digit.end() : place])
+        words = self._alone[begin if digit is None else digit.end() : place]
+        named, joined = self._namers.of(words.rstrip("+("))  # which belong to the number: it may begin there too
         if joined and digit is not None:
             named += tuple(detector for detector in joined if detector in self._named)
         elif joined and begin == self._floor:

@@ -130,7 +130,7 @@ PHONES = LabelledDetector(
     hint_value=r"[0-9](?:[ \u00a0\u202f./()\-\u2010-\u2013]{0,3}[0-9]){6}",
     not_followed=_COUNTED,
     trailing=re.compile(
-        rf"[ ]{{0,2}}(?:[(–-][ ]?|ist?[ ](?:my|our|his|her|their|the|meine|unsere|seine|ihre)[ ]"
+        rf"[ ](?:[(–-][ ]?|ist?[ ](?:my|our|his|her|their|the|meine|unsere|seine|ihre)[ ]"
         rf"(?:new |work |home |office |direct |private )?)"
         rf"(?:{_STRONG}|{PHONE}|cell|mobile)(?![a-z])",
         re.IGNORECASE,
