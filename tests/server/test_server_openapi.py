@@ -25,7 +25,7 @@ async def _run(url: str, folder: Path, *options: str) -> tuple[int, str]:
     command = [
         *(str(Path(sys.executable).parent / "schemathesis"), "run", f"{url}/openapi.json", "--max-examples", EXAMPLES),
         *("--checks", CHECKS, "-H", f"Authorization: Bearer {TOKEN}", "--exclude-path-regex", ENDLESS, "--no-color"),
-        *("--request-timeout", "60", "--seed", "1", *options),
+        *("--request-timeout", "600", "--seed", "1", *options),
     ]
     out = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command, stdout=out, stderr=asyncio.subprocess.STDOUT, cwd=folder)
