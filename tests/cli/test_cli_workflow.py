@@ -126,3 +126,32 @@ def test_a_request_in_words_is_served_declined_or_asked_about(here: Path, capsys
     code, reply = told(capsys, "ask", "jot this", "--correct", "CALC/NOTE")
     lesson = reply["data"]["lesson_id"]
     assert told(capsys, "ask", "-", "--undo", lesson)[1]["data"]["lessons"] == 0
+
+
+def test_a_waiting_run_is_watched_moved_to_a_new_version_and_resumed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert told(capsys, "workflow", "run", "flow.yaml", "a=2", "b=3", "--run-id", "r1")[0] == Exit.NO_RESULT
+    code, lines = told(capsys, "workflow", "watch", "r1")
+    events = [json.loads(line)["kind"] for line in lines.splitlines()]
+    assert (code, events[0], "asked" in events) == (Exit.OK, "started", True)
+
+    (here / "v2.yaml").write_text(FLOW.replace('version: "1"', 'version: "2"').replace('"sum {{', '"the sum {{'))
+    code, moved = told(capsys, "workflow", "migrate", "r1", "v2.yaml")
+    assert (code, moved["run"]["version"]) == (Exit.OK, "2")
+
+    code, still = told(capsys, "workflow", "resume", "r1")
+    assert (code, still["run"]["status"], still["reply"]) == (Exit.NO_RESULT, "waiting", None)
+    (question,) = still["run"]["questions"]
+    code, ended = told(capsys, "workflow", "answer", "r1", question["question_id"], "yes")
+    assert (code, ended["reply"]["data"]) == (Exit.OK, {"note": "About the sum 5.0"})
+
+
+def test_a_run_stays_with_its_version_where_a_new_one_would_have_done_something_else(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told(capsys, "workflow", "run", "flow.yaml", "a=2", "b=3", "--run-id", "r1")
+    (here / "v2.yaml").write_text(FLOW.replace('{a: "{{input.a}}", b: "{{input.b}}"}', '{a: "{{input.b}}", b: "{{input.a}}"}'))
+    capsys.readouterr()
+    code = main(["workflow", "migrate", "r1", "v2.yaml", "--app", "flow_agents:agents", "--store", "w.db"])
+    assert code != Exit.OK
+    assert "stays with its version" in capsys.readouterr().err
+    assert told(capsys, "workflow", "show", "r1")[1]["run"]["version"] == "1"
