@@ -1,0 +1,45 @@
+"""Texts written without a look at the detectors, kept after their first run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from redaction_corpus import HERE, marked, new_vault, plain
+
+from comity.core.redaction import redact_value
+
+FRESH: dict[str, list[Any]] = yaml.safe_load((HERE / "fresh_texts.yaml").read_text(encoding="utf-8"))
+
+
+def strings(value: Any) -> list[str]:
+    match value:
+        case str():
+            return [value]
+        case dict():
+            return [text for item in value.values() for text in strings(item)]
+        case list():
+            return [text for item in value for text in strings(item)]
+        case _:
+            return []
+
+
+def redacted(value: Any) -> Any:
+    return redact_value(value, new_vault()).value
+
+
+def test_ordinary_texts_stay_as_they_are():
+    assert [text for text in FRESH["ordinary"] if redacted(text) != text] == []
+
+
+def test_no_marked_value_of_a_personal_text_stays():
+    left = [
+        row for row in FRESH["personal"] for text in strings(redacted(plain(row))) if any(one in text for one in marked(row))
+    ]
+    assert left == []
+
+
+@pytest.mark.parametrize(("kind", "at_least"), [("ordinary", 600), ("personal", 600)])
+def test_the_texts_are_many(kind, at_least):
+    assert len(FRESH[kind]) >= at_least
