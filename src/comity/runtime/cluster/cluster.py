@@ -25,10 +25,10 @@ from comity.core.cluster.lease import LEASE_MS
 from comity.core.cluster.messages import Message
 from comity.core.envelope.envelope import Error, Reply, Request, Status, Usage
 from comity.core.envelope.request_id import chosen_id_problem
-from comity.core.journal.records import Accepted, Late, Record, Settled
-from comity.core.journal.terms import Fence, Terms
+from comity.core.journal.records import Accepted, Document, Late, Record, Saved, Settled
+from comity.core.journal.terms import Fence, Terms, Version
 from comity.core.tracing.trace_context import TraceContext
-from comity.errors import CallChangedError, RefusedError, StaleLeaseError, UnavailableError
+from comity.errors import CallChangedError, DocumentChangedError, RefusedError, StaleLeaseError, UnavailableError
 from comity.ports import Engine
 from comity.runtime.call.call import Call, Errand, Way
 from comity.runtime.call.draft import Arrival, Draft, Identity
@@ -461,6 +461,8 @@ class Cluster(Placement):
             terms = way.to_end(request_id)
             if event is Event.CANCEL and way.is_served and way.caller is not None:
                 terms = replace(terms, fences=(*terms.fences, way.caller))  # its caller may be one that has moved
+            if states := _states_before(kept):
+                terms = replace(terms, documents=states)
             self.path.sessions.append(kept, partial(self._ended, call, event), terms)
 
     def _is_withdrawn(self, end: Settled, top_id: str) -> bool:
@@ -473,6 +475,9 @@ class Cluster(Placement):
             self.holds.spoil(call.request.target)
         if isinstance(error, StaleLeaseError):
             self._stale(error)
+            settlement.release_moved(call)
+        elif isinstance(error, DocumentChangedError):  # a call before it, whose changes it saw, was refused
+            self.holds.spoil(Saved(Document.STATE, error.facts["key"], 0, b"").address)
             settlement.release_moved(call)
         elif isinstance(error, CallChangedError):
             try:
@@ -573,6 +578,15 @@ class Cluster(Placement):
         is_free = request_id not in self.path.calls and not self._server.serves(request_id)
         if isinstance(place, Fence) and is_free and stored is not None and stored.settled_at is None:
             resume(self.path, self.journal, request, {}, Way(fence=place))
+
+
+def _states_before(records: list[Record]) -> tuple[Version, ...]:
+    """Return which states of agents the store must have for these to be their next: each is made from all before it."""
+    first: dict[str, Version] = {}
+    for one in records:
+        if type(one) is Saved and one.kind is Document.STATE:
+            first.setdefault(one.key, Version(one.kind, one.key, one.version - 1))
+    return tuple(first.values())
 
 
 def _elsewhere(**inputs: object) -> None:

@@ -180,7 +180,8 @@ class Merging:
             return
         for standing in _standings(marks):
             standing.unanswered += 1
-        on = replace(terms or Terms(), documents=tuple(versions.values()))
+        terms = terms or Terms()
+        on = replace(terms, documents=(*terms.documents, *versions.values()))
         self._journal.append(records, partial(self._appended, records, then, terms, marks), on)
 
     def claim(self, accepted: Record, saved: Saved, live: Live, then: Then, terms: Terms) -> None:
@@ -214,12 +215,13 @@ class Merging:
         merged = [one for one in records if type(one) is Saved and one.kind in _MERGED]
         for standing in _standings(marks):
             standing.unanswered -= 1
-        if isinstance(error, DocumentChangedError):
+        is_outdated = isinstance(error, DocumentChangedError) and error.facts["kind"] in _MERGED
+        if is_outdated:
             try:
                 self._repeat([one for one in records if one not in merged], then, terms, marks)
             except UnavailableError as unreadable:
-                error = unreadable
-        if not isinstance(error, DocumentChangedError):
+                error, is_outdated = unreadable, False
+        if not is_outdated:
             for one in marks:
                 standing = one.live.standing
                 if error is None:
