@@ -387,7 +387,15 @@ class Sessions:
         return self._written(live, outcome)
 
     def _again(self, change: Change, session: Session) -> Session:
-        """Return a session with a change that was made before another node's: it stands, whatever that one says."""
+        """Return a session with a change that was made before another node's: it stands, whatever that one says.
+
+        The store may have taken it already without this node having heard so: what was said is not said twice.
+        """
+        if isinstance(change, core.Say):
+            if _is_said(session, change):
+                return session
+        elif isinstance(change, core.Answer):
+            change = replace(change, said=tuple(one for one in change.said if not _is_said(session, one)))
         made = core.apply(session, change, based_on=session.version, now_ms=self._now_ms())
         return session if isinstance(made, core.Conflict) else made
 
@@ -395,7 +403,7 @@ class Sessions:
         """Keep what calls have added to a session until the store has taken it."""
         if live.ended is not None or live.answers is not None:
             ended, answers = list(live.ended or ()), dict(live.answers or {})
-            live.standing.note(lambda session: self._with(session, ended, answers))
+            live.standing.note(lambda session: self._with(session, ended, dict(answers), is_again=True))
 
     # --- what calls add by themselves ---
 
@@ -482,12 +490,15 @@ class Sessions:
         session: Session,
         ended: Iterable[tuple[Request, Reply, int]],
         answers: dict[tuple[str, str], tuple[Request, Reply]],
+        *,
+        is_again: bool = False,
     ) -> Session:
         said = list[core.Say | None]()
         for request, reply, at_ms in ended:
             answers[request.target, request.capability] = (request, reply)
             inputs = unpack(request.body) if len(request.body) < LONG_BYTES else request.body  # which is its JSON
-            said += (core.heard(request, inputs, at_ms), core.told(request, reply, at_ms))
+            both = (core.heard(request, inputs, at_ms), core.told(request, reply, at_ms))
+            said += (one for one in both if not is_again or one is None or not _is_said(session, one))
         changes = [core.answered(request, reply) for request, reply in answers.values()]
         changes.append(core.Answer("", said=tuple(one for one in said if one is not None)))
         for change in changes:
@@ -617,6 +628,12 @@ def _drop_older(live: Live, ended: deque[tuple[Request, Reply, int]]) -> None:
 
 def _new(tenant_id: str, user_id: str, session_id: str, now_ms: int, parent_id: str = "") -> Session:
     return Session(id=session_id, tenant_id=tenant_id, user_id=user_id, created_at=now_ms, used_at=now_ms, parent_id=parent_id)
+
+
+def _is_said(session: Session, said: core.Say) -> bool:
+    """Return whether the very turn that a call adds stands in a session."""
+    turns = reversed(session.turns) if said.request_id else ()
+    return any(turn.request_id == said.request_id and turn.role == said.role and turn.text == said.text for turn in turns)
 
 
 def _is_of(turn: Turn, said: core.Say) -> bool:
