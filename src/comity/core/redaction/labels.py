@@ -55,9 +55,9 @@ PLATE: Final = (
     r"|номерной знак|车牌(?:号)?|車牌"
 )
 ACCOUNT: Final = (
-    r"(?:bank[ -]?)?konto-?(?:nummer|nr)\.?|bankkonto|bankverbindung|(?:num[eé]ro |n[°o]\.? )?de compte|rib"
-    r"|(?:número de )?cuenta(?: bancaria| corriente)?|ccc|conto corrente|c/c|numero di conto"
-    r"|conta(?: corrente| banc[aá]ria)|nib|rekening(?:nummer|nr)?|bankgiro|plusgiro|tilinumero"
+    r"(?:bank[ -]?)?konto-?(?:nummer|nr)\.?|kto\.? ?-?nr\.?|bankkonto|bankverbindung"
+    r"|(?:num[eé]ro |n[°o]\.? )?de compte|rib|(?:número de )?cuenta(?: bancaria| corriente)?|ccc|conto corrente|c/c"
+    r"|numero di conto|conta(?: corrente| banc[aá]ria)|nib|rekening(?:nummer|nr)?|bankgiro|plusgiro|tilinumero"
     r"|(?:numer|nr\.?) (?:konta|rachunku)|rachunek|číslo účtu|č\. ?ú\.|(?:bank)?számlaszám|cont bancar|broj računa"
     r"|iban no|hesap (?:no|numarası)|αριθμός λογαριασμού|расч[её]тный сч[её]т|р/с|номер сч[её]та|рахунок|رقم الحساب"
     r"|מספר חשבון|खाता संख्या|s[oố] tài kho[aả]n|stk|(?:nomor|no\.?) ?rek(?:ening)?|银行[账帐]号|[账帐]号|卡号"

@@ -105,7 +105,7 @@ _TAX: Final = {
     "in_.pan": r"pan(?: card)?",
     "it.iva": r"partita iva|p\.? ?iva",
     "any_tax": r"tin|tax ?payer(?: id(?:entification)?)?|tax id(?:entification)?|tax number",
-    "it.codicefiscale": r"codice fiscale|c[oó]digo fiscal|c\.? ?f\.?|cod\.? fisc\.?",
+    "it.codicefiscale": r"codice fiscale|c[oó]digo fiscal|c\.? ?f\.?|cod\.? fisc(?:ale|\.)?",
     "mx.rfc": r"rfc",
     "nz.ird": r"ird",
     "pl.nip": r"nip",

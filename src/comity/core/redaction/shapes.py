@@ -53,7 +53,7 @@ _FOREIGN_NOUNS = frozenset(
         "claim booking reservation confirmation flight gate sensor meter device port pid process error code "
         "timestamp epoch time date year amount price cost fee total subtotal sum budget revenue balance quantity "
         "quantities qty count limit score rate ratio group campaign size population bytes rows records top id ids "
-        "chrome safari firefox mozilla usd eur gbp cad aud chf jpy ",
+        "drawing dwg sine cosine chrome safari firefox mozilla usd eur gbp cad aud chf jpy ",
     )
 )
 _FOREIGN_LINKS = frozenset({"id", "no", "nr", "num", "number", "ref", "is", "was", "of"})  # "order number", "total is"
