@@ -61,7 +61,8 @@ async def do(journal: HandoffJournal, *steps: Step) -> list[Any]:
     """Do steps in one transaction and wait until they are durable."""
     waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     journal.append(steps, lambda error: waiter.set_result(None) if error is None else waiter.set_exception(error))
-    await asyncio.wait_for(waiter, PATIENCE_S)
+    async with asyncio.timeout(PATIENCE_S):
+        await waiter
     return list(steps)
 
 

@@ -78,7 +78,8 @@ async def written(journal: Journal, *records: Record, terms: Terms | None = None
         done.set_result(None) if error is None else done.set_exception(error)
 
     journal.append(records, then, terms)
-    await asyncio.wait_for(done, PATIENCE_S)
+    async with asyncio.timeout(PATIENCE_S):
+        await done
 
 
 def told_by(journal: Journal, appends: Sequence[Sequence[Record]]) -> list[Exception | None]:

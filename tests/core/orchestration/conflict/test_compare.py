@@ -38,6 +38,10 @@ def test_the_order_of_the_two_values_does_not_matter(left: Any, right: Any, path
     assert compare(left, right, path).relation is compare(right, left, path).relation
 
 
+def test_lists_with_an_item_twice_agree_in_either_order() -> None:
+    assert compare([1, 1], [1, 2]).relation is compare([1, 2], [1, 1]).relation is Relation.AGREE
+
+
 @given(_JSON)
 def test_a_value_agrees_with_itself_or_says_nothing(value: Any) -> None:
     assert compare(value, value).relation in {Relation.AGREE, Relation.GAP, Relation.UNKNOWN}

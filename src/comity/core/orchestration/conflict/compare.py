@@ -239,8 +239,10 @@ def _lists(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Findin
         return Finding(_verdict(is_same and (len(one) == len(other) or not is_series)), "order")
     if objects := _records(one, other, path, rules, depth):
         return objects
-    shared = sum(any(agree(first, second) for second in other) for first in one)
-    if shared in {len(one), len(other)} and shared:
+    in_other = sum(any(agree(first, second) for second in other) for first in one)
+    in_one = sum(any(agree(second, first) for first in one) for second in other)  # not always as many: `[1, 1]` beside `[1, 2]`
+    shared = min(in_other, in_one)
+    if shared and (in_other == len(one) or in_one == len(other)):
         return Finding(Relation.AGREE, "list", "" if len(one) == len(other) else "one list has more")
     likeness = shared / (len(one) + len(other) - shared)
     return Finding(_verdict(likeness >= SHARED_LISTS), "list", "" if likeness < SHARED_LISTS else "the lists differ in part")

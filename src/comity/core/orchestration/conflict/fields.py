@@ -76,7 +76,12 @@ def _differing_qualifier(left: dict[str, Any], right: dict[str, Any], rules: Rul
     for key, value in left.items():
         name = name_of(key)
         other = next((one for one in right if name_of(one) == name), None)
-        if name not in QUALIFIERS - _WHAT_IT_IS or other is None or isinstance(value, dict | list):
+        if (
+            name not in QUALIFIERS - _WHAT_IT_IS
+            or other is None
+            or isinstance(value, dict | list)
+            or isinstance(right[other], dict | list)
+        ):
             continue
         if compare(value, right[other], key, rules, 0).relation is Relation.CONFLICT:
             return f"{key}: {value} / {right[other]}"
