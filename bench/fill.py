@@ -12,12 +12,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 from msgspec import Raw
 
 from comity.core.call.limits import Limits
 from comity.core.envelope.envelope import Error, Reply, Request, Status
 from comity.core.journal.records import Accepted, Document, Record, Refused, Saved, Settled
+from comity.core.session.parts import Parts
 from comity.core.session.session import Session
 from comity.core.tracing.call_spans import summarize
 from comity.core.tracing.telemetry import CallEnd, Ended, Origin
@@ -84,9 +84,7 @@ class Made:
                 original_request="What is it worth?",
             )
             yield (
-                Saved(
-                    Document.SESSION, f"default\x1f{self._session}", 1, msgspec.json.encode(session), used_at=session.used_at
-                ),
+                Saved(Document.SESSION, f"default\x1f{self._session}", 1, Parts().save(session)[0], used_at=session.used_at),
                 None,
             )
         if self.roots % 100 == 0:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from comity.core.envelope.envelope import Request
 from comity.core.journal.audit import Pseudonyms, Row, Verdict
-from comity.core.journal.records import Document, Record, StoredCall
+from comity.core.journal.records import Document, Record, StoredCall, StoredSession
 from comity.core.journal.retention import Retention, Sweep
 from comity.core.journal.terms import Terms
 from comity.errors import UnavailableError
@@ -32,6 +32,8 @@ class Journal(Protocol):
         ...
 
     names: Pseudonyms  # how names stand in the audit; set by the node, which has the key, before it appends anything
+
+    forgot: Callable[[Sequence[str]], None] | None  # told the keys of sessions for which an engine had no room; set by the node
 
     @property
     def failure(self) -> UnavailableError | None:
@@ -85,6 +87,10 @@ class Journal(Protocol):
 
     def load_written(self, kind: Document, key: str) -> tuple[int, bytes] | None:
         """Return version and data of a document as it was last written, without what is on its way."""
+        ...
+
+    def load_session(self, key: str, *, is_written: bool = False) -> StoredSession | None:
+        """Return a session as of one moment; with `is_written` as it was last written, without what is on its way."""
         ...
 
     def list_documents(self, kind: Document, limit: int | None = None) -> list[tuple[str, bytes]]:

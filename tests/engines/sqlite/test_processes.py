@@ -20,8 +20,9 @@ from pathlib import Path
 
 import pytest
 
+from comity.core.session import parts
 from comity.engines.sqlite.audit_rows import read_rows, verify_chain
-from comity.engines.sqlite.tables import connect
+from comity.engines.sqlite.tables import connect, read_session
 
 HERE = Path(__file__).parent
 KILLS = int(os.environ.get("COMITY_PROCESS_KILLS", "4"))
@@ -127,8 +128,9 @@ def check(crowd: Crowd) -> Counter:
         ended = {one for (one,) in connection.execute("SELECT request_id FROM calls WHERE open_at IS NULL")}
         states = {key: json.loads(data) for key, data in connection.execute(
             "SELECT key, CAST(data AS TEXT) FROM documents WHERE kind = 'state'")}  # fmt: skip
-        sessions = {key.partition("\x1f")[2]: json.loads(data) for key, data in connection.execute(
-            "SELECT key, CAST(data AS TEXT) FROM documents WHERE kind = 'session'")}  # fmt: skip
+        keys = [key for (key,) in connection.execute("SELECT key FROM documents WHERE kind = 'session'")]
+        stored = {key.partition("\x1f")[2]: read_session(connection, key) for key in keys}
+        sessions = {name: parts.read(one.head, one.rows)[0] for name, one in stored.items()}
     times = Counter((row.request_id, row.kind) for row in rows if row.kind in {"admitted", "settled"})
     assert max(times.values()) == 1, [one for one, count in times.items() if count > 1][:5]
     for address, state in states.items():
@@ -137,7 +139,7 @@ def check(crowd: Crowd) -> Counter:
     for kind, request_id, key, operation, number in acknowledged:
         assert request_id in ended, f"{request_id} was acknowledged and has not ended in the store; seed {SEED}"
         if kind == "said":
-            turns = [turn["text"] for turn in sessions[key]["turns"]]
+            turns = [turn.text for turn in sessions[key].turns]
             assert [turns.count(text) for text in (operation, f"heard {operation}")] == [1, 1], (
                 f"{operation} in {key}; seed {SEED}"
             )

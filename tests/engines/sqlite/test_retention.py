@@ -13,8 +13,9 @@ import pytest
 from comity.core.agent.declaration import DeclarationError
 from comity.core.handoff.machine import Cancel
 from comity.core.handoff.queue import Step
-from comity.core.journal.records import Document, Saved, Settled
+from comity.core.journal.records import Document, Saved, Settled, part_key
 from comity.core.journal.retention import CONTENT_REMOVED, KINDS, Keep, Pruned, Retention
+from comity.core.session.parts import Parts
 from comity.core.session.session import Session
 from comity.engines.cipher import key_for
 from comity.engines.memory.journal import MemoryJournal
@@ -40,12 +41,13 @@ def ended(request_id: str, at_ms: int, **more) -> Settled:
     return msgspec.structs.replace(settled(request_id, {"said": request_id}, created_at=at_ms - 5, **more), at_ms=at_ms)
 
 
-def session(name: str, used_at: int) -> tuple[Saved, Saved]:
+def session(name: str, used_at: int) -> tuple[Saved, ...]:
     made = Session(id=name, tenant_id="default", user_id="user-1", created_at=0, used_at=used_at)
     key = f"default\x1f{name}"
     return (
-        Saved(Document.SESSION, key, 1, msgspec.json.encode(made), used_at=used_at),
+        Saved(Document.SESSION, key, 1, Parts().save(made)[0], used_at=used_at),
         Saved(Document.VAULT, key, 1, b"sealed"),
+        Saved(Document.PART, part_key(key, 1), 1, b"row"),
     )
 
 
@@ -174,6 +176,7 @@ def test_sessions_go_by_their_last_use_and_with_them_what_they_hide(journal):
         assert [key for key, _ in journal.list_documents(Document.SESSION)] == ["default\x1fbusy"]
         assert [key for key, _ in journal.list_documents(Document.VAULT)] == ["default\x1fbusy"]
         assert journal.list_documents(Document.USE) == []
+        assert [key for key, _ in journal.list_documents(Document.PART)] == [part_key("default\x1fbusy", 1)]
 
     run(journal, scenario)
 

@@ -60,7 +60,7 @@ class Pair:
         for one in self.nodes:
             one.share()
         first = self.nodes[0].begin("t", "u", "s", 0)
-        self.nodes[0].append((self.nodes[0].saved(first),))
+        self.nodes[0].append(self.nodes[0].saved(first))
         self.journals[0].write()
         self.journals[0].report()
 
@@ -114,7 +114,7 @@ def test_whatever_two_nodes_do_in_whichever_order_everything_that_was_said_is_ke
     pair, said = Pair(), list[str]()
     for number, (what, at) in enumerate(steps):
         if what == "say":
-            said.append(f"{number:02}")
+            said.append(f"{number:02}" + "x" * (number % 2 * 3_000))  # two long ones do not fit a head
             pair.say(at, said[-1])
         elif what == "use":
             pair.use(at)

@@ -6,8 +6,9 @@ Audit rows are made from these records where they are stored, off the path of th
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
@@ -72,7 +73,8 @@ class Document(StrEnum):
     """What is kept beside calls and the audit."""
 
     STATE = "state"  # of an agent, by tenant and address; see `state_key`
-    SESSION = "session"  # by tenant and id
+    SESSION = "session"  # by tenant and id: its head, see `core.session.parts`
+    PART = "part"  # of a session, a row beside its head; see `part_key`. One without data is removed
     USE = "use"  # of a session, by tenant and id: when it was last used, as the version
     VAULT = "vault"  # of a session, encrypted
     APPROVAL = "approval"  # by id
@@ -86,6 +88,7 @@ class Document(StrEnum):
 
 
 DEFAULT_TENANT: Final = "default"
+_PART_SEPARATOR: Final = "\x1e"  # in no id, and no key of a session begins with another and this
 _SEPARATOR: Final = "\x1f"  # in no id: they are printable
 
 
@@ -113,9 +116,44 @@ def below(key: str, name: str = "") -> str:
     return f"{key}{_SEPARATOR}{name}"
 
 
+def part_key(session_key: str, number: int) -> str:
+    """Return the key of a row of a session: in the order of their numbers."""
+    return f"{session_key}{_PART_SEPARATOR}{number:012d}"
+
+
+def part_of(key: str) -> tuple[str, int]:
+    """Return the key of the session that a row belongs to, and the number of the row."""
+    session_key, _, number = key.rpartition(_PART_SEPARATOR)
+    return session_key, int(number)
+
+
+def part_range(session_key: str) -> tuple[str, str]:
+    """Return the first key that a row of a session may have, and the first key after all of them."""
+    return f"{session_key}{_PART_SEPARATOR}", f"{session_key}{_SEPARATOR}"
+
+
 def state_key(tenant_id: str, address: str) -> str:
     """Return the key of an agent's state: a tenant's own. That of the tenant `default` is the address itself."""
     return address if tenant_id == DEFAULT_TENANT else f"{tenant_id}{_SEPARATOR}{address}"
+
+
+class StoredSession(NamedTuple):
+    """A session as the store has it: the version of its head, the head, and its rows by number, in order."""
+
+    version: int
+    head: bytes
+    rows: list[tuple[int, bytes]]
+
+
+def with_unwritten(found: StoredSession | None, key: str, unwritten: Iterable[Saved]) -> StoredSession | None:
+    """Return a session with what is on its way to the store, in the order it was appended."""
+    version, head, rows = (0, b"", {}) if found is None else (found.version, found.head, dict(found.rows))
+    for one in unwritten:
+        if one.kind is Document.SESSION and one.key == key and one.version > version:
+            version, head = one.version, one.data
+        elif one.kind is Document.PART and part_of(one.key)[0] == key:
+            rows[part_of(one.key)[1]] = one.data
+    return StoredSession(version, head, sorted((one, data) for one, data in rows.items() if data)) if version else None
 
 
 class Resumed(Struct, frozen=True, gc=False):

@@ -97,20 +97,24 @@ def select(turns: tuple[Turn, ...], policy: str | int, summary: str = "", at_ms:
             raise ValueError(f"history policy {HISTORY}, not {policy!r}")
 
 
-def bounded(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
-    """Return the turns a session keeps: all, or the newest half of what it may keep.
+def size_of(turn: Turn) -> int:
+    """Return how many characters a turn has."""
+    return len(turn.text) + len(turn.task)
 
-    Half at a time, so that the beginning of what a model is told stays the same for many turns.
+
+def bounded(turns: tuple[Turn, ...], chars: int) -> tuple[tuple[Turn, ...], int]:
+    """Return the turns a session keeps, and how many characters they have: all, or the newest half of what it may keep.
+
+    `chars` is how many characters all of them have. Half at a time, so that the beginning of what a model is told stays the
+    same for many turns.
     """
-    sizes = [len(turn.text) + len(turn.task) for turn in turns]
-    total = sum(sizes)
-    if len(turns) <= TURNS_MAX and total <= TURNS_CHARS_MAX:
-        return turns
+    if len(turns) <= TURNS_MAX and chars <= TURNS_CHARS_MAX:
+        return turns, chars
     first = 0
-    while first < len(turns) - 1 and (len(turns) - first > TURNS_MAX // 2 or total > TURNS_CHARS_MAX // 2):
-        total -= sizes[first]
+    while first < len(turns) - 1 and (len(turns) - first > TURNS_MAX // 2 or chars > TURNS_CHARS_MAX // 2):
+        chars -= size_of(turns[first])
         first += 1
-    return turns[first:]
+    return turns[first:], chars
 
 
 def task_text(objective: str, message: str, inputs: Any) -> str:

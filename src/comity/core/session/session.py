@@ -6,8 +6,9 @@ the version it was based on, and one that would overwrite what somebody else wro
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from itertools import islice, takewhile
 from typing import Annotated, Any, Final, TypeVar, cast
 
 from msgspec import Meta, Struct, json
@@ -27,6 +28,7 @@ from comity.core.session.conversation import (
     clip,
     plain_text,
     select,
+    size_of,
     task_text,
     writer_of,
 )
@@ -36,8 +38,21 @@ PAUSED_MS: Final = 30 * 60 * 1000
 EXPIRED_MS: Final = 24 * 60 * 60 * 1000
 USE_NOTED_MS: Final = 60 * 1000  # a use is noted in the store unless the last one noted is younger than this
 FACTS_MAX: Final = 1_000
-RESULTS_MAX: Final = 100  # answers of agents that are noted by themselves, the newest of each capability
+MAPS: Final = ("facts", "constraints", "prior_outputs", "private")  # fields of a session with a value for each key
+TRIMMED: Final = ("facts", "prior_outputs")  # those of which the oldest go
+OUTPUTS_MAX: Final = 1_000  # that agents noted
+RESULTS_MAX: Final = 100  # outputs, once an answer is noted among them by itself: the newest of each capability
 RESULT_CHARS_MAX: Final = 4_000  # of each
+
+_LABELS: Final = {
+    "facts": "fact ",
+    "constraints": "constraint ",
+    "prior_outputs": "output ",
+    "private": "private part of ",
+    "workflow": "workflow position",
+    "summary": "summary",
+}
+Entry = tuple[str, str]  # a field of a session and a key in it, empty where the field is one value
 
 
 def is_first(request: Request) -> bool:
@@ -112,6 +127,7 @@ class Session(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     original_request: str = ""
     turns: tuple[Turn, ...] = ()
     turns_dropped: int = 0  # older ones, that are no longer kept
+    turns_chars: int = 0  # of those that are kept
     summary: str = ""
     facts: dict[str, Fact] = {}
     decisions: tuple[str, ...] = ()
@@ -258,7 +274,7 @@ def apply(session: Session, change: Change, *, based_on: int, now_ms: int) -> Se
         case Answer(agent, result, value, said):
             made = _said(session, said, now_ms)
             if result:
-                made = replace(made, prior_outputs=dict([*made.prior_outputs.items(), (result, value)][-RESULTS_MAX:]))
+                made = replace(made, prior_outputs=_with_newest(made.prior_outputs, result, value, RESULTS_MAX))
             if agent:
                 made = replace(made, prior_agents=_once(made.prior_agents, agent))
         case Decide(text):
@@ -269,13 +285,13 @@ def apply(session: Session, change: Change, *, based_on: int, now_ms: int) -> Se
             old, new = session.facts.get(key), Fact(value, source, confidence, now_ms, claimed)
             if old is not None and old.value == value and old.confidence >= confidence:
                 new = old  # said again by somebody less sure
-            made = replace(session, facts=dict([*session.facts.items(), (key, new)][-FACTS_MAX:]))
+            made = replace(session, facts=_with_newest(session.facts, key, new, FACTS_MAX))
         case Constrain(key, value):
             made = replace(session, constraints={**session.constraints, key: value})
         case Place(position, step, steps, state):
             made = replace(session, workflow_position=position, workflow=Workflow(step, steps, state))
         case Produce(agent, key, value):
-            outputs = {**session.prior_outputs, key: value}
+            outputs = _with_newest(session.prior_outputs, key, value, OUTPUTS_MAX)
             made = replace(session, prior_agents=_once(session.prior_agents, agent), prior_outputs=outputs)
         case Keep(agent, data):
             made = replace(session, private={**session.private, agent: data})
@@ -286,6 +302,10 @@ def apply(session: Session, change: Change, *, based_on: int, now_ms: int) -> Se
         return Conflict(name, based_on, session.written[name])
     version = session.version + 1
     written = {**session.written, name: version} if name else session.written
+    if gone := [label(*entry) for entry in _dropped(session, made)]:
+        written = {**written}
+        for one in gone:
+            written.pop(one, None)
     return replace(made, version=version, used_at=now_ms, written=written)
 
 
@@ -323,23 +343,36 @@ def answered(request: Request, reply: Reply, said: Iterable[Say | None] = ()) ->
     return Answer(agent, name, value if name else None, tuple(one for one in said if one is not None))
 
 
-def replaces(change: Change) -> str:
-    """Return the name of the single value that a change replaces; empty for one that only adds."""
+def entry_of(change: Change) -> Entry | None:
+    """Return the single value that a change sets, by field and key; None for one that only adds to a list."""
     match change:
         case Learn(key):
-            return f"fact {key}"
+            return "facts", key
         case Constrain(key):
-            return f"constraint {key}"
+            return "constraints", key
         case Place():
-            return "workflow position"
+            return "workflow", ""
         case Produce(_, key):
-            return f"output {key}"
+            return "prior_outputs", key
+        case Answer(_, result):
+            return ("prior_outputs", result) if result else None
         case Keep(agent):
-            return f"private part of {agent}"
+            return "private", agent
         case Summarise():
-            return "summary"
+            return "summary", ""
         case _:
-            return ""
+            return None
+
+
+def label(field: str, key: str) -> str:
+    """Return the name under which `Session.written` and a conflict have a value."""
+    return f"{_LABELS[field]}{key}" if field in _LABELS else ""
+
+
+def replaces(change: Change) -> str:
+    """Return the name of the single value that a change replaces; empty for one that only adds."""
+    entry = None if isinstance(change, Answer) else entry_of(change)
+    return "" if entry is None else label(*entry)
 
 
 def _value(session: Session, change: Change) -> Any:
@@ -404,14 +437,29 @@ def _once(items: tuple[str, ...], item: str) -> tuple[str, ...]:
     return items if item in items else (*items, item)
 
 
+def _dropped(before: Session, after: Session) -> Iterator[Entry]:
+    """Yield the entries for which there was no room any more, the oldest."""
+    for field in TRIMMED:
+        values, kept = getattr(before, field), getattr(after, field)
+        if values is not kept:
+            yield from ((field, key) for key in takewhile(lambda one, kept=kept: one not in kept, values))  # type: ignore[misc]
+
+
+def _with_newest(values: dict[str, Any], key: str, value: Any, most: int) -> dict[str, Any]:
+    """Return a copy of a map with one value set. Of more than `most` the oldest tenth goes: a copy of the rest costs much."""
+    made = {**values, key: value}
+    return made if len(made) <= most else dict(islice(made.items(), len(made) - most * 9 // 10, None))
+
+
 def _said(session: Session, said: tuple[Say, ...], now_ms: int) -> Session:
     version = session.version + 1
     if not said:
         return session
-    new = [
+    new = tuple(
         Turn(one.role, one.text, one.at_ms or now_ms, one.request_id, one.status, one.by, one.task, version, one.claimed_role)
         for one in said
-    ]
-    turns = bounded((*session.turns, *new))
-    dropped = session.turns_dropped + len(session.turns) + len(new) - len(turns)
-    return replace(session, turns=turns, turns_dropped=dropped)
+    )
+    every, chars = (*session.turns, *new), session.turns_chars + sum(map(size_of, new))
+    turns, chars = bounded(every, chars)
+    dropped = session.turns_dropped + len(every) - len(turns)
+    return replace(session, turns=turns, turns_dropped=dropped, turns_chars=chars)

@@ -9,7 +9,7 @@ from typing import Any
 from comity.core.cluster.lease import LEASE_MS, Lease, LeaseTable
 from comity.core.envelope.envelope import Request
 from comity.core.journal.audit import Pseudonyms, Row, Verdict
-from comity.core.journal.records import Document, Record, StoredCall
+from comity.core.journal.records import Document, Record, StoredCall, StoredSession
 from comity.core.journal.retention import Retention, Sweep
 from comity.core.journal.terms import Fence, Terms, claim
 from comity.engines.memory.journal import MemoryJournal
@@ -59,6 +59,8 @@ class SharedJournal:
     def names(self, names: Pseudonyms) -> None:
         self._shared.names = names
 
+    forgot: Callable[[Sequence[str]], None] | None = None  # nodes that share sessions read them before they use them
+
     is_idle = True
 
     def open(self) -> None:
@@ -102,6 +104,10 @@ class SharedJournal:
     def load_written(self, kind: Document, key: str) -> tuple[int, bytes] | None:
         """Return version and data of a document."""
         return self._shared.load(kind, key)
+
+    def load_session(self, key: str, *, is_written: bool = False) -> StoredSession | None:
+        """Return a session."""
+        return self._shared.load_session(key, is_written=is_written)
 
     def list_documents(self, kind: Document, limit: int | None = None) -> list[tuple[str, bytes]]:
         """Return the documents of a kind with their keys, in order of keys, at most `limit`."""

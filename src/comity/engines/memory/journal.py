@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
-from comity.core.call.limits import MEMORY_AUDIT_ROWS_MAX, MEMORY_REPLIES_BYTES_MAX, MEMORY_SESSIONS_MAX, SETTLED_KEPT_MAX
+from comity.core.call.limits import (
+    MEMORY_AUDIT_ROWS_MAX,
+    MEMORY_REPLIES_BYTES_MAX,
+    MEMORY_SESSIONS_BYTES_MAX,
+    MEMORY_SESSIONS_MAX,
+    SETTLED_KEPT_MAX,
+)
 from comity.core.envelope.envelope import Request
 from comity.core.handoff.holder import result_session
 from comity.core.handoff.queue import Step
@@ -27,8 +33,10 @@ from comity.core.journal.records import (
     Saved,
     Settled,
     StoredCall,
+    StoredSession,
     entry,
     held_at,
+    part_of,
     stored,
 )
 from comity.core.journal.retention import Keep, Pruned, Retention, Sweep, is_doomed, without_content
@@ -69,6 +77,8 @@ class MemoryJournal:
         self._looked_for: dict[Document, set[str]] = {}  # keys of kinds in `_LOOKED_FOR`; some may be gone
         self._belonging: dict[tuple[Document, str], dict[str, None]] = {}  # keys of documents by the one they belong to
         self._used: dict[str, int] = {}  # when each session was last used, by its key
+        self._session_bytes = 0  # of all sessions, as they are stored
+        self.forgot: Callable[[Sequence[str]], None] | None = None
         self._asked: dict[str, list[str]] = {}  # the keys of the questions asked in a tree, by its root
 
     is_idle = True  # what is appended is there at once
@@ -149,6 +159,14 @@ class MemoryJournal:
 
     load_written = load  # nothing is ever on its way
 
+    def load_session(self, key: str, *, is_written: bool = False) -> StoredSession | None:  # noqa: ARG002  all of it is
+        """Return a session."""
+        found = self._documents.get((Document.SESSION, key))
+        if found is None:
+            return None
+        rows = sorted(self._belonging.get((Document.PART, key), ()))
+        return StoredSession(*found, [(part_of(one)[1], self._documents[Document.PART, one][1]) for one in rows])
+
     def list_documents(self, kind: Document, limit: int | None = None) -> list[tuple[str, bytes]]:
         """Return the documents of a kind with their keys, in order of keys, at most `limit`."""
         if kind in _LOOKED_FOR:
@@ -173,12 +191,15 @@ class MemoryJournal:
 
     def erase(self, tenant_id: str, session_id: str) -> int:
         """Forget a session's documents, calls and replies."""
-        before = len(self._documents)
         handed_off = self.handoffs.erase(tenant_id, session_id)  # what came back has a vault of its own
+        erased = 0
         for place, (_, data) in list(self._documents.items()):
             if any(_is_of_session(*place, data, tenant_id, one) for one in (session_id, *map(result_session, handed_off))):
-                del self._documents[place]
-                self._used.pop(place[1], None)
+                erased += 1
+                if place[0] is Document.SESSION:
+                    self._forget_session(place[1])
+                else:
+                    del self._documents[place]
         self._asked = {root: left for root, keys in self._asked.items() if (left := self._still_asked(keys))}
         gone = set(handed_off)  # a handoff and its call are one
         for calls in (self._settled, self._open):
@@ -187,8 +208,7 @@ class MemoryJournal:
                     del calls[request_id]
                     gone.add(request_id)
         self._settled_ids = deque(self._settled)
-        erased = before - len(self._documents) + len(gone)
-        return erased + self._forget_runs(gone)
+        return erased + len(gone) + self._forget_runs(gone)
 
     def remove(self, kind: Document, key: str) -> bool:
         """Remove a document for good; return whether there was one."""
@@ -264,7 +284,22 @@ class MemoryJournal:
         elif type(record) is Resumed:
             self._open[record.request.request_id] = record
 
+    def _save_part(self, record: Saved) -> None:
+        """Keep a row of a session, or forget it."""
+        session_key, _ = part_of(record.key)
+        rows = self._belonging.setdefault((Document.PART, session_key), {})
+        held = self._documents.pop((Document.PART, record.key), None)
+        self._session_bytes += len(record.data) - (0 if held is None else len(held[1]))
+        if record.data:
+            self._documents[Document.PART, record.key] = (record.version, record.data)
+            rows[record.key] = None
+        else:
+            rows.pop(record.key, None)
+
     def _save(self, record: Saved) -> None:
+        if record.kind is Document.PART:
+            self._save_part(record)
+            return
         if record.token and self._documents.get((Document.FENCE, record.address), (0, b""))[0] > record.token:
             return
         held = self._documents.get((record.kind, record.key))
@@ -278,16 +313,33 @@ class MemoryJournal:
             if record.kind is Document.SESSION or (record.kind is Document.USE and record.key in self._used):
                 used_at = record.version if record.kind is Document.USE else record.used_at or 0
                 self._used[record.key] = max(self._used.pop(record.key, 0), used_at)  # the latest used stand last
-                if len(self._used) > MEMORY_SESSIONS_MAX:
-                    self._make_room()
+                self._session_bytes += len(record.data) - (0 if held is None else len(held[1]))
+                if len(self._used) > MEMORY_SESSIONS_MAX or self._session_bytes > MEMORY_SESSIONS_BYTES_MAX:
+                    self._make_room(record.key)
             elif record.kind is Document.APPROVAL and held is None:
                 self._asked.setdefault(msgspec.json.decode(record.data).get("root_id", ""), []).append(record.key)
 
-    def _make_room(self) -> None:
+    def _make_room(self, newest: str) -> None:
         """Forget the sessions that were not used for longest: some at once, since finding those in use takes a while."""
         _, needed = self._needed()
-        idle = islice((key for key in self._used if key not in needed), MEMORY_SESSIONS_MAX // 100)
-        self._forget_sessions(list(idle))
+        gone: list[str] = []
+        surplus_bytes = self._session_bytes - MEMORY_SESSIONS_BYTES_MAX * 9 // 10
+        most = MEMORY_SESSIONS_MAX // 100 if len(self._used) > MEMORY_SESSIONS_MAX else 0
+        for key in self._used:
+            if len(gone) >= most and surplus_bytes <= 0:
+                break
+            if key not in needed and key != newest:
+                gone.append(key)
+                surplus_bytes -= self._bytes_of(key)
+        self._forget_sessions(gone)
+        if self.forgot is not None and gone:
+            self.forgot(gone)
+
+    def _bytes_of(self, key: str) -> int:
+        """Return how many bytes a session has, with its rows."""
+        rows = self._belonging.get((Document.PART, key), ())
+        held = self._documents.get((Document.SESSION, key), (0, b""))
+        return len(held[1]) + sum(len(self._documents[Document.PART, one][1]) for one in rows)
 
     def _settle(self, record: Settled) -> None:
         request_id = record.request.request_id
@@ -371,9 +423,16 @@ class MemoryJournal:
 
     def _forget_sessions(self, keys: Iterable[str]) -> None:
         for key in keys:
-            self._used.pop(key, None)
-            for kind in (Document.SESSION, Document.USE, Document.VAULT):
+            self._forget_session(key)
+            for kind in (Document.USE, Document.VAULT):
                 self._documents.pop((kind, key), None)
+
+    def _forget_session(self, key: str) -> None:
+        self._session_bytes -= self._bytes_of(key)
+        self._used.pop(key, None)
+        self._documents.pop((Document.SESSION, key), None)
+        for one in self._belonging.pop((Document.PART, key), ()):
+            del self._documents[Document.PART, one]
 
     def _prune_rows(self, keep: Keep, now_ms: int) -> int:
         self._seal()
@@ -411,8 +470,8 @@ def _is_of_session(kind: Document, key: str, data: bytes, tenant_id: str, sessio
     match kind:
         case Document.STATE | Document.FENCE | Document.MEMORY | Document.WORKFLOW | Document.SCHEDULE:
             return False
-        case Document.RUN | Document.RUN_EVENT | Document.RUN_SIGNAL:
-            return False  # they go with the call that is the run's root
+        case Document.RUN | Document.RUN_EVENT | Document.RUN_SIGNAL | Document.PART:
+            return False  # they go with the call that is the run's root, and rows with the head of their session
         case Document.SESSION | Document.USE | Document.VAULT:
             return key == f"{tenant_id}\x1f{session_id}"
         case Document.APPROVAL:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-import msgspec
-
 from comity.core.handoff.machine import Handoff, State
 from comity.core.journal.audit import Row
 from comity.core.journal.records import Document, StoredCall
 from comity.core.reading import AuditFilter, Bucket, CallFilter, CallRow, Edge, Page, read_cursor, write_cursor
+from comity.core.session import parts
 from comity.core.session.session import Session
 from comity.engines.memory.journal import MemoryJournal
 from comity.engines.sqlite.call_index import CallIndex
-
-_decode_session = msgspec.json.Decoder(Session).decode
 
 
 class MemoryReader:
@@ -83,7 +80,8 @@ class MemoryReader:
         self, *, tenant_id: str | None = None, user_id: str | None = None, cursor: str | None = None, limit: int = 100
     ) -> Page[Session]:
         """Return sessions, the latest used first."""
-        kept = [_decode_session(data) for _, data in self._journal.list_documents(Document.SESSION)]
+        stored = [self._journal.load_session(key) for key, _ in self._journal.list_documents(Document.SESSION)]
+        kept = [parts.read(one.head, one.rows)[0] for one in stored if one is not None]
         wanted = [one for one in kept if tenant_id in {None, one.tenant_id} and user_id in {None, one.user_id}]
         wanted.sort(key=_place_of, reverse=True)
         if cursor is not None:

@@ -102,7 +102,12 @@ def _sessions(connection: sqlite3.Connection, now_ms: int) -> Kind:
     (rows,) = connection.execute(f"SELECT count(*) {of_sessions}").fetchone()
     (oldest,) = connection.execute(f"SELECT min(used_at) {of_sessions}").fetchone()
     (last_day,) = connection.execute(f"SELECT count(*) {of_sessions} AND used_at >= ?", (now_ms - DAY_MS,)).fetchone()
-    size = _sampled(connection, f"SELECT length(data) {of_sessions} ORDER BY used_at DESC LIMIT {_SAMPLED}", rows)
+    of_parts = (  # between \x1e and the character after it
+        "(SELECT coalesce(sum(length(data)), 0) FROM documents AS part WHERE part.kind = 'part' "
+        "AND part.key >= documents.key || char(30) AND part.key < documents.key || char(31))"
+    )
+    lengths = f"SELECT length(data) + {of_parts} {of_sessions} ORDER BY used_at DESC LIMIT {_SAMPLED}"
+    size = _sampled(connection, lengths, rows)
     return Kind("sessions", rows, size, last_day, oldest)
 
 

@@ -26,7 +26,19 @@ import msgspec
 from comity.core.envelope.envelope import Request
 from comity.core.handoff.queue import Step
 from comity.core.journal.audit import Row, Verdict
-from comity.core.journal.records import PAUSED_AT, Accepted, Document, Paused, Record, Saved, Settled, StoredCall, below
+from comity.core.journal.records import (
+    PAUSED_AT,
+    Accepted,
+    Document,
+    Paused,
+    Record,
+    Saved,
+    Settled,
+    StoredCall,
+    StoredSession,
+    below,
+    with_unwritten,
+)
 from comity.core.journal.retention import Retention, Sweep
 from comity.core.journal.terms import Terms
 from comity.engines.cipher import FRESH_NAMES, audit_key
@@ -69,6 +81,7 @@ class SqliteJournal:
         self.path = Path(path)
         self.node_id = node_id
         self.failure: UnavailableError | None = None  # why nothing is accepted any more
+        self.forgot: Callable[[Sequence[str]], None] | None = None  # which a file has no need of
         self.names = FRESH_NAMES  # as they stand in the audit; a node sets them by its key
         self._busy_timeout_ms = busy_timeout_ms
         self.members = Members(self.path, node_id)
@@ -356,6 +369,16 @@ class SqliteJournal:
         with self._reading() as connection:
             query = "SELECT version, data FROM documents WHERE kind = ? AND key = ?"
             found: tuple[int, bytes] | None = connection.execute(query, (kind.value, key)).fetchone()
+        return found
+
+    def load_session(self, key: str, *, is_written: bool = False) -> StoredSession | None:
+        """Return a session, with what is on its way unless it is asked for as it was last written."""
+        with self._reading() as connection:
+            found = tables.read_session(connection, key)
+        if not is_written:
+            for unwritten in (self._in_writing, self._gathered):
+                if (Document.SESSION, key) in unwritten:  # no row comes without its head
+                    found = with_unwritten(found, key, unwritten.values())
         return found
 
     def list_documents(self, kind: Document, limit: int | None = None) -> list[tuple[str, bytes]]:

@@ -16,8 +16,9 @@ import msgspec
 
 from comity.core.handoff.machine import Handoff, State
 from comity.core.journal.audit import Row
-from comity.core.journal.records import PAUSED_AT, RUNS_ON, Document, StoredCall
+from comity.core.journal.records import PAUSED_AT, RUNS_ON, Document, StoredCall, StoredSession
 from comity.core.reading import AuditFilter, Bucket, CallFilter, CallRow, Edge, Page, read_cursor, write_cursor
+from comity.core.session import parts
 from comity.core.session.session import Session
 from comity.engines.cipher import TRIED_MAX
 from comity.engines.sqlite import audit_rows
@@ -27,7 +28,7 @@ from comity.engines.sqlite.audit_rows import read_rows
 from comity.engines.sqlite.call_index import CallIndex
 from comity.engines.sqlite.call_parts import AuditParts
 from comity.engines.sqlite.spans.path import spans_path
-from comity.engines.sqlite.tables import calls_of_session, connect_anywhere, read_call
+from comity.engines.sqlite.tables import calls_of_session, connect_anywhere, read_call, read_session
 from comity.errors import UnavailableError
 
 if TYPE_CHECKING:
@@ -41,12 +42,19 @@ _SCANNED_ROWS: Final = 2_000  # of the audit, read at a time
 _SCANNED_MAX: Final = 200_000  # audit rows that one page looks through
 CATCH_UP_CHUNKS: Final = 2  # of the audit, taken into the index by one `catch_up`
 _One = TypeVar("_One")
-_decode_session = msgspec.json.Decoder(Session).decode
+_Raw = TypeVar("_Raw")
 
 
 def index_path(store: Path) -> Path:
     """Return where the index of a store's calls is."""
     return store.with_name(f"{store.name}.index")
+
+
+def _with_use(stored: tuple[int, StoredSession]) -> Session:
+    """Return a session with its last use, as the store knows it."""
+    used_at, (_, head, rows) = stored
+    session, _ = parts.read(head, rows)
+    return msgspec.structs.replace(session, used_at=max(session.used_at, used_at))
 
 
 class StoreReader:
@@ -211,18 +219,26 @@ class StoreReader:
 
     def _sessions(self, rest: str, *values: object) -> tuple[list[Session], int]:
         """Return the sessions that a query finds and can be read, and how many it found."""
-        query = f"SELECT key, data, used_at FROM documents {rest}"  # noqa: S608
+        query = f"SELECT key, used_at FROM documents {rest}"  # noqa: S608
         with self._reading():
             found = self._connection.execute(query, values).fetchall()
-        used = {key: used_at or 0 for key, _, used_at in found}
-        read = self._readable("session", _decode_session, [(key, bytes(data)) for key, data, _ in found])
-        return [msgspec.structs.replace(one, used_at=max(one.used_at, used[key])) for key, one in read], len(found)
+        return self._whole([(key, used_at or 0) for key, used_at in found]), len(found)
+
+    def _whole(self, found: list[tuple[str, int]]) -> list[Session]:
+        """Return the sessions under some keys that can be read, each with its last use."""
+        stored = []
+        with self._reading():
+            for key, used_at in found:
+                if (one := read_session(self._connection, key)) is not None:
+                    stored.append((key, (used_at, one)))
+        read = self._readable("session", _with_use, stored)
+        return [one for _, one in read]
 
     def remembered(self) -> list[tuple[str, bytes]]:
         """Return the first memories as they are stored, encrypted: as many as a key is tried on."""
         return self._documents(Document.MEMORY, "ORDER BY key LIMIT ?", TRIED_MAX)
 
-    def _readable(self, what: str, decode: Callable[[bytes], _One], found: list[tuple[str, bytes]]) -> list[tuple[str, _One]]:
+    def _readable(self, what: str, decode: Callable[[_Raw], _One], found: list[tuple[str, _Raw]]) -> list[tuple[str, _One]]:
         read = []
         for key, data in found:
             try:
@@ -347,19 +363,14 @@ class StoreReader:
                 where.append("instr(data, ?)")
                 values.append(msgspec.json.encode(value))
         query = (
-            "SELECT key, data, coalesce(used_at, 0) FROM documents INDEXED BY documents_used "  # noqa: S608
+            "SELECT key, coalesce(used_at, 0) FROM documents INDEXED BY documents_used "  # noqa: S608
             f"WHERE {' AND '.join(where)} ORDER BY used_at DESC, key DESC LIMIT ?"
         )
         with self._reading():
             rows = self._connection.execute(query, (*values, limit + 1)).fetchall()
-        read = dict(self._readable("session", _decode_session, [(key, bytes(data)) for key, data, _ in rows[:limit]]))
-        found = [
-            msgspec.structs.replace(read[key], used_at=max(read[key].used_at, used_at))
-            for key, _, used_at in rows[:limit]
-            if key in read and read[key].id.isprintable()
-        ]
+        found = [one for one in self._whole(rows[:limit]) if one.id.isprintable()]
         found = [one for one in found if tenant_id in {None, one.tenant_id} and user_id in {None, one.user_id}]
-        return Page(found, write_cursor(rows[limit - 1][2], rows[limit - 1][0]) if len(rows) > limit else None)
+        return Page(found, write_cursor(rows[limit - 1][1], rows[limit - 1][0]) if len(rows) > limit else None)
 
     def handoffs_page(
         self,

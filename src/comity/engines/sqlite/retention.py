@@ -356,7 +356,7 @@ def _remove_trees(connection: sqlite3.Connection, trees: Sequence[_Root]) -> Non
         connection.execute(_DELETE_QUESTIONS, (_ids(trees),))
     if connection.execute("SELECT 1 FROM documents WHERE kind = 'run' LIMIT 1").fetchone() is not None:
         tables.delete_runs(connection, msgspec.json.decode(_ids(trees)))
-    connection.execute(_DELETE_SESSIONS, (bulk.array([own for own, _ in trees if own]),))
+    _delete_sessions(connection, [own for own, _ in trees if own])
 
 
 def _is_persons(key: str) -> bool:
@@ -378,5 +378,11 @@ def _remove_sessions(connection: sqlite3.Connection, doomed: list[tuple[str, int
         "AND documents.key = json_extract(t.value, '$[0]') AND used_at IS json_extract(t.value, '$[1]')"
     )
     gone = [key for (key,) in bulk.read(connection, "key", unused, (bulk.array(doomed),))]
-    connection.execute(_DELETE_SESSIONS, (bulk.array(gone),))
+    _delete_sessions(connection, gone)
     return gone
+
+
+def _delete_sessions(connection: sqlite3.Connection, keys: list[str]) -> None:
+    """Remove sessions with all that is kept of them."""
+    tables.delete_parts(connection, keys)
+    connection.execute(_DELETE_SESSIONS, (bulk.array(keys),))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -32,8 +32,11 @@ from comity.core.journal.records import (
     Saved,
     Settled,
     StoredCall,
+    StoredSession,
     entry,
     held_at,
+    part_of,
+    part_range,
     parties_of,
     stored,
 )
@@ -92,7 +95,8 @@ SCHEMA: Final = Schema(
     table="meta",
     read_version="SELECT value FROM meta WHERE key = 'schema_version'",
     write_version="INSERT OR REPLACE INTO meta VALUES ('schema_version', ?)",
-    steps=(_FIRST, audit_rows.CHECKPOINT, (), audit_rows.add_trees, _SESSION_USE),  # the third: correlation_id in the audit
+    # The third: correlation_id in the audit. The sixth: a session is a head and rows; one of before is a head without any.
+    steps=(_FIRST, audit_rows.CHECKPOINT, (), audit_rows.add_trees, _SESSION_USE, ()),
     views=(audit_rows.VIEW,),
 )
 SCHEMA_VERSION: Final = SCHEMA.version
@@ -110,7 +114,17 @@ _UPSERT_DOCUMENT = (
     "WHERE excluded.version > documents.version"
 )
 _FIND_CALLS = "SELECT request_id FROM calls WHERE request_id IN (SELECT value FROM json_each(?))"
+_READ_SESSION = (
+    "SELECT kind, key, version, data FROM documents WHERE kind = 'session' AND key = ? UNION ALL "
+    "SELECT kind, key, version, data FROM documents WHERE kind = 'part' AND key >= ? AND key < ?"
+)
 _READ_DOCUMENT = "SELECT version, data FROM documents WHERE kind = ? AND key = ?"
+_REMOVE_PART = "DELETE FROM documents WHERE kind = 'part' AND key = ? AND version < ?"
+# As `records.part_range` says it.
+_DELETE_PARTS = (
+    "DELETE FROM documents WHERE kind = 'part' AND key IN (SELECT part.key FROM json_each(?) AS t CROSS JOIN documents AS part "
+    "ON part.kind = 'part' AND part.key >= t.value || char(30) AND part.key < t.value || char(31))"
+)
 _NOTE_USE = "UPDATE documents SET used_at = max(coalesce(used_at, 0), ?) WHERE kind = 'session' AND key = ?"
 _encoder = msgspec.json.Encoder()
 _encode, _encode_into = _encoder.encode, _encoder.encode_into
@@ -284,10 +298,7 @@ def write_batch(
     bulk.run(connection, _INSERT_ROWS, "(?,?,?)", "", rows)
     bulk.run(connection, _INSERT_CALLS, "(?,?,nullif(?,''),?)", _ON_KNOWN_CALL, columns)
     if documents:
-        values = [(one.kind.value, one.key, one.version, one.data, one.used_at) for one in documents.values()]
-        connection.executemany(_UPSERT_DOCUMENT, values)
-        if used := [(one.version, one.key) for one in documents.values() if one.kind is Document.USE]:
-            connection.executemany(_NOTE_USE, used)
+        _write_documents(connection, documents.values())
     if rows:
         audit_rows.insert_trees(connection, first, last)
         execute(_MOVE_HEAD, (row_id, head_hash))
@@ -334,6 +345,16 @@ def _body(call: Standing, node_id: str) -> bytearray:
     body = bytearray(BODY_BYTES_MOST)
     _encode_into(stored(call, node_id), body)
     return body
+
+
+def _write_documents(connection: sqlite3.Connection, documents: Collection[Saved]) -> None:
+    values = [(one.kind.value, one.key, one.version, one.data, one.used_at) for one in documents]
+    if gone := [(one.key, one.version) for one in documents if one.kind is Document.PART and not one.data]:
+        values = [one for one in values if one[0] != Document.PART.value or one[3]]
+        connection.executemany(_REMOVE_PART, gone)
+    connection.executemany(_UPSERT_DOCUMENT, values)
+    if used := [(one.version, one.key) for one in documents if one.kind is Document.USE]:
+        connection.executemany(_NOTE_USE, used)
 
 
 def _has_terms(kinds: set[type], records: Sequence[Written]) -> bool:
@@ -472,6 +493,19 @@ def _told_refusal(record: Record | Step) -> Settled | None:
     return None
 
 
+# --- sessions ---
+
+
+def read_session(connection: sqlite3.Connection, key: str) -> StoredSession | None:
+    """Return a session as of one moment: its head and rows are read in one statement."""
+    if connection.execute(_READ_DOCUMENT, (Document.SESSION.value, key)).fetchone() is None:  # as most that are looked for
+        return None
+    found = connection.execute(_READ_SESSION, (key, *part_range(key))).fetchall()
+    heads = [(version, data) for kind, _, version, data in found if kind == Document.SESSION.value]
+    rows = sorted((part_of(name)[1], bytes(data)) for kind, name, _, data in found if kind == Document.PART.value)
+    return StoredSession(heads[0][0], bytes(heads[0][1]), rows) if heads else None
+
+
 # --- calls ---
 
 
@@ -537,10 +571,16 @@ def erase_session(connection: sqlite3.Connection, tenant_id: str, session_id: st
     connection.executemany("DELETE FROM calls WHERE request_id = ?", [(one,) for one in sorted(calls)])
     gone = len(calls.union(handed_off))  # a handoff and its call are one
     gone += delete_runs(connection, sorted(calls))
+    delete_parts(connection, names)
     gone += connection.executemany("DELETE FROM documents WHERE kind = ? AND key = ?", documents).rowcount
     connection.execute("COMMIT")
     empty_log(connection)
     return gone
+
+
+def delete_parts(connection: sqlite3.Connection, session_keys: Sequence[str]) -> None:
+    """Remove the rows of sessions."""
+    connection.execute(_DELETE_PARTS, (bulk.array(session_keys),))
 
 
 def delete_runs(connection: sqlite3.Connection, run_ids: Sequence[str]) -> int:

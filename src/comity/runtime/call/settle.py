@@ -231,7 +231,7 @@ class Settlement:
             if call.is_here:  # else the node that ran it has noted it
                 records = self._sessions.ended(live, call.said or request, reply, now_ms, call.reply_bytes)
                 if above is not None:
-                    self._sessions.answered(above, request, reply)
+                    self._sessions.answered(above, request, reply, call.reply_bytes)
         except UnavailableError as error:  # the call ends all the same
             log.warning("what %s was told is not in its session: %s", request.request_id, error)
         if live.vault is None:

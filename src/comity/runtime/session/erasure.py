@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from comity.core.journal.records import Document
-from comity.core.session.session import Session, is_first
+from comity.core.session.session import is_first
 from comity.errors import UnavailableError
 from comity.ports import Journal
 from comity.runtime.call.call import Call
@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     from comity.runtime.call.path import CallPath
 
 
-_decode = msgspec.json.Decoder(Session).decode
+class _Owned(msgspec.Struct, frozen=True):
+    """What the head of a stored session says of whose it is."""
+
+    id: str
+    tenant_id: str
+    user_id: str
+
+
+_decode = msgspec.json.Decoder(_Owned).decode
 
 
 async def erase_session(path: CallPath, journal: Journal, tenant_id: str, session_id: str) -> int:

@@ -24,6 +24,7 @@ from comity.ports import Journal, Then
 Apply = Callable[[Session], Session]
 NEVER: Final = (0, 0)  # made from nothing
 _MERGED: Final = frozenset({Document.SESSION, Document.VAULT})
+_REPLACED: Final = _MERGED | {Document.PART}  # what is made anew where another node was first; a row comes with its head
 
 
 class Standing:
@@ -133,8 +134,8 @@ class Sessions(Protocol):
         """Read one from the store; return whether it is still there."""
         ...
 
-    def saved(self, live: Any) -> Saved:
-        """Return the record of one as it is now."""
+    def saved(self, live: Any) -> tuple[Saved, ...]:
+        """Return the records of one as it is now."""
         ...
 
     def sealed_vault(self, live: Any) -> Saved:
@@ -218,7 +219,8 @@ class Merging:
         is_outdated = isinstance(error, DocumentChangedError) and error.facts["kind"] in _MERGED
         if is_outdated:
             try:
-                self._repeat([one for one in records if one not in merged], then, terms, marks)
+                rest = [one for one in records if type(one) is not Saved or one.kind not in _REPLACED]
+                self._repeat(rest, then, terms, marks)
             except UnavailableError as unreadable:
                 error, is_outdated = unreadable, False
         if not is_outdated:
@@ -253,7 +255,7 @@ class Merging:
             elif kind in standing.since_read:
                 after.append((live, standing.made_from(kind, live.key)))
             elif kind is Document.SESSION:
-                again.append(self._sessions.saved(live))
+                again += self._sessions.saved(live)
             elif live.vault is not None:
                 again.append(self._sessions.sealed_vault(live))
         self.append([*records, *again], then, terms, after, ranges)

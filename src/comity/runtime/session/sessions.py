@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -14,11 +14,12 @@ from msgspec.structs import replace
 from comity.core.document.payload import unpack
 from comity.core.document.slices import Sliced, whole
 from comity.core.envelope.envelope import Reply, Request
-from comity.core.journal.records import Accepted, Document, Record, Saved
+from comity.core.journal.records import Accepted, Document, Record, Saved, StoredSession, part_key
 from comity.core.journal.terms import Terms, checksum
 from comity.core.redaction import Vault, restore_text, restore_value
 from comity.core.session import session as core
 from comity.core.session.conversation import TURNS_CHARS_MAX, TURNS_MAX, Turn
+from comity.core.session.parts import Parts, read
 from comity.core.session.session import EXPIRED_MS, USE_NOTED_MS, Change, Session
 from comity.engines.cipher import Cipher
 from comity.errors import CallerError, UnavailableError
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from comity.runtime.call.call import Call
 
 LIVE_MAX: Final = 10_000  # sessions kept in memory beyond those in use; others are read from the store again
+LIVE_BYTES_MAX: Final = 64 * 1024 * 1024  # of these sessions, as they are stored
 _PUT_AWAY: Final = LIVE_MAX // 10  # so many at once: finding out which are in use takes a look at every call
 
 SESSION_BYTES_MAX: Final = 4 * 1024 * 1024  # of what a session holds, as JSON
@@ -41,18 +43,36 @@ _UNCOUNTED_BYTES: Final = ENDED_BYTES_MAX // 2 // ENDED_MAX  # of a request: as 
 
 _encode = msgspec.json.Encoder().encode
 SEPARATOR: Final = "\x1f"  # which no name can hold
-_decode_session = msgspec.json.Decoder(Session).decode
 
 
 _UNSEALED: Final = (-1, b"")
 SEALED_AT_ONCE: Final = 2_000  # values; a vault of more is encrypted with pauses
 
 
+class _Noted(NamedTuple):
+    """A session without and with the calls that ended in it and are not saved yet, and what these calls changed."""
+
+    before: Session
+    session: Session
+    changes: list[Change]
+
+
+class _Kept(NamedTuple):
+    """What a session keeps of a call with a long reply, which itself is not kept."""
+
+    told: core.Say | None
+    answer: core.Answer
+
+
+_Ended = tuple[Request, Reply | _Kept, int]  # with when it ended
+_Answered = tuple[Request, Reply | _Kept]
+
+
 class Live:
     """A session in memory, with its vault."""
 
     __slots__ = (
-        "answers", "encoded", "ended", "ended_bytes", "is_gone", "is_stored", "noted", "noted_at", "sealed",
+        "answers", "ended", "ended_bytes", "is_gone", "is_stored", "noted", "noted_at", "parts", "sealed",
         "session", "standing", "used_at", "vault", "vault_saved",
         "vault_version",
     )  # fmt: skip
@@ -60,6 +80,7 @@ class Live:
     def __init__(
         self,
         session: Session,
+        parts: Parts | None = None,
         vault: Vault | None = None,
         vault_version: int = 0,
         noted_at: int = 0,
@@ -67,6 +88,7 @@ class Live:
         is_stored: bool = True,
     ) -> None:
         self.session = session
+        self.parts = parts or Parts()  # where the store has what is in it
         self.is_stored = is_stored  # the store has it, or will
         self.is_gone = False  # it was erased: what still holds it must not bring it back
         self.noted_at = noted_at  # when its use was last noted, or need not be
@@ -74,13 +96,12 @@ class Live:
         self.vault = vault
         self.vault_version = vault_version
         self.vault_saved = 0 if vault is None else len(vault)
-        self.encoded: tuple[Session | None, bytes] = (None, b"")  # the session that was encoded last, until it is saved
-        self.ended_bytes = 0  # of the larger requests in `ended`, at least
+        self.ended_bytes = 0  # of the larger requests and replies in `ended`, at least
         self.sealed = _UNSEALED  # how many values there were when it was encrypted, and as what
         # Calls that ended and are not in `session` yet: those of users without a message, and the newest of each capability.
-        self.ended: deque[tuple[Request, Reply, int]] | None = None
-        self.answers: dict[tuple[str, str], tuple[Request, Reply]] | None = None
-        self.noted: tuple[Session, Session] | None = None  # the session without and with them
+        self.ended: deque[_Ended] | None = None
+        self.answers: dict[tuple[str, str], _Answered] | None = None
+        self.noted: _Noted | None = None
         self.standing = Standing()  # against what other nodes write
 
     @property
@@ -94,10 +115,10 @@ def key_of(tenant_id: str, session_id: str) -> str:
     return f"{tenant_id}{SEPARATOR}{session_id}"
 
 
-def _decode(raw: bytes, session_id: str) -> Session:
+def _read(stored: StoredSession, session_id: str) -> tuple[Session, Parts]:
     try:
-        return _decode_session(raw)
-    except msgspec.MsgspecError as error:  # one that cannot be read is nobody else's concern
+        return read(stored.head, stored.rows)
+    except (msgspec.MsgspecError, ValueError) as error:  # one that cannot be read is nobody else's concern
         message = f"the session {session_id!r} cannot be read: {error}; erase it, or bring back a copy of the store"
         raise UnavailableError(message, code="STORE_UNAVAILABLE", retryable=False) from None
 
@@ -149,8 +170,11 @@ class Sessions:
         self._unsaved: dict[Live, None] = {}  # sessions with calls that ended and are not stored in them yet
         self._live: dict[tuple[str, str], Live] = {}  # by tenant and id
         self._room = LIVE_MAX  # how many may be in memory before some are put away
+        self._live_bytes = 0  # of them, as they are stored
+        self._room_bytes = LIVE_BYTES_MAX
         self._merging: Merging | None = None  # where other nodes write the same sessions
         self._calls = calls  # under way, by request id
+        journal.forgot = self.pruned
 
     def find(self, tenant_id: str, session_id: str) -> Live | None:
         """Return a session if there is one, from memory or the store."""
@@ -160,10 +184,11 @@ class Sessions:
                 return live
             self.drop(tenant_id, session_id)
         key = key_of(tenant_id, session_id)
-        stored = self._journal.load(Document.SESSION, key)
+        stored = None if self._merging is None else self._journal.load_session(key, is_written=True)
+        stored = stored or self._journal.load_session(key)
         if stored is None:
             return None
-        live = Live(_decode(stored[1], session_id), *self._load_vault(key), self._noted_at(key))
+        live = Live(*_read(stored, session_id), *self._load_vault(key), self._noted_at(key))
         if self._merging is not None:
             self.reread(live)
         return self._remember(live)
@@ -228,16 +253,17 @@ class Sessions:
 
     def reread(self, live: Live) -> bool:
         """Read a session from the store, with what was changed here and not taken yet; return as `_read_again` does."""
-        stored, standing = self._journal.load_written(Document.SESSION, live.key), live.standing
+        stored, standing = self._journal.load_session(live.key, is_written=True), live.standing
         standing.begin_anew()
         if stored is None:
             standing.base = NEVER
             return not standing.is_written  # else it was erased
-        session = _decode(stored[1], live.session.id)
+        session, parts = _read(stored, live.session.id)
         if session.user_id != live.session.user_id:
             return False  # it was erased, or began at the same moment elsewhere, and is another's now
         live.is_stored = standing.is_written = True
-        live.session, live.encoded = standing.rebase(session, (stored[0], checksum(stored[1]))), (None, b"")
+        live.session = standing.rebase(session, (stored.version, checksum(stored.head)))
+        self._put_parts(live, parts)
         hidden = self._journal.load_written(Document.VAULT, live.key)
         if hidden is not None:
             standing.vault_base = hidden[0], checksum(hidden[1])
@@ -279,9 +305,10 @@ class Sessions:
             return
         terms = replace(terms, session=(live.key, request.user_id))
         if self._merging is None or live.session.version:
-            self.append((accepted, self.saved(live)), then, terms)
+            self.append((accepted, *self.saved(live)), then, terms)
         else:
-            self._merging.claim(accepted, self.saved(live), live, then, terms)
+            (head,) = self.saved(live)  # in which nothing was said yet
+            self._merging.claim(accepted, head, live, then, terms)
 
     def begin(self, tenant_id: str, user_id: str, session_id: str, now_ms: int, parent_id: str = "") -> Live:
         """Make a session and bind it to its user. It is stored once it is used by its name or has something to keep."""
@@ -317,7 +344,7 @@ class Sessions:
         """Return the record of what was hidden since the vault was last saved, if anything was."""
         if live.vault is None or len(live.vault) == live.vault_saved or live.is_gone:
             return ()
-        return (self.sealed_vault(live), self.saved(live))
+        return (self.sealed_vault(live), *self.saved(live))
 
     def sealed_vault(self, live: Live) -> Saved:
         """Return the record of a vault as it is now."""
@@ -342,13 +369,16 @@ class Sessions:
         if saved := self.saved_vault(live):
             self.append(saved)
 
-    def saved(self, live: Live) -> Saved:
-        """Return the record of a session as it is now, to be written."""
+    def saved(self, live: Live) -> tuple[Saved, ...]:
+        """Return the records of a session as it is now, to be written: its head, after the rows that come with it."""
         live.is_stored = True
-        session, (encoded, data) = live.session, live.encoded
-        live.encoded = None, b""
-        data = data if encoded is session else _encode(session)
-        return Saved(Document.SESSION, live.key, session.version + 1, data, used_at=session.used_at)
+        session, key, before = live.session, live.key, live.parts.size
+        head, rows = live.parts.save(session)
+        version = session.version + 1
+        if self._live.get((session.tenant_id, session.id)) is live:
+            self._live_bytes += live.parts.size - before
+        saved = Saved(Document.SESSION, key, version, head, used_at=session.used_at)
+        return (*(Saved(Document.PART, part_key(key, number), version, data) for number, data in rows), saved)
 
     def is_there(self, live: Live) -> bool:
         """Return whether a session was not erased since, here or by another process, and take over what others saved."""
@@ -359,7 +389,7 @@ class Sessions:
             self._lose(live)
             place = (live.session.tenant_id, live.session.id)
             if self._live.get(place) is live:
-                del self._live[place]
+                self._let_go(*place)
         return is_there
 
     def change(self, live: Live, change: Change, *, based_on: int) -> None:
@@ -376,15 +406,15 @@ class Sessions:
         if isinstance(outcome, core.Conflict):
             message = f"{outcome.what} was written at version {outcome.current}; this change was based on {outcome.based_on}"
             raise CallerError(message, code="SESSION_CONFLICT", current=outcome.current)
-        data = _encode(outcome)
-        if len(data) > SESSION_BYTES_MAX and not isinstance(change, core.Say | core.Answer):  # which drop what is oldest
-            message = f"session {outcome.id} would hold {len(data):,} bytes; at most {SESSION_BYTES_MAX:,} are allowed"
-            raise CallerError(message, code="SESSION_FULL")
-        live.encoded = outcome, data
+        if not isinstance(change, core.Say | core.Answer):  # which drop what is oldest
+            size = live.parts.size - live.parts.size_of(core.entry_of(change)) + len(_encode(change))
+            if size > SESSION_BYTES_MAX:
+                message = f"session {outcome.id} would hold {size:,} bytes; at most {SESSION_BYTES_MAX:,} are allowed"
+                raise CallerError(message, code="SESSION_FULL")
         if self._merging is not None:
             self._note_ended(live)
             live.standing.note(partial(self._again, change))
-        return self._written(live, outcome)
+        return self._written(live, outcome, change)
 
     def _again(self, change: Change, session: Session) -> Session:
         """Return a session with a change that was made before another node's: it stands, whatever that one says.
@@ -403,7 +433,7 @@ class Sessions:
         """Keep what calls have added to a session until the store has taken it."""
         if live.ended is not None or live.answers is not None:
             ended, answers = list(live.ended or ()), dict(live.answers or {})
-            live.standing.note(lambda session: self._with(session, ended, dict(answers), is_again=True))
+            live.standing.note(lambda session: self._with(session, ended, dict(answers), is_again=True)[0])
 
     # --- what calls add by themselves ---
 
@@ -423,7 +453,7 @@ class Sessions:
         of thousands in a second: it is noted in memory, and written with the next change or after a few seconds.
         """
         if not core.is_first(request):
-            self.answered(live, request, reply)
+            self.answered(live, request, reply, reply_bytes)
         elif not request.message and not reply.message:
             self.note(live, request, reply, now_ms, reply_bytes)
         elif self.is_there(live):
@@ -440,20 +470,20 @@ class Sessions:
             return
         if live.ended is None:
             live.ended = deque(maxlen=ENDED_MAX)
-        live.ended.append((request, reply, now_ms))
+        live.ended.append((request, _kept(request, reply, now_ms) if reply_bytes else reply, now_ms))
         live.noted = None
         if live.is_stored:
             self._unsaved[live] = None
-        if len(request.body) > _UNCOUNTED_BYTES:
-            live.ended_bytes += len(request.body)
+        if reply_bytes or len(request.body) > _UNCOUNTED_BYTES:
+            live.ended_bytes += _size(live.ended[-1])
             if live.ended_bytes > ENDED_BYTES_MAX // 2:
                 _drop_older(live, live.ended)
 
-    def answered(self, live: Live, request: Request, reply: Reply) -> None:
+    def answered(self, live: Live, request: Request, reply: Reply, reply_bytes: int = 0) -> None:
         """Note what an agent answered to another; written as `ended` says."""
         if live.answers is None:
             live.answers = {}
-        live.answers[request.target, request.capability] = (request, reply)
+        live.answers[request.target, request.capability] = (request, _kept(request, reply) if reply_bytes else reply)
         self._changed_by_calls(live)
 
     def _changed_by_calls(self, live: Live) -> None:
@@ -465,48 +495,55 @@ class Sessions:
         """Return a session with the calls that ended in it since it was saved."""
         if live.ended is None and live.answers is None:
             return live.session
-        if live.noted is None or live.noted[0] is not live.session:
-            live.noted = (live.session, self._with_ended(live))
-        return live.noted[1]
+        if live.noted is None or live.noted.before is not live.session:
+            live.noted = _Noted(live.session, *self._with(live.session, live.ended or (), dict(live.answers or {})))
+        return live.noted.session
 
     def current(self, live: Live) -> Session:
         """Return a session as it is now, with its last use, also one that changed nothing in it."""
         session = self.noted(live)
         return replace(session, used_at=max(session.used_at, live.used_at))
 
-    def _written(self, live: Live, session: Session) -> tuple[Saved, ...]:
-        """Return the records that save a session with the calls that ended in it: what is not saved must not have a version."""
+    def _written(self, live: Live, session: Session, *changes: Change) -> tuple[Saved, ...]:
+        """Return the records that save a session with the calls that ended in it: what is not saved must not have a version.
+
+        `changes` are those that were made after these calls.
+        """
+        ended = () if live.noted is None else live.noted.changes
+        live.parts.touch(entry for change in (*ended, *changes) if (entry := core.entry_of(change)) is not None)
         live.session = session
         live.ended = live.answers = live.noted = None
         live.ended_bytes = 0
         self._unsaved.pop(live, None)
-        return self.saved_vault(live) or (self.saved(live),)
-
-    def _with_ended(self, live: Live) -> Session:
-        return self._with(live.session, live.ended or (), dict(live.answers or {}))
+        return self.saved_vault(live) or self.saved(live)
 
     def _with(
         self,
         session: Session,
-        ended: Iterable[tuple[Request, Reply, int]],
-        answers: dict[tuple[str, str], tuple[Request, Reply]],
+        ended: Iterable[_Ended],
+        answers: dict[tuple[str, str], _Answered],
         *,
         is_again: bool = False,
-    ) -> Session:
+    ) -> tuple[Session, list[Change]]:
         said = list[core.Say | None]()
         for request, reply, at_ms in ended:
             answers[request.target, request.capability] = (request, reply)
             inputs = unpack(request.body) if len(request.body) < LONG_BYTES else request.body  # which is its JSON
-            both = (core.heard(request, inputs, at_ms), core.told(request, reply, at_ms))
+            told = reply.told if type(reply) is _Kept else core.told(request, reply, at_ms)  # type: ignore[arg-type]
+            both = (core.heard(request, inputs, at_ms), told)
             said += (one for one in both if not is_again or one is None or not _is_said(session, one))
-        changes = [core.answered(request, reply) for request, reply in answers.values()]
-        changes.append(core.Answer("", said=tuple(one for one in said if one is not None)))
-        for change in changes:
+        changes: list[Change] = []
+        answered = [
+            reply.answer if isinstance(reply, _Kept) else core.answered(request, reply) for request, reply in answers.values()
+        ]
+        answered.append(core.Answer("", said=tuple(one for one in said if one is not None)))
+        for change in answered:
             if change.agent or change.said:
                 made = core.apply(session, change, based_on=session.version, now_ms=self._now_ms())
                 assert not isinstance(made, core.Conflict)  # additions never conflict
                 session = replace(made, used_at=session.used_at)  # its use is noted apart, see `use`
-        return session
+                changes.append(change)
+        return session, changes
 
     def save_ended(self, limit: int | None = None) -> bool:
         """Save sessions in which calls have ended, at most `limit`; return whether there are more."""
@@ -531,7 +568,7 @@ class Sessions:
         if live.is_gone:
             return
         if is_new(live, request):
-            self.append((self.saved(live),))
+            self.append(self.saved(live))
         if now_ms - live.noted_at >= USE_NOTED_MS:
             live.noted_at = now_ms
             if live.is_stored and now_ms - live.session.used_at >= USE_NOTED_MS:
@@ -543,14 +580,27 @@ class Sessions:
         live.used_at = live.session.used_at
         if self._merging is not None:
             live.standing.note(lambda session: core.resume(session, self._now_ms()))
-        self.append((self.saved(live),))
+        self.append(self.saved(live))
 
     def forget(self, tenant_id: str, session_id: str) -> None:
         """Drop a session from memory; it is read again when it is needed."""
         live = self._live.get((tenant_id, session_id))
         if live is not None and live in self._unsaved:
             self._save(live)
-        self._live.pop((tenant_id, session_id), None)
+        self._let_go(tenant_id, session_id)
+
+    def _let_go(self, tenant_id: str, session_id: str) -> Live | None:
+        live = self._live.pop((tenant_id, session_id), None)
+        if live is not None:
+            self._live_bytes -= live.parts.size
+        return live
+
+    def _put_parts(self, live: Live, parts: Parts) -> None:
+        """Take what the store has of a session for what the next save is compared with."""
+        if self._live.get((live.session.tenant_id, live.session.id)) is live:
+            self._live_bytes += parts.size - live.parts.size
+        live.parts = parts
+        parts.compare(live.session)
 
     def pruned(self, keys: Iterable[str]) -> None:
         """Drop sessions that the store keeps no longer. One that a call began to use meanwhile is saved anew, as it is."""
@@ -560,17 +610,20 @@ class Sessions:
             live = self._live.get((tenant_id, session_id))
             if live is None:
                 continue
-            if live not in in_use:
-                del self._live[tenant_id, session_id]
+            if live not in in_use and self._journal.load(Document.SESSION, key) is None:
+                self._let_go(tenant_id, session_id)
+                self._lose(live)
                 continue
             live.vault_saved = 0
             live.standing.base = live.standing.vault_base = NEVER
             live.standing.is_written = False
-            self.append(self.saved_vault(live) or (self.saved(live),))
+            self._put_parts(live, Parts())  # none of its rows is there
+            live.session = core.resume(live.session, self._now_ms())  # which replaces a head that was written meanwhile
+            self.append(self.saved_vault(live) or self.saved(live))
 
     def drop(self, tenant_id: str, session_id: str) -> None:
         """Drop a session that has been erased; who still has it can add nothing to it."""
-        live = self._live.pop((tenant_id, session_id), None)
+        live = self._let_go(tenant_id, session_id)
         if live is not None:
             self._lose(live)
 
@@ -593,18 +646,24 @@ class Sessions:
         return open_vault(self.cipher, key, stored[1], self._journal.node_id), stored[0]
 
     def _remember(self, live: Live) -> Live:
-        if len(self._live) >= self._room:
+        if len(self._live) >= self._room or self._live_bytes > self._room_bytes:
             self._put_away()
         self._live[live.session.tenant_id, live.session.id] = live
+        self._live_bytes += live.parts.size
         return live
 
     def _put_away(self) -> None:
         """Make room, the least recently used first. One that a call uses stays: it would be there twice."""
         in_use = {call.live for call in self._calls.values()}
         idle = [(live.used_at, place) for place, live in self._live.items() if live not in in_use]
-        for _, place in sorted(idle)[:_PUT_AWAY]:
+        idle.sort()
+        most = _PUT_AWAY if len(self._live) >= self._room else 0
+        for number, (_, place) in enumerate(idle):
+            if number >= most and self._live_bytes <= LIVE_BYTES_MAX * 9 // 10:
+                break
             self.forget(*place)
         self._room = max(LIVE_MAX, len(self._live) + _PUT_AWAY)
+        self._room_bytes = max(LIVE_BYTES_MAX, self._live_bytes + LIVE_BYTES_MAX // 10)
 
 
 def is_new(live: Live, request: Request) -> bool:
@@ -612,14 +671,24 @@ def is_new(live: Live, request: Request) -> bool:
     return not live.is_stored and request.session_id != request.root_id
 
 
-def _drop_older(live: Live, ended: deque[tuple[Request, Reply, int]]) -> None:
+def _kept(request: Request, reply: Reply, at_ms: int = 0) -> _Kept:
+    return _Kept(core.told(request, reply, at_ms), core.answered(request, reply))
+
+
+def _size(ended: _Ended) -> int:
+    """Return how many bytes are kept of a call that ended; a short reply does not count."""
+    request, reply, _ = ended
+    if not isinstance(reply, _Kept):
+        return len(request.body)
+    return len(request.body) + core.RESULT_CHARS_MAX + (0 if reply.told is None else len(reply.told.text))
+
+
+def _drop_older(live: Live, ended: deque[_Ended]) -> None:
     """Drop the oldest calls that are not written yet, down to a quarter of the bytes they may have; their answers stay."""
-    live.ended_bytes = sum(
-        len(request.body) for request, _, _ in ended
-    )  # some have left by themselves, small ones did not count
+    live.ended_bytes = sum(map(_size, ended))  # some have left by themselves, small ones did not count
     while live.ended_bytes > ENDED_BYTES_MAX // 4 and len(ended) > 1:
-        request, reply, _ = ended.popleft()
-        live.ended_bytes -= len(request.body)
+        request, reply, _ = one = ended.popleft()
+        live.ended_bytes -= _size(one)
         live.answers = live.answers or {}
         known = live.answers.get((request.target, request.capability))
         if known is None or known[0].created_at <= request.created_at:

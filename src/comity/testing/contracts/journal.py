@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from comity.core.envelope.envelope import Reply, Status
-from comity.core.journal.records import PAUSED_AT, Accepted, Document, Saved, Settled, below, state_key
+from comity.core.journal.records import PAUSED_AT, Accepted, Document, Saved, Settled, below, part_key, state_key
 from comity.core.journal.terms import Bound, Fence, Terms, Version, checksum, claim
 from comity.errors import CallChangedError, DocumentChangedError, RefusedError, StaleLeaseError
 from comity.ports import Journal
@@ -452,6 +452,30 @@ class JournalContract:
             assert [key for key, _ in journal.list_documents(Document.APPROVAL)] == ["theirs#1"]
             assert journal.verify() == (True, 5, None, "")
             assert journal.erase("default", "s-1") == 0
+
+        run(journal, scenario)
+
+    def test_a_session_is_found_with_its_rows_in_order_and_both_go_with_it(self, journal: Journal) -> None:
+        async def scenario(journal: Journal) -> None:
+            def row(key: str, number: int, version: int, data: bytes) -> Saved:
+                return Saved(Document.PART, part_key(key, number), version, data)
+
+            mine, theirs = "default\x1fs-1", "default\x1fs-1\x1fresult"  # one key begins with the other
+            journal.append((row(mine, 10, 1, b"ten"), row(mine, 2, 1, b"two"), Saved(Document.SESSION, mine, 1, b"{}")))
+            assert journal.load_session(mine) == (1, b"{}", [(2, b"two"), (10, b"ten")])
+            await written(journal, row(theirs, 1, 1, b"other"), Saved(Document.SESSION, theirs, 1, b"{}"))
+            assert journal.load_session(mine, is_written=True) == (1, b"{}", [(2, b"two"), (10, b"ten")])
+            journal.append((row(mine, 2, 2, b""), row(mine, 10, 2, b"new"), Saved(Document.SESSION, mine, 2, b"{ }")))
+            assert journal.load_session(mine) == (2, b"{ }", [(10, b"new")])
+            await written(journal)
+            assert journal.load_session(mine, is_written=True) == (2, b"{ }", [(10, b"new")])
+            assert journal.list_documents(Document.PART) == [
+                (part_key(mine, 10), b"new"), (part_key(theirs, 1), b"other"),
+            ]  # fmt: skip
+            assert journal.erase("default", "s-1") == 1
+            assert journal.load_session(mine) is None
+            assert journal.load_session(theirs) == (1, b"{}", [(1, b"other")])
+            assert journal.list_documents(Document.PART) == [(part_key(theirs, 1), b"other")]
 
         run(journal, scenario)
 

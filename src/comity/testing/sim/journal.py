@@ -8,7 +8,7 @@ write.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -26,8 +26,10 @@ from comity.core.journal.records import (
     Saved,
     Settled,
     StoredCall,
+    StoredSession,
     below,
     stored,
+    with_unwritten,
 )
 from comity.core.journal.retention import Retention, Sweep
 from comity.core.journal.terms import Terms, breach, taken
@@ -117,6 +119,8 @@ class SimJournal:
         self._is_armed = False
         self._is_clustered = is_clustered
         self.handoffs = SimHandoffs(self, world, life, self._chance)
+
+    forgot: Callable[[Sequence[str]], None] | None = None
 
     @property
     def names(self) -> Pseudonyms:
@@ -302,6 +306,13 @@ class SimJournal:
         """Return version and data of a document as it is on the disk."""
         self.read("load")
         return self._disk.load(kind, key)
+
+    def load_session(self, key: str, *, is_written: bool = False) -> StoredSession | None:
+        """Return a session, with what is on its way unless it is asked for as it is on the disk."""
+        self.read("load")
+        on_its_way = () if is_written else (*self._in_writing, *self._gathered)
+        saved = [record for one in on_its_way for record in one.records if type(record) is Saved]
+        return with_unwritten(self._disk.load_session(key), key, saved)
 
     def list_documents(self, kind: Document, limit: int | None = None) -> list[tuple[str, bytes]]:
         """Return the documents of a kind with their keys, in order of keys, at most `limit`."""
