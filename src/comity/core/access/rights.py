@@ -16,7 +16,7 @@ class Role(StrEnum):
 
 
 class Right(StrEnum):
-    """One thing that a door lets somebody do."""
+    """One thing that a door lets a user do."""
 
     READ = "records:read"  # agents, calls, sessions, handoffs, workflows, insights, guidance, breakers, metrics
     TRACES_READ = "traces:read"

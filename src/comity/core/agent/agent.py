@@ -59,7 +59,7 @@ class Implementation(Struct, frozen=True, kw_only=True):
     run_in: RunIn
     timeout_ms: int | None = None  # for each attempt, after which the next implementation is tried
     equivalent: bool = False  # its answer is as good as that of the first implementation
-    warning: str = ""  # what a user is told where its answer stands in for that of the first
+    warning: str = ""  # what a user reads where its answer stands in for that of the first
 
 
 DESCRIPTION_CHARS_MAX = 256  # of an agent's, in each of its spans
@@ -136,7 +136,7 @@ class Capability:
         self.limits = limits
         self.breaker = breaker_policy or breaker.Policy()
         self.clear = frozenset(clear)  # types of personal data it needs in clear, if the node grants them
-        self.doing = doing  # what a user is told while it works
+        self.doing = doing  # what a user reads while the agent works
         self.confidence = float(confidence)  # of what it returns without saying how sure it is
         self.effects = effects  # whether it changes something in the world
         self.probe = _checked_probe(code, probe)  # says whether it works again, while its breaker is open
@@ -335,7 +335,7 @@ class Agent:
             breaker is open; unless it raises or returns False, calls may pass again.
         input_schema, output_schema: JSON Schemas in place of the function's type hints.
         clear: types of personal data that it needs in clear, which the node must grant.
-        doing: what a user is told while it works.
+        doing: what a user reads while the agent works.
         effects: whether it changes something in the world. A caller is then handed the reply only once it is on disk, so that
             a crash never runs again what had ended.
         confidence: of an answer that is plain data; a `Reply` says its own.

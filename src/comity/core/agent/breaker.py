@@ -57,7 +57,7 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     open_ms: int = 30_000
     probes: int = 2
     rate_max: float = 0.5  # the share of failures that opens it
-    rate_calls_min: int = 20  # among so many calls at least
+    rate_calls_min: int = 20  # the least number of calls for which the share counts
     rate_window_ms: int = 60_000
 
     def __post_init__(self) -> None:

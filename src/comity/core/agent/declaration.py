@@ -1,4 +1,4 @@
-"""The error of whoever declares agents, tools and nodes."""
+"""The error for a wrong declaration of an agent, a tool or a node."""
 
 from __future__ import annotations
 

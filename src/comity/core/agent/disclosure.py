@@ -1,4 +1,4 @@
-"""What a user is told of the agents at work: the work, never the architecture.
+"""What a user reads about the agents at work: the work, never the architecture.
 
 While they work, the text comes from the capability. It is checked against every name the node knows, so that no agent or
 capability code reaches a user. When they fail, the message of a reply is for its user; which agent, which rule and which
@@ -57,9 +57,9 @@ _SPOKEN_BELOW: Final = {
 
 
 def spoken(error: Error, otherwise: str, *, is_below: bool = False) -> str:
-    """Return what a user is told of an error: a sentence of ours if its message is about agents, else what is given.
+    """Return what a user reads about an error: a sentence of ours if its message is about agents, else what is given.
 
-    is_below: an agent was told the error and passes it on; so is one that says who passed it on.
+    is_below: an agent got the error and passes it on; an error whose facts name the agent that passed it on counts as well.
     """
     if is_below or PASSED_ON_BY in error.facts:
         otherwise = _SPOKEN_BELOW.get(error.code, otherwise)
@@ -67,7 +67,7 @@ def spoken(error: Error, otherwise: str, *, is_below: bool = False) -> str:
 
 
 def spoken_of_code(error: Error) -> str:
-    """Return what a user is told where foreign code raised: that it failed, never what the exception says."""
+    """Return what a user reads where foreign code raised: that it failed, never what the exception says."""
     return _LATER if error.retryable else _SPOKEN.get(error.code, _FAILED)
 
 

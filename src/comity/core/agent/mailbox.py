@@ -1,4 +1,4 @@
-"""The queue of calls an agent has not started: most urgent first, nobody starved.
+"""The queue of calls an agent has not started: most urgent first, no call starved.
 
 Each round gives every priority a number of turns; the most urgent call with turns left goes first, and a new round begins when
 none of the waiting priorities has any. So the next call of any priority waits for fewer than two rounds of others.

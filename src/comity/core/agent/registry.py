@@ -1,4 +1,4 @@
-"""Who exists: agents by id and alias, and the nearest names to one that does not.
+"""Who exists: agents by id and alias, and the nearest names to an unknown name.
 
 The list of agents is data. An address is `agent` or `agent/key`; each key is its own virtual actor.
 """

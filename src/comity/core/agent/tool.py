@@ -37,7 +37,7 @@ class Tool(Struct, frozen=True, kw_only=True):
     function: Callable[..., Any]
     risk: Risk | Literal["low", "medium", "high"] = Risk.LOW
     description: str = ""
-    idempotent: bool = False  # may be run again when nobody knows whether it happened
+    idempotent: bool = False  # a retry may run it again when the node cannot know whether it ran
     takes_key: bool = False  # wants `idempotency_key`, the same for every attempt
     clear: frozenset[str] = frozenset()  # types of personal data it is given in clear
     typed: bool = False  # inputs must fit the function's type hints, and it is given values of these types

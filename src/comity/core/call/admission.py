@@ -43,7 +43,7 @@ class Snapshot(Struct, frozen=True, gc=False):
     caller: Caller | None
     agent: Agent | None
     capability: Capability | None
-    nearest: tuple[str, ...]  # names like the one that is not known
+    nearest: tuple[str, ...]  # names like the unknown name
     permitted: bool
     checked: Checked
     depth_max: int  # inherited, or asked for by the request: what the callee narrows holds below it, not for it

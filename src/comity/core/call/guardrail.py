@@ -268,7 +268,7 @@ def _check_side(name: str, side: str, function: Any, *arguments: str) -> None:
 
 
 def _takes(function: Callable[..., Any], *arguments: str) -> bool:
-    """Return whether a function can be called with so many arguments; one that does not say is tried when it is asked."""
+    """Return whether a function can be called with these arguments; a function without a signature is tried when asked."""
     try:
         inspect.signature(function).bind(*arguments)
     except TypeError:
@@ -290,7 +290,7 @@ def _stopped(guardrail: Guardrail, reason: str) -> Error:
 def _no_verdict(returned: Any) -> str:
     """Return what is wrong with what a guardrail returned; not its content, which may repeat what it was to hold back."""
     if isinstance(returned, Coroutine):
-        returned.close()  # nobody will await it, which Python would complain of besides
+        returned.close()  # no code will await it, which Python would complain of besides
         return "it is an async function; a guardrail must be a plain one"
     if isinstance(returned, (Rewrite, Redact)):
         return f"it returned a {type(returned).__name__} whose text is no text"

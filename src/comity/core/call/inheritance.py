@@ -43,7 +43,7 @@ class Inheritance(Struct, frozen=True, kw_only=True):
         return cls(tool_rights=ToolRights(tool_rights), margin=margin)
 
     def deadline_at(self, asked: int, latest: int, now_ms: int, has_own_time: bool) -> int:
-        """Return when a call must end that asks for a deadline, below one that ends at `latest`: time for that one is left.
+        """Return when a call must end that asks for a deadline, below a caller that ends at `latest`: the caller has time left.
 
         Only a call with a time of its own that fits into its caller's may use up the margin: its caller chose so.
         """

@@ -18,7 +18,7 @@ FIRST_SHARE: Final = 16
 
 
 class Loan(Struct, frozen=True, array_like=True, gc=False):
-    """What is set aside of a budget for the calls below one that runs on another node; tokens only where they are limited.
+    """What is set aside of a budget for the calls below a call that runs on another node; tokens only where they are limited.
 
     Using tokens cannot wait for more to be lent: up to `tokens_most`, all there were at the time, they may be used in advance.
     """
@@ -59,7 +59,7 @@ class Account(Struct, eq=False, gc=False):
         return left
 
     def tokens_left(self) -> int | None:
-        """Return how many tokens this subtree may still use, or None where nobody set a limit. Never below zero."""
+        """Return how many tokens this subtree may still use, or None where no limit is set. Never below zero."""
         left: int | None = None
         account: Account | None = self
         while account is not None:

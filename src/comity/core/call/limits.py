@@ -44,7 +44,7 @@ TOKENS_CEILING: Final = 10**12
 WHOLE_MAX: Final = 2**53 - 1
 # Kept in memory for joining repeated request ids when there is no store, and in front of it when there is.
 SETTLED_KEPT_MAX: Final = 10_000
-# Events kept for one root call that somebody watches.
+# Events kept for one root call that a reader watches.
 EVENTS_KEPT_MAX: Final = 10_000
 # What is kept of one handoff's history, newest; what waits in one of the queue's lanes; one report of progress, as JSON.
 HANDOFF_HISTORY_MAX: Final = 100
@@ -58,7 +58,7 @@ MEMORY_SESSIONS_BYTES_MAX: Final = 128 * 1024 * 1024
 SPANS_KEPT_MAX: Final = 10_000
 
 
-# How long the answer to somebody who will not take no for an answer is kept back, at most.
+# How long a refusal is kept back, at most, from a caller that repeats a refused call.
 REFUSAL_PAUSE_MS_MAX: Final = 1_000
 
 
@@ -110,7 +110,7 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.narrow(other) == other
 
     def pause_ms(self, asked: int) -> int:
-        """Return how long a refusal is kept back from a call that has asked so many times.
+        """Return how long a refusal is kept back from a call that has asked `asked` times.
 
         Who has asked more often than a whole tree may call goes round and round: each time it waits twice as long, so that a
         loop that nothing but its deadline ends leaves tens of rows in the audit, and not hundreds of thousands.

@@ -24,7 +24,7 @@ class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a token says. It is good until `expires_at`, which is never after the deadline of the call it names.
 
     `span_id` is drawn by the node that runs the call, so that no other call is meant: not one of another store with the same
-    key, nor one that was given the same request id later.
+    key, nor a call that was given the same request id later.
     """
 
     agent: str

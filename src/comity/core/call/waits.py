@@ -114,4 +114,4 @@ def _way_back(caller: Waiter, target: Seat, free: set[Waiter]) -> tuple[str, ...
                 steps = [one for one in _awaited(child) if one not in seen]
                 seen.update(steps)
                 ways.extend((one, (*way, child.seat.address)) for one in steps)
-    return (target.address,)  # stuck already, whoever asks
+    return (target.address,)  # stuck already, whichever call asks

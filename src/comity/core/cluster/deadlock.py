@@ -1,6 +1,6 @@
-"""Loops of waiting calls over several nodes: what each node knows of who waits for whom, put together and judged as one graph.
+"""Loops of waiting calls over several nodes: what each node knows of its waiting calls, put together and judged as one graph.
 
-A chain travels with its request, so a loop within one root is seen at once. Two roots on two nodes are seen by nobody alone:
+A chain travels with its request, so a loop within one root is seen at once. No node alone sees a loop of roots on two nodes:
 the node at which a call would have to wait asks the others, along the calls that hold the places, before it lets the call wait.
 """
 
@@ -14,7 +14,7 @@ from comity.core.call.waits import Seat, Waiter, loop_closed_by
 
 
 class Awaited(Struct, frozen=True, array_like=True, gc=False):
-    """A call somebody waits for, and the node to ask about it; empty for the node that says so."""
+    """A call that another call waits for, and the node to ask about it; empty for the node that says so."""
 
     call_id: str
     node_id: str = ""
@@ -32,7 +32,7 @@ class Fact(Struct, frozen=True, array_like=True, gc=False):
 
 
 def unasked(facts: Mapping[str, Fact], asked: Collection[Awaited]) -> dict[str, list[str]]:
-    """Return the calls that some fact depends on, that nothing is known of, and that nobody was asked about, by node."""
+    """Return the calls that some fact depends on, that nothing is known of, and that no node was asked about, by node."""
     ahead: dict[str, list[str]] = {}
     for fact in facts.values():
         for one in fact.waits_for:
@@ -48,7 +48,7 @@ def loop_among(
 ) -> tuple[str, ...]:
     """Return the addresses of the loop that a call would close by waiting at an address behind its holders, or nothing.
 
-    A call nobody could tell about is taken for one that will end: to refuse on a guess would be worse than to wait.
+    A call that no node could tell about counts as a call that will end: to refuse on a guess would be worse than to wait.
     """
     graph = _Graph(facts)
     caller = graph.waiter(caller_id)

@@ -53,7 +53,7 @@ class Inquire(_Message, frozen=True):
 
 
 class Cancel(_Message, frozen=True):
-    """Nobody waits for this call any more."""
+    """No caller waits for this call any more."""
 
     request_id: str
     why: str

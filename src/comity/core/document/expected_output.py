@@ -37,7 +37,7 @@ def output_problems(expected: ExpectedOutput | None, data: Any, size_bytes: int)
     """Return how a result differs from what was asked for: its type, its fields, its size.
 
     A type is one of JSON's, or a name of the caller's own. A result of a named type is an object; if it says its type, it is
-    the one that was asked for.
+    the type that was asked for.
     """
     if expected is None:
         return ()

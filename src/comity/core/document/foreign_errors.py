@@ -1,4 +1,4 @@
-"""What foreign code raises: which exceptions are its own failure, and how that is told."""
+"""What foreign code raises: which exceptions are its own failure, and how an error describes them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from comity.core.document.payload import PayloadError, Problem
 from comity.core.envelope.envelope import Error, decode_error
 from comity.errors import ComityError
 
-# Not a failure of the code it passes through: somebody ends the program. `SystemExit` is none: code that calls `sys.exit`
-# in one agent must not take the others with it. Nor is `GeneratorExit`, which nobody can throw into a plain function.
+# Not a failure of the code it passes through: the user ends the program. `SystemExit` is none: code that calls `sys.exit`
+# in one agent must not take the others with it. Nor is `GeneratorExit`, which no caller can throw into a plain function.
 ENDINGS: Final = (KeyboardInterrupt,)
-# Facts of an error of ours that its caller is told when an agent lets it pass. Others may be anything, and stay with the agent.
+# Facts of an error of ours that the caller gets when an agent lets it pass. Others may be anything, and stay with the agent.
 _PASSED_ON: Final = (
     "depth", "depth_max", "caller", "target", "chain", "calls", "fan_out_max", "timeout_ms", "estimated", "tokens_max",
     "agent", "tool",

@@ -219,7 +219,7 @@ def text_problem(text: Any, *, path: str, bytes_max: int) -> Problem | None:
 
 
 def readable(text: str, bytes_max: int) -> str:
-    """Return any text, such as an exception's, as one that `text_problem` finds nothing wrong with."""
+    """Return any text, such as an exception's, as a text that `text_problem` finds nothing wrong with."""
     cut = text[:bytes_max].encode(errors="replace")[:bytes_max]
     return _CONTROL.sub("?", cut.decode(errors="ignore"))
 

@@ -119,7 +119,7 @@ class PythonType:
 def from_signature(function: Callable[..., Any], *, without: Collection[str] = ()) -> tuple[Checker, bool]:
     """Return the checker for a function's inputs and whether it wants the context as its first argument.
 
-    Parameters in `without` are given by somebody else than the caller.
+    Parameters in `without` do not come from the caller.
     """
     hints = _hints(function)
     fields: dict[str, Any] = {}

@@ -25,7 +25,7 @@ _EMOJI: Final = re.compile(
 
 
 def without_unseen(text: str) -> tuple[str, bool]:
-    """Return a text without characters that nobody sees, and whether it held any that ordinary writing does not need."""
+    """Return a text without characters that no reader sees, and whether it held any that ordinary writing does not need."""
     if text.isprintable() and text.isascii():
         return text, False
     text = text.replace("\r\n", "\n")

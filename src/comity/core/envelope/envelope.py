@@ -219,7 +219,7 @@ class Request(
     trace_id: str = ""
     span_id: str = ""
     parent_span_id: str = ""
-    history: str | int = "none"  # how much of the conversation the callee may see: none, summary, full, or so many turns
+    history: str | int = "none"  # how much of the conversation the callee may see: none, summary, full, or a number of turns
     fingerprint: int | None = None  # of what was asked as it came, once something in it has been hidden or rewritten
     metadata: dict[str, Any] = {}
     tools: tuple[str, ...] | None = None  # granted to the call and those below it; None: whatever their profiles allow
@@ -393,7 +393,7 @@ def request_problems(request: Request) -> tuple[Problem, ...]:
 
 
 def context_problems(context: Background) -> list[Problem]:
-    """Return what is wrong with a handoff context, whoever made it: types, sizes, and what JSON cannot say."""
+    """Return what is wrong with a handoff context, from any source: types, sizes, and what JSON cannot say."""
     if problems := _document_problems(context, "context", _decode_background):
         return problems
     if len(context.hints) > HINTS_MAX:
@@ -411,9 +411,9 @@ def artifact_problems(artifacts: tuple[Artifact, ...]) -> tuple[Problem, ...]:
 
 
 def copied(reply: Reply) -> Reply:
-    """Return a copy of a reply, whoever made it, without its data, which is checked as a document of its own.
+    """Return a copy of a reply, from any source, without its data, which is checked as a document of its own.
 
-    Raises `PayloadError` for one that could not be written and read again: it would fail where it is stored.
+    Raises `PayloadError` for a reply that could not be written and read again: it would fail where it is stored.
     """
     problems = tuple(_texts(*((name, getattr(reply, name), MESSAGE_BYTES_MAX) for name in ("message", "summary", "thought"))))
     if problems:

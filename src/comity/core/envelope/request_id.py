@@ -1,4 +1,4 @@
-"""Which ids a caller may choose for a call, so that none of them is ever one that a node makes."""
+"""Which ids a caller may choose for a call, so that none of them is ever an id that a node makes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def chosen_id_problem(value: Any) -> str:
     """Return why a caller may not name a call so, or nothing.
 
     A node numbers what is below a call: `r.1` is the first call that `r` makes, `r#1` the first tool it uses and the question
-    whether it may. Whoever could take such an id would be answered with what is another's, or answer in its place.
+    whether it may. A caller that could take such an id would get another call's reply, or answer in its place.
     """
     if not is_id(value):
         return "must be printable text that is not empty"

@@ -21,7 +21,7 @@ SAID_CHARS_MAX: Final = 500  # of what was said in the platform's words
 VERDICTS: Final = frozenset({Status.REFUSED, Status.CANCELLED, Status.TIMEOUT})
 CYCLE_TARGET: Final = "cycle.target"  # the agent whose repeat ended the turn of a model agent
 TRANSFER_FROM: Final = "transfer.from"  # the agent whose words the reply is, after a transfer
-PASSED_ON_BY: Final = "passed_on_by"  # in an error's facts: the agent that was told of it, and did not fail for itself
+PASSED_ON_BY: Final = "passed_on_by"  # in an error's facts: the agent that got the error from a call, and did not fail itself
 APPROVAL_ID: Final = "approval_id"  # in the data of the node's own question to a person
 _PREFIXES: Final = ("cycle.", "transfer.", "comity.")
 _OURS: Final = "comity."
@@ -72,7 +72,7 @@ def problem_of(reply: Reply, data: Any, told: Collection[str]) -> str:
 
 
 def passed_on(error: Error, agent: str) -> Error:
-    """Return an error that an agent was told of as the error of the agent's own call."""
+    """Return an error that an agent got from a call as the error of the agent's own call."""
     if not is_reserved(error.code):
         return error
     return replace(error, message=f"{agent} passed on: {error.message}", facts={PASSED_ON_BY: agent})

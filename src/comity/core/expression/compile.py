@@ -136,7 +136,7 @@ def _field(value: Any, field: str, walked: str) -> Any:
 
 
 def _optional_field(value: Any, field: Any) -> Optional:
-    """Return a field or element of a value that may be absent, as one that may be absent."""
+    """Return a field or element of a value that may be absent, as an `Optional`."""
     if type(value) is Optional:
         if not value.has_value:
             return NONE

@@ -169,7 +169,7 @@ def blocking(guidance: Guidance, paths: Iterable[str]) -> list[Constraint]:
 
 
 def open_questions(guidance: Guidance) -> list[Question]:
-    """Return the questions nobody has answered, most urgent first."""
+    """Return the questions without an answer, most urgent first."""
     found = [question for question in guidance.questions if question.status is QuestionStatus.OPEN]
     return sorted(found, key=lambda question: list(Priority).index(question.priority))
 
@@ -327,7 +327,7 @@ class _Reader:
         return tuple(found)
 
     def word(self, raw: Mapping[str, Any], name: str, path: str, default: _Word) -> _Word:
-        """Return a word of the default's kind; without one, or with one nobody knows, the default."""
+        """Return a word of the default's kind; without a word, or with an unknown word, the default."""
         words = type(default)
         found = raw.get(name)
         if found is None:

@@ -1,4 +1,4 @@
-"""What a model is told before it works: people's guidance, and what other agents found out, as text under a token cap.
+"""The text that a model gets before it works: people's guidance, and what other agents found out, as text under a token cap.
 
 When the cap is tight, what matters least goes first, and how much was left out is always said. Guidance is kept in this order:
 constraints that block, the focus, other constraints, preferences, open questions (most urgent first), context.

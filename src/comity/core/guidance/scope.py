@@ -2,7 +2,7 @@
 
 A path is a sequence of names with `/` between them. In a scope, `*` stands for any part of one name, `?` for one character,
 `[a-z]` and `[!a-z]` for one of or not of a set, and `{a,b}` for either text. `**` as a whole name stands for any number of
-names, none included. So `src/api/**` covers `src/api/x.py`, `src/api/a/b.py` and `src/api` itself, for whoever removes the
+names, none included. So `src/api/**` covers `src/api/x.py`, `src/api/a/b.py` and `src/api` itself, since removing the
 folder touches what is in it. A scope without any of these marks covers the path it names and everything below it. No scope
 covers everything.
 

@@ -12,7 +12,7 @@ from comity.core.journal.records import Late, Record
 
 
 class Handoff(Protocol):
-    """What is told of a handoff."""
+    """The facts of a handoff that its errors and replies are made from."""
 
     @property
     def id(self) -> str:
@@ -31,12 +31,12 @@ class Handoff(Protocol):
 
 
 def lost(handoff: Handoff) -> Refused:
-    """Return what a receiver is told whose lease has run out."""
+    """Return the error for a receiver whose lease has run out."""
     return Refused("HANDOFF_LEASE_LOST", f"the lease on {handoff.id} ran out; another receiver may have it")
 
 
 def ended(handoff: Handoff) -> Refused:
-    """Return what is told where a handoff has ended already."""
+    """Return the error for a change to a handoff that has ended already."""
     return Refused("HANDOFF_ENDED", f"{handoff.id} has ended: {handoff.state}")
 
 

@@ -1,9 +1,9 @@
 """The life of one handoff: work that lies in a queue until an agent takes it, wherever that agent runs.
 
 This file owns the machine and every rule about who may move it. An engine reads the stored handoff, asks `apply` what becomes
-of it, and writes the answer in the same transaction; so of two receivers one wins, and one that lost its lease changes nothing.
-A lease has a fencing number, which grows each time somebody gets the handoff. Its deadline belongs to the call, and whoever
-notices that it has passed writes that down.
+of it, and writes the answer in the same transaction; so of two receivers one wins, and a receiver that lost its lease
+changes nothing. A lease has a fencing number, which grows each time a receiver gets the handoff. The deadline belongs to the
+call, and the process that notices that the deadline has passed writes that down.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
 _PENDING, _ACCEPTED, _COMPLETED = State.PENDING, (Event.ACCEPT,), (Event.START, Event.COMPLETE)
 _WORDS: Final = {state: state.value for state in State}
 ENDED: Final = frozenset(state for state, events in TRANSITIONS.items() if not events)
-# Dead letters: ended without a result, and nobody withdrew them.
+# Dead letters: ended without a result, and no caller withdrew them.
 DEAD: Final = frozenset({State.FAILED, State.REJECTED, State.TIMEOUT})
 
 
@@ -153,7 +153,7 @@ class Handoff(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def due_at(self) -> int | None:
-        """When somebody has to look at it unless something happens before: its deadline, or the end of its lease."""
+        """When a node has to look at it unless something happens before: its deadline, or the end of its lease."""
         if self.state in ENDED:
             return None
         deadline_at, lease_until = self.request.deadline_at, self.lease_until
@@ -279,7 +279,7 @@ class Progress(Struct, frozen=True, gc=False):
 
 
 class Ask(Struct, frozen=True, gc=False):
-    """Ask whoever handed it off."""
+    """Ask the caller that handed it off."""
 
     by: Holder
     question: Question
@@ -407,8 +407,8 @@ def _offer(known: Handoff | None, change: Offer, now_ms: int) -> Outcome:
     handoff, request = change.handoff, change.handoff.request
     if known is not None:
         if is_same(known.request, request):
-            # Whoever runs a tree again waits for it now, and its former maker is gone. One outside a tree may have several who
-            # wait, and its maker may be among them.
+            # The node that runs a tree again waits for it now, and its former maker is gone. A handoff outside a tree may have
+            # several waiters, and its maker may be among them.
             is_taken_over = not known.settles and known.made_by != handoff.made_by and known.state not in ENDED
             return Outcome(replace(known, made_by=handoff.made_by) if is_taken_over else known)
         return Outcome(

@@ -1,7 +1,7 @@
 """The queue of handoffs: what a step does to it, and who is next.
 
 An engine keeps handoffs on a `Shelf` and lets `perform` change them, within one transaction. Which priority is next follows the
-rule of the mailbox: each round gives every priority its turns, so nobody starves. The turns are the receiver's own.
+rule of the mailbox: each round gives every priority its turns, so no handoff starves. The turns are the receiver's own.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Want(Struct, frozen=True, gc=False):
 
 
 class Take(Struct, frozen=True, gc=False):
-    """Get the next handoffs, at most so many."""
+    """Get the next handoffs, at most `most` of them."""
 
     want: Want
     accept: Accept
@@ -97,7 +97,7 @@ class Shelf(Protocol):
         ...
 
     def free(self, want: Want, limit: int) -> list[Handoff]:
-        """Return those that wait for such a receiver, oldest first; of each priority no more than so many are needed."""
+        """Return those that wait for such a receiver, oldest first; of each priority no more than `limit` are needed."""
         ...
 
     def listen(self, node_id: str, lanes: tuple[str, ...]) -> None:

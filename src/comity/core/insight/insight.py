@@ -45,7 +45,7 @@ class Type(StrEnum):
     RISK = "risk"
     PROGRESS = "progress"
     LESSON = "lesson"
-    OTHER = "other"  # one that another program has a word of its own for
+    OTHER = "other"  # a kind for which another program has a word of its own
 
 
 class Audience(StrEnum):

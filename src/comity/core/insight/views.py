@@ -1,6 +1,6 @@
 """One set of insights, five views of it: for an executive, a manager, a developer, an operator and an agent.
 
-People see what is meant for humans or for both, agents what is meant for agents or for both, and nobody what was superseded
+People see what is meant for humans or for both, agents what is meant for agents or for both, and no reader what was superseded
 or has expired. A view is a plain document; the agent's is text as well, typed YAML under a token cap (`agent_text`).
 
 How urgent an insight is follows from what it is: an unresolved blocker is critical, a risk is high, the rest is normal.

@@ -29,7 +29,7 @@ class Kind(StrEnum):
     SETTLED = "settled"
     LATE = "late"  # a result that came after the call had settled; recorded, never delivered
     PAUSED = "paused"  # the tree waits for a person and will be run again
-    NOTED = "noted"  # something about a call under way that whoever checks it should know
+    NOTED = "noted"  # something about a call under way that a reader of the audit should know
     CUT = "cut"  # the rows before some row were removed; the note says which, and the hash of the last
 
 
@@ -85,7 +85,7 @@ class Checkpoint(msgspec.Struct, frozen=True, array_like=True):
     nothing later can be moved forward or back without breaking it.
     """
 
-    row_id: int  # the last row that was removed; so many were removed in all
+    row_id: int  # the last row that was removed; rows count from 1, so this is also the number of removed rows
     hash: str  # of that row
     noted_in: int
     at_ms: int
@@ -115,7 +115,7 @@ def seal(row_id: int, body: bytes, previous_hash: str) -> Stored:
 
 
 def row(stored: Stored) -> Row:
-    """Decode a stored row. Raises `ValueError` if somebody made it unreadable; `verify` says which."""
+    """Decode a stored row. Raises `ValueError` for a row that cannot be read; `verify` says which."""
     row_id, body, previous_hash, sealed = stored
     try:
         said = _decode(body)
@@ -190,8 +190,8 @@ def names_thought(note: str) -> bool:
 class Pseudonyms:
     """Names as they may stand in the audit: as they are, or as a digest if they are themselves personal.
 
-    The digest is keyed: equal names can be found, and without the key nobody finds a name by trying. What older versions wrote
-    (`sha256:…`, without a key) is not changed.
+    The digest is keyed: equal names can be found, and without the key no reader finds a name by trying. What older versions
+    wrote (`sha256:…`, without a key) is not changed.
     """
 
     __slots__ = ("_key", "of")

@@ -168,7 +168,7 @@ CallRecord = Accepted | Refused | Settled | Late | Paused | Noted
 Record = CallRecord | Saved | Resumed
 RUNS_ON: Final = "its code ran on after it had ended"  # what the audit notes of such a call
 PAUSED_AT: Final = "(paused)"  # where a call is open that waits for a person
-HANDED_AT: Final = "(handed off)"  # and one that lies in the queue or is being done by a receiver, wherever that is
+HANDED_AT: Final = "(handed off)"  # where a call is open that lies in the queue or that a receiver works on, on any node
 
 _encode = msgspec.json.Encoder().encode
 _KINDS: Final = {
@@ -290,7 +290,7 @@ def stored(record: Accepted | Settled | Paused | Resumed, node_id: str) -> Store
 
 
 def held_at(record: Accepted | Settled | Paused | Resumed, node_id: str) -> str:
-    """Return where a call is that this node recorded: here, put aside, or with whoever takes it."""
+    """Return where a call is that this node recorded: on this node, paused, or handed off to a receiver."""
     kind = type(record)
     if kind is Accepted and record.node_id == HANDED_AT:  # type: ignore[union-attr]
         return HANDED_AT

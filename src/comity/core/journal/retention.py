@@ -87,7 +87,7 @@ def checked_retention(given: Retention | None) -> Retention:
 
 
 class Pruned(Struct, frozen=True, kw_only=True):
-    """What one slice of a sweep removed, of each kind so many; and the keys of the sessions among it."""
+    """What one slice of a sweep removed: the number of records of each kind, and the keys of the sessions among them."""
 
     calls: int = 0
     replies: int = 0

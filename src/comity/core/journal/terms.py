@@ -1,9 +1,9 @@
 """Preconditions of a journal append: stale leaseholders are rejected; a call is opened and settled at most once across nodes.
 
-A store knows, for every address, the newest token under which somebody claimed it. An append may name the tokens it was made
+A store knows, for every address, the newest token under which a node claimed it. An append may name the tokens it was made
 under and the calls it builds on; the store checks them in the same step in which it writes, so there is no moment in between.
 Ending a call ends every call below it that is still open, whichever node runs it. A tree makes no more calls than it may in all
-its lives together: accounts on several nodes may forget what an earlier life began, the store does not.
+its runs together: accounts on several nodes may forget calls from before a restart, the store does not.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ _ABSENT: Final = (0, b"")
 
 
 class Terms(Struct, frozen=True, kw_only=True, gc=False):
-    """What must be so in the store for an append to take place; otherwise nothing of it does, and `then` is told why."""
+    """What must be so in the store for an append to take place; otherwise nothing of it does, and `then` gets the reason."""
 
-    fences: tuple[Fence, ...] = ()  # nobody claimed these addresses under a greater token
-    unknown: str = ""  # a call nobody has accepted
+    fences: tuple[Fence, ...] = ()  # no node claimed these addresses under a greater token
+    unknown: str = ""  # a call that no node has accepted
     unsettled: str = ""  # a call that has not ended, if there is one
     open: tuple[str, ...] = ()  # calls that were accepted and have not ended
     ended: str = ""  # a call that was accepted and has ended
-    session: tuple[str, str] | None = None  # a session, by its key, that is nobody's or this user's
+    session: tuple[str, str] | None = None  # a session, by its key, that belongs to no user or to this user
     documents: tuple[Version, ...] = ()  # documents that are still as they were
     within: tuple[Bound, ...] = ()  # trees that may make one call more, unless the `unsettled` one was accepted before
     ends: str = ""  # a call whose whole tree, on every node, ends with this append
@@ -144,7 +144,7 @@ def taken(
 ) -> list[Record]:
     """Return what an append whose terms hold amounts to: without ends of what is not open, with ends of what it takes along.
 
-    `below` are the open calls under the one that ends. A call that is accepted once more, because its agent moved, is resumed.
+    `below` are the open calls under the call that ends. A call that is accepted once more, because its agent moved, is resumed.
     Who writes an end may not know yet that the call was refused, or has ended.
     """
     kept: list[Record] = []

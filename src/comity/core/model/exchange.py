@@ -17,7 +17,7 @@ from comity.errors import ComityError, family
 
 
 class ToolCall(Struct, frozen=True, kw_only=True):
-    """A tool the model wants used. `arguments` is the text as the model wrote it: nobody has checked that it is JSON."""
+    """A tool the model wants used. `arguments` is the text as the model wrote it: no code has checked that it is JSON."""
 
     id: str
     name: str
@@ -31,7 +31,7 @@ class System(Struct, frozen=True, tag="system"):
 
 
 class User(Struct, frozen=True, tag="user"):
-    """What whoever asks tells the model."""
+    """What the caller tells the model."""
 
     text: str
 
@@ -77,7 +77,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Prompt(Struct, frozen=True, kw_only=True):
     """One request to a model. With a `response_schema` the text of the answer should be JSON that fits it.
 
-    A provider that can enforce the schema should; one that cannot may leave it out, since the answer is checked anyway.
+    A provider that can enforce the schema should; a provider that cannot may leave it out, since the answer is checked anyway.
     """
 
     messages: tuple[Message, ...]

@@ -1,9 +1,10 @@
 """The one way in which words that are neither the author's nor the user's stand in a prompt: marked, defused, bounded.
 
-A model cannot be kept from believing what it reads. What can be done is done here: the model is told where a text comes from
-and where it ends; the end cannot be faked, since the mark holds a code made of the text itself and a key of the node;
-characters that nobody sees are gone; control tokens and phrases that try to give orders are made harmless and reported, so that
-the attempt is in the audit. What an agent may do never depends on this: tools and calls are checked where they are made.
+A model cannot be kept from believing what it reads. What can be done is done here: the prompt tells the model where a text
+comes from and where it ends; the end cannot be faked, since the mark holds a code made of the text itself and a key of the
+node; characters that no reader sees are gone; control tokens and phrases that try to give orders are made harmless and
+reported, so that the attempt is in the audit. What an agent may do never depends on this: tools and calls are checked where
+they are made.
 """
 
 from __future__ import annotations

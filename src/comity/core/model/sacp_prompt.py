@@ -1,4 +1,4 @@
-"""What a model is told about how to reply, and the JSON Schema of such a reply: SACP in our words.
+"""The text that tells a model how to reply, and the JSON Schema of such a reply: SACP in our words.
 
 The text goes after the author's own instructions, so that it is the last thing the model reads before the task. It is made once
 per agent. `docs/models.md` says what it costs.
@@ -113,7 +113,7 @@ def listed(problems: Sequence[Problem]) -> str:
 
 
 def correction(quoted: str) -> str:
-    """Return what a model is told whose reply could not be used: what is wrong with it, quoted, and what to do."""
+    """Return the text for a model whose reply could not be used: what is wrong with the reply, quoted, and what to do."""
     return (
         f"Your reply could not be used:\n{quoted}\n\n"
         "Reply again, now with the one JSON object alone. Keep what was right, correct these points, use no tools."

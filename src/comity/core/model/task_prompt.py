@@ -1,4 +1,4 @@
-"""What a model is told about its task: the conversation so far, the task itself, and as much background as the budget allows.
+"""The text that tells a model its task: the conversation so far, the task itself, and as much background as the budget allows.
 
 The task is never shortened: objective, message, inputs and constraints stand whole. Background is dropped line by line until it
 fits, in the order of `DROPPED_FIRST`: the conversation goes first, oldest turn first; what was decided goes last. What was left
@@ -23,7 +23,7 @@ from comity.core.model.tokens import TokenCounter, estimate
 from comity.core.session.conversation import SUMMARY, Turn, plain_text, task_text
 
 TOKENS_MAX_DEFAULT: Final = 16_000
-STEPS: Final = 2  # in so many steps a conversation that fills the whole budget is left out
+STEPS: Final = 2  # the number of steps in which a conversation that fills the whole budget is left out
 DROPPED_FIRST: Final = (
     "conversation",
     "results",
@@ -132,7 +132,7 @@ def _written(parts: dict[str, list[str]], dropped: dict[str, int], memory_left: 
 def _parts(request: Request, known: Known, agent_id: str, *, is_whole: bool) -> dict[str, list[str]]:
     """Return the lines of each part, oldest first; what the caller gave comes after what the session knows.
 
-    Where the conversation is told whole, neither its first message nor a reference to it is needed.
+    Where the prompt holds the whole conversation, neither its first message nor a reference to it is needed.
     """
     parts: dict[str, list[str]] = {name: [] for name in _TITLES}
     own = known.background

@@ -2,7 +2,7 @@
 
 Most detectors search for their own shape. A number that counts only under a label is looked for the other way round: words are
 looked up once for all such detectors, and only the detectors that the words before a number may name try their shape there. A
-text full of numbers that are nobody's would otherwise be tried, and judged, at each of them by each detector.
+text full of numbers that belong to no person would otherwise be tried, and judged, at each of them by each detector.
 """
 
 from __future__ import annotations

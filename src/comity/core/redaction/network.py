@@ -21,7 +21,7 @@ _HEX = "[0-9A-Fa-f]"
 
 
 def _accept_ipv4(value: str) -> int:
-    """Networks, loopback and unspecified addresses are nobody's; a last part of 0 is more often a version."""
+    """Networks, loopback and unspecified addresses belong to no person; a last part of 0 is more often a version."""
     first, _, _, last = value.split(".")
     if first in {"0", "127", "255"} or last in {"0", "255"}:
         return 0
@@ -39,7 +39,7 @@ def _is_version_like(value: str) -> bool:
 
 
 def _accept_ipv6(value: str) -> int:
-    # Two colons are a time of day more often than an address; short addresses such as fe80::1 are nobody's.
+    # Two colons are a time of day more often than an address; short addresses such as fe80::1 belong to no person.
     if value.count(":") < 3:
         return 0
     try:

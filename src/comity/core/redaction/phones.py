@@ -106,7 +106,7 @@ def _is_plausible(value: str) -> bool:
 
 
 def _is_phone(value: str) -> bool:
-    """Under a weak label the number must be one that a country has, or be grouped as a phone number is."""
+    """Under a weak label the number must be valid in some country, or be grouped as a phone number is."""
     if not _is_plausible(value):
         return False
     digits = _number(value)

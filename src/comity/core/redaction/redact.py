@@ -124,7 +124,7 @@ def _redact_value(value: Any, vault: Vault, policy: Policy, scanner: Scanner) ->
 
 
 def redact_json(raw: bytes, vault: Vault, policy: Policy = DEFAULT_POLICY, scanner: Scanner = DEFAULT_SCANNER) -> JsonRedaction:
-    """Return a JSON document redacted; one that cannot hold personal data is not even decoded."""
+    """Return a JSON document redacted; a document that cannot hold personal data is not even decoded."""
     return whole(redact_json_sliced(raw, vault, policy, scanner))
 
 

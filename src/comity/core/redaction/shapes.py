@@ -41,7 +41,7 @@ HINT_AFTER_LETTER: Final = r"(?:[^a-z]|$)"
 HINT_AFTER: Final = r"(?-u:\b)"
 HINT_GAP: Final = r"(?s:.*)"  # a JSON key may name a value far to its right
 
-# What numbers that are nobody's are called. The word before a value decides, so most nouns of a business document are here.
+# Nouns for numbers that belong to no person. The word before a value decides, so most nouns of a business document are here.
 _FOREIGN_NOUNS = frozenset(
     re.findall(
         "[a-z]+",
@@ -111,7 +111,7 @@ _GAP = re.compile(
     rf"(?:[\W_]|(?<![^\W_])(?i:{_GAP_WORDS})(?![^\W_])|(?<![^\W_])[A-Z][a-zà-ɏ'’]{{1,20}}(?![^\W_])"
     rf"|(?<=[’'])s(?![^\W_])|[是为為はが号號码碼番는은의]){{0,40}}"
 )
-# Units and things that are counted, after a number that would otherwise be somebody's.
+# Units and things that are counted, after a number that would otherwise count as a person's.
 _COUNTED_NOUNS = (
     "rad|radians?|deg|degrees?|ms|us|ns|sec|secs|seconds?|minutes?|hours?|days?|weeks?|months?|years?|kb"
     "|mb|gb|tb|bytes?|bits?|kg|km|cm|mm|lbs?|miles?|meters?|metres?|percent"
@@ -170,7 +170,7 @@ def words(*alternatives: str) -> Context:
 
 
 def foreign_label_start(before: str) -> int:
-    """Return where a label that is nobody's begins, if the text before a value ends with one; else -1.
+    """Return where a label of a number that belongs to no person begins, if the text before a value ends with one; else -1.
 
     A label is a noun, perhaps with "number" or "is" after it; a currency; or a prefix as in "ORD-416…".
     """

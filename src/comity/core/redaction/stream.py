@@ -17,7 +17,7 @@ from comity.core.redaction.shapes import CONTEXT_CHARS, VALUE_CHARS_MAX, WALL
 from comity.core.redaction.vault import TOKEN_CHARS_MAX, Vault
 
 HELD_CHARS_MAX: Final = 512
-_RELEASE_CHARS_MIN = 64  # while values are near, work is done once per so many characters, not once per character
+_RELEASE_CHARS_MIN = 64  # while values are near, work is done once per this number of characters, not once per character
 _SEEN_CHARS = 4  # how far left the patterns look past the start of a value
 # No value reaches across so much plain prose: the longest inside one is the three words of a street in small letters.
 _PROSE = re.compile(r"(?:[a-z]{1,24}[ ,;]{1,2}){3,}")

@@ -119,7 +119,7 @@ class Vault:
         return text
 
     def parts(self, size: int) -> Iterator[bytes]:
-        """Yield what is to be stored of the vault, as JSON in parts of so many values; it holds the values in clear."""
+        """Yield what is to be stored of the vault, as JSON in parts of `size` values; it holds the values in clear."""
         own, entries = self.tag, self._entries[:]
         yield b'{"tag":' + _encode(own) + b',"values":['
         for first in range(0, len(entries), size):
@@ -128,12 +128,12 @@ class Vault:
         yield b"]}"
 
     def to_data(self) -> dict[str, Any]:
-        """Return plain data to store; it holds the values in clear, so whoever stores it encrypts it."""
+        """Return plain data to store; it holds the values in clear, so the caller that stores it encrypts it."""
         return msgspec.json.decode(b"".join(self.parts(VALUES_MAX)), type=dict[str, Any])
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any], issuer: str = "") -> Vault:
-        """Return the vault that `to_data` described; with an issuer, one that hides what is new under a tag of its own."""
+        """Return the vault that `to_data` described; with an issuer, a vault that hides new values under a tag of its own."""
         vault = cls(data["tag"])
         for kind, number, spelling, value, *other in data["values"]:
             vault._add(kind, number, spelling, value, other[0] if other else vault.tag, _identity(kind, value))

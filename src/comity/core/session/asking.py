@@ -28,7 +28,7 @@ def answers(facts: Mapping[str, Any]) -> str:
 
 
 def reminder(quoted: str) -> str:
-    """Return what an agent with a model is told when it asks for what is known; `quoted` is what is known."""
+    """Return the text for an agent with a model that asks for what is known; `quoted` is what is known."""
     return (
         f"What you ask for may be known already:\n{quoted}\n"
         "If that answers your question, go on with it. If it does not, ask again, for what is still missing."

@@ -1,7 +1,7 @@
 """What was said in a session: its turns, how many of them are kept, how many a callee may see, and references to them.
 
-A turn is what a user told an agent, or what the user was told: an answer, a question, data without a message, an error. Equal
-turns are two turns.
+A turn is what a user told an agent, or what a reply told the user: an answer, a question, data without a message, an error.
+Equal turns are two turns.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def size_of(turn: Turn) -> int:
 def bounded(turns: tuple[Turn, ...], chars: int) -> tuple[tuple[Turn, ...], int]:
     """Return the turns a session keeps, and how many characters they have: all, or the newest half of what it may keep.
 
-    `chars` is how many characters all of them have. Half at a time, so that the beginning of what a model is told stays the
+    `chars` is how many characters all of them have. Half at a time, so that the beginning of a model's prompt stays the
     same for many turns.
     """
     if len(turns) <= TURNS_MAX and chars <= TURNS_CHARS_MAX:
@@ -118,13 +118,13 @@ def bounded(turns: tuple[Turn, ...], chars: int) -> tuple[tuple[Turn, ...], int]
 
 
 def task_text(objective: str, message: str, inputs: Any) -> str:
-    """Return what somebody asks of an agent, as one text."""
+    """Return what a caller asks of an agent, as one text."""
     parts = (f"Objective: {objective}" if objective else "", message, f"Inputs:\n{_encode(inputs).decode()}" if inputs else "")
     return "\n\n".join(filter(None, parts))
 
 
 def answer_text(reply: Reply) -> str:
-    """Return what a user is told by a reply: its message, or its data, or what went wrong."""
+    """Return what a reply says to the user: its message, or its data, or what went wrong."""
     if reply.error is not None:
         return reply.error.message or reply.message
     if reply.message or reply.data in (None, {}, []):

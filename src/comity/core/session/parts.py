@@ -220,7 +220,7 @@ class Parts:
 
 
 def _surplus(rows: Mapping[str | int, Row], kept: Mapping[str, Any], count: int) -> Iterator[str | int]:
-    """Yield the keys of rows that are not kept, of which there are so many: the oldest, as a rule."""
+    """Yield the keys of rows that are not kept, `count` of them at most: the oldest, as a rule."""
     for key in rows:
         if count <= 0:
             return

@@ -1,7 +1,7 @@
 """A session: whose work this is, and what is already known about it. The orchestrating node holds the one true copy.
 
 Tenant, user and id are bound when the session is made and never change. Everything else changes by `apply`: each change names
-the version it was based on, and one that would overwrite what somebody else wrote since is a conflict, not a silent loss.
+the version it was based on, and a change that would overwrite another writer's newer change is a conflict, not a silent loss.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ TRANSITIONS: dict[Status, dict[Event, Status]] = {
     },
     Status.IDLE: {Event.USE: Status.ACTIVE, Event.PAUSE: Status.PAUSED, Event.EXPIRE: Status.EXPIRED},
     Status.PAUSED: {Event.USE: Status.ACTIVE, Event.RESUME: Status.ACTIVE, Event.EXPIRE: Status.EXPIRED},
-    # Only somebody who asks for it brings an expired session back.
+    # Only a caller that asks to resume it brings an expired session back.
     Status.EXPIRED: {Event.RESUME: Status.ACTIVE},
 }
 
@@ -107,7 +107,7 @@ class Fact(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class Workflow(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Where the work stands: which step of how many (0 where nobody counts them), and what its orchestrator keeps of it."""
+    """Where the work stands: which step of how many (0 where steps are not counted), and what its orchestrator keeps of it."""
 
     step: int = 0
     steps: int = 0
@@ -155,9 +155,9 @@ class Say(Struct, frozen=True, tag=True):
 
 
 class Answer(Struct, frozen=True, tag=True):
-    """Note that an agent has answered a call of the session, what came of it, and what the user was told."""
+    """Note that an agent has answered a call of the session, what came of it, and what was said to the user."""
 
-    agent: str  # empty for one that did not answer
+    agent: str  # empty for an agent that did not answer
     result: str = ""  # the name its data is kept under, among the outputs of agents; none if there is none
     value: Any = None
     said: tuple[Say, ...] = ()
@@ -174,7 +174,7 @@ class Learn(Struct, frozen=True, tag=True):
 
 
 class Decide(Struct, frozen=True, tag=True):
-    """Note a decision; one that stands already is not noted twice."""
+    """Note a decision; a decision that stands already is not noted twice."""
 
     text: str
 
@@ -256,7 +256,7 @@ def status(session: Session, now_ms: int) -> Status:
 
 
 def use(session: Session, now_ms: int) -> Session | None:
-    """Return the session used now, or None if it has expired and somebody has to resume it first."""
+    """Return the session used now, or None if it has expired and a caller has to resume it first."""
     return replace(session, used_at=now_ms) if Event.USE in TRANSITIONS[status(session, now_ms)] else None
 
 
@@ -284,7 +284,7 @@ def apply(session: Session, change: Change, *, based_on: int, now_ms: int) -> Se
         case Learn(key, value, source, confidence, claimed):
             old, new = session.facts.get(key), Fact(value, source, confidence, now_ms, claimed)
             if old is not None and old.value == value and old.confidence >= confidence:
-                new = old  # said again by somebody less sure
+                new = old  # said again by a source that is no surer
             made = replace(session, facts=_with_newest(session.facts, key, new, FACTS_MAX))
         case Constrain(key, value):
             made = replace(session, constraints={**session.constraints, key: value})
@@ -320,7 +320,7 @@ def heard(request: Request, inputs: Any, at_ms: int = 0) -> Say | None:
 
 
 def told(request: Request, reply: Reply, at_ms: int = 0) -> Say | None:
-    """Return what a user is told by the reply to a request; None where it says nothing."""
+    """Return what the reply to a request says to the user; None where it says nothing."""
     text = answer_text(reply)
     status = "" if reply.status is SUCCESS else str(reply.status)
     if not text:
@@ -344,7 +344,7 @@ def answered(request: Request, reply: Reply, said: Iterable[Say | None] = ()) ->
 
 
 def entry_of(change: Change) -> Entry | None:
-    """Return the single value that a change sets, by field and key; None for one that only adds to a list."""
+    """Return the single value that a change sets, by field and key; None for a change that only adds to a list."""
     match change:
         case Learn(key):
             return "facts", key
@@ -370,7 +370,7 @@ def label(field: str, key: str) -> str:
 
 
 def replaces(change: Change) -> str:
-    """Return the name of the single value that a change replaces; empty for one that only adds."""
+    """Return the name of the single value that a change replaces; empty for a change that only adds."""
     entry = None if isinstance(change, Answer) else entry_of(change)
     return "" if entry is None else label(*entry)
 
@@ -395,7 +395,7 @@ def _value(session: Session, change: Change) -> Any:
 
 
 def background(session: Session, history: str | int, above: tuple[str, ...] = ()) -> Background:
-    """Return what a callee is told of the session: everything but the conversation, which goes by reference and policy.
+    """Return what a callee gets of the session: everything but the conversation, which goes by reference and policy.
 
     `above` are the agents that wait for the call: they have worked on it before the callee does.
     """

@@ -123,7 +123,7 @@ class ExportStats(Struct, frozen=True, kw_only=True):
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """How a node records. `endpoint` is the whole address that traces are sent to; empty means to nobody."""
+    """How a node records. `endpoint` is the whole address that traces are sent to; empty means that none are sent."""
 
     origin: Origin = msgspec.field(default_factory=Origin)
     project_id: str = ""
@@ -195,7 +195,7 @@ def settings_from(environ: Mapping[str, str], *, version: str = "") -> Settings:
 
 
 class _Variables:
-    """Reads variables; an empty one is one that is not set, as OpenTelemetry says."""
+    """Reads variables; an empty variable counts as not set, as OpenTelemetry says."""
 
     def __init__(self, environ: Mapping[str, str], problems: list[str]) -> None:
         self._environ = environ
@@ -315,7 +315,7 @@ def storable(value: Any) -> Any:
 
 
 def plain_attributes(given: Any) -> dict[str, Any]:
-    """Return what somebody gave as attributes as they can be stored, or raise `CallerError`."""
+    """Return the attributes that a caller gave as they can be stored, or raise `CallerError`."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):

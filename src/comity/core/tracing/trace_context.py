@@ -34,7 +34,7 @@ class TraceContext(Struct, frozen=True):
 
     @property
     def is_sampled(self) -> bool:
-        """Whether whoever began the trace records it."""
+        """Whether the process that began the trace records it."""
         return bool(self.flags & SAMPLED)
 
     @property

@@ -455,7 +455,7 @@ class Activities(Endings):
         self._node_done(activity, self._shaped(activity.node, found, activity.scope.variables))
 
     def received(self, event: str, data: Any) -> None:
-        """Give an event to every node that waits for it; keep one that no node waits for."""
+        """Give an event to every node that waits for it; keep an event that no node waits for."""
         was_taken = False
         for number, listen in list(self.listens.items()):
             activity = self.waits.get(number)

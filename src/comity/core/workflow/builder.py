@@ -114,7 +114,7 @@ class Workflow:
         return self._add(name, Kind.DECIDE, data, fields)
 
     def join(self, name: str, of: Join = "all", **fields: Any) -> NodeRef:
-        """Add a join of all taken edges, of the first, or of so many."""
+        """Add a join of all taken edges, of the first, or of a number of them."""
         return self._add(name, Kind.JOIN, of, fields)
 
     def aggregate(

@@ -107,7 +107,7 @@ class Program(Struct, frozen=True):
 
 
 def compile_program(definition: Definition, library: Mapping[str, Definition] | None = None, content_hash: str = "") -> Program:
-    """Compile a definition and every workflow that it or they name. Raises `KeyError` for one that is not in the library."""
+    """Compile a definition and every workflow that it or they name. Raises `KeyError` for a name that is not in the library."""
     parts: dict[str, Graph] = {}
     waiting = list(definition.uses)
     while waiting:

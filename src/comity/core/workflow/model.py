@@ -62,7 +62,7 @@ class Retry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     instruct: bool = False  # the error's message goes to the agent as its instruction
 
     def pause_ms(self, failures: int) -> int:
-        """Return the pause before the attempt that follows so many failures."""
+        """Return the pause before the attempt that follows this number of failures."""
         return int(min(self.backoff_ms * self.factor ** (failures - 1), self.backoff_ms_max))
 
 
@@ -146,7 +146,7 @@ class Node(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Edge(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One edge. With `max` it may close a loop, at most so many times."""
+    """One edge. With `max` it may close a loop, at most `max` times."""
 
     id: str
     source: str

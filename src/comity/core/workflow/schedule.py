@@ -1,7 +1,7 @@
 """Schedules: when runs of a workflow start by themselves, and what becomes of times that no node was there for.
 
 A schedule has an interval, counted from when it was made, or a `cron` line of five fields in a time zone. A local time that a
-change of the clocks leaves out is not run; one that comes twice is run once, the first time.
+change of the clocks leaves out is not run; a local time that comes twice is run once, the first time.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def next_time(schedule: Schedule, after_ms: int, zone: tzinfo) -> int | None:
 
 
 def _instant(local: datetime, zone: tzinfo) -> int | None:
-    """Return a local time in milliseconds since the epoch: the first of two, None for one that the clocks leave out."""
+    """Return a local time in milliseconds since the epoch: the first of two, None for a time that the clocks leave out."""
     at = local.replace(tzinfo=zone, fold=0)
     if at.astimezone(UTC).astimezone(zone).replace(tzinfo=None) != local:
         return None

@@ -1,6 +1,6 @@
 """The last rung: what a structured reply means as a canonical `Reply`, for models and for the SACP dialect alike.
 
-`completed` is a success that ends a workflow. `retry_with_instruction` gives the work back to whoever asked: an error that says
+`completed` is a success that ends a workflow. `retry_with_instruction` gives the work back to the caller: an error that says
 what to change, since a result there is not. A degraded reading never becomes a success: it is partial, and says why.
 """
 

@@ -349,7 +349,7 @@ class _Search:
         return None
 
     def _is_shown(self, reply: Said, trail: _Trail, *, is_cut: bool) -> bool:
-        """Return whether a reply is one that the model was shown, in its prompt or as an example."""
+        """Return whether the model was shown this reply, in its prompt or as an example."""
         if is_example(reply, self.examples, is_cut=is_cut):
             return True
         if trail.rung is Rung.RAW or not self.prompt:
@@ -360,7 +360,7 @@ class _Search:
 
 
 def _choose(fits: list[_Fit]) -> _Fit | None:
-    """Return the soundest of those that fit, the first of equals; as sound a one that says something else is a doubt."""
+    """Return the soundest reply that fits, the first of equals; an equally sound reply that says something else is a doubt."""
     if not fits:
         return None
     sound = [fit for fit in fits if not fit.trail.is_lossy] or fits
@@ -383,7 +383,7 @@ def _wrapping_keys(value: dict[str, Any], *, is_cut: bool) -> list[str]:
 
 
 def _within(cut: Path | None, step: str | int) -> Path | None:
-    """Return a cut as seen from one step further in; one that lies elsewhere still counts, but at no place."""
+    """Return a cut as seen from one step further in; a cut elsewhere still counts, but at no place."""
     return cut[1:] if cut and cut[0] == step else cut and ()
 
 

@@ -223,7 +223,7 @@ class _Walk:
         self.open.clear()
 
     def _after_object(self, start: int) -> int:
-        """Return where to look on: after an object that is whole, whose marks are content, or inside one that is not."""
+        """Return where to look on: after a whole object, whose marks are content, or inside an object that is not whole."""
         if self.broken >= _BROKEN_MAX or self.budget.left <= 0:
             return self._next_place(start)
         outcome = parse(self.text, start, budget=self.budget, depth_max=self.depth_max)

@@ -1,7 +1,7 @@
 """The user's part of a structured reply while it is still being written: the text of its `message`, and nothing else.
 
 What a model thinks and the data for other agents are not for the user's eyes, so a stream of the raw reply is not either. Only
-the first object counts, and only where the reply begins with it: one that comes after prose may be a draft or an example.
+the first object counts, and only where the reply begins with it: an object after prose may be a draft or an example.
 """
 
 from __future__ import annotations

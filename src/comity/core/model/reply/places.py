@@ -25,7 +25,7 @@ _BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|([{\[])|[}\]]', re.DOTALL)
 
 
 def objects_in(text: str, depth_max: int, budget: Budget) -> Iterator[tuple[int, Parsed, bool]]:
-    """Yield each outermost object with its start, and whether it may be a part of one that could not be read."""
+    """Yield each outermost object with its start, and whether it may be a part of an object that could not be read."""
     is_doubtful = False
     start = text.find("{")
     while start >= 0 and budget.spend():

@@ -35,7 +35,7 @@ _MENTIONS = re.compile(
     r"\s+(?:\w+\s+){0,2}(?:say|said|reply|replied|answer|answered|return|write|send)|instead of|draft)\b[^.!?\n]{0,60}\Z",
     re.IGNORECASE,
 )
-# Somebody else's words: the object is what they said, not what the model answers.
+# Words of another person or program: the object is what they said, not what the model answers.
 _SAID_BY_OTHERS = re.compile(
     r"\b(?:user|customer|client|sender|attacker|caller|page|website|e-?mail|ticket|he|she|they|someone)\s+(?:\w+\s+){0,2}"
     r"(?:wrote|writes|said|says|asked|asks|wants?|wanted|told|tells|sent|sends|pasted|instruct\w*)\b[^.!?\n]{0,60}\Z",

@@ -5,7 +5,7 @@ go on in prose. It returns a value with the list of repairs, or `Broken` where g
 raises. Three rules keep repairs from turning into wrong answers:
 
 - a number, or any bare word, counts only when what follows proves that it ended: a text cut in `45000` after `45` loses
-  the number and says `truncated`. A cut string is kept, since a prefix misleads nobody who is told that it is one;
+  the number and says `truncated`. A cut string is kept, since a prefix that is marked as a prefix misleads no reader;
 - a quote closes its string only where JSON could go on after it; any other quote belongs to the string;
 - valid JSON is never changed: each repair starts at something that JSON does not allow.
 
@@ -243,7 +243,7 @@ class _Reader:
         self.pos += 1
 
     def _close_container(self, char: str) -> None:
-        """Close the innermost container that `char` can close; one that closes nothing is passed over."""
+        """Close the innermost container that `char` can close; a bracket that closes nothing is passed over."""
         kind = dict if char == "}" else list
         if type(self.open[-1]) is not kind:
             self.note(Repair.MISMATCHED_BRACKET)
@@ -405,7 +405,7 @@ class _Reader:
         return ""
 
     def _read_escape(self) -> str:
-        """Read one escape; what is none stays as it was written, and one that is cut is dropped."""
+        """Read one escape; what is no escape stays as it was written, and a cut escape is dropped."""
         text = self.text
         char = text[self.pos + 1 : self.pos + 2]
         if char in _ESCAPES:

@@ -38,7 +38,7 @@ class Component:
         return self.title or self.name.replace("_", " ")
 
     def summary(self) -> dict[str, Any]:
-        """Return what a reader is told of it beside the result."""
+        """Return what a reader gets about the component beside the result."""
         told: dict[str, Any] = {"name": self.name, "status": self.status}
         if self.is_good:
             told |= {"confidence": round(self.confidence, 4), "level": band(self.confidence).value}

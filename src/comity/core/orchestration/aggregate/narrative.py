@@ -90,7 +90,7 @@ def _differs(conflict: Conflict, found: Mapping[str, Component]) -> str:
 
 
 def with_terms(text: str, terms: Mapping[str, str]) -> str:
-    """Return a text in which each term is replaced by the one that the whole reply uses."""
+    """Return a text in which each term is replaced by the term that the whole reply uses."""
     for term, used in terms.items():
         text = re.sub(rf"\b{re.escape(term)}\b", used.replace("\\", r"\\"), text, flags=re.IGNORECASE)
     return text

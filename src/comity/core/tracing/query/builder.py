@@ -96,7 +96,7 @@ class Builder:
         return replace(self, stages=(*self.stages, ast.GroupBy(field(one))))
 
     def count(self, op: str, number: int) -> Builder:
-        """Keep the groups with so many spans."""
+        """Keep the groups whose number of spans compares to `number` as `op` says."""
         stage = ast.ScalarFilter(op, ast.Aggregate("count", None), _literal(number))
         return replace(self, stages=(*self.stages, stage))
 

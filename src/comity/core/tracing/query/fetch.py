@@ -29,7 +29,7 @@ _TRACE_LEVEL = frozenset(
     }
 )
 READ, EXISTS, ABSENT = "read", "exists", "absent"
-# Attributes that Tempo keeps apart from the others unless it is told otherwise; a missing one is read as the text `nil`.
+# Attributes that Tempo keeps apart from the others unless configured otherwise; a missing attribute is read as the text `nil`.
 APART: dict[ast.Scope, frozenset[str]] = {
     ast.Scope.SPAN: frozenset(
         {

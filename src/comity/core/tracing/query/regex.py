@@ -65,7 +65,7 @@ class Regex:
             self._texts[text] = found
         return found
 
-    # building, from the end backwards: each piece is told which state follows it
+    # building, from the end backwards: each piece gets the state that follows it
 
     def _state(self, step: _Step) -> int:
         if len(self._steps) >= STATES_MAX:

@@ -60,7 +60,7 @@ NIL = "nil"
 
 
 def check_size(series: int, steps: int) -> None:
-    """Raise `QueryError` before so many series of so many steps would fill the memory."""
+    """Raise `QueryError` if this number of series with this number of steps would fill the memory."""
     if series * steps > SAMPLES_MAX:
         problem = f"the query makes {series:,} series of {steps:,} steps"
         raise QueryError(

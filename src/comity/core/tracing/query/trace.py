@@ -50,7 +50,7 @@ class Trace:
 
     @cached_property
     def root(self) -> Span | None:
-        """The earliest span without a parent: Tempo takes the one that came last, which depends on how they were sent."""
+        """The earliest span without a parent: Tempo takes the span that came last, which depends on how spans were sent."""
         roots = [span for span in self.spans if span.parent_id is None]
         return min(roots, key=lambda span: span.start_ns) if roots else None
 
