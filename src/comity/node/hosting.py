@@ -70,7 +70,7 @@ class Hosting:
         """Answer a question and go on with the call that asked it; return its reply, or None if there is no such question.
 
         `approval_id` names the question, `granted` is the answer, and `by` says who gave it; with `tenant_id`, a person of that
-        tenant, for whom there are no questions of others. The agent that asked is told the `reason` of a denial. The reply is
+        tenant, for whom there are no questions of others. The agent that asked gets the `reason` of a denial. The reply is
         shown as `by` may see it; see `approvals`.
 
         Raises `CallerError`, and notes no answer, where this node lacks the agent or the tool to go on with, and `RefusedError`

@@ -128,7 +128,7 @@ class Node(Outsiders):
         await self.close()
 
     async def start(self) -> None:
-        """Open the store, take up what an earlier life left open, and begin to accept calls."""
+        """Open the store, take up what an earlier run left open, and begin to accept calls."""
         if self._runtime is not None:
             raise RuntimeError("the node is running already")
         try:
@@ -347,7 +347,7 @@ class Node(Outsiders):
         opened = path.open_root(draft, identity, request_id, remote, log)
         if isinstance(opened, Call):
             opened.is_detached = True
-            if opened.log is None:  # joined a call that nobody watched until now
+            if opened.log is None:  # joined a call that no caller watched until now
                 opened.watch(log)
             return CallHandle(path, opened, opened.log or log, opened.request.request_id, read)
         log.close()

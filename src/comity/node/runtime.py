@@ -104,7 +104,7 @@ class Runtime:
     async def open(
         cls, parts: Parts, registry: Registry, tools: Collection[Tool], settings: Settings, wired: Callable[[Runtime], None]
     ) -> None:
-        """Open the store, wire the call path, take up what an earlier life left open and begin to accept calls.
+        """Open the store, wire the call path, take up what an earlier run left open and begin to accept calls.
 
         `wired` is given the whole object before its first call runs. Where a later step fails, everything is closed again.
         """
@@ -203,7 +203,7 @@ class Runtime:
             self.workflows.sweep()
         elif type(self.journal) is not MemoryJournal and self.journal.list_documents(Document.SCHEDULE, 1):
             assert self.path.workflows is not None
-            self.path.workflows().sweep()  # an earlier life of the store, or another process, has left schedules
+            self.path.workflows().sweep()  # an earlier run of the node, or another process, has left schedules
 
     def _close_workflows(self) -> None:
         if self.workflows is not None:

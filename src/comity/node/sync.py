@@ -24,7 +24,7 @@ class LoopThread:
     """An event loop in a thread of its own, for code that cannot wait in one."""
 
     def __init__(self) -> None:
-        check_guarded()  # here: what leaves a program in another thread leaves nobody but that thread
+        check_guarded()  # here: an exit in another thread ends only that thread, not the program
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="comity-node", daemon=True)
         self._thread.start()
@@ -47,7 +47,7 @@ class LoopThread:
 def _awaited(
     method: Callable[Concatenate[Node, Given], Coroutine[Any, Any, Result]],
 ) -> Callable[Concatenate[SyncNode, Given], Result]:
-    """Return the node's method as one that waits for what it gives."""
+    """Return the node's method as a function that waits for what it gives."""
 
     @functools.wraps(method)
     def twin(self: SyncNode, /, *given: Given.args, **more: Given.kwargs) -> Result:

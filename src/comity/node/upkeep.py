@@ -32,7 +32,7 @@ class Upkeep:
         self._clock = clock
         self.removed = Pruned()  # since the node started
         loop = asyncio.get_running_loop()
-        # When the next sweep is due: one that is still under way then is behind, and pauses no longer than it must.
+        # When the next sweep is due: a sweep that is still under way then is behind, and pauses no longer than it must.
         self._due_s = loop.time() + SWEEP_EVERY_S
         self._task = loop.create_task(self._run(), name="comity-upkeep")
 

@@ -132,7 +132,7 @@ class Activation:
         try:
             self._kept = pack(self._state_data, path="state", bytes_max=STATE_BYTES_MAX)
         except PayloadError:
-            # In place: a call that runs beside the one that ends here may hold on to it.
+            # In place: a call that runs beside the call that ends here may hold on to it.
             self._state_data.clear()
             self._state_data.update(unpack(self._kept))
             raise
@@ -147,7 +147,7 @@ class Activation:
         return (Saved(Document.STATE, self.key, self._version, data, self.token),)
 
 
-_NOBODY: Mailbox[Call] = Mailbox()  # nobody waits in a lane
+_NOBODY: Mailbox[Call] = Mailbox()  # no call waits in a lane
 
 
 class Lane(Activation):
@@ -164,11 +164,11 @@ class Lane(Activation):
 
     @property
     def is_full(self) -> bool:
-        """Who comes waits for somebody to take it, unless somebody here waits for that in its stead."""
+        """Whether a call waits until a receiver takes it; False if a caller on this node waits for that in its stead."""
         return self._takes
 
     def can_start(self) -> bool:
-        """Return whether somebody here waits in its stead."""
+        """Return whether a caller on this node waits in its stead."""
         return not self._takes
 
     def place(self) -> int:
@@ -219,7 +219,7 @@ class Activations:
         return len(self._seats)
 
     def seat(self, agent: Agent, request: Request, way: Way | None = None) -> Activation:
-        """Return the activation a request is for, new if it is not in memory; for one that is held elsewhere, a stand-in."""
+        """Return the activation a request is for, new if it is not in memory; a stand-in if it is held elsewhere."""
         address = request.target
         if way is not None and way.fence is None:
             stand_in = self._stand_ins.get(address)

@@ -146,7 +146,7 @@ class Breakers:
 
 
 async def _probed(capability: Capability) -> bool:
-    """Run a capability's probe; one that raises, takes too long or returns False says that it does not work."""
+    """Run a capability's probe; a probe that raises, takes too long or returns False says that the capability does not work."""
     probe = capability.probe
     assert probe is not None
     async with asyncio.timeout(min(capability.timeout_ms or PROBE_MS_MAX, PROBE_MS_MAX) / 1000):

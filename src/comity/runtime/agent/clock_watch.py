@@ -1,7 +1,7 @@
 """Noticing that the clock and the timers of the event loop went apart.
 
 Deadlines are points of the system's time, which is the same in every process; timers of the loop count the seconds in which the
-machine was awake. A suspend, a clock that is set, or one that runs fast makes timers ring late. So while something waits for a
+machine was awake. A suspend, or a clock that is set or runs fast, makes timers ring late. So while something waits for a
 point in time, both are compared once in `TICK_S`, and after a difference every timer is set anew.
 """
 

@@ -116,7 +116,7 @@ class FunctionThreads:
 
         Cancelled, it waits until the function has returned if its call has ended: the agent is busy until then. If the call
         goes on, or `late` is there to be told the outcome, the function is left behind at once. With `ctx` it is given a sync
-        twin of that; `waits` if it uses one that it has from elsewhere.
+        twin of that; `waits` is True if the function uses a sync twin that it has from elsewhere.
         """
         await self._place()
         job = Job(call, name_of(function))
@@ -176,7 +176,7 @@ class FunctionThreads:
             error = raised
         if forked.is_child():
             forked.leave(error)
-        with suppress(RuntimeError):  # the loop has been closed: there is nobody to tell
+        with suppress(RuntimeError):  # the loop has been closed: no waiter is left
             self._loop.call_soon_threadsafe(self._returned, job, result, error, context=variables)
 
     def _ask(self, job: Job, make: Callable[[], Any]) -> Any:

@@ -26,7 +26,7 @@ log = logging.getLogger("comity")
 
 LAGS_KEPT_MAX: Final = 100
 LINES_TOLD: Final = 4
-AGAIN_AFTER: Final = 10  # code that blocks on is named again after so many times as long
+AGAIN_AFTER: Final = 10  # code that goes on blocking is named again after this many times as long
 
 
 class Lag(Struct, frozen=True):

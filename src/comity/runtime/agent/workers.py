@@ -137,7 +137,7 @@ class Workers:
 
 
 def check_guarded() -> None:
-    """End a worker process that runs the whole program a second time instead of importing it. Its parent is told why."""
+    """End a worker process that runs the whole program a second time instead of importing it. Its exit code says why."""
     process = sys.modules.get("multiprocessing.process")
     if process is not None and getattr(process.current_process(), "_inheriting", False):  # as multiprocessing itself finds out
         sys.stderr.write(f"{UNGUARDED}\n")

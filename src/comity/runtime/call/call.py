@@ -1,4 +1,4 @@
-"""One call under way: the request, where it runs, who waits for it, what it has used so far, and until when it may run.
+"""One call under way: the request, where it runs, its waiters, what it has used so far, and until when it may run.
 
 Calls whose deadlines fall into one slot share a timer, so a call costs no timer of its own.
 """
@@ -45,7 +45,7 @@ class Way(Struct, eq=False, gc=False):
     loop: tuple[str, ...] = ()  # that it would close, as far as other nodes could tell
     bounds: tuple[Bound, ...] = ()  # on how many calls the trees it stands in may make, each narrower than the one before
     loan: Loan | None = None  # set aside for what is below it, by the node that asks for it
-    borrowing: asyncio.Future[None] | None = None  # more was asked for, and who waits for that
+    borrowing: asyncio.Future[None] | None = None  # more was asked for; its waiters await this
     is_moved: bool = False  # it left this node without having ended
     is_recorded: bool = False  # the store has accepted it
     is_fresh: bool = False  # its id is new: no node has heard of it before
@@ -92,7 +92,7 @@ class Call(Struct, eq=False, gc=False):
     account: Account
     started_ns: int
     live: Live | None = None  # the session; None for a call without one, until something in it needs keeping
-    log: EventLog | None = None  # the root's, if somebody may watch it
+    log: EventLog | None = None  # the root's, if a caller may watch it
     root: Call | None = None  # None for a root; read `top`
     state: State = ADMITTED
     # None until first needed: most calls have neither, and the collector need not look at empty ones.
@@ -115,7 +115,7 @@ class Call(Struct, eq=False, gc=False):
     gave_up: bool = False  # its code waited for something no longer
     began_ms: int = 0  # when it got its place; 0 if it had not to wait for one, -1 while it does
     is_delivered: bool = False  # the reply may leave: it is durable where the node promises that
-    is_detached: bool = False  # nobody needs to wait for it: a handle holds it, or it was resumed
+    is_detached: bool = False  # no caller needs to wait for it: a handle holds it, or it was resumed
     probe: int = 0  # of which half-open time of the breaker: its outcome decides whether that closes
     skips_primary: bool = False  # the breaker is open and another implementation stands in
     uses_state: bool = False  # it looked at the agent's state, which is saved when it settles
@@ -160,7 +160,7 @@ class Call(Struct, eq=False, gc=False):
 
     @property
     def is_again(self) -> bool:
-        """Whether an earlier life may have done what it does: it or a call above it was taken up."""
+        """Whether an earlier run may have done what it does: it or a call above it was taken up."""
         call: Call | None = self
         while call is not None:
             if call.leftovers is not None:
@@ -228,7 +228,7 @@ class Call(Struct, eq=False, gc=False):
             self.account.give_back(1, 0)
 
     def note_named(self, request_id: str) -> bool:
-        """Note that a call is asked for under an id that an agent outside chose; return whether it was before, in this life."""
+        """Note that a call is asked for under an id that an agent outside chose; return whether it was before, in this run."""
         self.asked += 1
         if self.named is None:
             self.named = {}

@@ -166,7 +166,7 @@ class Context(Struct, eq=False, gc=False):
         priority: which call the callee takes next; this call's own if it is not given.
         context: what the callee should know about the work so far.
         limits: narrows what is left to this call.
-        history: how much of the conversation the callee may see: none, summary, full, or so many turns.
+        history: how much of the conversation the callee may see: none, summary, full, or a number of turns.
         tools: the callee and everything below it may use no others, whatever their profiles allow.
         correlation_id: that of another workflow than this call's, if it is part of one.
         """
@@ -218,15 +218,15 @@ class Context(Struct, eq=False, gc=False):
         return hand_off(self._path, self._call, draft, expected_output)
 
     async def gather(self, *calls: Awaitable[Reply[Result]]) -> list[Reply[Result]]:
-        """Make calls in parallel and return their replies in order; one that fails does not stop the others.
+        """Make calls in parallel and return their replies in order; a call that fails does not stop the others.
 
-        Each is what `ctx.call(…)` or `ctx.hand_off(…)` returns, not awaited. Anything else is a `TypeError`; nobody is called.
+        Each is what `ctx.call(…)` or `ctx.hand_off(…)` returns, not awaited. Anything else is a `TypeError`; no call is made.
         """
         for place, one in enumerate(calls, 1):
             if not hasattr(one, "__await__"):
                 for made in calls:
                     if isinstance(made, Coroutine):
-                        made.close()  # nobody will await it, which Python would complain of besides
+                        made.close()  # no caller will await it, which Python would complain of besides
                 what = f"argument {place} is a {type(one).__name__}"
                 raise TypeError(
                     f"ctx.gather takes calls, as in ctx.gather(ctx.call(…), ctx.call(…)) or ctx.gather(*calls); {what}"
@@ -310,7 +310,7 @@ class Context(Struct, eq=False, gc=False):
     ) -> Insight:
         """Answer a question that people asked in the node's guidance; the answer is an insight too.
 
-        Raises `CallerError` for a question nobody asked, and where the guidance cannot be changed.
+        Raises `CallerError` for a question that no person asked, and where the guidance cannot be changed.
         """
         from comity.runtime.tracing.insights import answer_question  # noqa: PLC0415  as above
 
@@ -369,11 +369,11 @@ class Context(Struct, eq=False, gc=False):
         self._path.steps.note(self._call, taken if answers is None else answers.trace(self._call, taken))
 
     def write(self) -> TextStream:
-        """Begin a text that whoever watches can follow; what there is of it is kept as partial data if time runs out."""
+        """Begin a text that watchers of the call can follow; what there is of it is kept as partial data if time runs out."""
         return TextStream(self._path, self._call)
 
     def progress(self, data: Any) -> None:
-        """Tell whoever watches how far this call is. The last thing told is kept as partial data if time runs out."""
+        """Report to watchers how far this call is. The last report is kept as partial data if time runs out."""
         self._path.progress(self._call, unpack(self._hide(take(data, "progress", bytes))))
 
     @property
@@ -393,7 +393,7 @@ class Context(Struct, eq=False, gc=False):
 
     @property
     def tokens_left(self) -> int | None:
-        """Tokens this call may still use; None if nobody set a limit."""
+        """Tokens this call may still use; None if no limit is set."""
         return self._call.account.tokens_left()
 
     def report_usage(self, *, prompt_tokens: int = 0, completion_tokens: int = 0) -> None:

@@ -30,7 +30,7 @@ _EMPTY: Final = b"{}"
 _EMPTY_BODY: Final = Raw(_EMPTY)
 _NORMAL: Final = Priority.NORMAL
 IDENTITIES_KEPT_MAX: Final = 10_000
-# What doors are given by default. Compared by identity: an equal one that is another object only takes the longer way.
+# What doors are given by default. Compared by identity: an equal value that is another object only takes the longer way.
 _NO_TEXT, _NORMAL_WORD, _ALL, _NONE = "", "normal", "full", "none"
 _NO_PROBLEMS: Final[tuple[tuple[Problem, ...], str]] = ((), "")
 _NAME_RULE: Final = f"must be printable text that is not empty, of at most {ID_CHARS_MAX} characters"
@@ -180,7 +180,7 @@ class Reader:
 
     def _identity_problems(self, identity: Identity) -> tuple[Problem, ...]:
         user_id, tenant_id, session_id = key = (identity.user_id, identity.tenant_id, identity.session_id)
-        # Text of another kind cannot be written though it equals one that was looked at.
+        # Text of another kind cannot be written though it equals a text that was looked at.
         is_text = type(user_id) is type(tenant_id) is str and type(session_id) in _TEXT_OR_NONE
         if is_text and key in self._sound and identity.parent_session_id is None:
             return ()
@@ -295,7 +295,7 @@ def named(identity: Identity) -> Identity:
 
 
 def recordable(value: Any) -> str:
-    """Return a name as it may be recorded; one that cannot be recorded as it is has been noted as a problem or is unknown."""
+    """Return a name as it may be recorded; a name that cannot be recorded was noted as a problem or is unknown."""
     if type(value) is str and value.isprintable() and len(value) <= ID_CHARS_MAX:
         return value
     return quoted(value)[1:-1][:ID_CHARS_MAX] if issubclass(type(value), str) else quoted(value)

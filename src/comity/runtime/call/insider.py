@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Insider(Context, eq=False, gc=False):
-    """The context of an agent with a model, or of one that stands for an agent elsewhere."""
+    """The context of an agent with a model, or of an agent that stands for another one elsewhere."""
 
     @classmethod
     def of(cls, ctx: Context) -> Self:
@@ -74,7 +74,7 @@ class Insider(Context, eq=False, gc=False):
         return self._path.recorder.settings.captures_content
 
     async def use_offered(self, offered: Collection[str], name: str, inputs: dict[str, Any], call_id: str = "") -> Any:
-        """Use a tool for a model: one that was not offered to it is refused and recorded, whatever this agent may use.
+        """Use a tool for a model: a tool that was not offered to it is refused and recorded, whatever this agent may use.
 
         `call_id` is the id that the model gave to this use, for its span.
         """

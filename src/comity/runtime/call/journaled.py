@@ -155,7 +155,7 @@ class Steps:
 
 
 def _checked(reply: Any, told: Collection[str]) -> Reply:
-    """Return a reply that can be recorded, or raise `CallerError`: one that cannot would end the store, not its maker."""
+    """Return a reply that can be recorded, or raise `CallerError`: any other reply would end the store, not its maker."""
     if not isinstance(reply, Reply):
         problem = Problem("reply", f"must be a Reply, not {type(reply).__name__}")
         raise rejected(PayloadError("INPUT_VALIDATION_FAILED", (problem,)))

@@ -36,7 +36,7 @@ def call_named(path: CallPath, parent: Call, draft: Draft, chosen: str, identity
     """Call on behalf of a call under way, once for each chosen id; the reply is there when the coroutine ends."""
     request_id = below(parent.request.request_id, chosen)
     is_repeated = parent.note_named(request_id)
-    # It takes no number: a tree that is run again need not repeat what was asked twice in its earlier life.
+    # It takes no number: a tree that is replayed need not repeat what its earlier run asked twice.
     return path.call_under(parent, draft, request_id, parent.calls_made + parent.asked, identity, is_repeated=is_repeated)
 
 

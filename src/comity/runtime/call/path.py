@@ -277,12 +277,12 @@ class CallPath:
         *,
         is_repeated: bool | None = None,
     ) -> Reply:
-        """Call under an id below that of a call under way; `is_repeated` tells of one that was chosen (see `named`)."""
+        """Call under an id below that of a call under way; `is_repeated` is None unless an agent chose the id (see `named`)."""
         above = parent.request
         if (pause_ms := above.limits.pause_ms(number)) and not is_repeated:
             await in_line(parent, pause_ms)
         if parent.state is not RUNNING:
-            # A task that outlived its call has no budget, no deadline and nobody to answer to.
+            # A task that outlived its call has no budget, no deadline and no caller to answer to.
             error = Error.of("CALL_CANCELLED", f"the call {above.request_id} has ended")
             return await after_a_turn(Reply(status=Status.CANCELLED, error=error))
         now_ns = self.clock.now_ns()
@@ -293,7 +293,7 @@ class CallPath:
             arrival = standing.hung(arrival, above)
         if (elsewhere := self.placement.call_under(arrival, parent, is_repeated=bool(is_repeated))) is not None:
             return await after_a_turn(parent.given(await elsewhere))
-        # Only a call that an earlier life began can have made this one before, unless an agent chose its id.
+        # Only a call that an earlier run began can have made this one before, unless an agent chose its id.
         is_again = parent.top.leftovers is not None
         try:
             if is_repeated is not None:
@@ -312,7 +312,7 @@ class CallPath:
         return reply if reply.error is None and not reply.metadata else parent.given(reply)
 
     def count(self, parent: Call, usage: Usage) -> None:
-        """Charge what a call used that an earlier life made: a tree has one budget for all its lives."""
+        """Charge what a call of an earlier run used: a tree has one budget for all its runs."""
         self.placement.count_replayed(parent, usage)
         parent.calls_below += 1 + usage.calls
         self.charge(parent, usage.prompt_tokens, usage.completion_tokens)
@@ -345,7 +345,7 @@ class CallPath:
     ) -> Call | Reply:
         """Admit the call and give it its place, or refuse it. Nothing is awaited in between.
 
-        Work for whoever takes it gets a place in its lane instead of one in this process.
+        Work for a receiver gets a place in its lane instead of one in this process.
         """
         if self.observer is not None:
             arrival = _seen(arrival, self.observer)
@@ -403,7 +403,7 @@ class CallPath:
         if lane is not None and lane.takes:
             lane.take(note)
             return call
-        if has_fallback or (way is not None and way.fence is None):  # the breaker of one that is sent is another node's
+        if has_fallback or (way is not None and way.fence is None):  # a call that is sent has another node's breaker
             call.skips_primary = True
         elif breaker is not None:
             call.probe = breaker.enter(now_ms)
@@ -434,7 +434,7 @@ class CallPath:
         now_ns = self.clock.now_ns()
         now_ms = now_ns // 1_000_000
         root = None if request.parent_id is None else self.calls.get(request.root_id)
-        # What an earlier life had begun under this id is not taken up: it ends before its caller is told so.
+        # What an earlier run had begun under this id is not taken up: it ends before its caller gets the refusal.
         begun = () if root is None or not root.leftovers else end_leftovers(root, request.request_id, now_ms)
         terms = self.placement.refusal_terms(request)
         self._journal.append((*begun, Refused(as_asked(request), reply, now_ms, refusal.reason)), None, terms)
@@ -499,7 +499,7 @@ class CallPath:
         try:
             reply = await self._execution.run(call, Context(self, call))
         except asyncio.CancelledError:
-            # Settled already by whoever cancelled; if not, the agent cancelled itself.
+            # Settled already by the code that cancelled the call; if not, the agent cancelled itself.
             if call.state is RUNNING:
                 self.settlement.cancel(call, "the agent's task was cancelled")
         except Paused as paused:
@@ -540,7 +540,7 @@ class CallPath:
         return self.clock.now_ns() // 1_000_000
 
     async def reply_of(self, call: Call) -> Reply:
-        """Wait for a call's reply. Whoever waits last and is cancelled takes the call with it, unless a handle holds it."""
+        """Wait for a call's reply. If its last waiter is cancelled, the call is cancelled too, unless a handle holds it."""
         if not call.is_delivered:
             waiter = self._waiter(call)
             try:
@@ -596,5 +596,5 @@ class CallPath:
         self._stopping.close()
         self.activations.close()
         self.settlement.deadlines.close()
-        with contextlib.suppress(UnavailableError):  # the store is gone, which every call was told
+        with contextlib.suppress(UnavailableError):  # the store is gone, and every call got that error
             self.sessions.save_ended()

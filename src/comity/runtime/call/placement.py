@@ -124,4 +124,4 @@ class Placement:
         return were_there
 
     def count_replayed(self, parent: Call, usage: Usage) -> None:
-        """Charge a call that an earlier life of its tree made. A node alone did when it took the tree up."""
+        """Charge a call that an earlier run of its tree made. A node alone did so when it took the tree up."""

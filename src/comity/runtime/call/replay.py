@@ -47,7 +47,7 @@ def take_over(path: CallPath, journal: Journal) -> None:
 def resume(
     path: CallPath, journal: Journal, request: Request | None, leftovers: dict[str, Request], way: Way | None = None
 ) -> Call | None:
-    """Take up a root that an earlier life of the store accepted and did not settle, or end it if it cannot go on.
+    """Take up a root that was accepted in an earlier run and not settled, or end it if it cannot go on.
 
     What it calls again under the same ids and had settled is answered from the store; `leftovers` are the calls below it that
     were open. Those it does not make again end with it. A root that has ended already is None.
@@ -83,7 +83,7 @@ def known(request: Request, journal: Journal, *, is_alone: bool) -> Reply | Refu
         return reused(request)
     if stored.reply is not None and (stored.settled_at is not None or stored.node_id == PAUSED_AT):
         return stored.reply
-    if not is_alone:  # whoever holds its agent takes it up
+    if not is_alone:  # the node that holds its agent takes it up
         return None
     if stored.node_id != journal.node_id:
         return Refused("AGENT_BUSY", f"request {request.request_id} is under way on another node", 1_000)
@@ -93,7 +93,7 @@ def known(request: Request, journal: Journal, *, is_alone: bool) -> Reply | Refu
 
 
 async def newest(path: CallPath, journal: Journal, reply: Reply) -> Reply:
-    """Return how a call stands that waited for a person: if its end was told meanwhile, nobody is told that it waits."""
+    """Return how a call stands that waited for a person: if it has ended meanwhile, no caller hears that it waits."""
     running = path.calls.get(reply.request_id)
     if running is not None:
         return await path.reply_of(running)
@@ -130,7 +130,7 @@ def again(path: CallPath, journal: Journal, parent: Call, arrival: Arrival, now_
 
 
 def count_begun(journal: Journal, request: Request) -> int:
-    """Return how many calls an earlier life began below one; if the store cannot say, as many as there may be."""
+    """Return how many calls an earlier run began below a call; if the store cannot say, as many as there may be."""
     try:
         return journal.begun(request)
     except UnavailableError:
@@ -150,14 +150,14 @@ async def take_up(path: CallPath, journal: Journal, approval: Approval) -> Reply
             return reply
     taken = _taken_up(path, journal, approval.root_id)
     if isinstance(taken, Request):
-        # Whoever holds its agent finds its new deadline in the store.
+        # The node that holds its agent finds its new deadline in the store.
         await path.durable((Resumed(taken, journal.node_id, path.now_ms()),))
         return await path.placement.go_on(taken)
     return None if taken is None else await path.reply_of(taken)
 
 
 def go_on(path: CallPath, journal: Journal, approval_id: str, reads: int = _READS_MAX) -> None:
-    """Go on with a tree that has just been put aside, if its question was answered before: nobody else would any more."""
+    """Go on with a tree that has just been put aside, if its question was answered before: nothing else would resume it."""
     if path.is_closed:
         return
     try:
@@ -177,7 +177,7 @@ def _taken_up(path: CallPath, journal: Journal, root_id: str) -> Call | Request 
     taken = [(call.request, call.reply) for call in journal.take_paused(root_id) if call.request is not None]
     try:
         return _resumed(path, journal, {request.request_id: request for request, _ in taken}, root_id)
-    except UnavailableError:  # nobody would go on with it: it waits as before, for the same answer again
+    except UnavailableError:  # nothing would resume the tree: it waits as before, for the same answer again
         now_ms = path.now_ms()
         journal.append([Paused(request, reply, now_ms) for request, reply in taken if reply is not None])
         raise

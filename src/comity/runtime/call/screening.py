@@ -44,7 +44,7 @@ def screen(
     if privacy is not None and (is_concerned or call.request is not request):
         work = conceal(path, call, call.request, body, privacy)
         is_long = _is_long(call.request, body) or len(path.sessions.vault_of(call) or ()) > SEALED_AT_ONCE
-        if is_long and not call.is_again:  # what an earlier life began is either taken up or ended, at once
+        if is_long and not call.is_again:  # what an earlier run began is either taken up or ended, at once
             return _screened(call, work, findings)
         outcome = whole(work)
         if isinstance(outcome, Refused):

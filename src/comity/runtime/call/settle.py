@@ -1,4 +1,4 @@
-"""The end of a call: once, with everything below it, in one record; then the reply goes to whoever waits for it.
+"""The end of a call: once, with everything below it, in one record; then its waiters get the reply.
 
 A result that comes after the end is recorded and goes nowhere. For a root, and for a capability declared to have effects,
 delivery waits until the journal has made the end durable.
@@ -151,7 +151,7 @@ class Settlement:
             reply = self._judged(call, event, reply, now_ns, records)
         if call.warnings:
             reply = replace(reply, warnings=(*reply.warnings, *call.warnings)[:WARNINGS_MAX])
-        # What an agent thought is kept for those who must explain it, and shown to nobody.
+        # What an agent thought is kept for those who must explain it; no caller sees it.
         call.reply = replace(reply, thought="") if reply.thought else reply
         parent = call.parent
         if parent is not None:
@@ -207,7 +207,7 @@ class Settlement:
         """Return the reply as the guardrails let it pass, and record the model's steps that waited for their verdict."""
         released, is_withheld = guardrail.release(call.request, reply, self._guardrails)
         for step in call.unjudged or ():
-            # Words of a call that was cancelled or timed out were judged by nobody.
+            # Words of a call that was cancelled or timed out were judged by no guardrail.
             told = step if event is FINISH and not is_withheld else step.without_words()
             records += (told.accepted, told.settled)
             if self._ended is not None and told.end is not None:
@@ -253,7 +253,7 @@ class Settlement:
         elsewhere = {call for call in _below(root) if call.state is State.SENT}  # which the nodes that run them record
         aside = [call for call in self.put_aside(root) if call not in arriving and call not in elsewhere]
         requests = [call.request for call in aside]
-        # Tools in use, and what an earlier life began and this one has not made again yet, wait with the tree they are part of.
+        # Tools in use, and what an earlier run began and this one has not made again yet, wait with the tree they are part of.
         requests += [use for call in aside for use in (call.uses or {}).values()]
         requests += (root.leftovers or {}).values()
         for call in aside:
@@ -292,8 +292,8 @@ class Settlement:
         return below
 
     def move(self, call: Call) -> None:
-        """Let go of a call and everything below it: whoever holds its agent now goes on with it, under the same ids."""
-        # Somebody else than its caller may wait for it too: a node that was asked for it again.
+        """Let go of a call and everything below it: the node that holds its agent now goes on with it, under the same ids."""
+        # A waiter other than its caller may wait for it too: a node that was asked for it again.
         for one in self._take_out(call):
             self.release_moved(one)
 
@@ -314,7 +314,7 @@ class Settlement:
         return below
 
     def release_moved(self, call: Call) -> None:
-        """Tell whoever waits for a call that it goes on elsewhere."""
+        """Notify the waiters of a call that it goes on elsewhere."""
         assert call.way is not None
         call.way.is_moved = True
         error = Error.of("LEASE_STALE", f"{call.request.target} has moved to another node")
@@ -336,7 +336,7 @@ class Settlement:
         return reply
 
     def deliver(self, call: Call, error: Exception | None, *, is_shown: bool = False) -> None:
-        """Hand the reply to whoever waits. For a root this comes after the journal has made it durable."""
+        """Hand the reply to the waiters. For a root this comes after the journal has made it durable."""
         if error is not None:
             call.reply = Reply(status=Status.ERROR, error=self.unrecorded(error), request_id=call.request.request_id)
         elif call.live is not None and call.live.vault is not None and not is_shown and not self._show(call):
@@ -362,7 +362,7 @@ class Settlement:
                 self._deliver_later(call, work)
                 return False
             call.reply = whole(work)
-        except UnavailableError as unread:  # it has ended, and who asks again is told how
+        except UnavailableError as unread:  # the call has ended, and a caller that asks again learns how
             call.reply = Reply(status=Status.ERROR, error=self.unrecorded(unread), request_id=call.request.request_id)
         return True
 
@@ -385,7 +385,7 @@ class Settlement:
             await task
 
     def unrecorded(self, error: Exception) -> Error:
-        """Return why a call cannot be recorded, as its caller is told. Once the journal has failed, asking again is in vain."""
+        """Return the error that a caller gets if its call cannot be recorded. If the journal has failed, a retry is in vain."""
         message = error.message if isinstance(error, ComityError) else str(error)
         can_help = getattr(error, "retryable", None) if self._journal.failure is None else False
         return Error.of("STORE_UNAVAILABLE", message, retryable=can_help)
@@ -486,7 +486,7 @@ def _end_uses(call: Call, now_ms: int) -> list[Settled]:
 
 
 def end_leftovers(root: Call, request_id: str, now_ms: int) -> tuple[Settled, ...]:
-    """Return the ends of what an earlier life left open at and below a call."""
+    """Return the ends of what an earlier run left open at and below a call."""
     assert root.leftovers is not None
     ended = [one for one in root.leftovers if one == request_id or is_below(one, request_id)]
     requests = tuple(root.leftovers.pop(one) for one in ended)
@@ -494,7 +494,7 @@ def end_leftovers(root: Call, request_id: str, now_ms: int) -> tuple[Settled, ..
 
 
 def interrupted(requests: tuple[Request, ...], now_ms: int) -> tuple[Settled, ...]:
-    """Return the ends of calls that an earlier life of the store left open and nobody takes up."""
+    """Return the ends of calls that an earlier run left open and no node takes up."""
     records = []
     for request in requests:
         if request.deadline_at <= now_ms:

@@ -58,7 +58,7 @@ class Slices:
         return waiter
 
     def _next(self, loop: asyncio.AbstractEventLoop, turns: int) -> None:
-        """Wake the next piece of work after so many turns."""
+        """Wake the next piece of work after `turns` turns of the loop."""
         if turns:
             loop.call_soon(self._next, loop, turns - 1)
             return

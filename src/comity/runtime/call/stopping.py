@@ -1,7 +1,7 @@
 """Stopping the code of calls that have ended.
 
 Code is cancelled with its call and may clean up. Code that goes on all the same cannot be stopped: after a grace it is named in
-the log and in the audit, and its place is given to the next call, so that it blocks nobody. `node.strays` shows it until it
+the log and in the audit, and its place is given to the next call, so it blocks no call. `node.strays` shows it until it
 ends, and its `ctx` refuses everything. A function in a thread, which nothing can cancel, keeps its place: else one agent could
 fill all threads of the node.
 """

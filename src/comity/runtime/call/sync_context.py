@@ -65,7 +65,7 @@ def _twin(
 @overload
 def _twin(method: Callable[Concatenate[Context, Given], Result]) -> Callable[Concatenate[SyncContext, Given], Result]: ...
 def _twin(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method of `Context` as one that does its work in the loop and waits for what it gives."""
+    """Return a method of `Context` as a function that does its work in the loop and waits for what it gives."""
 
     @functools.wraps(method)
     def twin(self: SyncContext, /, *given: Any, **more: Any) -> Any:
@@ -271,7 +271,7 @@ class SyncContext:
         return StartedCall(self._ask(lambda: asyncio.get_running_loop().create_task(begin())), self._ask)
 
     def gather(self, *calls: StartedCall[Result] | Reply[Result]) -> list[Reply[Result]]:
-        """Return the replies to calls that `start_call` began, in order; one that fails does not stop the others."""
+        """Return the replies to calls that `start_call` began, in order; a call that fails does not stop the others."""
         for place, one in enumerate(calls, 1):
             if not isinstance(one, StartedCall | Reply):
                 what = f"argument {place} is a {type(one).__name__}"

@@ -64,7 +64,7 @@ _EXPLAINED: Final = (ComityError, PayloadError, TimeoutError, ConnectionError)  
 
 
 class Approval(Struct, frozen=True, kw_only=True):
-    """A question to a person: may this tool be used so? `granted` is None until somebody answers."""
+    """A question to a person: may this tool be used so? `granted` is None until a person answers."""
 
     id: str
     root_id: str
@@ -150,7 +150,7 @@ class Toolbox:
     ) -> Coroutine[Any, Any, Any]:
         """Use a tool on behalf of a call; the coroutine gives its result, or raises what refused or failed it.
 
-        With `offered`, no other tool may be used, whatever the call's rights: so much a model was told of.
+        With `offered`, no other tool may be used, whatever the call's rights: the model was offered no others.
         """
         call.tools_used += 1  # before it runs, for the same reason as with calls
         return self._told(call, self._use(path, call, name, inputs, call.tools_used, offered, call_id))
@@ -212,7 +212,7 @@ class Toolbox:
         if path.recorder.ended is not None:
             path.recorder.ended(CallEnd(request, reply, start_ns, self._clock.now_ns(), call.remote, call_id=call_id))
         if call.state is PAUSED:
-            pass  # it waits with its tree; when that goes on, nobody knows whether it happened
+            pass  # it waits with its tree; when the tree goes on, its outcome is unknown
         elif call.uses is None or call.uses.pop(request.request_id, None) is None:
             self._journal.append((Late(request, reply, self._now_ms()),), None, call.held)
         elif tool.has_effects:  # what the agent does next may depend on it, and must not be done twice either
@@ -231,7 +231,7 @@ class Toolbox:
             raise UnavailableError(message, code="STORE_UNAVAILABLE", retryable=False) from None
 
     def approvals(self) -> list[Approval]:
-        """Return every question, answered or not; one that cannot be read is named in the log."""
+        """Return every question, answered or not; a question that cannot be read is named in the log."""
         found = []
         for key, data in self._journal.list_documents(Document.APPROVAL):
             try:
@@ -254,7 +254,7 @@ class Toolbox:
             raise CallerError(f"this node has no tool {approval.tool!r}, which the waiting call needs", code="TOOL_UNKNOWN")
 
     async def decide(self, path: CallPath, approval: Approval, *, granted: bool, by: str, reason: str = "") -> str:
-        """Note a person's answer, and return what to say of one that is not the first. Raises if it is not the same."""
+        """Note a person's answer, and return what to say of an answer that is not the first. Raises if it is not the same."""
         for field, is_sound, rule in (
             ("granted", type(granted) is bool, "must be True or False"),
             ("by", is_id(by), "must name who answers, in printable text"),
@@ -265,7 +265,7 @@ class Toolbox:
         if approval.granted is None:
             mine = replace(approval, granted=granted, decided_by=by, decided_at=self._now_ms(), reason=reason)
             await path.durable((Saved(Document.APPROVAL, approval.id, 2, _encode(mine)),))
-            approval = self.approval(approval.id) or mine  # somebody may have been first, here or in another process
+            approval = self.approval(approval.id) or mine  # another person may have been first, here or in another process
             if approval == mine:
                 return ""
         from comity.core.insight.insight import time_text  # noqa: PLC0415  most answers are the first

@@ -90,7 +90,7 @@ def _incomplete(call: Call) -> Iterator[tuple[Request, str, Any]]:
 
 
 def _said(reply: Reply) -> Any:
-    """Return a reply's data, or the words of one that has none."""
+    """Return a reply's data, or the words of a reply that has none."""
     return reply.data if reply.data is not None or not reply.message else {"message": reply.message}
 
 

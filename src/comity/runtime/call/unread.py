@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def unread(path: CallPath, request: Request, error: UnavailableError, *, is_again: bool = False) -> Call | Reply:
     """Answer a call that could not be opened: with a refusal, or with its end if it was accepted already.
 
-    Where an earlier life may have made it, its caller must not go on as if it had been refused: the error is raised there.
+    Where an earlier run may have made it, its caller must not go on as if it had been refused: the error is raised there.
     """
     call = path.calls.get(request.request_id)
     if call is None and is_again:

@@ -2,8 +2,8 @@
 
 A call to an address that is held here takes the usual way. One to an address held elsewhere is sent there and runs there, under
 the same request id. Everything a held agent does is written under its token, and the store refuses what was written under an
-older one. A node that lost an address lets go of its calls; who waits for them looks for the agent again, and calls by users
-are taken up by whoever gets the address next.
+older one. A node that lost an address lets go of its calls; each waiter looks for the agent again, and calls by users
+are taken up by the node that gets the address next.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("comity")
 
-# How often open calls are looked for that nobody runs, and how long after its deadline anybody may end one.
+# How often open calls are looked for that no node runs, and how long after its deadline any node may end one.
 SWEEP_MS: Final = LEASE_MS
 OVERDUE_MS: Final = 1_000
 STRANGERS_MAX: Final = 1_000  # capabilities of other nodes' agents that stand-ins are kept for
@@ -168,7 +168,7 @@ class Cluster(Placement):
     def start_root(
         self, draft: Draft, identity: Identity, request_id: str | None, remote: TraceContext | None, log: EventLog
     ) -> Errand | None:
-        """Begin a user's call in the background; None for an id that nobody may choose, which this node refuses."""
+        """Begin a user's call in the background; None for an id that no caller may choose, which this node refuses."""
         if request_id is not None and chosen_id_problem(request_id):
             return None
         errand = self.errand(draft, identity, request_id, remote, log)
@@ -178,7 +178,7 @@ class Cluster(Placement):
     def call_root(
         self, draft: Draft, identity: Identity, request_id: str | None, remote: TraceContext | None = None
     ) -> Coroutine[Any, Any, Reply]:
-        """Call for a user where the agent is; an id that nobody may choose is refused here."""
+        """Call for a user where the agent is; an id that no caller may choose is refused here."""
         if request_id is not None and chosen_id_problem(request_id):
             return self.path.call_here(draft, identity, request_id, remote)
         return self.run(self.errand(draft, identity, request_id, remote))
@@ -238,7 +238,7 @@ class Cluster(Placement):
         return errand.task is not None and not errand.task.done()
 
     def is_wanted(self, request_id: str) -> bool:
-        """Return whether somebody here waits for a call, wherever it is."""
+        """Return whether a caller here waits for a call, wherever it is."""
         return request_id in self._errands
 
     def without(self, request: Request, node_id: str) -> None:
@@ -278,11 +278,11 @@ class Cluster(Placement):
         if opened.way is not None and opened.way.is_moved:
             return None
         if parent is not None and opened.parent is not parent and not errand.is_repeated and reply.status is not Status.REFUSED:
-            self.path.count(parent, reply.usage)  # begun for an earlier life of its caller, below which it stood
+            self.path.count(parent, reply.usage)  # begun for an earlier run of its caller, below which it stood
         return reply
 
     async def _way(self, errand: Errand) -> Way | None:
-        """Find out where an agent is; None when there is no time left, or nobody has it."""
+        """Find out where an agent is; None when there is no time left, or no node has it."""
         request, agent = errand.arrival.request, errand.arrival.agent
         if errand.arrival.problems or (agent is not None and errand.arrival.capability is None):
             return None
@@ -294,7 +294,7 @@ class Cluster(Placement):
             else:
                 if isinstance(place, Fence):
                     return Way(fence=place)
-                if place is None and agent is None:  # somebody may have it and not be running it
+                if place is None and agent is None:  # a node may have it and not be running it
                     name = request.target.partition("/")[0]
                     place = next((one for one in self._transport.hosts(name) if one not in errand.without), None)
                     if place is None:
@@ -319,7 +319,7 @@ class Cluster(Placement):
             what = f"nobody could tell in time who holds {request.target}"
             opened = self.path.refuse(request, Refused("NODE_UNREACHABLE", what), errand.log)
         else:
-            if errand.parent is not None:  # begun, and perhaps ended: it counts, whoever ran it
+            if errand.parent is not None:  # begun, and perhaps ended: it counts, whichever node ran it
                 self.path.count(errand.parent, Usage() if stored.reply is None else stored.reply.usage)
             if stored.settled_at is not None and stored.reply is not None:
                 return stored.reply
@@ -395,7 +395,7 @@ class Cluster(Placement):
     # --- what calls do here, under their tokens ---
 
     def accept(self, call: Call, now_ms: int, note: str) -> None:
-        """Record a call that runs here, if its agent is still held and its caller still waits; send one that runs elsewhere."""
+        """Record a call that runs here, if its agent is still held and its caller waits; send a call that runs elsewhere."""
         way, request = call.way, call.request
         if way is None or way.fence is None:
             return
@@ -445,7 +445,7 @@ class Cluster(Placement):
         return () if fence is None else (fence,)
 
     def _end_begun(self, end: Settled, *, fences: tuple[Fence, ...]) -> None:
-        """End a call that was begun elsewhere and is refused when it is to be taken up: nobody goes on with it."""
+        """End a call that was begun elsewhere and is refused when it is to be taken up: no node goes on with it."""
         request_id = end.request.request_id
         self.journal.append((end,), None, Terms(fences=fences, open=(request_id,), ends=request_id))
 
@@ -460,13 +460,13 @@ class Cluster(Placement):
         else:
             terms = way.to_end(request_id)
             if event is Event.CANCEL and way.is_served and way.caller is not None:
-                terms = replace(terms, fences=(*terms.fences, way.caller))  # its caller may be one that has moved
+                terms = replace(terms, fences=(*terms.fences, way.caller))  # its caller may have moved
             if states := _states_before(kept):
                 terms = replace(terms, documents=states)
             self.path.sessions.append(kept, partial(self._ended, call, event), terms)
 
     def _is_withdrawn(self, end: Settled, top_id: str) -> bool:
-        """Withdraw a call below the one that ends which was sent elsewhere; the store ends it with the rest."""
+        """Withdraw a call that was sent elsewhere, if it is below the call that ends; the store ends it with the rest."""
         return end.request.request_id != top_id and self.carrier.withdraw(end.request.request_id)
 
     def _ended(self, call: Call, event: Event, error: Exception | None) -> None:
@@ -500,7 +500,7 @@ class Cluster(Placement):
             settlement.deliver(call, error)
 
     def late(self, call: Call, reply: Reply) -> bool:
-        """Record a result that came after its call had ended, unless the agent is somebody else's by now."""
+        """Record a result that came after its call had ended, unless another node holds the agent by now."""
         if call.held is not None and call.way is not None and not call.way.is_moved:
             terms = replace(call.held, ended=call.request.request_id)  # if it was accepted at all
             self.journal.append((Late(call.request, reply, self.now_ms()),), None, terms)
@@ -519,7 +519,7 @@ class Cluster(Placement):
         return self.loans.top_up(call, were_there=were_there)
 
     def count_replayed(self, parent: Call, usage: Usage) -> None:
-        """Charge a call that an earlier life of its tree made."""
+        """Charge a call that an earlier run of its tree made."""
         parent.account.give_back(-1 - usage.calls, 0)
 
     def let_go(self, call: Call) -> None:
@@ -543,7 +543,7 @@ class Cluster(Placement):
     # --- taking over ---
 
     async def _sweep(self) -> None:
-        """Look for open calls by users that nobody runs, for as long as the node runs."""
+        """Look for open calls by users that no node runs, for as long as the node runs."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(SWEEP_MS * (1 + self.ids.chance()) / 2000):

@@ -1,4 +1,4 @@
-"""Asks other nodes who waits for whom, before a call is let wait for a place.
+"""Asks other nodes which call waits for which, before a call is let wait for a place.
 
 While it asks, the call counts as waiting already: of two that would close a loop from both sides at the same moment, at least
 one sees the other. A node that does not answer is asked again, for it may know of a loop: until it does, or until the place is

@@ -58,7 +58,7 @@ class Served:
                 self.call.way.caller = caller
 
     def note_inquiry(self, asker: str) -> None:
-        """Note who asks what became of a call that it asked for before, perhaps in an earlier life of this node."""
+        """Note a node that asks what became of a call that it asked for before, perhaps before this node restarted."""
         known = self.askers.pop(asker, None)
         self.askers[asker] = known if known is not None else 0 if self.caller is None else -1
 
@@ -157,7 +157,7 @@ class Server:
         return request_id in self._served
 
     async def close(self) -> None:
-        """Let the calls go to whoever takes their agents next."""
+        """Let the calls go to the nodes that take their agents next."""
         if self._timer is not None:
             self._timer.cancel()
         tasks = [one.task for one in self._served.values() if one.task is not None]
@@ -180,14 +180,14 @@ class Server:
         request_id = ask.request.request_id
         self._served[request_id] = served
         served.task = self._cluster.loop.create_task(self._serve(served, ask), name=f"serve {request_id}")
-        # Not at the end of the task itself: one that is cancelled before it began has none.
+        # Not at the end of the task itself: a task that is cancelled before it began has none.
         served.task.add_done_callback(lambda _: self._served.pop(request_id))
 
     async def _serve(self, served: Served, ask: Ask) -> None:
         try:
             answer = await self._answer(served, ask)
         except UnavailableError:
-            return  # nobody can tell who holds the agent: it is asked again
+            return  # it is unknown which node holds the agent: the caller's node asks again
         for asker in served.askers:
             self._cluster.send(asker, answer)
 

@@ -69,9 +69,9 @@ class Holds:
         return Fence(address, hold.lease.token)
 
     async def locate(self, address: str, *, is_hosted: bool) -> Fence | str | None:
-        """Return the token if the address is held here, the node if it is held elsewhere, None if nobody holds it.
+        """Return the token if the address is held here, the node if it is held elsewhere, None if no node holds it.
 
-        An address that nobody holds is taken if its agent `is_hosted` here. Raises `UnavailableError` if nobody can tell.
+        An address that no node holds is taken if its agent `is_hosted` here. Raises `UnavailableError` if that is unknown.
         """
         if (fence := self.fence(address)) is not None:
             return fence
@@ -122,12 +122,12 @@ class Holds:
             self._journal.append((), partial(self._give_back, hold.lease))
 
     async def keep(self) -> None:
-        """Beat for as long as the node runs, and forget addresses that nobody asked for any more."""
+        """Beat for as long as the node runs, and forget addresses that no caller asked for any more."""
         while True:
             await asyncio.sleep(RENEW_MS / 1000)
             now_ms = self._now_ms()
             for hold in [one for one in self._holds.values() if one.asking is None and one.good_until <= now_ms]:
-                if hold.state is not State.HELD and not hold.spoilt:  # forgotten: asked for again when somebody needs it
+                if hold.state is not State.HELD and not hold.spoilt:  # forgotten: asked for again when a call needs it
                     del self._holds[hold.address]
             try:
                 async with asyncio.timeout(RENEW_MS / 1000):  # not wait_for: its steps differ between versions of Python
@@ -198,7 +198,7 @@ class Holds:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.pop(task, None)
         if not task.cancelled():
-            task.exception()  # whoever waits for it has been told; if nobody does, it is asked again
+            task.exception()  # its waiters got the exception; without a waiter, it is asked again
 
     def _now_ms(self) -> int:
         return self._clock.now_ns() // 1_000_000

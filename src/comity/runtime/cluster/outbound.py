@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 # When an unanswered message is repeated; the deadline of the call ends it.
 REPEAT: Final = Retry(attempts=100, delay_ms=100, multiplier=2.0, delay_ms_max=2_000, jitter=0.5)
-ROUNDS_MAX: Final = 10  # after so many the pause does not grow any more
+ROUNDS_MAX: Final = 10  # after this many rounds the pause does not grow any more
 SILENCE_S: Final = 0.1  # after which a call that was not answered is asked about
 # How often a store that could not be read is asked what became of a call, and how long after each time.
 READS_MAX: Final = 10
@@ -61,7 +61,7 @@ class Sent:
         self.is_lost = False  # the node it was sent to seems to be gone
         self.is_old = self.is_sent = False
         self.is_watched = False  # by a task, which asks again
-        self.steps = 0  # the number of the last step that was told of it
+        self.steps = 0  # the number of the last step that the other node reported of it
 
 
 class Carrier:
@@ -157,14 +157,14 @@ class Carrier:
             del self._sent[call.request.request_id]
 
     def _forget(self, sent: Sent, _: asyncio.Task[None]) -> None:
-        # Not at the end of the task itself: one that is cancelled before it began has none. A cancelled one remembers where it
+        # Not at the end of the task itself: a task cancelled before it began has none. A cancelled task remembers where it
         # stood, and so the call; the collector does not look at calls.
         sent.call.task = None
         if self._sent.get(sent.call.request.request_id) is sent:
             del self._sent[sent.call.request.request_id]
 
     async def _has_moved(self, call: Call) -> bool:
-        """Ask whether another node has the agent now, or nobody, which makes this one take it."""
+        """Ask whether another node has the agent now, or no node, which makes this one take it."""
         assert call.way is not None
         address, node_id = call.request.target, call.way.node_id
         self._cluster.holds.doubt(address, node_id)
@@ -177,7 +177,7 @@ class Carrier:
         return place != node_id
 
     def move(self, call: Call) -> None:
-        """Let whoever waits for the call look for its agent anew."""
+        """Let the waiters for the call look for its agent anew."""
         if call.state is not State.SENT:
             return
         self._drop(call)
@@ -205,7 +205,7 @@ class Carrier:
             case Paused(approval_id=approval_id):
                 self._pause(call, approval_id)
             case Happened(number=number) if call.log is not None and number > sent.steps:
-                sent.steps = number  # one that was overtaken is not told any more: steps stand in their order
+                sent.steps = number  # a step that was overtaken is dropped: steps stand in their order
                 with contextlib.suppress(ValueError):  # a kind that only a later version knows
                     call.log.add_step(Kind(message.kind), message.at_ms, message.of, message.data, message.text)
             case Happened():
@@ -272,7 +272,7 @@ class Carrier:
         settlement.deliver(call, None)
 
     def _give_up(self, call: Call, end: Settled, records: list[Record]) -> None:
-        """End a call from this side, if it was accepted and has not ended; whoever waits for it is told what the store says."""
+        """End a call from this side, if it was accepted and has not ended; its waiters get what the store says."""
         assert call.way is not None
         fences = () if call.way.caller is None else (call.way.caller,)
         terms = Terms(fences=fences, open=(end.request.request_id,), ends=end.request.request_id)
@@ -320,7 +320,7 @@ class Carrier:
             if is_known:  # it was accepted in between
                 self._give_up(call, end, records)
                 return
-            error = None  # its caller has ended, and nobody asks for it any more
+            error = None  # its caller has ended, and no caller asks for it any more
         self._cluster.path.settlement.deliver(call, error)
 
     def _look_again(self, call: Call, unreadable: Exception, look: Callable[[int], None], reads: int) -> None:
@@ -331,7 +331,7 @@ class Carrier:
             self._cluster.path.settlement.deliver(call, unreadable)
 
     def withdraw(self, request_id: str) -> bool:
-        """Tell the other node that nobody waits for a call any more; return whether it was sent at all."""
+        """Tell the other node that no caller waits for a call any more; return whether it was sent at all."""
         sent = self._sent.pop(request_id, None)
         if sent is None or sent.call.way is None:
             return False
@@ -342,7 +342,7 @@ class Carrier:
     def _give_back(call: Call, spent: Reply | None) -> None:
         """Return what was set aside and not spent: all of it for a call that moves, which is counted anew where it goes.
 
-        Of a call that ends unanswered nobody knows, so nothing comes back.
+        What a call that ends unanswered has spent is unknown, so nothing comes back.
         """
         way = call.way
         if way is None or way.loan is None:

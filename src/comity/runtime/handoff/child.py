@@ -89,7 +89,7 @@ def _awaited(declared: Capability, desk: Handoffs, path: CallPath) -> Capability
         handoff = await done_elsewhere(desk, request, lambda: call.state is PAUSED)
         assert handoff.reply is not None
         call.handed, used = handed_of(handoff), handoff.reply.usage
-        if used.total_tokens:  # by an agent of another node; what other receivers use nobody knows
+        if used.total_tokens:  # by an agent of another node; what other receivers use is unknown
             path.charge(call, used.prompt_tokens, used.completion_tokens)
         return _as_answer(desk, request, handoff.reply)
 
@@ -140,7 +140,7 @@ def _as_answer(desk: Handoffs, request: Request, reply: Reply) -> Reply:
         reply = reveal(reply, live.vault)
     if reply.status is Status.REFUSED:  # by its receiver; the node admitted this call
         return replace(reply, status=Status.ERROR)
-    if reply.status is Status.CANCELLED:  # somebody else withdrew it; this call was not
+    if reply.status is Status.CANCELLED:  # another caller withdrew the handoff; this call was not withdrawn
         error = Error.of("TARGET_FAILED", f"the handoff was withdrawn: {reply.message}")
         return Reply(status=Status.ERROR, error=error, message=error.message)
     return reply

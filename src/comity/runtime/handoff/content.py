@@ -68,7 +68,7 @@ class Content:
         reply = Reply(status=SUCCESS, data=unpack(raw), message=message, confidence=confidence)
         if self._guardrails:
             reply = guardrail.release(request, reply, self._guardrails).reply
-            reply.unwrap()  # one that was stopped is no result
+            reply.unwrap()  # a reply that a guardrail stopped is no result
         return reply, saved
 
     def failure(self, request: Request, reason: str, code: str) -> Reply:
@@ -88,7 +88,7 @@ class Content:
         return self._hidden(self._privacy, request, raw, result_session(request.request_id))
 
     def hidden_answer(self, request: Request, raw: bytes) -> tuple[bytes, tuple[Saved, ...]]:
-        """Hide personal data in what a receiver is told."""
+        """Hide personal data in the answer that a receiver gets."""
         if self._privacy is None or not self._privacy.may_hold(raw):
             return raw, ()
         return self._hidden(self._privacy, request, raw, request.session_id)

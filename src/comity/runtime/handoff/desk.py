@@ -1,7 +1,7 @@
-"""Handoffs on a node: into the queue by the one call path, out of it by whoever receives, and everybody told when they change.
+"""Handoffs on a node: the call path puts them into the queue, receivers take them out, and waiters are notified of changes.
 
-Creating one admits a call like any other and accepts it for whoever takes it. What ends it settles that call, in the
-transaction that ends the handoff. Nobody looks at the queue without a reason: the queue rings, a deadline or a lease runs out,
+Creating one admits a call like any other and accepts it for the receiver that takes it. What ends it settles that call, in the
+transaction that ends the handoff. A node looks at the queue only for a reason: the queue rings, a deadline or a lease runs out,
 or, in case a ring was lost with a process that died, half a minute has passed.
 """
 
@@ -114,7 +114,7 @@ class Handoffs:
         self.is_closed = False
         self.queue.open(self._hear)
         self.post(self.step(Listen(self.node_id, ("-",))))
-        # Whoever this node takes the place of may be dying just now.
+        # The process that this node takes the place of may be dying just now.
         self._again = self._loop.call_later(_SOON_S, self._look_for_the_dead)
 
     async def stop(self) -> None:
@@ -123,7 +123,7 @@ class Handoffs:
         await asyncio.gather(*(receiver.stop() for receiver in self.receivers))
 
     def close(self) -> None:
-        """Hear no more, and tell who waits so. Nothing is given back: who holds a handoff has done that before."""
+        """Hear no more, and fail the waiters. Nothing is given back: a receiver that held a handoff has done that before."""
         self.leases.close()
         self._watch.leave(self)
         for timer in (self._timer, self._again, self._retry):
@@ -217,7 +217,7 @@ class Handoffs:
         self._coming[lane] = before + 1
         self.journal.append((step,), partial(self._offered, step, waiter, lane))
         if not before and lane in self._coming and lane in self._lanes:
-            self._ring((f"+{lane}",))  # it is not there yet; who waits for it here may take it in the same transaction
+            self._ring((f"+{lane}",))  # it is not there yet; a receiver that waits here may take it in the same transaction
 
     async def _refused(self, reply: Reply) -> Handoff:
         await self._path.recorded()
@@ -256,7 +256,7 @@ class Handoffs:
         return lane in self._coming
 
     def remember(self, handoff: Handoff) -> None:
-        """Note a handoff of this node, so that whoever waits for it need not look into the store."""
+        """Note a handoff of this node, so that its waiters need not look into the store."""
         self._made[handoff.id] = handoff
         if len(self._made) > _MADE_KEPT_MAX:
             self._made.popitem(last=False)
@@ -291,7 +291,7 @@ class Handoffs:
         return self._made.get(handoff_id) or self.queue.get(handoff_id)
 
     def has_answer(self, handoff_id: str) -> bool:
-        """Return whether somebody ended a handoff in time; who waits for it here looks again, the ring may have been lost."""
+        """Return whether a handoff was ended in time; if so, its waiters here look again, as the ring may have been lost."""
         with contextlib.suppress(ComityError):  # a store that cannot be read has no answer
             handoff = self.queue.get(handoff_id)
             if handoff is not None and handoff.state in ENDED and handoff.state is not State.TIMEOUT:
@@ -316,7 +316,7 @@ class Handoffs:
 
     def _done(self, step: Step, waiter: asyncio.Future[None] | None, error: Exception | None) -> None:
         if error is not None:
-            self._ring(tuple(self._ears))  # whoever waits here waits in vain; when they go on waiting they are told
+            self._ring(tuple(self._ears))  # the waiters here wait in vain; each gets an error when it goes on waiting
         else:
             for _, handoff in step.touched:
                 if handoff.state not in ENDED:
@@ -337,7 +337,7 @@ class Handoffs:
         return Step(handoff_id=handoff_id, change=change, now_ms=self.now_ms)
 
     def post(self, *steps: Step) -> None:
-        """Do steps nobody waits for."""
+        """Do steps that no caller waits for."""
         self.journal.append(steps, partial(self._posted, steps))
 
     def _posted(self, steps: tuple[Step, ...], error: Exception | None) -> None:
@@ -349,11 +349,11 @@ class Handoffs:
     # --- hearing ---
 
     def ear(self, host: dict[Ear, None] | None, *topics: str) -> Ear:
-        """Listen for some topics, in the words of the queue; `host` has those that end with whoever listens."""
+        """Listen for some topics, in the words of the queue; `host` has the ears that end with their manager or receiver."""
         return Ear(self.arm, self._ears, topics, host)
 
     async def listen(self, lanes: Iterable[str], step: int = 1) -> None:
-        """Hear of these lanes from now on, or with -1 once less. Whoever looks after this misses nothing."""
+        """Hear of these lanes from now on, or with -1 once less. A receiver that looks after this misses nothing."""
         before = tuple(self._lanes)
         for lane in lanes:
             self._lanes[lane] = self._lanes.get(lane, 0) + step
@@ -372,7 +372,7 @@ class Handoffs:
 
     def _hear(self, topics: set[str] | None) -> None:
         if self.journal.failure is not None:
-            self._ring(tuple(self._ears))  # whoever goes on waiting is told
+            self._ring(tuple(self._ears))  # a waiter that goes on waiting gets an error
             return
         try:
             self._attend(topics)
@@ -406,7 +406,7 @@ class Handoffs:
                 ear.fail(why())
 
     def _look_again_soon(self, error: ComityError) -> None:
-        """The store could not be read, so nobody knows what was missed: after a while everybody looks."""
+        """The store could not be read, so what was missed is unknown: after a while every waiter looks."""
         log.warning("the handoff queue could not be looked at: %s", error)
         now_ms = self.now_ms
         self._unread_since = self._unread_since or now_ms
@@ -417,7 +417,7 @@ class Handoffs:
         self._retry = self._loop.call_later(_SOON_S, self._hear, None)
 
     def arm(self, due_at: int | None) -> None:
-        """See that somebody looks at the queue when its time has come, or after a while. Raises what stopped the journal."""
+        """See that this node looks at the queue when its time has come, or after a while. Raises what stopped the journal."""
         if self.is_closed:
             raise closed()
         if self.journal.failure is not None:

@@ -41,7 +41,7 @@ class Directory(Registry):
         self._others: dict[str, Address] = {}
 
     def resolve(self, target: str) -> Address | None:
-        """Return where an address leads: to an agent, to one that has such a capability, or to whoever comes."""
+        """Return where an address leads: to an agent, to an agent that has such a capability, or to any receiver."""
         known = self._known.resolve(target) or self._others.get(target)
         if known is not None:
             return known

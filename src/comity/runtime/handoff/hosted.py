@@ -96,7 +96,7 @@ class HostedAgents:
                         await ear.wait(None)
                 for lane in busy:
                     self._serve(*self._lanes[lane])
-        except ComityError as error:  # the node closes, or its store has failed: nobody here can do more
+        except ComityError as error:  # the node closes, or its store has failed: this task can do no more
             log.info("handoffs are no longer taken for the agents of this node: %s", error)
 
     def _has_work(self, lane: str) -> bool:
@@ -136,7 +136,7 @@ class HostedReceiver(AsyncHandoffReceiver):
         return super()._may_take(desk) and not any(desk.is_received(lane) for lane in (self._want.own_lane, *self._want.lanes))
 
     async def _do_for_agent(self, handoff: Handoff) -> Reply:
-        """Return what the agent answers; a question of its own is passed on, and its answer is told to it."""
+        """Return what the agent answers; a question of its own is passed on, and the agent gets the answer."""
         reply = await self._earlier(handoff) or await self._ask(handoff, _attempt(handoff), handoff.task)
         asked = 0
         while reply.status is Outcome.NEEDS_INPUT:

@@ -1,4 +1,4 @@
-"""The leases of what receivers of this node have: renewed while they work, and the receiver is told when one is lost."""
+"""The leases of what receivers of this node have: renewed while they work, and the receiver is notified if one is lost."""
 
 from __future__ import annotations
 

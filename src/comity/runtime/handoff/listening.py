@@ -8,11 +8,11 @@ from typing import Self
 
 from comity.errors import UnavailableError
 
-Arm = Callable[[int | None], None]  # see that somebody looks at the queue at such a time, in ms
+Arm = Callable[[int | None], None]  # see that the node looks at the queue at such a time, in ms
 
 
 def closed() -> UnavailableError:
-    """Return what whoever waits on a node that closes is told."""
+    """Return the error that a waiter gets on a node that closes."""
     return UnavailableError("this node, or the manager or receiver, has been closed", code="NODE_CLOSED")
 
 
@@ -24,9 +24,9 @@ class Ear:
     def __init__(
         self, arm: Arm, ears: dict[str, tuple[Ear, ...]], topics: tuple[str, ...], host: dict[Ear, None] | None
     ) -> None:
-        self.due_at: int | None = None  # when who waits expects to be woken at the latest
+        self.due_at: int | None = None  # when the waiter expects to be woken at the latest
         self._arm = arm
-        self._host = host  # those of one manager or receiver, which end with it; None for one that ends with its call
+        self._host = host  # those of one manager or receiver, which end with it; None for an ear that ends with its call
         self._error: Exception | None = None
         self._ears = ears
         self._topics = topics
@@ -50,7 +50,7 @@ class Ear:
                 self._ears[topic] = tuple(ear for ear in ears if ear is not self)
 
     def wait(self, due_at: int | None) -> asyncio.Future[None]:
-        """Return what to wait for until something is heard; `due_at` is when somebody has to look at the queue anyway.
+        """Return what to wait for until something is heard; `due_at` is when the node has to look at the queue anyway.
 
         Raises why nothing will be heard any more.
         """
@@ -65,14 +65,14 @@ class Ear:
         return waiter
 
     def ring(self) -> None:
-        """Wake who waits, or will."""
+        """Wake the waiter, or the next one."""
         if self._waiter is None or self._waiter.done():
             self._is_rung = True
         else:
             self._waiter.set_result(None)
 
     def fail(self, error: Exception) -> None:
-        """Tell who waits, or will, that it is in vain; a call is told when it ends itself, and may go on in another life."""
+        """Fail the waiter, or the next one; not a call, which gets its error when it ends, and may go on after a restart."""
         if self._host is None:
             return
         self._error = error

@@ -47,9 +47,9 @@ def outcome(
     privacy: Privacy | None,
     sessions: Sessions,
 ) -> Reply:
-    """Return what this person is told of a call that went on: the reply as stored, with the values that they may see.
+    """Return the reply that this person gets for a call that went on: as it is stored, with the values that they may see.
 
-    `reply` is what the call's own user is told.
+    `reply` is what the call's own user gets.
     """
     types = _types(approval, person, privacy)
     if types is None:

@@ -60,11 +60,11 @@ async def erase_session(path: CallPath, journal: Journal, tenant_id: str, sessio
 
 
 def _user_of(path: CallPath, journal: Journal, tenant_id: str, session_id: str) -> str:
-    """Return whose session it is; empty if nobody can say."""
+    """Return whose session it is; empty if the store does not say."""
     with contextlib.suppress(UnavailableError):  # it cannot be read, and is erased all the same
         if (live := path.sessions.find(tenant_id, session_id)) is not None:
             return live.session.user_id
-        call = journal.call(session_id)  # one that named none has its own
+        call = journal.call(session_id)  # a call that named no session has its own
         return call.user_id if call is not None and call.tenant_id == tenant_id else ""
     return ""
 
@@ -74,7 +74,7 @@ async def erase_person(path: CallPath, journal: Journal, tenant_id: str, user_id
     await path.durable()
     sessions = journal.sessions_of(tenant_id, user_id)
     for _, raw in journal.list_documents(Document.SESSION):
-        with contextlib.suppress(msgspec.MsgspecError):  # nobody can say whose it is
+        with contextlib.suppress(msgspec.MsgspecError):  # a session that cannot be decoded names no user
             found = _decode(raw)
             if (found.tenant_id, found.user_id) == (tenant_id, user_id):
                 sessions.add(found.id)

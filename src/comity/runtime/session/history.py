@@ -1,4 +1,4 @@
-"""Resolving references to a conversation: for the user whose session it is, and for nobody else."""
+"""Resolving references to a conversation: for the user whose session it is, and for no other user."""
 
 from __future__ import annotations
 

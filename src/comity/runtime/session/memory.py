@@ -1,4 +1,4 @@
-"""What a node remembers of its users across sessions: kept in the store, in clear for nobody but the call of that user.
+"""What a node remembers of its users across sessions: kept in the store, in clear only for a call of that user.
 
 The text of a fact is encrypted where it is stored, under a key outside the store. An agent sees it as it sees its session:
 personal data as tokens of the session's vault, in clear only what its capability is granted.

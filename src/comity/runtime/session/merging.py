@@ -85,7 +85,7 @@ class Standing:
         return Version(kind, key, *(self.base if kind is Document.SESSION else self.vault_base))
 
     def wrote(self, saved: Saved) -> None:
-        """Take a document for the one that the next is made from."""
+        """Note a document as the version that the next one is made from."""
         self.since_read.add(saved.kind)
         now = saved.version, checksum(saved.data)
         if saved.kind is Document.SESSION:
@@ -127,7 +127,7 @@ class Sessions(Protocol):
     """The sessions in memory."""
 
     def at(self, key: str) -> Live | None:
-        """Return the one that is stored under a key."""
+        """Return the session that is stored under a key."""
         ...
 
     def reread(self, live: Any) -> bool:

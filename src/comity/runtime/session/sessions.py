@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 LIVE_MAX: Final = 10_000  # sessions kept in memory beyond those in use; others are read from the store again
 LIVE_BYTES_MAX: Final = 64 * 1024 * 1024  # of these sessions, as they are stored
-_PUT_AWAY: Final = LIVE_MAX // 10  # so many at once: finding out which are in use takes a look at every call
+_PUT_AWAY: Final = LIVE_MAX // 10  # sessions put away at once: finding out which are in use takes a look at every call
 
 SESSION_BYTES_MAX: Final = 4 * 1024 * 1024  # of what a session holds, as JSON
 # Of calls that ended in a session and are not written yet: no more than its conversation would keep of them.
@@ -118,7 +118,7 @@ def key_of(tenant_id: str, session_id: str) -> str:
 def _read(stored: StoredSession, session_id: str) -> tuple[Session, Parts]:
     try:
         return read(stored.head, stored.rows)
-    except (msgspec.MsgspecError, ValueError) as error:  # one that cannot be read is nobody else's concern
+    except (msgspec.MsgspecError, ValueError) as error:  # a session that cannot be read concerns no other session
         message = f"the session {session_id!r} cannot be read: {error}; erase it, or bring back a copy of the store"
         raise UnavailableError(message, code="STORE_UNAVAILABLE", retryable=False) from None
 
@@ -500,7 +500,7 @@ class Sessions:
         return live.noted.session
 
     def current(self, live: Live) -> Session:
-        """Return a session as it is now, with its last use, also one that changed nothing in it."""
+        """Return a session as it is now, with its last use, even if that use changed nothing in it."""
         session = self.noted(live)
         return replace(session, used_at=max(session.used_at, live.used_at))
 

@@ -112,7 +112,7 @@ class Recorder:
         self.settings = settings
         self._takes_all = settings.ratio >= 1.0
         self._captures_content = settings.captures_content
-        # What the call path calls with every call that has ended; None if nobody wants to know.
+        # What the call path calls with every call that has ended; None if no listener is set.
         self.ended: Callable[[CallEnd], None] | None = None
         self.new_span_id = ids.span_id
         self._clock = clock
@@ -153,7 +153,7 @@ class Recorder:
         """Where spans can be asked for."""
         if self._store is not None:
             return self._store
-        from comity.engines.memory.spans import MemorySpans  # noqa: PLC0415  loaded when somebody asks
+        from comity.engines.memory.spans import MemorySpans  # noqa: PLC0415  loaded on first use
 
         return MemorySpans(self.settings, self._kept)
 

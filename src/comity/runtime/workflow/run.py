@@ -1,7 +1,7 @@
 """One run while it is driven: each event is journaled before the commands that follow from it are carried out.
 
 A step is an ordinary call below the run's root, under an id that every replay gives again. So a step that had ended answers
-from the store, one that was open is taken up, and none runs twice.
+from the store, a step that was open is taken up, and none runs twice.
 """
 
 from __future__ import annotations
@@ -371,7 +371,7 @@ class Run:
 
 
 def _shown_questions(open_: Mapping[int, history.Ask], before: Sequence[Question], now_ms: int) -> tuple[Question, ...]:
-    """Return the open questions as a record shows them; one that was shown before keeps the time at which it was asked."""
+    """Return the open questions as a record shows them; a question shown before keeps the time at which it was asked."""
     known = {one.question_id: one.asked_at for one in before}
     return tuple(
         Question(

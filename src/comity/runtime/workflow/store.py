@@ -187,7 +187,7 @@ class RunStore:
     # --- signals from other processes ---
 
     def signal(self, run_id: str, name: str, event: Event) -> Saved:
-        """Return the record by which another process tells the one that holds a run of an event."""
+        """Return the record by which another process notifies the process that holds a run of an event."""
         return Saved(Document.RUN_SIGNAL, below(run_id, name), 1, encode_event(event))
 
     def signals(self) -> list[tuple[str, str, Event]]:

@@ -32,7 +32,7 @@ class Timers:
         return self._count
 
     def add(self, run_id: str, number: int, due_at: int) -> None:
-        """Wait for a point in time; one that was set before under the same number is replaced."""
+        """Wait for a point in time; a timer that was set before under the same number is replaced."""
         self._order += 1
         entry = (due_at, self._order, run_id, number)
         numbers = self._runs.setdefault(run_id, {})

@@ -367,7 +367,7 @@ class Workflows:
             await self._tell(run_id, history.Cancelled(self.now_ms(), reason, by))
 
     async def signal(self, run_id: str, event: str, data: Any = None) -> None:
-        """Send an event to a run; a node of it that waits for it goes on, and one that will wait finds it."""
+        """Send an event to a run; a node of it that waits for it goes on, and a node that will wait finds it."""
         if self.get(run_id).status.has_ended:
             raise CallerError(f"run {run_id} has ended", code="WORKFLOW_STATE_CONFLICT")
         await self._tell(run_id, history.Received(self.now_ms(), event, data))
@@ -441,7 +441,7 @@ class Workflows:
             self.journal.append((Settled(request, gone, self.now_ms()),))
         elif record.status is Status.WAITING and not leftovers and (record.due_at is None or record.due_at > self.now_ms()):
             if self.journal.documents_below(Document.RUN_EVENT, record.run_id)[record.events :]:
-                self._resume(request, {}, record)  # it was told something just before its node went
+                self._resume(request, {}, record)  # it got an event just before its node went
             else:
                 self._hold(record)
         else:
