@@ -20,7 +20,7 @@ KEY_BYTES: Final = 32
 # A damaged vault must not close the whole store, so a key is refused only if it opens none of the first few.
 TRIED_MAX: Final = 8
 _OF_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
-# For a journal that nobody gave the key of its store: no name is found by its digest, not even in two processes.
+# For a journal that no node gave the key of its store: no name is found by its digest, not even in two processes.
 FRESH_NAMES: Final = Pseudonyms(os.urandom(KEY_BYTES))
 _NONCE_BYTES: Final = 12
 _TAG_BYTES: Final = 16
@@ -130,7 +130,7 @@ def _path(store: Path) -> Path:
 
 
 def _make(path: Path) -> None:
-    """Put a new key in its place, unless another process was first: nobody ever finds half a key."""
+    """Put a new key in its place, unless another process was first: no process ever finds half a key."""
     unnamed = path.with_name(f"{path.name}.{os.urandom(8).hex()}")
     file = os.open(unnamed, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -157,5 +157,5 @@ def _read(path: Path) -> bytes:
 
 
 def _of_no_use(message: str) -> UnavailableError:
-    """Return what somebody has to put right before it can be tried again."""
+    """Return an error whose cause an operator has to put right before a retry."""
     return UnavailableError(message, code="STORE_UNAVAILABLE", retryable=False)

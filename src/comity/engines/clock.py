@@ -82,7 +82,7 @@ class SystemIds:
         return f"{self._bits(64) | 1:016x}"
 
     def entropy(self) -> bytes:
-        """Return 16 bytes nobody can guess."""
+        """Return 16 unpredictable bytes."""
         return os.urandom(16)
 
     def chance(self) -> float:

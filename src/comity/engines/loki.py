@@ -1,7 +1,7 @@
 """Insights and refusals as log lines in Grafana Loki, so that people find them where they read logs.
 
 Spans stay where they are; what is pushed is one JSON line for each insight and each refused call, with its trace id. A line may
-be pushed twice after a crash, never lost while the spans are kept: pushing begins where it is told to.
+be pushed twice after a crash, never lost while the spans are kept: pushing begins at the caller's `since_ns`.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ RETRY_S_MAX: Final = 10.0
 RETRYABLE: Final = frozenset({429, 502, 503, 504})
 TIMEOUT_S: Final = 30.0
 ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
-# What Tempo searches at most unless it is told otherwise.
+# What Tempo searches at most unless it is configured otherwise.
 LOOKBACK_S: Final = 7 * 24 * 60 * 60
 # Traces that `find` looks at, and how many it fetches at a time.
 TRACES_MAX: Final = 5_000
@@ -115,8 +115,8 @@ class TempoStore:
     def find(self, query: str | Query, *, start_ns: int | None = None, end_ns: int | None = None, limit: int = 0) -> list[Span]:
         """Return every span a query finds, whole: Tempo names the traces, and the query runs here on those.
 
-        With a `limit`, those of so many traces, the newest of them. Of more than `TRACES_MAX` the rest is left out, and the log
-        says so.
+        With a `limit`, only the spans of the newest `limit` traces. Of more than `TRACES_MAX` traces the rest is left out, and
+        the log says so.
         """
         prepared = lenient(query)
         most = min(limit or TRACES_MAX, TRACES_MAX)

@@ -14,7 +14,7 @@ class Clock(Protocol):
 
 
 class Ids(Protocol):
-    """Names nobody used before, and chance."""
+    """Names that no caller used before, and randomness."""
 
     def new_request(self, now_ms: int) -> tuple[str, str]:
         """Return a new request id, which sorts after those made earlier, and the trace id that goes with it."""
@@ -29,7 +29,7 @@ class Ids(Protocol):
         ...
 
     def entropy(self) -> bytes:
-        """Return 16 bytes nobody can guess."""
+        """Return 16 unpredictable bytes."""
         ...
 
     def chance(self) -> float:

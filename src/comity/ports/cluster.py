@@ -39,7 +39,7 @@ class Leases(Protocol):
         ...
 
     async def release(self, lease: Lease) -> None:
-        """Give a lease back before its time; one that was lost already changes nothing."""
+        """Give a lease back before its time; releasing a lease that was lost already changes nothing."""
         ...
 
 

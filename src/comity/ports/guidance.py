@@ -18,7 +18,7 @@ class GuidanceSource(Protocol):
         ...
 
     def change(self, how: Callable[[Guidance], Guidance]) -> Guidance:
-        """Apply a change to what the document says now, whoever else changes it at the same time, and return the result."""
+        """Apply a change to what the document says now, even if another writer changes it too, and return the result."""
         ...
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:

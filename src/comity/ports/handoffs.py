@@ -16,7 +16,7 @@ class Handoffs(Protocol):
 
     @property
     def knows_of_the_dead(self) -> bool:
-        """Whether nodes were found dead whose handoffs nobody has released yet."""
+        """Whether nodes were found dead whose handoffs no node has released yet."""
         ...
 
     def look_for_the_dead(self) -> None:
@@ -54,7 +54,7 @@ class Handoffs(Protocol):
         ...
 
     def next_due(self) -> int | None:
-        """Return when somebody has to look at the queue, unless something happens before."""
+        """Return when a node has to look at the queue, unless something happens before."""
         ...
 
 

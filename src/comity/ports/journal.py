@@ -22,8 +22,8 @@ class Journal(Protocol):
     they and all before them are durable, or with the error that stopped the journal; after an error nothing is accepted.
 
     An append on terms is checked against the store, also against what other nodes wrote, in the same step in which it is
-    written. Where they do not hold nothing of it is written, `then` is told `StaleLeaseError` or `CallChangedError`, and the
-    journal goes on. What such an append amounts to, `core.journal.terms.taken` says.
+    written. Where they do not hold nothing of it is written, `then` is called with `StaleLeaseError` or `CallChangedError`,
+    and the journal goes on. What such an append amounts to, `core.journal.terms.taken` says.
     """
 
     @property

@@ -16,7 +16,7 @@ class Reader(Protocol):
     """What people look at, paged by cursor: the same on every engine. Nothing is changed by reading.
 
     Pages are newest first. A cursor is opaque, and holds while rows are added and removed. Any method may raise
-    `UnavailableError` STORE_UNAVAILABLE, and those that take a cursor `CallerError` for one that no page gave.
+    `UnavailableError` STORE_UNAVAILABLE, and those that take a cursor `CallerError` for a cursor that no page gave.
     """
 
     @property
@@ -62,7 +62,7 @@ class Reader(Protocol):
         ...
 
     def call_rows(self, request_ids: Iterable[str]) -> list[CallRow]:
-        """Return calls as they are listed, in the order of their ids; one that is unknown is left out."""
+        """Return calls as they are listed, in the order of their ids; an unknown call is left out."""
         ...
 
     def calls_page(self, wanted: CallFilter, cursor: str | None = None, limit: int = 100) -> Page[CallRow]:

@@ -32,7 +32,7 @@ class SpanSource(Protocol):
         ...
 
     def find(self, query: str | Query, *, start_ns: int | None = None, end_ns: int | None = None, limit: int = 0) -> list[Span]:
-        """Return every span a query finds, whole; with a `limit`, those of so many traces, the newest of them."""
+        """Return every span a query finds, whole; with a `limit`, only the spans of the newest `limit` traces."""
         ...
 
     def search(

@@ -1,7 +1,7 @@
 """`RemoteAgent`: an agent of another node, callable here as any other.
 
 The call keeps its user, session, trace and deadline. It gets half of what is left of its tree's calls and tokens, and what it
-does not use comes back. What it tells of its progress is told here; cancelling it here cancels it there.
+does not use comes back. Progress that the remote call reports is reported here; cancelling it here cancels it there.
 """
 
 from __future__ import annotations

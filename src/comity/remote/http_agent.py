@@ -143,7 +143,7 @@ async def _call(endpoint: Endpoint, code: str, ctx: Insider, inputs: dict[str, A
 
 
 async def _sent(endpoint: Endpoint, body: bytes, headers: dict[str, str], ctx: Context) -> Reply:
-    """Return the endpoint's reply. Raises `UnavailableError` for one that cannot be reached, `TargetError` for a bad answer."""
+    """Return the endpoint's reply. Raises `UnavailableError` if the endpoint is unreachable, `TargetError` for a bad answer."""
     link, is_begun = endpoint.link, False
     try:
         async with link.session().post(endpoint.url, data=body, headers=headers, allow_redirects=False) as answer:
@@ -180,7 +180,7 @@ def _read(data: bytes, url: str) -> Reply:
 
 
 async def _tell_cancelled(endpoint: Endpoint, headers: dict[str, str]) -> None:
-    """Tell the endpoint that the call is no longer wanted; one that does not know `DELETE` goes on for nothing."""
+    """Tell the endpoint that the call is no longer wanted; an endpoint without `DELETE` goes on for nothing."""
     with contextlib.suppress(OSError, TimeoutError, *client_errors()):
         async with asyncio.timeout(CANCEL_S):
             async with endpoint.link.session().delete(endpoint.url, headers=headers, allow_redirects=False):

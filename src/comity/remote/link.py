@@ -186,7 +186,7 @@ class _Again(Exception):  # noqa: N818  no error: the request is sent once more
 
 
 async def read_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[str, bytes]]:
-    """Yield the name and data of server-sent events. Raises `_Again` for one that is too long to be ours."""
+    """Yield the name and data of server-sent events. Raises `_Again` for an event that is too long to be ours."""
     rest = b""
     async for chunk in chunks:
         *whole, rest = (rest + chunk).split(b"\n\n")

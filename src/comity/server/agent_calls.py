@@ -88,7 +88,7 @@ def routes(state: State) -> list[BaseRoute]:
 
 
 class _App:
-    """A function as an ASGI application; Starlette would take it for one that gets a request."""
+    """A function as an ASGI application; Starlette would take a bare function for a handler that gets a request."""
 
     def __init__(self, serve: Any) -> None:
         self._serve = serve

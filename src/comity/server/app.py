@@ -104,7 +104,7 @@ class App:
             self.state.refusals.note(scope, error, self.state.now_ms())
             status = await respond_problem(send, error, instance=scope["path"])
         except Exception:  # the task boundary: whatever a handler raises is one failed request
-            if getattr(scope.get("comity.connection"), "is_lost", False):  # there is nobody to answer
+            if getattr(scope.get("comity.connection"), "is_lost", False):  # no client is left to answer
                 status = BROKEN_OFF
                 give_up(send)
                 return

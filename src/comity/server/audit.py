@@ -68,7 +68,7 @@ async def export(ask: Ask) -> None:
     is_begun = False
     while True:
         page = await ask.state.reading.ask(_reading(ask, ask.query, cursor, ROWS_A_TIME))
-        if not is_begun:  # a cursor that no page gave is told before the answer begins
+        if not is_begun:  # a cursor that no page gave raises an error before the answer begins
             await ask.send({"type": "http.response.start", "status": 200, "headers": headers})
             is_begun = True
         body = b"".join(_encode(row._asdict()) + b"\n" for row in page.items)

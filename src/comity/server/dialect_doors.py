@@ -45,7 +45,7 @@ def routes(state: State) -> list[BaseRoute]:
 
 
 class _Dialect:
-    """Takes documents of one dialect, or of the one that the path names."""
+    """Takes documents of one dialect, or of the dialect that the path names."""
 
     def __init__(self, state: State, name: str | None, *, is_for_agents: bool = False) -> None:
         self._state, self._name, self._is_for_agents = state, name, is_for_agents

@@ -2,7 +2,7 @@
 
 A receiver in this process keeps its lease while the process lives. One behind HTTP may die without closing anything, so the
 server holds the handoff for it and gives it back when no heartbeat has come within the lease. The lease's id is the proof that
-whoever ends a handoff is the one that has it.
+the client that ends a handoff is the receiver that holds it.
 """
 
 from __future__ import annotations

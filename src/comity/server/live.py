@@ -1,7 +1,7 @@
 """What happens on a node, live: rows of calls as they begin and end, for every open page, over one reading of the audit.
 
 Live rows are numbered by this server, so that a page resumes after the last it saw. A page that asks for a number that is gone
-is told so, and reads its lists again.
+is notified, and reads its lists again.
 """
 
 from __future__ import annotations

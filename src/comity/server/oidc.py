@@ -130,7 +130,7 @@ class SignIns:
         return one_time
 
     def exchange(self, code: str, secret: str, now_ms: int) -> SignedIn:
-        """Return the user of a one-time code. Raises `RefusedError` for one that is used, expired or another page's."""
+        """Return the user of a one-time code. Raises `RefusedError` for a code that is used, expired or another page's."""
         user, bind, until_ms = self._codes.pop(code, (None, "", 0))
         hashed = encode_bytes(hashlib.sha256(secret.encode(errors="replace")).digest())
         if user is None or until_ms <= now_ms or not hmac.compare_digest(hashed, bind):
@@ -316,7 +316,7 @@ def _ask(url: str, form: dict[str, str] | None = None) -> dict[str, Any]:
 
 
 def provider_of(settings: dict[str, Any]) -> Provider:
-    """Return the provider that a part of the settings describes. Raises `CallerError` for one that is incomplete."""
+    """Return the provider that a part of the settings describes. Raises `CallerError` for incomplete settings."""
     try:
         return msgspec.convert(settings, Provider)
     except msgspec.ValidationError as error:

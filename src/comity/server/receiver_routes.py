@@ -10,7 +10,7 @@ from comity.server.calls import AfterQuery
 from comity.server.routes import Route
 
 EVENTS: Final = "text/event-stream"
-# What a receiver may be told about its lease, and whoever hands work off about their request.
+# Error codes that a receiver may get about its lease, and a client that hands work off about its request.
 LEASED: Final = ("HANDOFF_LEASE_LOST", "HANDOFF_STATE_CONFLICT", "HANDOFF_ENDED", "HTTP_RESOURCE_UNKNOWN")
 HANDED: Final = (
     "INPUT_VALIDATION_FAILED",

@@ -17,7 +17,7 @@ DOOR: Final = "(http)"
 
 
 class Refusals:
-    """Writes refusals into a node's audit, so many a second: a client without a token must not fill the store."""
+    """Writes refusals into a node's audit, at a limited rate: a client without a token must not fill the store."""
 
     __slots__ = ("_at_ms", "_left", "_node", "_untold")
 

@@ -73,7 +73,7 @@ def read_heads(scope: Scope) -> Heads:
 
 
 class BrokenOffError(Exception):
-    """The client went away before its request was complete; there is nobody to answer."""
+    """The client went away before its request was complete; no client is left to answer."""
 
 
 async def read_body(receive: Receive, heads: Heads, bytes_max: int) -> bytes:

@@ -59,8 +59,8 @@ class GuidanceFile:
     def read(self) -> Read:
         """Return the document, its guidance and what is wrong with it.
 
-        A file that never was there is empty; one that has gone since it was read is an error, for constraints do not lapse
-        because somebody moved a file.
+        A file that never was there is empty; a file that has gone since it was read is an error, for constraints do not
+        lapse because a user or process moved a file.
         """
         seen = self._seen
         try:
@@ -100,7 +100,7 @@ class GuidanceFile:
         return document if isinstance(document, dict) else {}, guidance, problems
 
     def change(self, how: Callable[[Guidance], Guidance]) -> Guidance:
-        """Apply a change to what the file says now, whoever else changes it at the same time.
+        """Apply a change to what the file says now, even if another writer changes it at the same time.
 
         A file with problems is left alone, for what could not be read would be lost.
         """
@@ -253,7 +253,7 @@ class GuidanceReader:
         return self.get_guidance().questions
 
     def get_open_questions(self) -> list[Question]:
-        """Return the questions nobody has answered, most urgent first."""
+        """Return the questions without an answer, most urgent first."""
         return rules.open_questions(self.get_guidance())
 
     def get_critical_questions(self) -> list[Question]:
@@ -306,7 +306,7 @@ class GuidanceResponder:
         self._emitter.close()
 
     def answer_question(self, question_id: str, *, answer: str, confidence: float, evidence: EvidenceGiven = ()) -> Insight:
-        """Store an answer and emit it as an analysis; raises `CallerError` for a question nobody asked."""
+        """Store an answer and emit it as an analysis; raises `CallerError` for an unknown question."""
         given = Answer(
             agent_id=self._emitter.agent_id,
             answer=take_text(answer, "answer"),

@@ -1,4 +1,4 @@
-"""Telling that a file has changed, whoever changed it.
+"""Telling that a file has changed, whichever process changed it.
 
 On Linux the kernel says so (inotify) and nothing runs in between. Elsewhere, and where the kernel has no watch left to give,
 the file is looked at every `POLL_S` seconds; `is_push` says which. The folder is watched rather than the file, because editors,
@@ -25,14 +25,14 @@ _EVENT: Final = struct.Struct("iIII")  # watch, mask, cookie, bytes of the name 
 _IGNORED: Final = 0x8000
 _EVENTS_BYTES: Final = 64 * 1024
 # Closed after writing, moved away, moved here, deleted; the folder itself deleted, moved. Not made and not written to: what
-# somebody is still writing would be read half.
+# a process is still writing would be read half.
 _EVENTS: Final = 0x8 | 0x40 | 0x80 | 0x200 | 0x400 | 0x800
 
 Stamp = tuple[int, int, int]
 
 
 def stamp(path: Path) -> Stamp | None:
-    """Return what changes when a file does; None if there is none. Raises `OSError` if nobody can tell."""
+    """Return what changes when a file does; None if there is none. Raises `OSError` if the system cannot tell."""
     try:
         found = path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -55,7 +55,7 @@ class FileWatch:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop; the thread has ended when this returns, unless it is the one that asks."""
+        """Stop; the thread has ended when this returns, unless the caller is that thread."""
         with contextlib.suppress(OSError):
             os.write(self._woken, b"x")
         if self._thread is not threading.current_thread():
@@ -77,7 +77,7 @@ class FileWatch:
                     poller.unregister(self._events)
                     os.close(self._events)
                     self._events, self.is_push = None, False
-                now = self._look()  # after the above: who is told of a change can see how the next one will be noticed
+                now = self._look()  # after the above: the callback of a change can see how the next change is noticed
                 if is_pending or now != self._seen:
                     self._seen = now
                     is_pending = not self._tell()
@@ -107,7 +107,7 @@ class FileWatch:
 
 
 def _lost_a_folder(events: int) -> bool:
-    """Read what happened and return whether the system stopped watching a folder; which file it was is told by its stamp."""
+    """Read what happened and return whether the system stopped watching a folder; a file's stamp says which file it was."""
     try:
         told = os.read(events, _EVENTS_BYTES)
     except BlockingIOError:

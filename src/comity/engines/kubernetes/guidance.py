@@ -1,7 +1,8 @@
 """A project's guidance as a Kubernetes resource: a ProjectContext in a namespace, as `deploy/kubernetes` defines it.
 
-A change is written on the version it was based on. If somebody else was first, the server refuses it (409) and it is made again
-on what is there now, so of several answers at once none is lost. Changes by others are pushed: the server holds a watch open.
+A change is written on the version it was based on. If another writer was first, the server refuses it (409) and it is made
+again on what is there now, so of several answers at once none is lost. Changes by others are pushed: the server holds a watch
+open.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class KubernetesGuidance:
         return _parsed(document)
 
     def change(self, how: Callable[[Guidance], Guidance]) -> Guidance:
-        """Apply a change to what the resource says now, whoever else changes it at the same time."""
+        """Apply a change to what the resource says now, even if another writer changes it at the same time."""
         for _ in range(CONFLICTS_MAX):
             found = self._get()
             document, before, problems = _parsed(found or {})
@@ -137,7 +138,7 @@ class _Follower:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop; the thread has ended when this returns, unless it is the one that asks."""
+        """Stop; the thread has ended when this returns, unless the caller is that thread."""
         with self._lock:
             self._stopped.set()
             if self._watch is not None:

@@ -82,7 +82,7 @@ class SharedJournal:
         return self._shared.calls(limit=limit)
 
     def abandoned(self) -> list[StoredCall]:
-        """Nobody here can tell which nodes are gone; leases do."""
+        """Return no calls: this journal cannot tell which nodes are gone; leases do."""
         return []
 
     def open_roots(self) -> list[StoredCall]:
@@ -233,7 +233,7 @@ class MemoryNetwork:
         return MemoryTransport(self)
 
     def deliver(self, sender: str, node_id: str, message: bytes) -> None:
-        """Hand a message over, if there is somebody to take it."""
+        """Hand a message over, if the receiving node is a member."""
         receive = self.members.get(node_id)
         if receive is not None:
             receive(sender, message)

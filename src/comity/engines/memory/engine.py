@@ -26,10 +26,10 @@ class JournalEngine:
         self.journal.open()
 
     async def listen(self, share: Callable[[], Awaitable[None]]) -> None:
-        """Nobody comes later: a node is alone from the beginning, or never."""
+        """No other node comes later: a node is alone from the beginning, or never."""
 
     async def join(self) -> None:
-        """Nobody has to be waited for."""
+        """No other node has to be waited for."""
 
     async def leave(self) -> None:
         """Leave the network."""

@@ -63,7 +63,7 @@ class MemoryJournal:
         self.failure: UnavailableError | None = None  # memory does not fail
         self.names = FRESH_NAMES
         self.handoffs = MemoryHandoffs()
-        self._unsealed: deque[CallRecord] = deque(maxlen=MEMORY_AUDIT_ROWS_MAX)  # rows are sealed when somebody reads them
+        self._unsealed: deque[CallRecord] = deque(maxlen=MEMORY_AUDIT_ROWS_MAX)  # rows are sealed when a reader asks for them
         self._appended = 0
         self._rows: deque[Stored] = deque()
         self._head = GENESIS
@@ -449,7 +449,7 @@ class MemoryJournal:
 
     def _seal(self) -> None:
         next_id = self._appended - len(self._unsealed) + 1
-        if next_id > self._floor[0] + len(self._rows):  # rows nobody read were dropped: the kept chain begins anew after them
+        if next_id > self._floor[0] + len(self._rows):  # unread rows were dropped: the kept chain begins anew after them
             self._rows.clear()
             self._floor = (next_id, self._head)
         for row_id, record in enumerate(self._unsealed, next_id):

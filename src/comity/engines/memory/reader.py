@@ -53,7 +53,7 @@ class MemoryReader:
         return self._caught_up().call(request_id)
 
     def call_rows(self, request_ids: Iterable[str]) -> list[CallRow]:
-        """Return calls as they are listed, in the order of their ids; one that is unknown is left out."""
+        """Return calls as they are listed, in the order of their ids; an unknown call is left out."""
         index = self._caught_up()
         return [found for one in request_ids if (found := index.call(one)) is not None]
 

@@ -83,7 +83,7 @@ class MemorySpans:
         return run_search(prepared, traces, start_ns=start_ns, end_ns=end_ns, limit=limit, spans_per_spanset=spss)
 
     def find(self, query: str | Query, *, start_ns: int | None = None, end_ns: int | None = None, limit: int = 0) -> list[Span]:
-        """Return every span a query finds, whole; with a `limit`, those of so many traces, the newest of them."""
+        """Return every span a query finds, whole; with a `limit`, only the spans of the newest `limit` traces."""
         asked = newest_first(lenient(query)) if limit else query
         return matched_spans(self.search(asked, start_ns=start_ns, end_ns=end_ns, limit=limit, spss=0))
 

@@ -180,7 +180,7 @@ class OtlpExporter:
         return True
 
     def _send_parts(self, spans: Sequence[Span]) -> tuple[int, str]:
-        """Send spans; where the collector refuses them all, send halves, so that one that it cannot take costs no others."""
+        """Send spans; where the collector refuses them all, send halves, so that a span it cannot take costs no others."""
         parts, refused, why, splits_left = [spans] if spans else [], 0, "", SPLITS_MAX
         while parts:
             part = parts.pop()

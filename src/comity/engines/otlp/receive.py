@@ -160,7 +160,7 @@ def _length(headers: Message) -> int | None:
     said = headers.get_all("Content-Length", ())
     if len(said) != 1 or "Transfer-Encoding" in headers or (digits := _DIGITS.fullmatch(said[0])) is None:
         return None
-    return int(digits[1]) if digits[1] else BODY_BYTES_MAX + 1  # so many digits that nothing is so long
+    return int(digits[1]) if digits[1] else BODY_BYTES_MAX + 1  # more digits than the length of any body has
 
 
 def _handler(store: SpanSink, *, is_local: bool) -> type[BaseHTTPRequestHandler]:

@@ -25,7 +25,7 @@ _WORDS: Final = 3  # what a process says: the hash before its part, the id after
 
 
 def parts_of(rows: int) -> int:
-    """Return in how many parts so many rows are walked."""
+    """Return in how many parts this number of rows is walked."""
     return max(min(rows // PART_ROWS_LEAST, len(os.sched_getaffinity(0)), PARTS_MAX), 1)
 
 

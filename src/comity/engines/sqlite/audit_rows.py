@@ -2,8 +2,8 @@
 
 A chain is cut only where it still verifies. The rows that go are checked first. What is left begins at a checkpoint that has
 the number and the hash of the last row that went; a row at the end of the chain says the same; and the checkpoint is sealed by
-an HMAC under the key of the store, which is not in the file. So somebody who can change the file and nothing else can neither
-remove further rows nor put a checkpoint in another place. Somebody who has the key as well can.
+an HMAC under the key of the store, which is not in the file. So an attacker who can change the file and nothing else can
+neither remove further rows nor put a checkpoint in another place. An attacker who has the key as well can.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ def verify_chain(
 ) -> Verdict:
     """Check every row and that the chain begins and ends where it should, reading one consistent snapshot.
 
-    Without the `key` the seal of a checkpoint cannot be checked, which the verdict's reason says. If only so many of the
-    `newest` rows are asked for, the row before them is taken at its word. A `walker` may be quicker where rows are many; what
+    Without the `key` the seal of a checkpoint cannot be checked, which the verdict's reason says. If only a number of
+    `newest` rows is asked for, the row before them is taken at its word. A `walker` may be quicker where rows are many; what
     it finds wrong is looked at again.
     """
     connection.execute("BEGIN")
@@ -217,7 +217,7 @@ def _entry_of(begin: Checkpoint) -> bytes:
 
 
 def _links(connection: sqlite3.Connection, begin: Checkpoint, is_part: bool) -> Iterator[Stored]:
-    """Yield the rows as they are, whatever somebody made of them; also those that stand before the beginning of the whole."""
+    """Yield the rows as they are, tampered with or not; also those that stand before the beginning of the whole."""
     previous = begin.hash
     for row_id, body, raw in connection.execute(READ_LINKS, (begin.row_id if is_part else -1 << 63,)):
         sealed = str(raw, errors="replace")
@@ -229,7 +229,7 @@ def _links(connection: sqlite3.Connection, begin: Checkpoint, is_part: bool) -> 
 
 
 def extent(connection: sqlite3.Connection) -> tuple[int, int]:
-    """Return the ids of the first row and of the last; without any, the first is the one that comes next."""
+    """Return the ids of the first row and of the last; without any, the first is the id that comes next."""
     (first,) = connection.execute("SELECT min(id) FROM audit").fetchone()
     (last,) = connection.execute("SELECT id FROM head").fetchone()
     return (last + 1 if first is None else first), last
@@ -243,7 +243,7 @@ def first_row(connection: sqlite3.Connection, roots: Iterable[str]) -> int | Non
 
 
 def times(connection: sqlite3.Connection, after_id: int, until_id: int) -> Iterator[tuple[int, int]]:
-    """Yield the id and time of the rows of a part, in order; one that cannot be read is of all times, and stops a cut."""
+    """Yield the id and time of the rows of a part, in order; a row that cannot be read is of all times, and stops a cut."""
     query = "SELECT id, CAST(body AS TEXT) AS said FROM audit WHERE id > ? AND id <= ? ORDER BY id"
     said = f"CASE WHEN json_valid(said) THEN json_extract(said, '$[{_TIME_AT}]') END"
     for row_id, at_ms in bulk.read(connection, f"id, {said}", query, (after_id, until_id)):

@@ -37,7 +37,7 @@ def _statement(head: str, marks: str, tail: str, size: int, between: str) -> str
 def read(connection: sqlite3.Connection, columns: str, source: str, values: Sequence[Any] = ()) -> list[Any]:
     """Return the rows of a query as lists, read in one step.
 
-    A column of bytes, or one that damage may have made so, is read by `CAST(… AS TEXT)`; see `as_bytes`.
+    A column of bytes, or a column that damage may have made so, is read by `CAST(… AS TEXT)`; see `as_bytes`.
     """
     query = f"SELECT CAST(json_group_array(json_array({columns})) AS BLOB) FROM ({source})"  # noqa: S608
     found: bytes = connection.execute(query, values).fetchone()[0]

@@ -19,7 +19,7 @@ from comity.core.reading.calls import PAUSED, RUNNING
 
 VERSION: Final = 1
 CHUNK_ROWS: Final = 2_000  # of the audit, taken in at a time
-NEAR_ROWS: Final = 10_000  # so many are taken in while a list waits; 15 µs each
+NEAR_ROWS: Final = 10_000  # this many are taken in while a list waits; 15 µs each
 _EDGE_ROWS_MAX: Final = 20_000
 # Clocks of several nodes differ: rows this far from where a time is found may still be in its span.
 _SLACK_ROWS: Final = 1_000
@@ -60,7 +60,7 @@ _SHOWN: Final = (
 )
 _STATUS, _CODE, _SETTLED, _TOOK, _TOKENS, _LATE, _NOTE, _REFUSAL = 11, 12, 14, 15, 16, 18, 19, 20
 
-# Returns audit rows after an id, in order, at most so many.
+# Returns audit rows after an id, in order, at most a given number of them.
 Source = Callable[[int, int], list[Row]]
 
 
@@ -83,7 +83,7 @@ class CallIndex:
     def catch_up(self, source: Source, first_id: int = 1, chunks_max: int | None = None) -> bool:
         """Take in what the audit has since the last time, and forget what it no longer has; return whether that was all.
 
-        With `chunks_max` it stops after so many chunks, or after it has made one of the indexes that lists are asked by.
+        With `chunks_max` it stops after that many chunks, or after it has made one of the indexes that lists are asked by.
         """
         self._check_same(source)
         if self.last_id == 0:
@@ -121,7 +121,7 @@ class CallIndex:
             self._take(self.last_id, rows)
 
     def _check_same(self, source: Source) -> None:
-        """Begin anew where the audit is another than the one that was taken in, as after a backup was put back."""
+        """Begin anew where the audit is not the audit that was taken in, as after a backup was put back."""
         last_id, last_hash = self._connection.execute("SELECT last_id, last_hash FROM meta").fetchone()
         if last_id == 0:
             return
@@ -305,7 +305,7 @@ def _connected(path: Path | None) -> sqlite3.Connection:
         (version,) = connection.execute("SELECT version FROM meta").fetchone()
         connection.execute("COMMIT")
         if version != VERSION:
-            raise sqlite3.DatabaseError("the index is of another version")  # noqa: TRY301  handled as one that is damaged
+            raise sqlite3.DatabaseError("the index is of another version")  # noqa: TRY301  handled as a damaged index
     except BaseException:
         connection.close()
         raise
@@ -358,7 +358,7 @@ def _edge(source: str | None, target: str, ends: list[tuple[str, float | None]])
 
 
 def _kept(value: Any) -> Any:
-    """Return a value, or for a whole number that no column can hold the nearest one that it can."""
+    """Return a value, or for a whole number that no column can hold the nearest number that a column can."""
     return max(-WHOLE_MAX, min(WHOLE_MAX, value)) if type(value) is int else value
 
 

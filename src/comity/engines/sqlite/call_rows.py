@@ -1,4 +1,4 @@
-"""Calls as a store has them, read one by one: one that cannot be read keeps nobody from the others."""
+"""Calls as a store has them, read one by one: a call that cannot be read keeps no reader from the others."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def readable(rows: Iterable[tuple[str | None, bytes]]) -> Iterator[StoredCall]:
 
 
 def is_of_session(body: bytes, tenant_id: str, session_id: str) -> bool:
-    """Return whether a call is of a session, whether or not it can be read; one that says nothing at all may be anybody's."""
+    """Return whether a call is of a session, readable or not; a call without readable fields may be of any session."""
     fields = _fields(body)
     return fields == _NOTHING or (fields[_TENANT], fields[_SESSION]) == (tenant_id, session_id)
 

@@ -123,7 +123,7 @@ def _spans(connection: sqlite3.Connection, now_ms: int) -> Kind:
 
 
 def _sampled(connection: sqlite3.Connection, lengths: str, rows: int) -> int:
-    """Return about how many bytes so many rows have, by the lengths of some."""
+    """Return about how many bytes this number of rows has, by the lengths of some."""
     found = [size or 0 for (size,) in connection.execute(lengths)]
     return round(sum(found) / len(found) * rows) if found else 0
 

@@ -1,7 +1,7 @@
 """The SQLite engine: one file, and processes on one machine that share it.
 
 A process that is alone with its store works without leases and messages. It listens on a socket beside the store; when a second
-process opens the store it is told so, takes the leases of everything it runs, and works with the other from then on.
+process opens the store and connects, the first takes the leases of everything it runs, and both share the work from then on.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from comity.errors import UnavailableError
 
 log = logging.getLogger("comity")
 
-# How long a process that opens a store waits for the one that had it alone, and how often it looks.
+# How long a process that opens a store waits for the process that had it alone, and how often it looks.
 SHARE_S_MAX: Final = 10.0
 _LOOK_S: Final = 0.005
 
@@ -28,7 +28,7 @@ _LOOK_S: Final = 0.005
 class SqliteEngine:
     """A store file, the leases in it, and the sockets beside it.
 
-    Without `takes_over` the node is there for one command: calls that another node left open wait for one that stays.
+    Without `takes_over` the node is there for one command: calls that another node left open wait for a node that stays.
     """
 
     def __init__(self, path: str | Path, node_id: str, *, takes_over: bool = True) -> None:

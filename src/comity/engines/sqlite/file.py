@@ -1,4 +1,4 @@
-"""The place of a store: whether there is a file, and making one that is its owner's alone."""
+"""The place of a store: whether there is a file, and making a file that is its owner's alone."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The files of an open store, which must stay where they are, the same ones, while it is used.
 
 A file that was removed or replaced under a running process is still open there: writing goes on, into a file that is found by
-no other process. Without the shared memory of a SQLite database two processes even overwrite each other's pages, and one that
-closes the database after the other copies a stale log over it.
+no other process. Without the shared memory of a SQLite database two processes even overwrite each other's pages, and the
+process that closes the database last copies a stale log over it.
 """
 
 from __future__ import annotations

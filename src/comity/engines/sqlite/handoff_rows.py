@@ -1,7 +1,7 @@
 """The tables of the handoff queue in a store file, and the shelf they make within one transaction.
 
 They are added to a store when it first has a handoff. The request of a handoff is written once; how it stands is small and is
-written with every change. `due_at` is when somebody has to look at it, and is null once it has ended. Most handoffs begin a
+written with every change. `due_at` is when a node has to look at it, and is null once it has ended. Most handoffs begin a
 trace of their own, which has their id, so that only others need an index to be found by trace.
 """
 
@@ -48,7 +48,7 @@ _READ_TEXTS: Final = (
     "lease_until, CAST(result_trace_id AS TEXT), CAST(standing AS TEXT), CAST(reply AS TEXT)"
 )
 _READ_MAX: Final = 500
-# What is remembered from one transaction to the next: so many, none with a larger request or a longer history.
+# What is remembered from one transaction to the next: at most this many handoffs, none with a larger request or longer history.
 _KNOWN_MAX: Final = 1_024
 _KNOWN_BYTES_MAX: Final = 4_096
 _KNOWN_ENTRIES_MAX: Final = 3
@@ -56,7 +56,7 @@ _FREE: Final = "state = 'pending' AND holder = ''"
 _WORDS: Final = {state: str(state) for state in State}
 _STATES: Final = {word: state for state, word in _WORDS.items()}
 _NUMBERS: Final = {priority: number for number, priority in enumerate(TURNS)}
-# The state of a row that cannot be read, once somebody came upon it: nobody waits for it, and what is in it stays as it was.
+# The state of a row that cannot be read, once a node came upon it: no caller waits for it, and its content stays as it was.
 _UNREADABLE: Final = "unreadable"
 _CANNOT: Final = "cannot be read"
 
@@ -97,7 +97,7 @@ def exists(connection: sqlite3.Connection) -> bool:
 
 
 class Memory:
-    """Handoffs as they stood when this connection last wrote. They need not be read again unless somebody else has written.
+    """Handoffs as they stood when this connection last wrote. They need not be read again unless another connection wrote.
 
     What was asked for never changes, so even then that need not be read again.
     """
@@ -106,7 +106,7 @@ class Memory:
 
     def __init__(self) -> None:
         self.known: dict[str, Handoff] = {}
-        self.former: dict[str, Handoff] = {}  # as they were before somebody else wrote
+        self.former: dict[str, Handoff] = {}  # as they were before another connection wrote
         self.listeners: dict[str, tuple[str, ...]] | None = None  # who wants to hear what, once it was asked for
         self._version = -1
 
@@ -164,7 +164,7 @@ class SqliteShelf:
             self._known.pop(handoff_id, None)
 
     def get(self, handoff_id: str) -> Handoff | None:
-        """Return one that was prefetched, or put since."""
+        """Return a handoff that was prefetched, or put since."""
         return self._known.get(handoff_id)
 
     def put(self, before: Handoff | None, after: Handoff) -> None:
@@ -206,7 +206,7 @@ class SqliteShelf:
         return list({handoff.id: handoff for handoff in found}.values())
 
     def free(self, want: Want, limit: int) -> list[Handoff]:
-        """Return those that wait for such a receiver, oldest first; of each priority no more than so many are needed."""
+        """Return the handoffs that wait for such a receiver, oldest first; of each priority `limit` are enough."""
         new = [after for before, after in self._unwritten.values() if before is None and after.is_free and want.matches(after)]
         # What is new need not be in the table, it is younger than all that is there. What was or became free must be.
         if any(before is not None and (before.is_free or after.is_free) for before, after in self._unwritten.values()):
@@ -332,7 +332,7 @@ def read(connection: sqlite3.Connection, rest: str, values: tuple[Any, ...], bad
 
 
 def read_from(connection: sqlite3.Connection, after_seq: int, limit: int) -> list[tuple[int, Handoff | None]]:
-    """Return the handoffs after one in the order they were made, each with its number; None for one that cannot be read."""
+    """Return the handoffs after one in the order they were made, each with its number; None for an unreadable one."""
     query = "SELECT * FROM handoffs WHERE seq > ? ORDER BY seq LIMIT ?"
     found = bulk.read(connection, _READ_TEXTS, query, (after_seq, limit))
     return [(seq, next(_readable([row], _revive, []), None)) for seq, *row in found]
@@ -366,7 +366,7 @@ def read_again(connection: sqlite3.Connection, handoffs: Iterable[Handoff], bad:
 
 
 def _readable(rows: Iterable[tuple[Any, ...]], revive: Callable[..., Handoff], bad: list[str] | None) -> Iterator[Handoff]:
-    """Yield the handoffs of rows that can be read; one that cannot must not stop those who work with the others."""
+    """Yield the handoffs of rows that can be read; an unreadable row must not stop the work with the others."""
     for row in rows:
         try:
             yield revive(*row)

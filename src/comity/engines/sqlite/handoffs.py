@@ -113,14 +113,14 @@ class SqliteHandoffs:
         return bool(gone)
 
     def silence(self) -> None:
-        """Ring nobody any more."""
+        """Stop ringing other nodes."""
         self._ringer.close()
 
     # --- reading ---
 
     @property
     def knows_of_the_dead(self) -> bool:
-        """Whether nodes were found dead whose handoffs nobody has released yet."""
+        """Whether nodes were found dead whose handoffs no node has released yet."""
         return bool(self._gone)
 
     def get(self, handoff_id: str) -> Handoff | None:
@@ -152,7 +152,7 @@ class SqliteHandoffs:
         return int(count)
 
     def next_due(self) -> int | None:
-        """Return when somebody has to look at the queue, unless something happens before."""
+        """Return when a node has to look at the queue, unless something happens before."""
         with self._reading() as connection:
             (due_at,) = connection.execute("SELECT min(due_at) FROM handoffs WHERE due_at IS NOT NULL").fetchone()
         return None if due_at is None else int(due_at)
@@ -247,7 +247,7 @@ class MemoryHandoffs:
         return sorted(found, key=lambda one: one.due_at or 0)
 
     def free(self, want: Want, limit: int) -> list[Handoff]:
-        """Return those that wait for such a receiver, at most so many of each priority, oldest first."""
+        """Return the handoffs that wait for such a receiver, at most `limit` of each priority, oldest first."""
         free = [one for one in self._shelf.values() if one.is_free and want.matches(one)]
         return [one for priority in TURNS for one in islice((one for one in free if one.request.priority is priority), limit)]
 
@@ -278,5 +278,5 @@ class MemoryHandoffs:
         return sum(one.is_free and one.lane == lane for one in self._shelf.values())
 
     def next_due(self) -> int | None:
-        """Return when somebody has to look at the queue, unless something happens before."""
+        """Return when a node has to look at the queue, unless something happens before."""
         return min((one.due_at for one in self._shelf.values() if one.due_at is not None), default=None)

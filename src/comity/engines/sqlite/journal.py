@@ -62,7 +62,7 @@ __all__ = ["SCHEMA_VERSION", "SqliteJournal", "connect", "read_call", "read_rows
 
 log = logging.getLogger("comity")
 
-# How long records are gathered before they are written: while somebody waits for them, and while nobody does.
+# How long records are gathered before they are written: while a caller waits for them, and while no caller does.
 GATHER_S: Final = 0.005
 FLUSH_S: Final = 0.02
 # How often the write-ahead log is copied into the main file. A short log is overwritten in place, which syncs faster.
@@ -102,7 +102,7 @@ class SqliteJournal:
         self._is_writing = False  # the writer has a batch and will report
         self._reported_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._pruner: Pruner | None = None  # belongs to whoever sweeps
+        self._pruner: Pruner | None = None  # used only by `prune`
 
     def _lost(self, error: OSError) -> UnavailableError:
         """Accept nothing more: a file of the store, or its folder, is gone or not to be seen any more."""
@@ -152,7 +152,7 @@ class SqliteJournal:
             raise _unavailable(f"cannot open the store {self.path}: {error}") from error
 
     def unwatch(self) -> None:
-        """Watch these files no more: whoever opened them closes them."""
+        """Watch these files no more: the code that opened them closes them."""
         self._beside = StoreFiles()
 
     async def close(self) -> None:
@@ -245,7 +245,7 @@ class SqliteJournal:
             self.failure = error
             thens += self._thens
             self._records, self._thens, self._gathered = [], [], {}
-            self._loop.call_soon(self.handoffs.hear, None)  # who waits for a handoff waits in vain
+            self._loop.call_soon(self.handoffs.hear, None)  # wakes the waiters: they wait for a handoff in vain
         for then in thens:
             try:
                 then(error)
@@ -273,7 +273,7 @@ class SqliteJournal:
                 own: set[str] = set()  # what this node itself is to hear of
                 failure = failure or self._commit(connection, records, own)
                 self._post(self._reported, thens, failure, own)
-                if number % CHECKPOINT_COMMITS == 0 and failure is None:  # after the report: nobody waits for it
+                if number % CHECKPOINT_COMMITS == 0 and failure is None:  # after the report: no caller waits for it
                     with contextlib.suppress(sqlite3.Error):  # what could not be copied stays in the log until the next
                         connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
         finally:
@@ -298,7 +298,7 @@ class SqliteJournal:
         return None
 
     def _check_files(self) -> None:
-        """Refuse to commit to a file nobody will find again, or after the lock that keeps other nodes off was removed."""
+        """Refuse to commit to a file that no process can find again, or after the lock that keeps other nodes off is gone."""
         self._files.check()
         beside = self._beside
         try:
@@ -308,7 +308,7 @@ class SqliteJournal:
                 raise
 
     def _post(self, callback: Callable[..., None], *arguments: Any) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody is left to be told
+        with contextlib.suppress(RuntimeError):  # the loop was closed: no caller is left to be notified
             self._loop.call_soon_threadsafe(callback, *arguments)
 
     # --- reading ---

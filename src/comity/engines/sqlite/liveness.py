@@ -27,10 +27,10 @@ def lock_path(store: Path, node_id: str) -> Path:
 
 
 def enter(path: Path) -> int:
-    """Take a lock that nobody has and return it."""
+    """Take a lock that no process holds and return it."""
     if is_held(path):
         raise FileExistsError(f"another node of this name is alive: {path}")
-    # Locked before it has its name, so that nobody ever finds it unlocked while its node lives.
+    # Locked before it has its name, so that no process ever finds it unlocked while its node lives.
     unnamed = path.with_suffix(".new")
     file = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     _held.add(file)
@@ -47,7 +47,7 @@ def leave(path: Path, file: int) -> None:
 
 
 def is_held(path: Path) -> bool:
-    """Return whether a living process holds the lock; a lock file that nobody holds is removed."""
+    """Return whether a living process holds the lock; a lock file that no process holds is removed."""
     if looks_held(path):
         return True
     path.unlink(missing_ok=True)

@@ -190,7 +190,7 @@ class StoreReader:
             return handoff_tables.read(self._connection, rest, values) if handoff_tables.exists(self._connection) else []
 
     def sessions(self, limit: int | None = None) -> list[Session]:
-        """Return the sessions that are remembered, the latest used first; those that hide results of handoffs are nobody's."""
+        """Return the sessions that are remembered, the latest used first; those that hide results of handoffs are left out."""
         found: list[Session] = []
         page, skipped = -1 if limit is None else limit, 0
         while True:
@@ -265,7 +265,7 @@ class StoreReader:
         return next(iter(self.call_rows([request_id])), None)
 
     def call_rows(self, request_ids: Iterable[str]) -> list[CallRow]:
-        """Return calls as they are listed, in the order of their ids; one that is unknown is left out."""
+        """Return calls as they are listed, in the order of their ids; an unknown call is left out."""
         index = self._near()
         if index is None:
             return self._parts().calls(request_ids)

@@ -25,11 +25,11 @@ from comity.engines.sqlite.call_rows import UNREADABLE, revive
 
 log = logging.getLogger("comity")
 
-# Rows that one slice reads, and about as many it removes; fewer where it reads whole bodies, or where it removes so many bytes.
+# Rows that one slice reads, and about as many it removes; fewer where it reads whole bodies, or where it removes large rows.
 SLICE_ROWS: Final = 2_000
 SLICE_BODIES: Final = 500
 SLICE_BYTES: Final = 4 * 1024 * 1024
-# An audit is cut by at least so many rows, or once in this time: each cut adds a row of its own.
+# An audit is cut by at least this many rows, or once in this time: each cut adds a row of its own.
 CUT_ROWS_LEAST: Final = 1_000
 CUT_EVERY_MS: Final = 60 * 60 * 1000
 CUT_ROWS: Final = 4_000

@@ -115,7 +115,7 @@ def _unused(path: Path, version: int) -> Path:
 def copy(source: sqlite3.Connection, target: Path, progress: Callable[[int, int], object] | None = None) -> None:
     """Copy a database that others may be writing, as it is at this moment, into a new file that is its owner's alone.
 
-    `progress` is told how many pages are left and how many there are. Nothing of the name is there until all of it is.
+    `progress` is called with how many pages are left and how many there are. Nothing of the name is there until all of it is.
     """
     unnamed = target.with_name(f"{target.name}.part")
     os.close(os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))

@@ -160,14 +160,14 @@ def connect(
 
 
 def make_compactable(connection: sqlite3.Connection) -> None:
-    """Let room be given back to the disk while a file is used. Only one that is still empty can be made so."""
+    """Let room be given back to the disk while a file is used. Only a file that is still empty can be made so."""
     if not connection.execute("PRAGMA page_count").fetchone()[0]:
         connection.execute(f"PRAGMA {PRAGMAS[0]}")  # the size of a page, which is settled with the first
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
 
 
 def uri(path: Path, *, read_only: bool, is_archived: bool) -> str:
-    """Return how SQLite is told to open a file; an archived one is taken for one that nobody can change."""
+    """Return the URI by which SQLite opens a file; an archived file is opened as a file that no process can change."""
     return f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}{'&immutable=1' * is_archived}"
 
 
@@ -184,7 +184,7 @@ def connect_anywhere(path: Path, connect: Connect = connect) -> sqlite3.Connecti
         log = path.with_name(f"{path.name}-wal")
         if log.exists() and log.stat().st_size:
             raise
-        # Readers of a live file share one beside it. Where that cannot be made, as in an archive, nobody writes either.
+        # Readers of a live file share one beside it. Where that cannot be made, as in an archive, no process writes either.
         return connect(path, read_only=True, is_archived=True)
     return connection
 
@@ -387,7 +387,7 @@ def _on_terms(
     def token_of(address: str) -> int:
         return (document(Document.FENCE, address) or (0, b""))[0]
 
-    nested: list[str] = []  # ids in this batch that say that they are below another, of the first so many of its calls
+    nested: list[str] = []  # ids in this batch that say that they are below another, of its first `nested_of[0]` calls
     nested_of = [0]
     # Of calls as the file has them: each is asked about several times, and most are not there.
     standings: dict[str, bool | None] = _unknown(connection, records)
@@ -484,7 +484,7 @@ def keep_newest(documents: dict[tuple[Document, str], Saved], saved: Saved) -> N
 
 
 def _told_refusal(record: Record | Step) -> Settled | None:
-    """Return a refusal that is to be found again: an agent that is resumed must be told what it was told the first time.
+    """Return a refusal that is to be found again: an agent that is resumed must get the reply that it got the first time.
 
     A user who was refused may ask again under the same id.
     """
@@ -510,7 +510,7 @@ def read_session(connection: sqlite3.Connection, key: str) -> StoredSession | No
 
 
 def read_call(connection: sqlite3.Connection, request_id: str) -> StoredCall | None:
-    """Return a call by id, also one that was handed off."""
+    """Return a call by id, also a call that was handed off."""
     found = connection.execute("SELECT open_at, body FROM calls WHERE request_id = ?", (request_id,)).fetchone()
     return revive(*found) if found else handoff_tables.read_call(connection, request_id)
 
@@ -555,7 +555,7 @@ def take_paused(connection: sqlite3.Connection, root_id: str, node_id: str) -> l
 
 def erase_session(connection: sqlite3.Connection, tenant_id: str, session_id: str) -> int:
     """Remove what a store knows of a session, also from the log, and return how many records that were."""
-    # In a long store looking takes long, and nobody must wait for it. What came meanwhile is looked at when all others wait.
+    # In a long store looking takes long, and no writer may wait for it. What came meanwhile is looked at while writers wait.
     (last,) = connection.execute("SELECT coalesce(max(rowid), 0) FROM calls").fetchone()
     calls = _ids_of_session(connection, tenant_id, session_id)
     connection.execute("BEGIN IMMEDIATE")
@@ -564,7 +564,7 @@ def erase_session(connection: sqlite3.Connection, tenant_id: str, session_id: st
     names = [f"{tenant_id}\x1f{one}" for one in (session_id, *map(result_session, handed_off))]
     documents = [(kind, name) for kind in ("session", "use", "vault") for name in names]
     for key, data in connection.execute("SELECT key, data FROM documents WHERE kind = 'approval'"):
-        with contextlib.suppress(*UNREADABLE, LookupError, TypeError):  # what says nothing at all is nobody's
+        with contextlib.suppress(*UNREADABLE, LookupError, TypeError):  # an unreadable approval is of no session
             asked = msgspec.json.decode(data)
             if (asked["tenant_id"], asked["session_id"]) == (tenant_id, session_id):
                 documents.append(("approval", key))

@@ -52,7 +52,7 @@ def socket_path(store: Path, node_id: str) -> Path:
 
 
 def _prefix(store: Path) -> str:
-    """Return the name of a store, or a digest of one that is too long for the address of a socket."""
+    """Return the name of a store, or a digest of a name that is too long for the address of a socket."""
     name = store.name
     return name if len(name.encode()) <= _NAME_BYTES_MAX else hashlib.blake2b(name.encode(), digest_size=12).hexdigest()
 
@@ -96,10 +96,10 @@ class SocketTransport:
                 try:
                     unnamed.unlink(missing_ok=True)
                     listening.bind(folder.address(unnamed))
-                    unnamed.chmod(0o600)  # before it listens: until then nobody can connect
+                    unnamed.chmod(0o600)  # before it listens: until then no process can connect
                     listening.listen(128)
                     listening.setblocking(False)
-                    unnamed.rename(path)  # whoever finds it by its name finds it listening
+                    unnamed.rename(path)  # a process that finds it by its name finds it listening
                 except BaseException:
                     listening.close()
                     raise
@@ -197,7 +197,7 @@ class SocketTransport:
                 self._lost(link.node_id)
 
     def _is_there(self, node_id: str) -> bool:
-        """Return whether a process lives; the socket of one that died is removed."""
+        """Return whether a process lives; the socket of a dead process is removed."""
         if self._is_alive(node_id):
             return True
         socket_path(self._store, node_id).unlink(missing_ok=True)

@@ -1,8 +1,8 @@
-"""How processes that share a store wake each other: each has a named pipe beside it, and whoever has committed writes into it.
+"""How processes that share a store wake each other: each has a named pipe, and a process that commits writes into the others'.
 
-A process that waits sleeps in its event loop until its pipe is readable; nobody looks at the store again and again. What is
-written says what to look at. A pipe without a reader belongs to a process that died: writing to it fails at once, and that is
-how its death is noticed. A pipe that is full holds enough to be heard.
+The pipes are beside the store. A process that waits sleeps in its event loop until its pipe is readable; no process polls the
+store. What is written says what to look at. A pipe without a reader belongs to a process that died: writing to it fails at
+once, and that is how its death is noticed. A pipe that is full holds enough to be heard.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ Heard = Callable[[set[str] | None], None]  # the topics, or None: anything may h
 
 
 def rings_of(touched: Iterable[tuple[Handoff | None, Handoff]], listeners: Mapping[str, tuple[str, ...]]) -> Rings:
-    """Return who is to hear of what: those who wait for it, and nobody else."""
+    """Return which nodes are to hear of what: those that wait for it, and no others."""
     rings: Rings = {node_id: set() for node_id in listeners}
     everybody = [rings[node_id] for node_id, lanes in listeners.items() if EVERY in lanes]
     nobody: set[str] = set()
-    freed: dict[str, str] = {}  # to which lane, of those that nobody has taken in the same transaction
+    freed: dict[str, str] = {}  # to which lane, of those that no node has taken in the same transaction
     for before, after in touched:
         handoff_id, state, holder = after.request.request_id, after.state, after.holder
         # That it is completed is no news to its holder, who did it.
@@ -74,7 +74,7 @@ class Bell:
     def __init__(self, path: Path, heard: Heard) -> None:
         self._path = path
         self._heard = heard
-        # It gets its name when it is open, so that nobody ever finds it without a reader while its node lives.
+        # It gets its name when it is open, so that no process ever finds it without a reader while its node lives.
         unnamed = path.with_suffix(_UNNAMED)
         os.mkfifo(unnamed, 0o600)
         # Held open for writing too, or the loop would be told again and again that there is no writer.
@@ -96,7 +96,7 @@ class Bell:
         with contextlib.suppress(BlockingIOError):
             while len(data) < _PIPE_BYTES:
                 data += os.read(self._file, _PIPE_BYTES)
-        # One that was nearly full may have turned somebody away.
+        # A pipe that was nearly full may have turned a writer away.
         is_whole = len(data) < _PIPE_BYTES - _CHUNK_BYTES
         self._heard(set(data.decode().split("\n")[:-1]) if is_whole else None)
 

@@ -83,7 +83,7 @@ def time_range(given: Mapping[str, str]) -> Range:
 
 
 def metrics_request(given: Mapping[str, str], *, now_ns: int) -> MetricsRequest:
-    """Read the parameters of a metrics query; without a range it is the last hour, without a step one that fits the range."""
+    """Read the parameters of a metrics query; without a range it is the last hour, without a step the step fits the range."""
     query = given.get("q") or given.get("query") or ""
     if not query or len(query) > QUERY_CHARS_MAX:
         raise BadRequest("invalid q: a metrics query is required")

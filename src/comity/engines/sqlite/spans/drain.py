@@ -84,7 +84,7 @@ class SpanDrain:
             self._thread.join()
 
     def _run(self) -> None:
-        self._note_losses()  # of an earlier life that could not
+        self._note_losses()  # of an earlier process that could not
         while True:
             try:
                 batch = self._batches.get(timeout=IDLE_S if self._posted else None)
@@ -155,7 +155,7 @@ class SpanDrain:
         try:
             if not self._store.sort_in():
                 self._posted = 0
-        except UnavailableError as error:  # it stays in the inbox; whoever asks next tries again
+        except UnavailableError as error:  # it stays in the inbox; the next reader tries again
             self._posted = 0
             log.warning("spans wait in the inbox: %s", error)
 

@@ -1,7 +1,7 @@
 """The inbox of the span store: spans written down in the quickest form, and made searchable later.
 
 Writing a span with its index entries costs as much as half a durable call. A busy node only puts batches here, a few
-microseconds a span; they are sorted in when the node has nothing else to do, or by whoever asks first.
+microseconds a span; they are sorted in when the node has nothing else to do, or by the first reader.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def count(connection: sqlite3.Connection) -> int:
 
 
 def take(connection: sqlite3.Connection, spans_max: int) -> list[Span]:
-    """Remove the oldest batches within a transaction, about so many spans, and return what they hold."""
+    """Remove the oldest batches within a transaction, about `spans_max` spans, and return what they hold."""
     found: list[Span] = []
     rows = connection.execute("SELECT id, spans, body FROM span_inbox ORDER BY id")
     taken = lost = 0
@@ -173,7 +173,7 @@ def erase(connection: sqlite3.Connection, session_id: str, tenant_id: str) -> in
     for number, body in connection.execute(_OF_SESSION, (named, unnamed, span_rows.indexed_value(session_id))).fetchall():
         try:
             attributes = span_rows.decode_span("", "", 0, 0, "", {}, body).attributes
-        except UNREADABLE:  # nobody can say whose it is, nor show it
+        except UNREADABLE:  # no reader can tell whose it is, nor show it
             found.add(number)
             continue
         if is_of_session(attributes, session_id, tenant_id):

@@ -22,7 +22,7 @@ from comity.engines.sqlite.spans.rows import KEY_OF_NAME, KEY_OF_SESSION, clamp
 from comity.engines.sqlite.tables import connect_anywhere
 
 SLICE_SPANS: Final = 500
-# Of the inbox, whole batches and about so many spans: they need no look into the index.
+# Of the inbox, whole batches and about this many spans: they need no look into the index.
 SLICE_WAITING: Final = 20_000
 _COLUMNS: Final = "id, trace, start_ns, CAST(span_id AS TEXT), kind, status, CAST(name AS TEXT), resource, hex(body), end_ns"
 _READ: Final = (

@@ -121,7 +121,7 @@ class SpanStore:
             self._readers, self._writer = [], None
 
     def check(self) -> None:
-        """Raise `UnavailableError` if one of its files was removed or replaced: what is in it would be found by nobody."""
+        """Raise `UnavailableError` if one of its files was removed or replaced: what is in it would be found by no reader."""
         try:
             self._files.check()
         except OSError as error:
@@ -270,7 +270,7 @@ class SpanStore:
             return run_search(prepared, traces, start_ns=start_ns, end_ns=end_ns, limit=limit, spans_per_spanset=spss)
 
     def find(self, query: str | Query, *, start_ns: int | None = None, end_ns: int | None = None, limit: int = 0) -> list[Span]:
-        """Return every span a query finds, whole; with a `limit`, those of so many traces, the newest of them."""
+        """Return every span a query finds, whole; with a `limit`, only the spans of the newest `limit` traces."""
         asked = newest_first(lenient(query)) if limit else query
         return matched_spans(self.search(asked, start_ns=start_ns, end_ns=end_ns, limit=limit, spss=0))
 
@@ -315,7 +315,7 @@ class SpanStore:
         return self._spans(connection, trace_id, connection.execute(_BY_TRACE, (number,)).fetchall())
 
     def _spans(self, connection: sqlite3.Connection, trace_id: str, rows: Iterable[Sequence[Any]]) -> list[Span]:
-        """Return the spans of rows of a trace; one that cannot be read is named and passed over."""
+        """Return the spans of rows of a trace; a span that cannot be read is named and passed over."""
         found, keep = [], self._keep
         for row in rows:
             try:
