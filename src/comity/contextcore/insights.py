@@ -199,7 +199,7 @@ class InsightEmitter:
 
 
 class InsightQuerier:
-    """Reads insights, whoever emitted them and in whatever mode. What was superseded or has expired is left out."""
+    """Reads insights of every emitter and every mode. What was superseded or has expired is left out."""
 
     def __init__(self, store: SpanSource | None = None, *, tempo_url: str | None = None, clock: Clock | None = None) -> None:
         """Ask a store, or a Tempo by its address, or the spans beside the default store."""
@@ -257,7 +257,7 @@ class InsightQuerier:
     def _found(
         self, asked: Query, since_ms: int | None, now_ms: int, page: int, *, is_current: bool
     ) -> tuple[list[Insight], bool]:
-        """Return what a query finds in so many traces, and whether there is no more."""
+        """Return what a query finds in at most `page` traces (0: in all), and whether there is no more."""
         found, is_all, self.problems = self._read(asked, since_ms, page)
         if is_current and found:
             # What supersedes one of these may be of another type or agent, so it is looked for apart from them.
@@ -315,7 +315,7 @@ class InsightQuerier:
 def _resource(settings: Telemetry, agent_id: str, project_id: str) -> Attributes:
     """Return who sends: what the environment says, else the agent."""
     resource = dict(settings.origin.resource)
-    if resource.get("service.name") == PROVIDER:  # nobody named the service
+    if resource.get("service.name") == PROVIDER:  # the environment does not name the service
         resource["service.name"] = agent_id
     return resource | {"project.id": project_id}
 

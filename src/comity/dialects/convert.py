@@ -34,7 +34,7 @@ class Kind(StrEnum):
 
 
 class Dialect(Struct, frozen=True, kw_only=True):
-    """A dialect's functions. `request_field` is one that only requests have; without requests it is None.
+    """A dialect's functions. `request_field` is a field that only requests have; without requests it is None.
 
     `asks` names the keyword arguments of `decode_request` for what the dialect's documents may leave unsaid. `time_field` says
     how long a request may take, in dialects whose documents leave that to the callee when they say nothing. `finished` adds to
@@ -259,7 +259,7 @@ class _Comparison:
 
 
 def _leaves(value: Struct, prefix: str = "") -> Iterator[tuple[str, Any, bool]]:
-    """Yield every field of an envelope by its path, and whether nobody said anything there."""
+    """Yield every field of an envelope by its path, and whether it holds its default."""
     for field in fields_of(type(value)):
         path, item = prefix + field.encode_name, getattr(value, field.name)
         if path in _DERIVED:

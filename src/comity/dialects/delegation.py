@@ -207,7 +207,7 @@ def decode_request(raw: Any, *, now_ms: int, capability: str = MESSAGE_CAPABILIT
     marks = marks_of(plain, form)
     metadata: dict[str, Any] = {}
     if form.current_depth is UNSET:
-        # Whoever delegates is an employee that somebody asked, unless it is the user.
+        # The delegating caller is an employee that the user or another employee asked, unless it is the user.
         depth = 0 if form.origin_employee == USER else 1
         marks.append(_DEPTH_OMITTED)
     else:
@@ -285,7 +285,7 @@ def encode_request(request: Request, *, now_ms: int) -> dict[str, Any]:
 
 
 def encode_headers(request: Request) -> dict[str, str]:
-    """Return the HTTP headers that go with a delegation, for logs and proxies; nobody may trust them."""
+    """Return the HTTP headers that go with a delegation, for logs and proxies; no reader may trust them."""
     return {
         "X-Agent-Request-ID": request.request_id,
         "X-Agent-Origin": request.source or USER,

@@ -1,7 +1,7 @@
 """The sentences in which the delegation protocol tells what went wrong, and the codes they stand for.
 
-Clients of that protocol know errors by their texts, so an error whose facts are known is told in the protocol's own form. Any
-other is told as in every dialect with one text for errors: `CODE: sentence`.
+Clients of that protocol know errors by their texts, so an error whose facts are known is written in the protocol's own form.
+Any other error is written as in every dialect with one text for errors: `CODE: sentence`.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def _in_words(data: Any) -> str:
 
 
 def _outline(data: Any) -> str:
-    """Return what there is in data that nobody described."""
+    """Return an outline of data for which the agent gave no description."""
     match data:
         case None:
             return ""

@@ -94,7 +94,7 @@ def _has_raw_output(data: Any) -> bool:
 
 
 def fallback(raw_output: str) -> dict[str, Any]:
-    """Return the document that stands for a reply nobody could read."""
+    """Return the document that stands for a reply that the reader could not parse."""
     return write(
         ReplyForm(thought=FALLBACK_THOUGHT, status=Status.FAILURE, data={"raw_output": raw_output}, message=FALLBACK_MESSAGE)
     )

@@ -1,7 +1,7 @@
 """The door for requests that come as documents, from agents and services outside this process.
 
 Who is asking has been established before: a user by whatever let them in, an agent by its signed token. What a document says
-about source, chain, depth and user is a claim. One that is not true is refused and audited; one that is true adds nothing.
+about source, chain, depth and user is a claim. A false claim is refused and audited; a true claim adds nothing.
 
 A document that cannot be read is refused and audited too, in the words of its dialect: no input makes the door raise.
 """
@@ -43,7 +43,7 @@ Check = Callable[[Request], Refused | None]
 
 
 class Sender(Struct, frozen=True):
-    """Who really sent a document, and the call it speaks for; `refusal` if nobody could be made out."""
+    """Who really sent a document, and the call it speaks for; `refusal` if no sender could be made out."""
 
     identity: Identity
     parent: Call | None = None
@@ -169,7 +169,7 @@ async def _receive(
         return await path.call_child(parent, draft)
     if parent is not None:
         mine = parent.request.session_id
-        if spoken.has_own_sessions and claimed.session_id != mine:  # one that is not named is named as the call
+        if spoken.has_own_sessions and claimed.session_id != mine:  # a session without a name is named as the call
             identity = replace(identity, session_id=claimed.session_id or None, parent_session_id=mine)
         return await call_named(path, parent, draft, claimed.request_id, identity)
     if sender.outside is not None and spoken.has_own_sessions:
@@ -255,7 +255,7 @@ def _mismatch(message: str, facts: dict[str, Any] | None = None) -> Refused:
 
 
 def _beyond_budget(spoken: Dialect, claimed: Request) -> Refused | None:
-    """Return the refusal of a request that is longer than the tokens it allows, whoever reads it: a model or code."""
+    """Return the refusal of a request that is longer than the tokens it allows, whether a model or code reads it."""
     budget = claimed.limits.tokens_max
     if budget is None or not spoken.has_budget:
         return None
@@ -327,7 +327,7 @@ def _outline(spoken: Dialect | None, document: Any, path: CallPath, now_ms: int)
 async def _refuse(path: CallPath, claimed: Request, identity: Identity, refusal: Refused, remote: TraceContext | None) -> Reply:
     """Refuse under the true identity: what was forged must not stand in the audit as a fact."""
     now_ms = path.now_ms()
-    # As with every id that callers choose: one that a node makes may be another's, and is not repeated as it is.
+    # As with every id that callers choose: an id in a node's own form may belong to another call, and is not repeated as it is.
     request_id = ascii(claimed.request_id)[:64] if chosen_id_problem(claimed.request_id) else claimed.request_id
     trace_id = path.ids.new_request(now_ms)[1] if remote is None else remote.trace_id
     true = replace(

@@ -144,7 +144,7 @@ def _check_values(document: Any, path: Path) -> None:
 
 
 def _check_texts(document: Any, path: Path) -> None:
-    """Refuse half of a surrogate pair, which an escape can say and nobody can write again."""
+    """Refuse half of a surrogate pair, which an escape can express and no writer can encode as UTF-8."""
     try:
         json.dumps(document, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -180,7 +180,7 @@ class Cassette:
             raise CassetteError(f"{self._path} was asked {len(self.misses)} prompts that it does not hold")
 
     def unused(self) -> int:
-        """Return how many takes nobody asked for."""
+        """Return how many takes no model call has asked for."""
         return sum(map(len, self._left.values()))
 
     def _load(self) -> None:

@@ -1,4 +1,4 @@
-"""The pytest plugin: `--comity-seed` and `--comity-faults` repeat one run of a simulated test, and a failed one is told once.
+"""The pytest plugin: `--comity-seed` and `--comity-faults` repeat one run of a simulated test; a failure is shown once.
 
 It loads nothing else of Comity: every run of pytest loads it.
 """

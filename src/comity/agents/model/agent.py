@@ -49,7 +49,7 @@ class Agent(core.Agent):
     idle_ms: after so long without a call an address leaves memory.
     takes_handoffs: whether a running node that hosts it takes handoffs addressed to it.
     on_activate, on_deactivate: functions of address and state, when an address comes to memory and leaves it.
-    model: `provider:model`, or a `Model`; `instructions` is what it is told first, `settings` how it is asked.
+    model: `provider:model`, or a `Model`; `instructions` is what the model reads first, `settings` how it is asked.
     output_type: a type or JSON Schema of the data it answers with. `use_standard_protocol`, `response_format`,
         `success_criteria` and `failure_criteria` say how it answers and when it has succeeded.
     thinking: how many rounds and tokens an answer may take.

@@ -1,6 +1,6 @@
 """`call_agent` and `transfer_to_agent`: the tools with which a model reaches other agents, and what it reads of their answers.
 
-Both go the one call path and no other. Who may be reached is listed, and left out where nobody is.
+Both go the one call path and no other. The agents that the model may reach are listed; the list is left out where it is empty.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ def text_of(reply: Reply) -> str:
 def cycle_target(reply: Reply, agent_id: str) -> str:
     """Return the agent whose repeat ends a turn that is part of a cycle; empty if the reply tells of none.
 
-    Agents that wait for each other get no further by asking again: whoever asked, and everyone up to the agent that was asked a
-    second time, ends its turn at once. Whoever called that one from outside sees an ordinary failure.
+    Agents that wait for each other get no further by asking again: the agent that asked, and every caller up to the agent that
+    was asked a second time, ends its turn at once. The caller of that agent, outside the cycle, sees an ordinary failure.
     """
     error = reply.error
     if error is None or error.code != CYCLE:

@@ -97,7 +97,7 @@ class Mind:
 
     @cached_property
     def system(self) -> str:
-        """What the model is told before its task: the author's words, then the protocol."""
+        """What the model reads before its task: the author's words, then the protocol."""
         if not self.has_protocol:
             return self.instructions
         schema = None if self._checker is None else self._checker.json_schema()

@@ -120,7 +120,7 @@ class ProviderModel:
             provider = OpenAICompatibleProvider("compatible", base_url=base_url, api_key=api_key, http_client=client)
             return OpenAIChatModel(model, provider=provider, profile=WHOLE)
 
-        # The provider is the protocol, whoever runs the server: the conventions mean that, and have `server.address` beside it.
+        # The provider names the protocol, not the server's operator: the conventions mean that, and have `server.address` too.
         # Templates of local models often fail on a system message that is not the first.
         return cls(name, "openai", make, takes_late_system=False)
 
@@ -173,7 +173,7 @@ class ProviderModel:
             raise self._error(error, has_begun=has_begun) from error
         finally:
             self._streams_open -= 1
-            for one in opened:  # Google's library does not let go of one that is closed early
+            for one in opened:  # Google's library does not let go of a stream that is closed early
                 await one.aclose()
             await self._close_if_idle()
 

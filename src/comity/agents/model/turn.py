@@ -1,10 +1,10 @@
 """One turn of a model agent: from a message to a reply, in two phases.
 
-    tools      the model is asked, the tools it wants are used, it is asked again; so many rounds at most
-    synthesis  the last answer becomes the reply; one that does not fit is sent back once with what is wrong with it
+    tools      the model is asked, the tools it wants are used, it is asked again, up to the limit of rounds
+    synthesis  the last answer becomes the reply; an answer that does not fit is sent back once with what is wrong with it
 
-Everything it does goes through `ctx`: calls, tools, tokens, text for who watches. What goes wrong with a tool is told to the
-model. What goes wrong with the model is raised, typed, unless trying again within the deadline may cure it.
+Everything it does goes through `ctx`: calls, tools, tokens, text for the watcher. The model reads what goes wrong with a
+tool. What goes wrong with the model is raised, typed, unless trying again within the deadline may cure it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from comity.runtime.call.context import Context
 from comity.runtime.call.insider import Insider
 
 CALLS_PER_ROUND_MAX: Final = 32
-# Below this share of the tokens it began with, the model is told to come to an end.
+# Below this share of the tokens that the turn began with, a message asks the model to come to an end.
 WRAP_UP_SHARE: Final = 0.25
 NOTES_MAX: Final = 16  # of one turn in the audit about attempts to give orders; the last one says that there are more
 
@@ -244,7 +244,7 @@ class Turn:
         return self._told(call, said.agent_id, reply)
 
     async def _transfer(self, call: ToolCall) -> ToolResult:
-        """Pass the task on. Where that is refused, the model is told and goes on itself."""
+        """Pass the task on. Where that is refused, the model reads the refusal and goes on itself."""
         try:
             said = others.read_arguments(call.arguments)
         except msgspec.MsgspecError as error:

@@ -21,7 +21,7 @@ class Offer:
     key: str  # agent and capability: the name that the classifier learns
     intent: str  # the word for it in a classification
     route: Route
-    label: str  # what a user is told it does
+    label: str  # what it does, in the words that a user reads
     inputs: dict[str, Any]  # the JSON Schema of its inputs
     examples: tuple[str, ...]
     description: str

@@ -1,4 +1,4 @@
-"""What a user is told while requests are routed: in the user's words, without the names of agents."""
+"""What a user reads while requests are routed: in the user's words, without the names of agents."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def quoted(text: str) -> str:
 
 
 def _verb(label: str) -> str:
-    """Return a label as what follows "to": one that is no verb gets one."""
+    """Return a label as what follows "to": a label that begins with no verb gets one."""
     from comity.core.orchestration.split.verbs import VERBS  # noqa: PLC0415  a word list that only questions need
 
     first = label.split(" ", 1)[0].lower()

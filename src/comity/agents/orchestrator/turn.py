@@ -58,7 +58,7 @@ class Turn:
         return convert(self._ctx.state.get("lessons", []), tuple[Lesson, ...])
 
     def learn(self, text: str, key: str, was: str = "") -> Lesson:
-        """Learn which intent a text has; `was` is the one that was chosen wrongly."""
+        """Learn which intent a text has; `was` is the intent that was chosen wrongly."""
         lesson = Lesson(id=self._ctx.request.request_id, text=text, intent=key, was=was, at=self._ctx.request.created_at)
         self._ctx.state["lessons"] = to_builtins(add(self.lessons, lesson))
         if was:

@@ -131,7 +131,7 @@ class AsyncHandoffManager(HandoffHost):
         expected_output: what the result must have; one without it is refused.
         priority: critical, high, normal (or medium) or low.
         timeout_ms: after which it has failed if it is not done; within `limits`.
-        attempts_max: after so many receivers have died of it, it is a dead letter.
+        attempts_max: after this many receivers have died of it, it is a dead letter.
         correlation_id: that of the workflow it is part of.
         traceparent, tracestate: the trace it belongs to, else that of the current span.
         """
@@ -195,7 +195,7 @@ class AsyncHandoffManager(HandoffHost):
         desk = await self.desk()
         handoff = self._mine(desk, handoff_id)
         if not handoff.has_ended and handoff.request.deadline_at <= desk.now_ms:
-            with contextlib.suppress(CallerError):  # somebody else has just done it
+            with contextlib.suppress(CallerError):  # another process or task has just done it
                 await desk.change(handoff_id, Expire())
             handoff = self._mine(desk, handoff_id)
         return desk.content.shown(handoff)
@@ -234,7 +234,7 @@ class AsyncHandoffManager(HandoffHost):
         try:
             yield
         finally:
-            with contextlib.suppress(UnavailableError):  # what it waited in vain for is told, not this
+            with contextlib.suppress(UnavailableError):  # the caller gets the error of its wait, not this one
                 await desk.listen((EVERY,), -1)
 
     create_and_await = _awaited(create_handoff)
@@ -286,7 +286,7 @@ class AsyncHandoffManager(HandoffHost):
         return desk.content.shown(await desk.change(handoff_id, Answer(unpack(raw), saved)))
 
     async def cancel(self, handoff_id: str, reason: str = "it is no longer needed") -> Handoff:
-        """Withdraw a handoff, whoever has it."""
+        """Withdraw a handoff, whichever receiver has it."""
         refuse(reason_problem(reason))
         desk = await self.desk()
         self._mine(desk, handoff_id)
@@ -308,7 +308,7 @@ class AsyncHandoffManager(HandoffHost):
         return [desk.content.shown(one) for one in found if self._is_mine(one)]
 
     async def dead_letters(self, *, limit: int = 100) -> list[Handoff]:
-        """Return the handoffs that ended without a result though nobody withdrew them; each says why."""
+        """Return the handoffs that ended without a result though no caller withdrew them; each says why."""
         return await self.list_handoffs(states=sorted(DEAD), limit=limit)
 
     def _mine(self, desk: Handoffs, handoff_id: str) -> Handoff:

@@ -147,9 +147,9 @@ class AsyncHandoffReceiver(HandoffHost):
             task.cancel()
         await all_ended(tasks)
         for handoff_id in () if self._keeps else tuple(self._held):
-            with contextlib.suppress(ComityError):  # it has ended, or somebody else has it
+            with contextlib.suppress(ComityError):  # it has ended, or another receiver has it
                 await self.release(handoff_id, "its receiver was closed")
-        with contextlib.suppress(ComityError):  # of a store that has failed nobody hears anything
+        with contextlib.suppress(ComityError):  # a store that has failed wakes no receiver anyway
             await self._listen(desk, -1)
 
     async def close(self) -> None:
@@ -190,7 +190,7 @@ class AsyncHandoffReceiver(HandoffHost):
         return Arrivals(following)
 
     async def take(self, most: int = 1) -> list[Handoff]:
-        """Wait for work and return it, at least one and at most so many, accepted in the same step."""
+        """Wait for work and return it, at least one handoff and at most `most`, accepted in the same step."""
         refuse(number_problem(most, "most", 1, PEEK_MAX))
         taken = await self._next(most, reserves=False)
         for handoff in taken:
@@ -235,7 +235,7 @@ class AsyncHandoffReceiver(HandoffHost):
             self._desk.leases.hold(handoff, self.lease_ms, self._lost)
 
     def _lost(self, handoff_id: str) -> None:
-        """Its lease was lost, or somebody ended it: whatever is still being done for it is in vain."""
+        """The handoff's lease was lost, or another caller ended the handoff: work still being done for it is in vain."""
         if (mine := self._held.pop(handoff_id, None)) is not None:
             self._gone[handoff_id] = mine
             if len(self._gone) > GONE_MAX:
@@ -266,7 +266,7 @@ class AsyncHandoffReceiver(HandoffHost):
         return await self._end(desk, handoff_id, Reject(by(self._mine(handoff_id)), desk.masked(reason)))
 
     async def progress(self, handoff_id: str, data: Any) -> None:
-        """Tell whoever handed it off how far it is."""
+        """Tell the caller that handed it off how far it is."""
         desk = await self.desk()
         mine = self._mine(handoff_id)
         raw, saved = desk.content.hidden(mine.request, packed(data, "progress", PROGRESS_BYTES_MAX))

@@ -57,7 +57,7 @@ class _Sync(Generic[Twin]):
 def _twin(
     method: Callable[Concatenate[Twin, Given], Coroutine[Any, Any, Result]],
 ) -> Callable[Concatenate[_Sync[Twin], Given], Result]:
-    """Return a method of the async twin as one that waits for what it gives, with the same parameters."""
+    """Return a method of the async twin as a blocking method that waits for its result, with the same parameters."""
 
     @functools.wraps(method)
     def twin(self: _Sync[Twin], /, *given: Given.args, **more: Given.kwargs) -> Result:

@@ -88,7 +88,7 @@ def fields_of(form: type[Struct]) -> tuple[FieldInfo, ...]:
 
 
 def is_default(field: FieldInfo, value: Any) -> bool:
-    """Return whether a field holds what it would hold if nobody had said anything."""
+    """Return whether a field holds its default, as if the document had left it out."""
     if field.default_factory is not NODEFAULT:
         return bool(value == field.default_factory())
     return field.default is not NODEFAULT and bool(value == field.default)

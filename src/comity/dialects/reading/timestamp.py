@@ -18,7 +18,7 @@ def read_time(text: str, metadata: dict[str, Any], *, path: str, key: str) -> in
     time_ms = _milliseconds(text)
     if time_ms is None:
         raise malformed([Problem(path, "must be an ISO 8601 time")])
-    # An envelope made at 0 says that nobody knows when it was made.
+    # An envelope made at 0 says that its time is unknown.
     if time_ms == 0 or _text(time_ms) != text:
         metadata[key] = text
     return time_ms

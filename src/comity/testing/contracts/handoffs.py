@@ -324,7 +324,7 @@ class HandoffContract:
             await offer(journal, replace(of_a_tree, made_by="node"))
             found = journal.handoffs.get("h")
             assert (found.made_by, found.state, found.holder, found.fence) == ("node", State.ACCEPTED, ME, taken.fence)
-            assert journal.heard == []  # nobody else needs to know
+            assert journal.heard == []  # no other listener needs to know
             await change(journal, "h", Complete(Holder(ME, taken.fence), Reply.success(1)))
             await until(lambda: journal.heard)
             assert journal.heard == [{"!h"}]

@@ -502,7 +502,7 @@ class JournalContract:
             assert journal.load(Document.MEMORY, "default\x1fann") is None
             assert [key for key, _ in journal.list_documents(Document.MEMORY)] == ["default\x1fbob"]
             assert journal.load(Document.STATE, "default\x1fann") is not None
-            await written(journal, saved[0])  # under the same version as the one that was removed
+            await written(journal, saved[0])  # under the same version as the removed document
             assert journal.load(Document.MEMORY, "default\x1fann") == (1, b"{}")
 
         run(journal, scenario)

@@ -110,5 +110,5 @@ def play(journal: Journal, main: Coroutine[Any, Any, Any]) -> Any:
 
 
 async def breathe() -> None:
-    """Let timers go on, in simulated time too: there nothing happens as long as somebody is ready."""
+    """Let timers go on, in simulated time too: there no timer fires as long as a task is ready."""
     await asyncio.sleep(1e-6)

@@ -1,7 +1,7 @@
 """What can go wrong in a simulation, how often, where and when; and what did.
 
-Whoever could fail asks `strikes` each time. The answer comes from the seed, or from a schedule of firings that an earlier run
-left: so a schedule can be replayed, and made smaller one firing at a time without moving the others.
+Every simulated part that could fail asks `strikes` each time. The answer comes from the seed, or from a schedule of firings
+that an earlier run left: so a schedule can be replayed, and made smaller one firing at a time without moving the others.
 """
 
 from __future__ import annotations

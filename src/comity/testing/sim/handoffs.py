@@ -1,7 +1,7 @@
 """The handoff queue on a simulated disk: the memory engine's shelf, shared by processes that die, stand still and come back.
 
 Steps are done where the journal writes them, by the same pure code as in every engine. Who is to hear of them is rung as the
-embedded store does it: a process that is gone is noticed by who rings, and one that dies after writing rings nobody.
+embedded store does it: a process that rings notices which processes are gone; a process that dies after writing rings none.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class DiskHandoffs(MemoryHandoffs):
     def __init__(self) -> None:
         super().__init__()
         self.bells: dict[str, tuple[Life, Heard]] = {}  # of the nodes that hear
-        self._gone: Collection[str] = ()  # found dead by whoever writes now
+        self._gone: Collection[str] = ()  # nodes found dead by the process that writes now
 
     def do(self, records: Sequence[Record | Step], gone: Collection[str]) -> tuple[list[Record], Rings]:
         """Do the steps among the records; return the records with what the steps add, and who is to hear of it."""
@@ -134,7 +134,7 @@ class SimHandoffs:
 
     @property
     def knows_of_the_dead(self) -> bool:
-        """Whether nodes were found dead whose handoffs nobody has released yet."""
+        """Whether nodes were found dead whose handoffs no process has released yet."""
         return bool(self._gone)
 
     def get(self, handoff_id: str) -> Handoff | None:
@@ -163,6 +163,6 @@ class SimHandoffs:
         return self._queue.count_free(lane)
 
     def next_due(self) -> int | None:
-        """Return when somebody has to look at the queue, unless something happens before."""
+        """Return when a node has to look at the queue, unless the queue changes before."""
         self._journal.read("handoffs that are due")
         return self._queue.next_due()

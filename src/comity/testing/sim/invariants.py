@@ -22,11 +22,11 @@ ENDED_WELL: Final = frozenset({Status.SUCCESS, Status.PARTIAL})
 
 
 class Told(NamedTuple):
-    """A client was told something."""
+    """A client has a reply."""
 
     request_id: str
     reply: Reply
-    is_written: bool  # what it was told is on the disk
+    is_written: bool  # the reply is on the disk
 
 
 class Used(NamedTuple):
@@ -129,7 +129,7 @@ def accepted_once(_: Observed, call: tuple[Accepted, Written | None]) -> str:
 
 
 def caller_is_written(observed: Observed, call: Written) -> str:
-    """Whoever is called has a caller that is on record and has not ended."""
+    """A call made by another call has a caller that is on record and has not ended."""
     parent_id = call.request.parent_id
     if parent_id is None or (call.above is not None and call.above.is_open):
         return ""
@@ -194,7 +194,7 @@ def no_deadlock(observed: Observed, call: Running) -> str:
 
 
 def fan_out_bounded(observed: Observed, call: Running) -> str:
-    """A caller has no more calls under way than it may; one that ended on record is under way only where that is not known."""
+    """A caller has at most `fan_out_max` calls under way; an ended call does not count, though a node may still run it."""
     parent = call.parent
     if parent is None or len(parent.below) <= parent.limit:
         return ""
@@ -263,23 +263,23 @@ def audit_precedes_effect(_: Observed, used: Used) -> str:
 
 
 def reply_is_written(_: Observed, told: Told) -> str:
-    """A user is told only what survives."""
+    """A user gets only replies that survive."""
     return "" if told.is_written else f"a user was told {told.reply.status} for {told.request_id}, and the disk does not know"
 
 
 def told_once(observed: Observed, told: Told) -> str:
-    """Whoever asks again is told the same."""
+    """A client that asks again gets the same reply."""
     first = observed.told.get(told.request_id)
     if first is None or first.status == told.reply.status or told.reply.status is Status.REFUSED:
-        return ""  # whoever is refused may ask again, and may be told more then
+        return ""  # a client that is refused may ask again, and may get another reply then
     return f"{told.request_id} was told to be {first.status} and then {told.reply.status}"
 
 
-# --- when a handoff was changed, and when somebody is told of it ---
+# --- when a handoff was changed, and when a caller reads it ---
 
 
 def is_changed_from_where_it_stood(_: Observed, handed: Handed) -> str:
-    """Nobody changes a handoff but the queue, and the queue forgets none."""
+    """Only the queue changes a handoff, and the queue forgets none."""
     if handed.known is handed.before:
         return ""
     return f"it was {_standing(handed.known)}, and was found {_standing(handed.before)}"
@@ -311,7 +311,7 @@ def is_changed_by_its_holder(_: Observed, handed: Handed) -> str:
     before, after, by = handed.before, handed.after, handed.by
     if before is None:
         return ""
-    is_over = after.state is State.TIMEOUT  # which is noted by whoever comes
+    is_over = after.state is State.TIMEOUT  # a timeout is written by any process that looks
     if by is not None and not is_over and (by.name, by.fence) != (before.holder, before.fence):
         return f"{by.name} changed it under {by.fence}, and it was {_standing(before)}"
     if before.holder and after.holder and after.holder != before.holder:
@@ -336,12 +336,12 @@ def all_are_kept(observed: Observed, find: Callable[[str], Handoff | None]) -> s
 
 
 def acknowledged_is_written(observed: Observed, handoff_id: str) -> str:
-    """Whoever hands off is told so when the disk knows."""
+    """The maker of a handoff is notified only when the handoff is on the disk."""
     return "" if handoff_id in observed.handoffs else "it was acknowledged, and the disk does not know it"
 
 
 def shown_is_written(observed: Observed, shown: Handoff) -> str:
-    """Whoever asks for an end is told the one that is written, and finds its result under its id."""
+    """A caller that reads an ended handoff gets the end and the result that are written under its id."""
     known = observed.handoffs.get(shown.id)
     if shown.state not in ENDED or (known is not None and known.state is shown.state and _result(known) == _result(shown)):
         return ""

@@ -153,7 +153,7 @@ class SimJournal:
     def append(self, records: Sequence[Record | Step], then: Then | None = None, terms: Terms | None = None) -> None:
         """Gather records; they are written together or not at all."""
         if self._life.is_dead:
-            return  # whoever unwinds here is gone already
+            return  # the process that unwinds here is gone already
         if self.failure is not None:
             if then is not None:
                 then(self.failure)
@@ -230,7 +230,7 @@ class SimJournal:
                 self._world.witness.committed(self._life, written)
             if steps:
                 self._world.witness.handed(self._life, steps)
-            if rings and not self._life.is_dead:  # one that dies rings nobody
+            if rings and not self._life.is_dead:  # a process that dies rings no other
                 self.handoffs.ring(rings)
         return outcomes
 
@@ -246,7 +246,7 @@ class SimJournal:
         if world.strikes(Kind.STORE_UNFLUSHED_LOST, name) is not None:
             world.reached("unflushed writes lost")
         elif (chance := world.strikes(Kind.STORE_TORN_TAIL, name)) is not None:
-            # What is left of the last append has no seal, so whoever reads the disk next drops it.
+            # What is left of the last append has no seal, so the next reader of the disk drops it.
             world.reached("torn tail")
             self._write_now(unwritten, chance)
         elif (chance := world.strikes(Kind.STORE_PARTIAL_WRITE, name)) is not None:
@@ -270,7 +270,7 @@ class SimJournal:
     def abandoned(self) -> list[StoredCall]:
         """Return open calls whose node is gone, and make them this node's own."""
         self.read("abandoned")
-        if self._is_clustered:  # nobody here can tell which nodes are gone; leases do
+        if self._is_clustered:  # no node can tell here which nodes are gone; leases do
             return []
         taken = self._disk.take_over(self.node_id)
         if taken:

@@ -18,9 +18,9 @@ from comity.testing.turns import TurnThreads
 
 Result = TypeVar("Result")
 
-# asyncio throws cancelled timers away as soon as they are many; so must whoever replaces its loop.
+# asyncio throws cancelled timers away as soon as they are many; so must a loop that replaces asyncio's.
 _CANCELLED_TIMERS_MAX: Final = 100
-_TASKS_MIN: Final = 256  # so many are kept before those that are done are thrown away
+_TASKS_MIN: Final = 256  # tasks kept before those that are done are thrown away
 
 
 class Life:
@@ -46,7 +46,7 @@ LIFE: ContextVar[Life | None] = ContextVar("comity_life", default=None)
 
 
 class Killed(GeneratorExit):
-    """Unwinds a step of a process that was cut off in the middle of it. What the unwinding does reaches nobody.
+    """Unwinds a step of a process that was cut off in the middle of it. What the unwinding does reaches no other process.
 
     As when a coroutine is thrown away: nothing on its way takes it for a failure of the agent that was running.
     """
@@ -95,7 +95,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def __init__(self, chance: random.Random, *, is_shuffled: bool, steps_max: int) -> None:
         super().__init__()
         self.steps = 0
-        self.failures: list[dict[str, Any]] = []  # what nobody caught
+        self.failures: list[dict[str, Any]] = []  # the errors that no task caught
         self.on_cut: Callable[[Life], None] = kill
         self._chance = chance.random
         self._is_shuffled = is_shuffled
@@ -118,7 +118,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def call_later(  # type: ignore[override]
         self, delay: float, callback: Any, *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        """Call back after so many virtual seconds."""
+        """Call back after `delay` virtual seconds."""
         return self.call_at(self._now_s + delay, callback, *args, context=context)
 
     def call_at(  # type: ignore[override]
@@ -164,7 +164,7 @@ class SimLoop(asyncio.BaseEventLoop):
         return future
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Keep what nobody caught, unless whoever it happened to is dead."""
+        """Keep an error that no task caught, unless its process is dead."""
         life = LIFE.get()
         task = context.get("task") or context.get("future")
         if isinstance(task, SimTask):
@@ -191,7 +191,7 @@ class SimLoop(asyncio.BaseEventLoop):
         """There are none."""
 
     def _write_to_self(self) -> None:
-        """Nobody sleeps who would have to be woken."""
+        """Do nothing: this loop never sleeps, so no thread has to wake it."""
 
     def _run_once(self) -> None:
         ready = self._ready  # type: ignore[attr-defined]
@@ -238,7 +238,7 @@ class SimLoop(asyncio.BaseEventLoop):
         life.held = []
 
     def bury(self) -> None:
-        """End everything that is left, once nobody looks any more."""
+        """End every task that is left, once the run is over."""
         self._graveyard += [task for task in self._tasks if not task.done()]
         self._tasks = []
         dead = Life("(over)", 0)

@@ -1,7 +1,7 @@
 """A simulated network and lease service: messages are lost, doubled, late, overtaken or damaged; parts of it are cut off.
 
 That a message is damaged is noticed where it arrives, so it is not delivered: the port promises that. A question to the lease
-service crosses the same network; when its answer is lost, nobody knows whether it was granted.
+service crosses the same network; when its answer is lost, the node does not know whether the lease was granted.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class SimTransport:
         self._node_id = ""
 
     async def open(self, node_id: str, receive: Receive, *, lost: Callable[[str], None] | None = None) -> None:  # noqa: ARG002
-        """Take part under a name; nobody is told of deaths."""
+        """Take part under a name; no node is notified when another dies."""
         self._node_id = node_id
         self._network.members[node_id] = (self._life, receive)
 

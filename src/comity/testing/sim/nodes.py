@@ -186,7 +186,7 @@ class SimNode:
 
     @property
     def is_up(self) -> bool:
-        """Whether a client finds somebody here; one that stands still cannot be told from one that is slow."""
+        """Whether a client finds a running process here; a client cannot tell a paused process from a slow one."""
         return self.node is not None and not self.is_starting
 
     @property
@@ -196,7 +196,7 @@ class SimNode:
 
     @property
     def hears(self) -> bool:
-        """Whether somebody here waits for the handoff queue."""
+        """Whether a waiter of this node waits for the handoff queue."""
         desk = None if self.node is None or self.node._runtime is None else self.node._runtime.desk
         return desk is not None and bool(desk._ears)
 
@@ -244,7 +244,7 @@ class SimNode:
                 return
 
     async def until_up(self) -> None:
-        """Wait until a client finds somebody here."""
+        """Wait until a client finds a running process here."""
         await self._up.wait()
 
     async def within(self, work: Awaitable[Any]) -> Any:
@@ -302,7 +302,7 @@ class SimNode:
 
 def _pass_on(ended: asyncio.Task[Any], done: asyncio.Future[Any]) -> None:
     error = None if ended.cancelled() else ended.exception()
-    if done.done():  # whoever waited has gone away, and does not want to know
+    if done.done():  # the waiter has gone away, and does not want to know
         return
     if ended.cancelled():
         done.cancel()

@@ -55,7 +55,7 @@ class Running:
         self.call = call
         self.request = request
         self.address = request.target
-        # Under which its agent is held: what was begun under an older one is fenced off, and takes nobody's place.
+        # Under this token its agent is held: a call begun under an older token is fenced off, and takes no place.
         self.token = call.token
         self.life = life
         self.parent = parent
@@ -76,9 +76,9 @@ class Observed:
         self.at: dict[tuple[Life, str], dict[Running, None]] = {}  # by process and address
         self.claims: dict[str, str] = {}  # the node that claimed an address last
         self.effects: dict[str, int] = {}  # by request id of the tool's use
-        self.told: dict[str, Reply] = {}  # what a client was told, by request id
+        self.told: dict[str, Reply] = {}  # the replies that clients have, by request id
         self.handoffs: dict[str, Handoff] = {}  # as they were last written
-        self.acknowledged: dict[str, None] = {}  # handoffs whose maker was told that they are durable
+        self.acknowledged: dict[str, None] = {}  # handoffs whose maker was notified that they are durable
 
     def running_of(self, life: Life, request_id: str | None) -> Running | None:
         """Return a call that runs somewhere, here before elsewhere."""

@@ -71,7 +71,7 @@ class Report:
         self.calls_least = calls if self.calls_least is None else min(self.calls_least, calls)
 
     def run(self, seeds: Iterable[int], play: Callable[[int], Iterable[tuple[str, Outcome]]], *, failures_max: int = 5) -> None:
-        """Play seeds, each in one or more scenarios, and add them up; stop after so many failures."""
+        """Play seeds, each in one or more scenarios, and add them up; stop after `failures_max` failures."""
         for seed in seeds:
             begun = time.process_time()
             self.add_seed(play(seed))

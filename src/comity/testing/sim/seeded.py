@@ -19,7 +19,7 @@ from comity.testing.sim.world import STEPS_MAX, Outcome, World
 SEEDS: Final = 100
 LINES_SHOWN: Final = 40
 
-# What the pytest plugin was told; a seed or a schedule given there replaces what the test says.
+# The options of the pytest plugin; a seed or a schedule given there replaces what the test says.
 SEED_VARIABLE: Final = "COMITY_SEED"
 FAULTS_VARIABLE: Final = "COMITY_FAULTS"
 # And from where it was started, the way to the folder that its names of tests begin at.
@@ -45,7 +45,7 @@ def simulate(
 ) -> Callable[[Test], Callable[..., None]]:
     """Run an `async` test whose first parameter is a `World` under many seeds; its `report` counts what happened.
 
-    Fails if a fault that must strike, as every one that is named, struck under none of them.
+    Fails if a fault that must strike, as every named fault must, struck under none of the seeds.
 
     @simulate(seeds=200, faults=Fault.each(Kind.NODE_CRASH))
     async def test_nothing_is_lost(world): ...

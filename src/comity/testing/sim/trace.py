@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class Trace:
-    """The events of one run. They are put into words only when somebody reads them."""
+    """The events of one run. They are put into words only when a reader asks for the text."""
 
     __slots__ = ("events",)
 

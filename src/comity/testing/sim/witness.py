@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from comity.ports.observer import Call
     from comity.testing.sim.world import World
 
-# What a client is told that is no end of its call: nothing can be written down, or nobody can tell how far it is.
+# Errors a client gets that do not end its call: the node can write nothing, or no node can tell how far the call is.
 UNWRITABLE = frozenset({"STORE_UNAVAILABLE", "NODE_CLOSED", "NODE_UNREACHABLE"})
 
 
@@ -36,7 +36,7 @@ class Witness:
         self.calls = 0  # accepted or refused
         self.refusals: dict[str, int] = {}  # by code
         self.transitions: dict[tuple[str, str, str], int] = {}  # machine, state and event
-        self.appends: list[tuple[Record, ...]] = []  # as they were written, for whoever follows them through the specification
+        self.appends: list[tuple[Record, ...]] = []  # as they were written, for the check against the specification
         self.handed_off: list[tuple[str, str, Handed | None]] = []  # changes of the handoff queue, for the same: what, of which
         self._world = world
 
@@ -152,7 +152,7 @@ class Witness:
         self._note(life, "late", request_id)
         call = self.observed.written.get(request_id)
         if request_id in self.observed.handoffs:
-            return  # by a receiver that had lost it; whether somebody else goes on does not matter
+            return  # by a receiver that had lost it; whether another receiver goes on does not matter
         if call is None or call.is_open:
             self.violate("NoLateSuccess", f"{request_id} has not ended, so nothing of it can be late")
 
@@ -185,13 +185,13 @@ class Witness:
             self._world.reached("handoff dead-lettered")
 
     def acknowledged(self, handoff_id: str) -> None:
-        """Whoever hands off is told that it is durable."""
+        """The maker of a handoff is notified that it is durable."""
         self.observed.acknowledged[handoff_id] = None
         self.handed_off.append(("Acknowledge", handoff_id, None))
         self._ask(invariants.ON_ACKNOWLEDGED, handoff_id, handoff_id)
 
     def erased(self, tenant_id: str, session_id: str) -> None:
-        """Somebody wants what was said in a session forgotten, and what was handed off in it."""
+        """A session is erased: what was said in it, and what was handed off in it."""
         observed = self.observed
         for handoff_id, handoff in list(observed.handoffs.items()):
             if (handoff.request.tenant_id, handoff.request.session_id) == (tenant_id, session_id):
@@ -200,7 +200,7 @@ class Witness:
                 observed.open_roots.pop(handoff_id, None)
 
     def shown(self, handoff: Handoff) -> None:
-        """Somebody is told how a handoff stands."""
+        """A caller reads how a handoff stands."""
         self._ask(invariants.ON_SHOWN, handoff, handoff.id)
 
     # --- what runs ---
@@ -253,7 +253,7 @@ class Witness:
             observed.leave(one)
 
     def moved_away(self, life: Life, call: Call) -> None:
-        """A process has let go of a call: somebody else holds its agent now."""
+        """A process has let go of a call: another node holds its agent now."""
         self._world.reached("call went on elsewhere")
         self._note(life, "lets go", call.request.request_id)
         self.observed.end(life, call.request.request_id)
@@ -279,7 +279,7 @@ class Witness:
             self.refusals[code] = self.refusals.get(code, 0) + (reply.status == "refused")
             return
         self._ask(invariants.ON_TOLD, Told(request_id, reply, is_written), request_id)
-        if reply.status not in {"refused", "needs_input"}:  # whoever was refused may ask again
+        if reply.status not in {"refused", "needs_input"}:  # a client that was refused may ask again
             self.observed.told.setdefault(request_id, reply)
 
     # --- inside ---
@@ -321,6 +321,6 @@ def _events_between(before: Standing, after: Standing) -> Sequence[tuple[Standin
 
 
 def _ends(accepted: Accepted, records: Sequence[Record]) -> bool:
-    """Whether a call was accepted and ended in one append: it was given up on its way, and nobody ran it."""
+    """Whether a call was accepted and ended in one append: it was given up on its way, and no node ran it."""
     request_id = accepted.request.request_id
     return len(records) > 1 and any(type(one) is Settled and one.request.request_id == request_id for one in records)

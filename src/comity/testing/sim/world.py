@@ -43,7 +43,7 @@ SKEW_MS_MAX: Final = 200
 JUMP_MS_MAX: Final = 3_000
 PAUSE_S_MAX: Final = 12.0
 RESTART_S_MAX: Final = 1.0
-# A process that is to die does so after at most so many steps.
+# A process that is to die does so after at most this many steps.
 CUT_STEPS_MAX: Final = 40
 # How often a process may be hit from outside; chance stretches it up to tenfold.
 TICK_S: Final = 0.02
@@ -104,7 +104,7 @@ class World:
         self.trace = Trace()
         self.marks: dict[str, int] = {}
         self.violation: ViolationError | None = None
-        self.chance = self.stream("world")  # for whoever writes a scenario
+        self.chance = self.stream("world")  # for the author of a scenario
         self.context = Context()  # of what belongs to no process
         self.loop = SimLoop(self.stream("order"), is_shuffled=self.stream("mode").random() < 0.5, steps_max=steps_max)
         self.loop.on_cut = self.crash
@@ -125,7 +125,7 @@ class World:
         self.bodies: list[Body] = []  # of all lives there were
         self._background: list[asyncio.Task[Any]] = []
 
-    # --- for whoever writes a scenario ---
+    # --- for the author of a scenario ---
 
     def stream(self, name: str) -> random.Random:
         """Return a stream of chance that no other draw shifts."""
@@ -191,7 +191,7 @@ class World:
             if life.is_paused:
                 self.resume(node)
             if not life.is_dead and (is_doomed or node.has_failed_store):
-                self.crash(life)  # somebody restarts a node that can write nothing
+                self.crash(life)  # a supervisor would restart a node that can write nothing
         for node in self.nodes.values():
             await node.until_up()
 
@@ -210,7 +210,7 @@ class World:
         return chance
 
     def crash(self, life: Life) -> None:
-        """Let a process die where it stands; somebody starts it again after a while."""
+        """Let a process die where it stands; the world starts its node again after a while."""
         if life.is_dead:
             return
         kill(life)
@@ -229,7 +229,7 @@ class World:
         self._background.append(self.loop.create_task(node.start(), context=self.context.copy()))
 
     def pause(self, node: SimNode, seconds: float) -> None:
-        """Let a process stand still for a while: it does not know, and nobody else can tell."""
+        """Let a process stand still for a while: it does not know, and no other process can tell."""
         life = node.life
         if life is not None and not life.is_dead and not life.is_paused:
             life.is_paused = True
@@ -265,7 +265,7 @@ class World:
                 if life is None or life.is_dead or life.is_paused:
                     continue
                 if node.has_failed_store and chance.random() < 0.1:
-                    self.crash(life)  # whoever looks after it starts it again
+                    self.crash(life)  # a supervisor would start it again
                     continue
                 self._hit_process(node, life, Pace.TIME)
 
@@ -315,7 +315,7 @@ class World:
             finally:
                 for node in self.nodes.values():
                     if node.life is not None:
-                        node.life.is_dead = True  # nobody looks any more
+                        node.life.is_dead = True  # no invariant is checked any more
                 self.loop.bury()
                 for body in self.bodies:
                     body.dissolve()
@@ -340,10 +340,10 @@ class World:
             await asyncio.sleep(0)
 
     async def _end(self) -> None:
-        """See that what is open ends, and that breakers let somebody try."""
+        """See that what is open ends, and that breakers let a call try."""
         await self.end_handoffs()
         observed = self.witness.observed
-        # From here on nothing goes wrong. Where several nodes share the work, what a dead one left is found by one that looks.
+        # From here on nothing goes wrong. Where several nodes share the work, a live node finds a dead node's work.
         latest_ms = max((one.deadline_at for one in observed.open_roots.values()), default=0)
         latest_ms = max(latest_ms, self.now_ms()) + 1_000 + self.skew_ms + (SWEEP_MS if self.network.members else 0)
         while any(not self._is_paused(one) for one in observed.open_roots):
@@ -361,7 +361,7 @@ class World:
                     await asyncio.sleep(0)
 
     async def end_handoffs(self) -> None:
-        """See that what was handed off ends. Who waits for the queue notices deadlines; if nobody does, somebody asks."""
+        """See that what was handed off ends. A waiter for the queue notices deadlines; if no node has one, the world sweeps."""
         observed = self.witness.observed
         while left := [one for one in observed.handoffs.values() if not one.has_ended]:
             latest_ms = max(one.request.deadline_at for one in left) + GRACE_MS + self.skew_ms

@@ -48,7 +48,7 @@ Result = TypeVar("Result")
 
 
 async def do(world: World, receiver: AsyncHandoffReceiver, handoff: Handoff) -> None:
-    """Do as one is told. Whoever has lost it meanwhile is told so."""
+    """Do what the plan says. A receiver that has lost the handoff meanwhile gets an error."""
     plan, handoff_id = handoff.inputs, handoff.id
     await asyncio.sleep(plan["ms"] / 1000)
     if plan["progress"]:
@@ -132,7 +132,7 @@ async def _serve(world: World, receiver: AsyncHandoffReceiver) -> None:
 
 
 async def _keep(world: World, receiver: AsyncHandoffReceiver) -> None:
-    """Accept now and end later, as a person does: what an earlier life accepted is still this agent's."""
+    """Accept now and end later, as a person does: what this agent accepted before a restart is still its own."""
     desk = await receiver.desk()
     accepted = desk.queue.find(states=(State.ACCEPTED, State.IN_PROGRESS, State.INPUT_REQUIRED))
     await _all(world, receiver, [one for one in accepted if one.holder == receiver._holder])
@@ -233,7 +233,7 @@ async def _errand(world: World, number: int, after_s: float) -> None:
     await asyncio.sleep(after_s)
     try:
         await client.ask(lambda manager: manager.create_handoff(to, ANYBODY, "see to it", plan, handoff_id=handoff_id, **more))
-    except ComityError:  # refused: nobody was told that it would be done
+    except ComityError:  # refused: no client has a promise that it will be done
         return
     if is_withdrawn:
         await asyncio.sleep(0.1 * chance.random())

@@ -76,7 +76,7 @@ async def test_agent_call_cycle_detection(world: World) -> None:
 
 
 async def test_agent_call_timeout(world: World) -> None:
-    """A slow agent is given up a margin before its caller's deadline, and its caller is told and answers."""
+    """A slow agent is given up a margin before its caller's deadline, and its caller gets the error and answers."""
     await world.node([relay("A"), relay("SLOW", wait_s=60)])
     begun = world.loop.time()
     reply = await world.call("A", "GO", {"route": ["SLOW"]}, user_id="u", timeout_ms=2_000)
@@ -108,7 +108,7 @@ async def test_agent_call_under_network_partition(world: World) -> None:
 
 
 async def test_single_activation_during_cross_call(world: World) -> None:
-    """One agent on three nodes: whoever loses it while standing still changes nothing, and nothing is counted twice or lost."""
+    """One agent on three nodes: a paused node that loses the agent changes nothing, and nothing is counted twice or lost."""
     cart, buyer = Agent("CART", concurrency=1), Agent("BUYER")
 
     @cart.capability("ADD")
@@ -139,7 +139,7 @@ async def nodes(world: World) -> None:
 
 
 async def test_agent_call_with_storage_faults(world: World) -> None:
-    """A store that fails now and then costs time, and no answer: every one that is given is right and survives."""
+    """A store that fails now and then costs time, and no answer: every answer that is given is right and survives."""
     await world.node([relay("A"), relay("B")])
     for _ in range(12):
         reply = await world.call("A", "GO", {"route": ["B"]}, user_id="u")
@@ -148,7 +148,7 @@ async def test_agent_call_with_storage_faults(world: World) -> None:
 
 
 async def test_determinism_multi_agent(world: World) -> None:
-    """Many agents at once; the trace of a seed is compared byte by byte by whoever runs this twice."""
+    """Many agents at once; the trace of a seed is compared byte by byte by the test that runs this twice."""
     names = [f"A{number}" for number in range(4)]
     await world.node([relay(name, wait_s=0.01, concurrency=world.knob(1, 4)) for name in names])
     routes = [world.chance.sample(names, 3) for _ in range(20)]

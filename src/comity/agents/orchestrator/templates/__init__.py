@@ -44,7 +44,7 @@ def names() -> tuple[str, ...]:
 
 
 def text(template: str, *, name: str = "") -> str:
-    """Return the text of a template, with another name if one is given. Raises `CallerError` for one that is not there."""
+    """Return the text of a template, with another name if one is given. Raises `CallerError` for an unknown template."""
     if template not in names():
         raise CallerError(f"there is no template {template[:64]!r}; there are {', '.join(names())}")
     found = (files(__package__) / f"{template}.yaml").read_text(encoding="utf-8")
