@@ -6,7 +6,8 @@ call ended that is still open in its part is looked up in the store.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from typing import Final, Protocol
 
 from msgspec.structs import replace
@@ -58,32 +59,35 @@ class AuditParts:
         found: list[CallRow] = []
         for _ in range(PARTS_MAX):
             low = max(high - PART_ROWS, self._first_id - 1)
-            page = _folded(self._audit.rows_after(low, high - low)).calls(wanted, None, limit - len(found))
+            with _folded(self._audit.rows_after(low, high - low)) as part:
+                page = part.calls(wanted, None, limit - len(found))
             found += page.items
             high = low if page.next is None else read_cursor(page.next, int)[0] - 1
             if len(found) >= limit or high < self._first_id:
                 break
         return Page([self._ended(one) for one in found], write_cursor(high + 1) if high >= self._first_id else None)
 
-    def newest(self) -> CallIndex:
-        """Return an index of the newest calls alone."""
+    def newest(self) -> AbstractContextManager[CallIndex]:
+        """Return an index of the newest calls alone, open for a `with` block."""
         return _folded(self._audit.rows_after(max(self._audit.head_id() - PART_ROWS, 0), PART_ROWS))
 
     def calls(self, request_ids: Iterable[str]) -> list[CallRow]:
         """Return calls by their ids: from the newest rows, or from the rows of their tree."""
-        newest = self.newest()
         found = []
-        for request_id in request_ids:
-            row = newest.call(request_id)
-            if row is None and (root_id := self._audit.root_of(request_id)) is not None:
-                row = _folded(self._audit.rows(root_id=root_id)).call(request_id)
-            if row is not None:
-                found.append(self._ended(row))
+        with self.newest() as newest:
+            for request_id in request_ids:
+                row = newest.call(request_id)
+                if row is None and (root_id := self._audit.root_of(request_id)) is not None:
+                    with _folded(self._audit.rows(root_id=root_id)) as tree:
+                        row = tree.call(request_id)
+                if row is not None:
+                    found.append(self._ended(row))
         return found
 
     def tree(self, root_id: str, limit: int) -> list[CallRow]:
         """Return a call and everything below it, in the order in which they began."""
-        return _folded(self._audit.rows(root_id=root_id)).tree(root_id, limit)
+        with _folded(self._audit.rows(root_id=root_id)) as tree:
+            return tree.tree(root_id, limit)
 
     def _ended(self, row: CallRow) -> CallRow:
         """Return a row with the end of its call, where that is in a later part of the audit."""
@@ -99,7 +103,9 @@ class AuditParts:
         )
 
 
-def _folded(rows: list[Row]) -> CallIndex:
-    index = CallIndex(None)
-    index.take_part(rows)
-    return index
+@contextmanager
+def _folded(rows: list[Row]) -> Iterator[CallIndex]:
+    """Give a `with` block an index in memory of the calls that some audit rows tell of."""
+    with closing(CallIndex(None)) as index:
+        index.take_part(rows)
+        yield index

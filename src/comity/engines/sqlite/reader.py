@@ -279,12 +279,14 @@ class StoreReader:
     def histogram(self, wanted: CallFilter, since: int, until: int, buckets: int) -> list[Bucket]:
         """Return how many calls of each status began in each span; of the newest calls while the index is made."""
         index = self._near()
-        return (self._parts().newest() if index is None else index).histogram(wanted, since, until, buckets)
+        with self._parts().newest() if index is None else contextlib.nullcontext(index) as calls:
+            return calls.histogram(wanted, since, until, buckets)
 
     def edges(self, since: int, tenant_id: str | None) -> list[Edge]:
         """Return which agent called which since a time, of the newest calls."""
         index = self._near()
-        return (self._parts().newest() if index is None else index).edges(since, tenant_id)
+        with self._parts().newest() if index is None else contextlib.nullcontext(index) as calls:
+            return calls.edges(since, tenant_id)
 
     def catch_up(self) -> bool:
         """Take a bounded part of the audit into the index of calls; return whether it has everything."""
