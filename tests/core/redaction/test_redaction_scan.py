@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import msgspec
 import pytest
@@ -248,3 +249,15 @@ def test_a_dense_document_is_redacted_in_slices_with_the_same_result():
     except StopIteration as end:
         assert end.value.raw == whole(redact_json_sliced(raw, new_vault(), scanner=IN_ONE)).raw
     assert slices > 150
+
+
+@pytest.mark.timeout(60)  # milliseconds, or minutes where the engine's room is too small for its automaton
+def test_a_scanner_that_has_seen_all_kinds_of_text_stays_quick():
+    chance, scanner = Random(5), Scanner(DETECTORS)
+    words = "the phone of ann is born on street account number passport pass pin iban konto straße rue numéro téléphone"
+    words += " 12 345 +49 0151 1984 ab-12 x@y .com"
+    for _ in range(100):
+        text = " ".join(chance.choices(words.split(), k=chance.randrange(3, 400)))
+        scanner.may_find_in_json(text.encode())
+    plain = b'{"text":"11 ' + b"word " * 10_000 + b'"}'
+    assert not any(scanner.may_find_in_json(plain) for _ in range(40))

@@ -78,10 +78,14 @@ def compile_test(pattern: str) -> Callable[[str], bool]:
     if not _RUST_ONLY.search(_ESCAPED.sub("", pattern)) and "\\w" not in pattern.lower():
         schema = {"pattern": _ESCAPED.sub(_unicode_class, pattern)}
         with contextlib.suppress(ValueError):
-            return jsonschema_rs.Draft202012Validator(schema, pattern_options=jsonschema_rs.RegexOptions()).is_valid
+            return jsonschema_rs.Draft202012Validator(schema, pattern_options=_ROOMY).is_valid
     text = core_schema.str_schema(pattern=pattern, regex_engine="rust-regex", strict=True)
     return SchemaValidator(text).isinstance_python
 
+
+# The engine builds its automaton while it reads, and keeps what fits. In its default of 2 MB one pattern for all
+# detectors does not fit: after some hundred different texts it would try every branch at every letter, 50 KB in three seconds.
+_ROOMY: Final = jsonschema_rs.RegexOptions(dfa_size_limit=64_000_000)
 
 # JSON Schema reads a pattern as JavaScript does, for which most digits of the world are none and sets do not nest.
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
