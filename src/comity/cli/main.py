@@ -229,7 +229,8 @@ def build_parser(commands: Collection[str] = tuple(COMMANDS)) -> Parser:
     _add_globals(parser, is_top=True)
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for name, purpose in COMMANDS.items():
-        subparser = subparsers.add_parser(name, help=purpose, description=purpose)
+        # A parser that only names its command in the list takes no --help: building that option is most of the cost.
+        subparser = subparsers.add_parser(name, help=purpose, description=purpose, add_help=name in commands)
         if name in commands:
             module = _module(name)
             module.configure(subparser)
