@@ -10,7 +10,7 @@ import inspect
 import typing
 from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
-from typing import Any, Final, NotRequired, Protocol
+from typing import Any, NotRequired, Protocol
 
 import jsonschema_rs
 from msgspec import Struct
@@ -23,8 +23,6 @@ from comity.core.document.payload import Problem, unpack
 from comity.core.document.slices import ONE_GO_BYTES, in_one_go
 
 _UNTYPED = (Any, type(None), dict, object)
-# Bytes are base64 in JSON, as the encoder of payloads writes them.
-_AS_JSON: Final[Any] = {"allow_inf_nan": False, "val_json_bytes": "base64", "ser_json_bytes": "base64"}
 
 
 class Checked(Struct, frozen=True, gc=False):
@@ -83,14 +81,14 @@ class PythonType:
     """A Python type, checked by pydantic in strict JSON mode: numbers are not text, dates are ISO text."""
 
     def __init__(self, kind: Any, *, path: str, is_closed: bool = False, names: Collection[str] = ()) -> None:
-        from pydantic import PydanticUserError, TypeAdapter  # noqa: PLC0415  slow to import, needed on first use
+        from pydantic import ConfigDict, PydanticUserError, TypeAdapter  # noqa: PLC0415  slow to import, needed on first use
 
         self._path = path
         self._names = names
         self.is_closed = is_closed  # whether it takes an object of declared names and no others
         try:
             try:
-                self._adapter: Any = TypeAdapter(kind, config=_AS_JSON)
+                self._adapter: Any = TypeAdapter(kind, config=ConfigDict(allow_inf_nan=False))
             except PydanticUserError:  # models, dataclasses and typed dicts bring their own configuration
                 self._adapter = TypeAdapter(kind)
         except Exception as error:  # noqa: BLE001  a user's annotation can fail in any way; it is their declaration
@@ -140,7 +138,7 @@ def from_signature(function: Callable[..., Any], *, without: Collection[str] = (
             fields[parameter.name] = kind if parameter.default is parameter.empty else NotRequired[kind]
     make_typed_dict: Any = TypedDict  # type checkers know the functional form with literal fields only
     inputs = make_typed_dict("Inputs", fields)
-    inputs.__pydantic_config__ = {"extra": "allow" if takes_any else "forbid", **_AS_JSON}
+    inputs.__pydantic_config__ = {"extra": "allow" if takes_any else "forbid", "allow_inf_nan": False}
     return PythonType(inputs, path="inputs", is_closed=not takes_any, names=tuple(fields)), wants_context
 
 
