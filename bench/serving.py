@@ -307,11 +307,15 @@ async def _never_reads(port: int) -> None:
         await asyncio.sleep(3)
 
 
+# Written once: what the attacker computes is no part of what it does to the server.
+GREEDY = b'{"target":"ANL","capability":"ANL_NPV","inputs":{"periods":"' + b"x" * (10 * 1024 * 1024) + b'"}}'
+
+
 async def _greedy(port: int) -> None:
-    body = b'{"target":"ANL","capability":"ANL_NPV","inputs":{"periods":"' + b"x" * (10 * 1024 * 1024) + b'"}}'
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(request(port, body))
+        writer.write(request(port, b"").replace(b"Length: 0", b"Length: %d" % len(GREEDY)))
+        writer.write(GREEDY)
         await writer.drain()
         await reader.read(100)
         writer.close()

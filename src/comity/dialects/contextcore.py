@@ -91,6 +91,7 @@ STATUS_READ: Final = {
 STATUS_WRITTEN: Final = {ours: state for state, ours in STATUS_READ.items() if ours} | {
     envelope.Status.PARTIAL: State.COMPLETED
 }
+_ENDS: Final = frozenset({State.COMPLETED, State.FAILED, State.TIMEOUT, State.CANCELLED, State.REJECTED})
 # The code that each way to fail has when its reason names no other.
 _USUAL: Final = {
     envelope.Status.ERROR: Error.of("TARGET_FAILED", "the agent failed without saying why"),
@@ -196,6 +197,12 @@ def decode_request(raw: Any, *, now_ms: int, user_id: str, limits: Limits = LIMI
         metadata=with_marks(metadata, NAME, marks_of(plain, form)),
     )
     return sound_request(request, REQUEST_NAMES)
+
+
+def end_of(request: Request) -> str:
+    """Return the state in which a handoff message says that its work has ended; empty where it is still to be done."""
+    state = str(request.metadata.get(_STATUS, ""))
+    return state if state in _ENDS else ""
 
 
 def encode_request(request: Request, *, now_ms: int) -> dict[str, Any]:

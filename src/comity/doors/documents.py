@@ -26,7 +26,7 @@ from comity.core.envelope.envelope import Error, Reply, Request, is_id
 from comity.core.envelope.request_id import chosen_id_problem
 from comity.core.model.tokens import estimate
 from comity.core.tracing.trace_context import TraceContext
-from comity.dialects import Dialect, dialect_of
+from comity.dialects import Dialect, contextcore, dialect_of
 from comity.dialects.delegation import CLAIMED_ORIGIN, UNKNOWN_ANCESTOR
 from comity.dialects.reading.form import kept
 from comity.errors import CallerError, RefusedError, UnavailableError
@@ -144,6 +144,7 @@ async def _receive(
         or _strangers(path, claimed, identity)
         or _forged(claimed, sender, path.registry)
         or _beyond_budget(spoken, claimed)
+        or _ended(claimed)
     )
     if refusal is None and parent is not None and (problem := named_id_problem(claimed.request_id, parent)):
         refusal = Refused("IDENTITY_INVALID", f"request_id {ascii(claimed.request_id)[:64]} {problem}")
@@ -266,6 +267,13 @@ def _beyond_budget(spoken: Dialect, claimed: Request) -> Refused | None:
         return None
     facts = {"estimated": estimated, "tokens_max": budget}
     return Refused("BUDGET_TOKENS_EXHAUSTED", f"the request is about {estimated} tokens long; it allows {budget}", facts=facts)
+
+
+def _ended(claimed: Request) -> Refused | None:
+    """Return the refusal of a handoff whose own document says that it has ended: it is a record, not work."""
+    if not (state := contextcore.end_of(claimed)):
+        return None
+    return Refused("HANDOFF_ENDED", f"{claimed.request_id} has ended: {state}")
 
 
 def _strangers(path: CallPath, claimed: Request, identity: Identity) -> Refused | None:

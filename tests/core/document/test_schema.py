@@ -369,7 +369,7 @@ def test_a_validator_that_fails_in_any_way_is_a_schema_error_that_says_how(raise
         PythonType(Annotated[int, pydantic.AfterValidator(fail)], path="n").check(b"1")
 
 
-@pytest.mark.parametrize("kind", [Any, None, dict, object, Reply])
+@pytest.mark.parametrize("kind", [Any, None, dict, object, Reply, Reply | str, Reply[int] | None])
 def test_an_annotation_that_says_nothing_checks_nothing(kind):
     assert returns(kind) is None
     assert from_return(lambda: 1) is None

@@ -7,6 +7,7 @@ because ten thousand registered agents of which a few are called must not cost t
 from __future__ import annotations
 
 import inspect
+import types
 import typing
 from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
@@ -147,6 +148,8 @@ def from_return(function: Callable[..., Any]) -> Checker | None:
     kind = _hints(function).get("return", Any)
     if _is_reply(kind):
         kind = (*typing.get_args(kind), Any)[0]
+    if typing.get_origin(kind) in {typing.Union, types.UnionType} and any(map(_is_reply, typing.get_args(kind))):
+        return None  # a reply or something else: which of the two is known when it is returned
     if any(kind is one for one in _UNTYPED):  # by identity: an annotation need not be hashable
         return None
     return PythonType(kind, path="data")
