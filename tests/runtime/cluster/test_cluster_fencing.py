@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from cluster_world import World, play
 
-from comity import Agent, Context, Node, Tool
+from comity import Agent, Context, Node, Reply, Tool
 from comity.core.cluster import messages as wire
 from comity.core.journal.records import Document
 
@@ -223,3 +223,39 @@ def test_an_idle_agent_is_given_back_with_its_state() -> None:
         assert world.messages(wire.Ask) == []
 
     play(case, [counting()], [counting()])
+
+
+@pytest.mark.parametrize("message", ["hello", ""])
+def test_the_answer_of_a_former_holder_stands_in_no_session(message: str) -> None:
+    gate = Gate()
+    agent = Agent("BACK")
+
+    @agent.capability("message", timeout_ms=60_000)
+    async def answer(topic: str = "t") -> Any:
+        return Reply.success({"run": await gate.wait()}, message="" if not message else "heard")
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        asked = ("BACK", "message", {"topic": "x"})
+        named = {"user_id": "u", "request_id": "r", "session_id": "s", "message": message}
+        first = asyncio.ensure_future(one.call(*asked, **named))
+        await asyncio.sleep(0.01)
+        await take_over(world, "n1")
+        second = asyncio.ensure_future(two.call(*asked, **named))
+        await asyncio.sleep(0.1)
+        gate.open(0)  # the zombie comes first
+        await asyncio.sleep(0.5)
+        world.network.cut.clear()
+        world.leases.deaf.clear()
+        # Its node goes on to say something in the same session.
+        said = asyncio.ensure_future(one.call("SIDE", "DO", {"number": 7}, user_id="u", session_id="s", message="more"))
+        await asyncio.sleep(0.5)
+        gate.open(1)
+        assert [(await each).data for each in (first, second, said)] == [{"run": 1}, {"run": 1}, 7]
+        await asyncio.sleep(10)  # notes of calls without words are written by then
+        session = two.session("s")
+        assert session is not None
+        told = [turn.text for turn in session.turns if turn.request_id == "r" and turn.role == "BACK"]
+        asks = [turn for turn in session.turns if turn.request_id == "r" and turn.role == "user"]
+        assert (len(told), len(asks)) == (1, 1)
+
+    play(case, [agent, side([])], [agent, side([])])

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comity.core.journal.records import Record
-from comity.core.journal.terms import Terms
-from comity.core.session.session import Say
+from comity.core.journal.records import Document, Record, Saved
+from comity.core.journal.terms import Fence, Terms, claim
+from comity.core.session.session import Answer, Say
 from comity.engines.cipher import KEY_BYTES, Cipher
 from comity.engines.clock import SystemClock, SystemIds
 from comity.engines.memory.cluster import SharedJournal
@@ -45,6 +45,10 @@ class Held(SharedJournal):
         for one in waiting:
             one()
 
+    def die(self) -> None:
+        """Lose what waits to be written or reported, as a process that is killed does."""
+        self._waiting, self._unreported = [], []
+
     @property
     def has_more(self) -> bool:
         return bool(self._waiting or self._unreported)
@@ -54,21 +58,47 @@ class Pair:
     """Two nodes with one session."""
 
     def __init__(self) -> None:
-        store, cipher = MemoryJournal(), Cipher(b"k" * KEY_BYTES)
+        store = MemoryJournal()
         self.journals = Held(store, "n1"), Held(store, "n2")
-        self.nodes = [Sessions(one, SystemClock(), SystemIds(), cipher, {}) for one in self.journals]
-        for one in self.nodes:
-            one.share()
+        self.nodes = [self._node(one) for one in self.journals]
         first = self.nodes[0].begin("t", "u", "s", 0)
         self.nodes[0].append(self.nodes[0].saved(first))
         self.journals[0].write()
         self.journals[0].report()
+
+    @staticmethod
+    def _node(journal: Held) -> Sessions:
+        sessions = Sessions(journal, SystemClock(), SystemIds(), Cipher(b"k" * KEY_BYTES), {})
+        sessions.share()
+        return sessions
+
+    def restart(self, at: int) -> None:
+        """Kill a node and start it anew."""
+        self.journals[at].die()
+        self.nodes[at] = self._node(self.journals[at])
 
     def say(self, at: int, text: str) -> None:
         sessions = self.nodes[at]
         live = sessions.find("t", "s")
         assert live is not None
         sessions.change(live, Say("user", text, request_id=f"r{text}"), based_on=live.session.version)
+
+    def end(self, at: int, text: str) -> None:
+        """End a call whose agent is held under a token: its answer and a mark of its end in one append."""
+        sessions = self.nodes[at]
+        live = sessions.find("t", "s")
+        assert live is not None
+        answer = Answer("A", said=(Say("A", text, request_id=f"r{text}"),))
+        records = (*sessions.changed(live, answer), Saved(Document.USE, f"end {text}", 1, b""))
+        sessions.append(records, lambda _: None, Terms(fences=(Fence(f"A/{text}", 1),)))
+
+    def steal(self, text: str) -> None:
+        """Give the agent of a call to another node."""
+        self.journals[0]._shared.append((claim(Fence(f"A/{text}", 2), "n3"),))
+
+    def ended(self, text: str) -> bool:
+        """Return whether the store took the end of a call."""
+        return self.journals[0]._shared.load(Document.USE, f"end {text}") is not None
 
     def use(self, at: int) -> None:
         assert self.nodes[at].find("t", "s") is not None
@@ -107,6 +137,59 @@ def test_what_was_said_stands_once_though_the_session_is_read_before_its_write_i
     pair.journals[1].write()
     pair.say(0, "c")  # reads both, and has not heard yet that its own is there
     assert pair.told() == ["a", "b", "c"]
+
+
+def test_an_answer_is_written_with_the_end_of_its_call_and_with_no_other_document() -> None:
+    pair = Pair()
+    pair.use(1)
+    pair.end(0, "a")
+    pair.say(1, "b")
+    pair.journals[1].write()
+    pair.journals[0].write()  # refused: the other node was first
+    pair.say(0, "c")  # reads the session anew, in which the answer is shown
+    pair.journals[0].write()
+    pair.journals[0].die()  # before the end of the call was appended again
+    assert not pair.ended("a")
+    assert pair.told() == ["b", "c"]
+
+
+def test_the_answer_of_a_refused_end_stands_in_no_session() -> None:
+    pair = Pair()
+    pair.use(1)
+    pair.end(0, "a")
+    pair.end(0, "b")
+    pair.say(1, "c")
+    pair.journals[1].write()
+    pair.steal("b")
+    assert pair.told() == ["a", "c"]
+    assert (pair.ended("a"), pair.ended("b")) == (True, False)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["say", "end", "steal", "use", "write", "report", "die"]), st.integers(0, 1)), max_size=40
+    )
+)
+def test_an_answer_stands_once_in_its_session_if_its_call_has_ended_and_never_else(steps: list[tuple[str, int]]) -> None:
+    pair, ends = Pair(), list[str]()
+    for number, (what, at) in enumerate(steps):
+        if what == "say":
+            pair.say(at, f"{number:02}" + "x" * (number % 2 * 3_000))
+        elif what == "end":
+            ends.append(f"{number:02}" + "y" * (number % 3 * 3_000))
+            pair.end(at, ends[-1])
+        elif what == "steal" and ends:
+            pair.steal(ends[-1])
+        elif what == "use":
+            pair.use(at)
+        elif what == "write":
+            pair.journals[at].write()
+        elif what == "report":
+            pair.journals[at].report()
+        elif what == "die":
+            pair.restart(at)
+    told = pair.told()
+    assert [told.count(one) for one in ends] == [int(pair.ended(one)) for one in ends]
 
 
 @given(st.lists(st.tuples(st.sampled_from(["say", "use", "write", "report"]), st.integers(0, 1)), max_size=30))

@@ -49,6 +49,7 @@ class Way(Struct, eq=False, gc=False):
     is_moved: bool = False  # it left this node without having ended
     is_recorded: bool = False  # the store has accepted it
     is_fresh: bool = False  # its id is new: no node has heard of it before
+    notes: tuple[Callable[[], None], ...] = ()  # what its end adds to sessions in memory, once the store has taken that end
 
     def bounds_below(self, request: Request) -> tuple[Bound, ...]:
         """Return the bounds of what a call that goes this way makes in turn."""
@@ -56,6 +57,12 @@ class Way(Struct, eq=False, gc=False):
         if self.bounds and self.bounds[-1].calls_max <= calls_max:
             return self.bounds
         return (*self.bounds, Bound(request.request_id, request.root_id, calls_max))
+
+    def note_end(self) -> None:
+        """Add to sessions what the end of the call means to them: the store has it."""
+        notes, self.notes = self.notes, ()
+        for note in notes:
+            note()
 
     def to_end(self, request_id: str) -> Terms:
         """Return the terms on which a call and everything below it ends."""

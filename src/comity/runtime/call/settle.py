@@ -37,7 +37,7 @@ from comity.runtime.call.run import complete
 from comity.runtime.call.slices import LONG_BYTES, Slices
 from comity.runtime.session.memory import Memories
 from comity.runtime.session.privacy import Privacy, hide_verdict, reveal_sliced
-from comity.runtime.session.sessions import Live, Sessions
+from comity.runtime.session.sessions import Live, Sessions, says
 
 if TYPE_CHECKING:
     from comity.ports.observer import Observer
@@ -126,6 +126,8 @@ class Settlement:
             self._journal.append(records)
             self.deliver(call, None)
         for one in below:
+            if one.way is not None:
+                one.way.note_end()
             self.deliver(one, None)
         return True
 
@@ -229,9 +231,7 @@ class Settlement:
             above = call.parent.session_head.live
         try:
             if call.is_here:  # else the node that ran it has noted it
-                records = self._sessions.ended(live, call.said or request, reply, now_ms, call.reply_bytes)
-                if above is not None:
-                    self._sessions.answered(above, request, reply, call.reply_bytes)
+                records = self._note_end(call, live, above, reply, now_ms)
         except UnavailableError as error:  # the call ends all the same
             log.warning("what %s was told is not in its session: %s", request.request_id, error)
         if live.vault is None:
@@ -240,6 +240,26 @@ class Settlement:
             return (*records, *self._sessions.saved_vault(live))
         self._sessions.vault(above).learn(live.vault)  # its reply goes there, with what is hidden in it
         return (*records, *self._sessions.saved_vault(live), *self._sessions.saved_vault(above))
+
+    def _note_end(self, call: Call, live: Live, above: Live | None, reply: Reply, now_ms: int) -> tuple[Record, ...]:
+        """Return the records of what a call says by its end; what it adds without words is noted in memory.
+
+        Another node may hold the agent by now, and end the call: then the store refuses this end, which must leave no note.
+        """
+        asked, sessions = call.said or call.request, self._sessions
+        if says(asked, reply):
+            records: tuple[Record, ...] = sessions.told(live, asked, reply)
+            notes: tuple[Callable[[], None], ...] = ()
+        else:
+            records, notes = (), (partial(sessions.ended, live, asked, reply, now_ms, call.reply_bytes),)
+        if above is not None:
+            notes += (partial(sessions.answered, above, call.request, reply, call.reply_bytes),)
+        if call.way is not None:
+            call.way.notes = notes
+        else:
+            for note in notes:
+                note()
+        return records
 
     def pause(self, root: Call, approval: Approval, then: Callable[[], None]) -> None:
         """Put a whole tree aside until a person has answered: it stays open in the store and leaves memory, `then` comes."""
@@ -265,6 +285,8 @@ class Settlement:
         self._sessions.append(records, partial(self._paused, root, then), root.terms)
 
     def _paused(self, root: Call, then: Callable[[], None], error: Exception | None) -> None:
+        if error is None and root.way is not None:
+            root.way.note_end()
         self.deliver(root, error)
         if error is None:
             then()

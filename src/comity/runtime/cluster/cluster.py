@@ -497,6 +497,8 @@ class Cluster(Placement):
             call.reply = stored.reply
             settlement.deliver(call, None)
         else:
+            if error is None and call.way is not None:
+                call.way.note_end()
             settlement.deliver(call, error)
 
     def late(self, call: Call, reply: Reply) -> bool:

@@ -28,11 +28,16 @@ _REPLACED: Final = _MERGED | {Document.PART}  # what is made anew where another 
 
 
 class Standing:
-    """Where a session in memory stands against the store."""
+    """Where a session in memory stands against the store.
+
+    A change is written by the append it was made for and by no other: what ends a call stands in the session if the call has
+    ended, and never else. An append that is refused is made again with its own changes. Until then memory shows these changes,
+    and the documents of other appends leave them out.
+    """
 
     __slots__ = (
-        "_appended", "_numbered", "_on_its_way", "base", "changes", "epoch", "is_written", "since_read", "unanswered",
-        "vault_base",
+        "_aside", "_changes", "_document", "_fresh", "_numbered", "_on_its_way", "base", "epoch", "is_written", "since_read",
+        "unanswered", "vault_base",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -40,31 +45,62 @@ class Standing:
         self.vault_base = NEVER
         self.is_written = False  # the store has had it: where it has it no longer, it was erased
         self.epoch = 0  # grows when it was read anew: what was written before and not taken yet is refused
-        self.since_read: set[Document] = set()  # appended since it was read anew: each holds everything that was changed here
-        self.changes: list[tuple[int, Apply]] = []  # that the store has not taken yet, with their numbers
+        self.since_read: set[Document] = set()  # kinds of documents that were appended since it was read anew
         self.unanswered = 0  # appends with a document of it that the store has neither taken nor refused yet
         self._numbered = 0
-        self._appended = 0  # the number of the last change that went into an append
-        self._on_its_way: dict[tuple[int, int], int] = {}  # documents, with the number of the last change in each
+        self._changes: dict[int, Apply] = {}  # that the store has not taken yet, in order
+        self._fresh: list[int] = []  # those that are in no append yet
+        self._aside: list[int] = []  # those of appends before it was read anew: shown, and in no document
+        self._document: Session | None = None  # the session without those; None if there are none
+        self._on_its_way: dict[tuple[int, int], frozenset[int]] = {}  # documents, with the changes in each
 
     @property
     def is_settled(self) -> bool:
         """Whether the store has everything that was changed here."""
-        return not self.changes and not self.unanswered
+        return not self._changes and not self.unanswered
 
     def note(self, change: Apply) -> None:
-        """Keep a change until the store has taken it."""
+        """Keep a change until the store has taken it; the next append carries it."""
         self._numbered += 1
-        self.changes.append((self._numbered, change))
+        self._changes[self._numbered] = change
+        self._fresh.append(self._numbered)
+        if self._document is not None:
+            self._document = change(self._document)
 
-    def mark(self) -> tuple[int, int]:
-        """Return between which numbers the changes are that go into the append that is made now."""
-        first, self._appended = self._appended, self._numbered
-        return first, self._numbered
+    def take(self) -> tuple[int, ...]:
+        """Return the numbers of the changes that go into the append that is made now."""
+        taken, self._fresh = tuple(self._fresh), []
+        return taken
 
-    def forget(self, first: int, last: int) -> None:
-        """Forget the changes after one number up to another: the store has taken them, or never will."""
-        self.changes = [one for one in self.changes if not first < one[0] <= last]
+    def document(self, shown: Session) -> Session:
+        """Return the session as the next append writes it: without the changes that other appends carry."""
+        return shown if self._document is None else self._document
+
+    def shown(self, document: Session) -> Session:
+        """Return a session with the changes that wait for their own append to be made again."""
+        for number in self._aside:
+            document = self._changes[number](document)
+        return document
+
+    def forget(self, numbers: Sequence[int], shown: Session) -> Session:
+        """Return the session to be shown without some changes: the store has taken them, or never will."""
+        for number in numbers:
+            self._changes.pop(number, None)
+        return self._move(numbers, (), shown)
+
+    def include(self, numbers: Sequence[int], shown: Session) -> Session:
+        """Put the changes of an append that is made again into its document, and return the session to be shown."""
+        return self._move(numbers, [one for one in numbers if one in self._aside], shown)
+
+    def _move(self, numbers: Sequence[int], applied: Sequence[int], shown: Session) -> Session:
+        if self._document is None or not set(numbers) & set(self._aside):
+            return shown
+        document = self._document
+        for number in applied:
+            document = self._changes[number](document)
+        self._aside = [one for one in self._aside if one not in numbers]
+        self._document = document if self._aside else None
+        return self.shown(document)
 
     def begin_anew(self) -> None:
         """Note that the session is being read from the store: what was appended before does not count any more."""
@@ -72,13 +108,14 @@ class Standing:
         self.since_read.clear()
 
     def rebase(self, session: Session, stored: tuple[int, int]) -> Session:
-        """Return a session as the store has it, with the changes that are not in it yet."""
+        """Return a session as the store has it, as it is to be shown, with the changes that are not in it yet."""
         self.base = stored
-        known = self._on_its_way.get(stored, 0)
-        for number, change in self.changes:
-            if number > known:
-                session = change(session)
-        return session
+        known = self._on_its_way.get(stored, frozenset())
+        self._aside = [one for one in self._changes if one not in known and one not in self._fresh]
+        for number in self._fresh:
+            session = self._changes[number](session)
+        self._document = session if self._aside else None
+        return self.shown(session)
 
     def made_from(self, kind: Document, key: str) -> Version:
         """Return the version of a document that the next one is made from."""
@@ -90,7 +127,7 @@ class Standing:
         now = saved.version, checksum(saved.data)
         if saved.kind is Document.SESSION:
             self.base = now
-            self._on_its_way[now] = self._numbered
+            self._on_its_way[now] = frozenset(self._changes).difference(self._aside)
         else:
             self.vault_base = now
 
@@ -104,15 +141,14 @@ class Mark(NamedTuple):
 
     live: Live
     kind: Document
-    first: int  # the changes that came with this append are after this number
-    last: int  # and up to this one
-    all_until: int  # the document has everything up to this one
+    changes: tuple[int, ...]  # the numbers of those that this append writes
     epoch: int
 
 
 class Live(Protocol):
     """A session in memory."""
 
+    session: Session
     standing: Standing
     is_gone: bool
     vault: Any
@@ -134,8 +170,8 @@ class Sessions(Protocol):
         """Read one from the store; return whether it is still there."""
         ...
 
-    def saved(self, live: Any) -> tuple[Saved, ...]:
-        """Return the records of one as it is now."""
+    def saved_again(self, live: Any, changes: tuple[int, ...]) -> tuple[Saved, ...]:
+        """Return the records of one that was read anew, with the changes of an append that is made again."""
         ...
 
     def sealed_vault(self, live: Any) -> Saved:
@@ -156,18 +192,18 @@ class Merging:
         then: Then | None,
         terms: Terms | None,
         after: Sequence[tuple[Live, Version]] = (),
-        ranges: Mapping[str, tuple[int, int]] = MappingProxyType({}),
+        changes: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
     ) -> None:
         """Append records; sessions among them only as what comes next after what the store has.
 
-        `after` are documents that must have been written before: they hold what was to be written with these records. `ranges`
-        are the changes of an append that is repeated, by the keys of its sessions.
+        `after` are vaults that must have been written before: they hold what was to be written with these records. `changes`
+        are those of an append that is repeated, by the keys of its sessions.
         """
         if not after and not any(type(one) is Saved for one in records):  # as most are
             self._journal.append(records, then, terms)
             return
         versions = {(one.kind, one.key): one for _, one in after}
-        marks = [self._mark(live, one.kind, ranges) for live, one in after]
+        marks = [self._mark(live, one.kind, changes) for live, one in after]
         for one in records:
             live = self._sessions.at(one.key) if type(one) is Saved and one.kind in _MERGED else None
             if live is not None:
@@ -175,7 +211,7 @@ class Merging:
                 # Of several versions in one append the last is written, after what the first was made from.
                 versions.setdefault((one.kind, one.key), live.standing.made_from(one.kind, one.key))
                 live.standing.wrote(one)
-                marks.append(self._mark(live, one.kind, ranges))
+                marks.append(self._mark(live, one.kind, changes))
         if not versions:
             self._journal.append(records, then, terms)
             return
@@ -206,9 +242,9 @@ class Merging:
         then(error)
 
     @staticmethod
-    def _mark(live: Live, kind: Document, ranges: Mapping[str, tuple[int, int]]) -> Mark:
-        first, last = live.standing.mark()
-        return Mark(live, kind, *ranges.get(live.key, (first, last)), last, live.standing.epoch)
+    def _mark(live: Live, kind: Document, changes: Mapping[str, tuple[int, ...]]) -> Mark:
+        taken = changes.get(live.key)
+        return Mark(live, kind, live.standing.take() if taken is None else taken, live.standing.epoch)
 
     def _appended(
         self, records: Sequence[Record], then: Then | None, terms: Terms | None, marks: list[Mark], error: Exception | None
@@ -226,11 +262,10 @@ class Merging:
         if not is_outdated:
             for one in marks:
                 standing = one.live.standing
+                one.live.session = standing.forget(one.changes, one.live.session)
                 if error is None:
-                    standing.forget(0, one.all_until)
                     standing.is_written |= one.kind is Document.SESSION
                 else:  # what it changed never happened
-                    standing.forget(one.first, one.last)
                     with contextlib.suppress(UnavailableError):
                         self._sessions.reread(one.live)
             if then is not None:
@@ -244,7 +279,9 @@ class Merging:
         after: list[tuple[Live, Version]] = []
         again: list[Saved] = []
         erased: set[str] = set()
-        ranges = {one.live.key: (one.first, one.last) for one in reversed(marks)}
+        changes: dict[str, tuple[int, ...]] = {}
+        for one in marks:
+            changes[one.live.key] = (*changes.get(one.live.key, ()), *one.changes)
         for live, kind, epoch in dict.fromkeys((one.live, one.kind, one.epoch) for one in marks):
             standing = live.standing
             if live.is_gone or live.key in erased:
@@ -252,13 +289,13 @@ class Merging:
             # Another append may have read it anew since, or a call that used it: the latter appends nothing.
             if standing.epoch == epoch and not self._sessions.reread(live):
                 erased.add(live.key)
+            elif kind is Document.SESSION:
+                again += self._sessions.saved_again(live, changes[live.key])
             elif kind in standing.since_read:
                 after.append((live, standing.made_from(kind, live.key)))
-            elif kind is Document.SESSION:
-                again += self._sessions.saved(live)
             elif live.vault is not None:
                 again.append(self._sessions.sealed_vault(live))
-        self.append([*records, *again], then, terms, after, ranges)
+        self.append([*records, *again], then, terms, after, changes)
 
 
 def _standings(marks: Sequence[Mark]) -> list[Standing]:

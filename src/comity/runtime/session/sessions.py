@@ -372,13 +372,21 @@ class Sessions:
     def saved(self, live: Live) -> tuple[Saved, ...]:
         """Return the records of a session as it is now, to be written: its head, after the rows that come with it."""
         live.is_stored = True
-        session, key, before = live.session, live.key, live.parts.size
+        session, key, before = live.standing.document(live.session), live.key, live.parts.size
+        if session is not live.session:
+            live.parts.compare(session)
         head, rows = live.parts.save(session)
         version = session.version + 1
         if self._live.get((session.tenant_id, session.id)) is live:
             self._live_bytes += live.parts.size - before
         saved = Saved(Document.SESSION, key, version, head, used_at=session.used_at)
         return (*(Saved(Document.PART, part_key(key, number), version, data) for number, data in rows), saved)
+
+    def saved_again(self, live: Live, changes: tuple[int, ...]) -> tuple[Saved, ...]:
+        """Return the records of a session that was read anew, with the changes of an append that is made again."""
+        live.session = live.standing.include(changes, live.session)
+        live.parts.compare(live.standing.document(live.session))
+        return self.saved(live)
 
     def is_there(self, live: Live) -> bool:
         """Return whether a session was not erased since, here or by another process, and take over what others saved."""
@@ -446,19 +454,22 @@ class Sessions:
             return
         self.change(live, said, based_on=live.session.version)
 
-    def ended(self, live: Live, request: Request, reply: Reply, now_ms: int, reply_bytes: int = 0) -> tuple[Saved, ...]:
-        """Note the end of a call in its session: who answered, with what, and what the user was told.
+    def told(self, live: Live, request: Request, reply: Reply) -> tuple[Saved, ...]:
+        """Return the records of a conversation that goes on by the end of a call: who answered, and what the user is told."""
+        if not self.is_there(live):
+            return ()
+        return self.changed(live, core.answered(request, reply, (core.told(request, reply),)))
 
-        Return the records of a conversation. What a call without words adds is not worth a write of the whole session for each
-        of thousands in a second: it is noted in memory, and written with the next change or after a few seconds.
+    def ended(self, live: Live, request: Request, reply: Reply, now_ms: int, reply_bytes: int = 0) -> None:
+        """Note the end of a call without words in its session: who answered, and with what.
+
+        That is not worth a write of the whole session for each of thousands of calls in a second: it is noted in memory, and
+        written with the next change or after a few seconds.
         """
-        if not core.is_first(request):
-            self.answered(live, request, reply, reply_bytes)
-        elif not request.message and not reply.message:
+        if core.is_first(request):
             self.note(live, request, reply, now_ms, reply_bytes)
-        elif self.is_there(live):
-            return self.changed(live, core.answered(request, reply, (core.told(request, reply),)))
-        return ()
+        else:
+            self.answered(live, request, reply, reply_bytes)
 
     def note(self, live: Live, request: Request, reply: Reply, now_ms: int, reply_bytes: int = 0) -> None:
         """Note the end of a user's call without words; written as `ended` says.
@@ -576,11 +587,14 @@ class Sessions:
 
     def resume(self, live: Live) -> None:
         """Wake a session, however long it rested."""
-        live.session = core.resume(live.session, self._now_ms())
+        self._resume(live)
         live.used_at = live.session.used_at
+        self.append(self.saved(live))
+
+    def _resume(self, live: Live) -> None:
+        live.session = core.resume(live.session, self._now_ms())
         if self._merging is not None:
             live.standing.note(lambda session: core.resume(session, self._now_ms()))
-        self.append(self.saved(live))
 
     def forget(self, tenant_id: str, session_id: str) -> None:
         """Drop a session from memory; it is read again when it is needed."""
@@ -600,7 +614,7 @@ class Sessions:
         if self._live.get((live.session.tenant_id, live.session.id)) is live:
             self._live_bytes += parts.size - live.parts.size
         live.parts = parts
-        parts.compare(live.session)
+        parts.compare(live.standing.document(live.session))
 
     def pruned(self, keys: Iterable[str]) -> None:
         """Drop sessions that the store keeps no longer. One that a call began to use meanwhile is saved anew, as it is."""
@@ -618,7 +632,7 @@ class Sessions:
             live.standing.base = live.standing.vault_base = NEVER
             live.standing.is_written = False
             self._put_parts(live, Parts())  # none of its rows is there
-            live.session = core.resume(live.session, self._now_ms())  # which replaces a head that was written meanwhile
+            self._resume(live)  # which replaces a head that was written meanwhile
             self.append(self.saved_vault(live) or self.saved(live))
 
     def drop(self, tenant_id: str, session_id: str) -> None:
@@ -664,6 +678,11 @@ class Sessions:
             self.forget(*place)
         self._room = max(LIVE_MAX, len(self._live) + _PUT_AWAY)
         self._room_bytes = max(LIVE_BYTES_MAX, self._live_bytes + LIVE_BYTES_MAX // 10)
+
+
+def says(request: Request, reply: Reply) -> bool:
+    """Return whether a call and its reply are words between a user and an agent, which a session keeps as they are said."""
+    return core.is_first(request) and bool(request.message or reply.message)
 
 
 def is_new(live: Live, request: Request) -> bool:
