@@ -13,8 +13,8 @@ from comity.engines.sqlite.engine import visiting
 from comity.engines.sqlite.spans.path import spans_path
 from comity.engines.sqlite.spans.store import SpanStore
 from comity.ports import Journal
+from comity.runtime.session.live import key_of
 from comity.runtime.session.remembered import without_session
-from comity.runtime.session.sessions import key_of
 
 
 async def erase(

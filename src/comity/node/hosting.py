@@ -27,7 +27,8 @@ from comity.runtime.call.replay import take_up
 from comity.runtime.call.stopping import Stray
 from comity.runtime.call.tools import Approval
 from comity.runtime.session.approvers import Approver, outcome, question
-from comity.runtime.session.sessions import Live, in_clear
+from comity.runtime.session.clear import in_clear
+from comity.runtime.session.live import Live
 
 if TYPE_CHECKING:
     from comity.core.agent.agent import Agent

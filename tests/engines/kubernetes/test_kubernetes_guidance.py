@@ -25,7 +25,8 @@ from comity.core.guidance.guidance import (
 )
 from comity.core.insight.insight import Evidence
 from comity.core.insight.views import Settings, View, parse_settings
-from comity.engines.files.guidance import GuidanceReader, GuidanceResponder, source_at
+from comity.engines.files.guidance import GuidanceReader, GuidanceResponder
+from comity.engines.guidance import source_at
 from comity.engines.kubernetes import guidance as kubernetes_guidance
 from comity.engines.kubernetes.api import Cluster
 from comity.engines.kubernetes.guidance import KubernetesGuidance

@@ -30,7 +30,8 @@ SEED = int(os.environ.get("COMITY_KILL_SEED", str(random.SystemRandom().randrang
 SIZES = (2, 4) if "COMITY_PROCESS_KILLS" in os.environ else (2,)
 KILLS_PER_STORE = 30  # everything ever written is checked at the end of a store
 PATIENCE_S = 600.0  # a machine under load starts processes slowly; pytest's own timeout ends what hangs in the suite
-QUIET_CODES = {"CALL_TIMEOUT", "NODE_UNREACHABLE", "CALL_INTERRUPTED"}  # what a caller may be told instead of a result
+# What a caller may be told instead of a result; a call that is asked for again once its time is up is refused.
+QUIET_CODES = {"CALL_TIMEOUT", "NODE_UNREACHABLE", "CALL_INTERRUPTED", "LIMIT_DEADLINE_PASSED"}
 
 
 class Process:

@@ -1,4 +1,4 @@
-"""What was answered at once is given after a turn; who asks too often waits in line."""
+"""What was answered at once is given after a turn; calls that ask too often wait in line."""
 
 import asyncio
 from types import SimpleNamespace
@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from comity import Reply
-from comity.runtime.call.tasks import after_a_turn, in_line
+from comity.runtime.call.call import Call
+from comity.runtime.call.tasks import after_a_turn
 from comity.testing import run_virtual
 
 
@@ -25,7 +26,7 @@ def test_those_in_line_wait_one_after_the_other():
     async def wait():
         loop, parent = asyncio.get_running_loop(), SimpleNamespace(line=None)
         begin = loop.time()
-        await asyncio.gather(*(in_line(parent, 500) for _ in range(4)))
+        await asyncio.gather(*(Call.wait_in_line(parent, 500) for _ in range(4)))
         return loop.time() - begin
 
     assert run_virtual(wait()) == pytest.approx(2)

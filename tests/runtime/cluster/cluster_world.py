@@ -112,7 +112,7 @@ async def die(node: Node) -> None:
     """Stop a node as a crash would: nothing more is written or sent by it, and nobody is told."""
     path = node._path
     cluster = path.placement
-    await cluster._transport.close()
+    await cluster.peers.transport.close()
     path._journal.failure = RuntimeError("dead")
     for task in cluster._tasks:
         task.cancel()

@@ -12,7 +12,7 @@ from cluster_world import World, die, play
 
 from comity import Agent, Context, Limits, Node, Reply, Risk, Status, Tool
 from comity.core.cluster import messages as wire
-from comity.runtime.cluster import cluster
+from comity.runtime.cluster import asking
 from comity.runtime.cluster.outbound import Sent
 
 
@@ -498,7 +498,7 @@ def test_what_is_said_and_reported_on_another_node_stands_once_in_the_session_an
 def test_an_agent_of_no_node_is_unknown_and_stand_ins_for_those_of_others_are_not_kept_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cluster, "STRANGERS_MAX", 3)
+    monkeypatch.setattr(asking, "STRANGERS_MAX", 3)
     theirs = [Agent(f"A{number}") for number in range(10)]
     for agent in theirs:
         agent.capability("DO")(lambda: None)
@@ -509,7 +509,7 @@ def test_an_agent_of_no_node_is_unknown_and_stand_ins_for_those_of_others_are_no
         assert reply.error.code == "ROUTING_UNKNOWN_AGENT"
         for agent in theirs:
             assert (await one.call(agent.id, "DO", user_id="u")).ok
-        assert len(one._path.placement._strangers) == 3
+        assert len(one._path.placement.asking._strangers) == 3
         later = Agent("LATER", aliases=("AFTER",))
         later.capability("DO")(lambda: None)
         two.add(later)

@@ -102,7 +102,7 @@ async def live(seed: int) -> tuple[World, list[Any]]:
 def held(node: Node) -> list[Any]:
     """The calls a node has not put away, and what it still waits for from others or does for them."""
     cluster = node._path.placement
-    return [*node._path.calls, *cluster._errands, *cluster.carrier._sent, *cluster._server._served]
+    return [*node._path.calls, *cluster.errands, *cluster.carrier._sent, *cluster._server._served]
 
 
 @pytest.mark.parametrize("block", range(4))

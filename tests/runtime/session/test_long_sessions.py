@@ -16,7 +16,7 @@ from comity.core.session.parts import HEAD_BYTES_MAX
 from comity.engines.memory import journal as memory
 from comity.engines.memory.journal import MemoryJournal
 from comity.runtime.session import sessions as runtime
-from comity.runtime.session.sessions import ENDED_BYTES_MAX
+from comity.runtime.session.live import ENDED_BYTES_MAX
 
 SECRET = "wintergreen-4711"
 

@@ -153,6 +153,20 @@ def test_an_answer_is_written_with_the_end_of_its_call_and_with_no_other_documen
     assert pair.told() == ["b", "c"]
 
 
+def test_what_a_user_said_is_in_the_store_when_the_answer_is() -> None:
+    pair = Pair()
+    pair.use(1)
+    pair.say(0, "a")
+    pair.say(1, "b")
+    pair.journals[1].write()
+    pair.use(0)  # reads the session anew, before the store has refused what was said
+    pair.end(0, "c")
+    pair.journals[0].write()
+    pair.journals[0].die()
+    assert pair.ended("c")
+    assert pair.told() == ["a", "b", "c"]
+
+
 def test_the_answer_of_a_refused_end_stands_in_no_session() -> None:
     pair = Pair()
     pair.use(1)
@@ -171,12 +185,14 @@ def test_the_answer_of_a_refused_end_stands_in_no_session() -> None:
     )
 )
 def test_an_answer_stands_once_in_its_session_if_its_call_has_ended_and_never_else(steps: list[tuple[str, int]]) -> None:
-    pair, ends = Pair(), list[str]()
+    pair, ends, said, before = Pair(), list[str](), ([], []), dict[str, list[str]]()  # type: ignore[var-annotated]
     for number, (what, at) in enumerate(steps):
         if what == "say":
-            pair.say(at, f"{number:02}" + "x" * (number % 2 * 3_000))
+            said[at].append(f"{number:02}" + "x" * (number % 2 * 3_000))
+            pair.say(at, said[at][-1])
         elif what == "end":
             ends.append(f"{number:02}" + "y" * (number % 3 * 3_000))
+            before[ends[-1]] = list(said[at])
             pair.end(at, ends[-1])
         elif what == "steal" and ends:
             pair.steal(ends[-1])
@@ -188,8 +204,10 @@ def test_an_answer_stands_once_in_its_session_if_its_call_has_ended_and_never_el
             pair.journals[at].report()
         elif what == "die":
             pair.restart(at)
+            said[at].clear()
     told = pair.told()
     assert [told.count(one) for one in ends] == [int(pair.ended(one)) for one in ends]
+    assert {told.count(one) for end in ends if pair.ended(end) for one in before[end]} <= {1}
 
 
 @given(st.lists(st.tuples(st.sampled_from(["say", "use", "write", "report"]), st.integers(0, 1)), max_size=30))

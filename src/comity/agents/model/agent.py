@@ -15,6 +15,7 @@ from comity.core.agent.declaration import shown
 from comity.core.agent.tool import Tool
 from comity.core.call.limits import Limits
 from comity.core.envelope.envelope import Reply
+from comity.core.envelope.reserved import MESSAGE
 from comity.runtime.call.context import Context
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from comity.core.model.exchange import Settings
     from comity.core.model.tokens import TokenCounter
     from comity.ports import Model
-
-MESSAGE = "message"  # the capability that a message asks for
 
 
 class Agent(core.Agent):

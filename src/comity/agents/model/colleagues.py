@@ -11,11 +11,10 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from comity.agents.model.agent import MESSAGE
 from comity.core.agent.agent import Agent
 from comity.core.document.schema import SchemaError
 from comity.core.envelope.envelope import Reply, Status
-from comity.core.envelope.reserved import CYCLE_TARGET
+from comity.core.envelope.reserved import CYCLE_TARGET, MESSAGE
 from comity.core.model.exchange import ToolDefinition
 from comity.core.model.quoting import Quoted, Seal, label, quote
 from comity.core.model.reply import SENT_BACK

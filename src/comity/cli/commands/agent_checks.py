@@ -7,8 +7,8 @@ import asyncio
 from collections.abc import Iterator
 
 from comity import Node
-from comity.cli.commands.doctor import Check
 from comity.cli.ui import app
+from comity.cli.ui.checks import Check
 from comity.cli.ui.exits import Exit
 from comity.cli.ui.output import counted
 from comity.core.agent.agent import Agent

@@ -7,7 +7,6 @@ import json
 import shlex
 from typing import Any
 
-from comity.agents.model.agent import MESSAGE
 from comity.agents.model.agent import Agent as ThinkingAgent
 from comity.agents.model.declared import Mind
 from comity.cli.ui import app
@@ -17,6 +16,7 @@ from comity.cli.ui.output import Output, clean
 from comity.core.agent.agent import Agent, Capability, DeclarationError
 from comity.core.agent.registry import Registry
 from comity.core.document.schema import Checker, SchemaError
+from comity.core.envelope.reserved import MESSAGE
 
 _COUNTABLE = ("number", "whole number", "text", "object", "list")
 

@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from comity import __version__
 from comity.cli.commands.calls import when
 from comity.cli.reader import Store, spans_beside
+from comity.cli.ui.checks import Check
 from comity.cli.ui.exits import CliError, Exit
 from comity.cli.ui.hints import NO_APP
 from comity.cli.ui.output import Output, clean, counted
@@ -35,15 +36,6 @@ GUIDANCE_FOLDER: Final = ".comity"  # as `engines.files.guidance` has it, which 
 # So many of the newest audit rows are checked; `comity audit verify` checks them all.
 CHECKED_ROWS: Final = 10_000
 _FULL: Final = 2  # what `PRAGMA synchronous` says for FULL
-
-
-class Check(NamedTuple):
-    """One finding. `level` is ok, warning or failed; a failure names the exit code it means."""
-
-    name: str
-    level: str
-    detail: str
-    code: Exit = Exit.OK
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -285,7 +277,7 @@ def _guidance() -> Iterator[Check]:
     named = os.environ.get("COMITY_GUIDANCE")
     if not named and not Path(GUIDANCE_FOLDER).is_dir():
         return
-    from comity.engines.files.guidance import source_at
+    from comity.engines.guidance import source_at
 
     for place in [named] if named else sorted(map(str, Path(GUIDANCE_FOLDER).glob("*.yaml"))):
         try:

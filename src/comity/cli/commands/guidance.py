@@ -94,7 +94,8 @@ def add_project(parser: argparse.ArgumentParser) -> None:
 
 def open_source(args: argparse.Namespace) -> tuple[str, str, GuidanceSource]:
     """Return the project, where its guidance is, and the source of it."""
-    from comity.engines.files.guidance import GuidanceFile, project_of, source_at
+    from comity.engines.files.guidance import GuidanceFile, project_of
+    from comity.engines.guidance import source_at
 
     project = args.project or project_of(os.environ, args.guidance or "") or "default"
     if args.guidance:

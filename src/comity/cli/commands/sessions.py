@@ -149,7 +149,7 @@ async def _resume(args: argparse.Namespace, out: Output) -> Exit:
 
 
 def _export(args: argparse.Namespace, out: Output, session: Session) -> Exit:
-    from comity.runtime.session.sessions import in_clear
+    from comity.runtime.session.clear import in_clear
 
     of_whom = (args.tenant, args.session_id)
     with Store(Path(args.store)) as store, out.busy("reading the store"):

@@ -27,8 +27,10 @@ class Retry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def pause_ms(self, failures: int, *, left_ms: float, chance: float) -> float | None:
         """Return how long to wait after `failures` failed attempts, or None if there is no attempt or no time left."""
-        if failures >= self.attempts:
-            return None
+        pause = self.wait_ms(failures, chance=chance)
+        return pause if failures < self.attempts and pause < left_ms else None
+
+    def wait_ms(self, failures: int, *, chance: float) -> float:
+        """Return how long to wait after `failures` failed attempts where nothing limits their number."""
         full = min(self.delay_ms * self.multiplier ** (failures - 1), self.delay_ms_max)
-        pause = full * (1 - self.jitter * chance)
-        return pause if pause < left_ms else None
+        return full * (1 - self.jitter * chance)

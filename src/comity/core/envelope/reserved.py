@@ -22,6 +22,7 @@ VERDICTS: Final = frozenset({Status.REFUSED, Status.CANCELLED, Status.TIMEOUT})
 CYCLE_TARGET: Final = "cycle.target"  # the agent whose repeat ended the turn of a model agent
 TRANSFER_FROM: Final = "transfer.from"  # the agent whose words the reply is, after a transfer
 PASSED_ON_BY: Final = "passed_on_by"  # in an error's facts: the agent that got the error from a call, and did not fail itself
+MESSAGE: Final = "message"  # the capability that a message asks for
 APPROVAL_ID: Final = "approval_id"  # in the data of the node's own question to a person
 _PREFIXES: Final = ("cycle.", "transfer.", "comity.")
 _OURS: Final = "comity."

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from comity.core.expression import times
 from comity.core.expression.errors import EvaluationError
 from comity.core.expression.values import Duration, Timestamp, Type, Uint, is_list, is_map, no_overload, type_name
 
@@ -167,10 +168,10 @@ def _as_string(value: Any, _: int = 6) -> str:
         return bytes(value).decode(errors="replace")
     if kind is Type:
         return str(value.name)
-    if kind in (Timestamp, Duration):
-        from comity.core.expression.functions import to_string  # noqa: PLC0415  it is made of this module's functions
-
-        return to_string(value)
+    if kind is Timestamp:
+        return times.timestamp_text(value)
+    if kind is Duration:
+        return times.duration_text(value)
     if is_list(value):
         return f"[{', '.join(map(_as_string, value))}]"
     if is_map(value):

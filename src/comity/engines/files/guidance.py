@@ -118,15 +118,6 @@ class GuidanceFile:
             raise self._unavailable("write", error) from error
 
 
-def source_at(location: str | Path) -> GuidanceSource:
-    """Return the guidance at a place: the path of a file, or `k8s://namespace/name`."""
-    if isinstance(location, str) and location.startswith("k8s://"):
-        from comity.engines.kubernetes.guidance import KubernetesGuidance  # noqa: PLC0415  few look there
-
-        return KubernetesGuidance.at(location)
-    return GuidanceFile(location)
-
-
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)

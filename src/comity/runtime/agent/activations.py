@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from comity.core.agent.activation import ACTIVE, INACTIVE, Event, State, advance
 from comity.core.agent.agent import Agent, Hook
@@ -22,19 +22,31 @@ from comity.core.document.slices import Sliced
 from comity.core.envelope.envelope import Request
 from comity.core.journal.records import DEFAULT_TENANT, Document, Saved, state_key
 from comity.ports import Clock, Journal
+from comity.ports.observer import Call as Observed
 from comity.runtime.agent.failure_log import HideText, log_raised
 from comity.runtime.call.tasks import PASSES, is_own
+from comity.runtime.call.way import Way
 
 if TYPE_CHECKING:
     from comity.ports.observer import Observer
-    from comity.runtime.call.call import Call, Way
     from comity.runtime.session.vault_key import Seal
 
 
 STAND_INS_MAX: Final = 10_000
 
 
-class Activation:
+class Occupant(Observed, Protocol):
+    """What an activation asks of a call that runs or waits there."""
+
+    uses_state: bool  # it looked at the agent's state
+    began_ms: int  # when it got its place; -1 while it waits for one
+    seat: Any  # where it has that place
+
+
+C = TypeVar("C", bound=Occupant)
+
+
+class Activation(Generic[C]):
     """One address in memory, for one tenant."""
 
     __slots__ = (
@@ -60,7 +72,6 @@ class Activation:
         agent: Agent,
         address: str,
         journal: Journal,
-        mailbox: Mailbox[Call] | None = None,
         *,
         key: str = "",
         seal: Seal | None = None,
@@ -69,8 +80,8 @@ class Activation:
         self.address = address
         self.key = key or address  # of the state, which is one tenant's
         self.state: State = INACTIVE
-        self.mailbox: Mailbox[Call] = Mailbox() if mailbox is None else mailbox
-        self.holders: dict[Call, None] = {}
+        self.mailbox: Mailbox[C] = Mailbox()
+        self.holders: dict[C, None] = {}
         self.coming = 0  # calls that were admitted and are still looked through
         self.token = 0  # under which the address is held, where several nodes may
         self.used_at = 0  # milliseconds; when it fell idle
@@ -147,16 +158,13 @@ class Activation:
         return (Saved(Document.STATE, self.key, self._version, data, self.token),)
 
 
-_NOBODY: Mailbox[Call] = Mailbox()  # no call waits in a lane
-
-
-class Lane(Activation):
+class Lane(Activation[C]):
     """Where work waits that is done elsewhere: not in memory, and never started here."""
 
     __slots__ = ("_takes", "_waiting", "note", "screening")
 
     def __init__(self, agent: Agent, address: str, journal: Journal, waiting: int, *, takes: bool) -> None:
-        super().__init__(agent, address, journal, _NOBODY)
+        super().__init__(agent, address, journal)
         self._waiting = waiting
         self._takes = takes
         self.note = ""  # what the audit is to say of the call it took
@@ -188,7 +196,7 @@ class Lane(Activation):
             self.screening = screened
 
 
-class Activations:
+class Activations(Generic[C]):
     """All addresses in memory. Starting a waiting call and failing one are the call path's business."""
 
     def __init__(
@@ -196,8 +204,8 @@ class Activations:
         journal: Journal,
         clock: Clock,
         *,
-        start: Callable[[Call], None],
-        fail: Callable[[Call, str], None],
+        start: Callable[[C], None],
+        fail: Callable[[C, str], None],
         hide: HideText | None = None,
         seal: Seal | None = None,
         observer: Observer | None = None,
@@ -209,16 +217,16 @@ class Activations:
         self._start = start
         self._fail = fail
         self._hide = hide  # what must not stand in the log
-        self._seats: dict[str, Activation] = {}  # by `state_key`
-        self._stand_ins: dict[str, Activation] = {}  # by address: of agents that other nodes hold; nothing ever runs there
+        self._seats: dict[str, Activation[C]] = {}  # by `state_key`
+        self._stand_ins: dict[str, Activation[C]] = {}  # by address: of agents of other nodes, where nothing runs
         self._tasks: dict[asyncio.Task[None], None] = {}
-        self.strays: dict[Call, int] = {}  # calls whose code runs without a place, and since when, in milliseconds
+        self.strays: dict[C, int] = {}  # calls whose code runs without a place, and since when, in milliseconds
         self.put_away: Callable[[str], None] | None = None  # told when an address has left memory
 
     def __len__(self) -> int:
         return len(self._seats)
 
-    def seat(self, agent: Agent, request: Request, way: Way | None = None) -> Activation:
+    def seat(self, agent: Agent, request: Request, way: Way | None = None) -> Activation[C]:
         """Return the activation a request is for, new if it is not in memory; a stand-in if it is held elsewhere."""
         address = request.target
         if way is not None and way.fence is None:
@@ -240,7 +248,7 @@ class Activations:
             seat.token = way.fence.token
         return seat
 
-    def admit(self, call: Call) -> None:
+    def admit(self, call: C) -> None:
         """Start a call, or let it wait for its place."""
         seat = call.seat
         if not seat.mailbox.waiting and seat.can_start():
@@ -254,7 +262,7 @@ class Activations:
         if self._observer is not None:
             self._observer.queued(call)
 
-    def leave(self, call: Call) -> None:
+    def leave(self, call: C) -> None:
         """Give up a call's place; the next one waiting gets it."""
         if self._observer is not None:
             self._observer.leaving(call)
@@ -268,13 +276,13 @@ class Activations:
         elif not seat.holders:
             seat.used_at = self._clock.now_ns() // 1_000_000
 
-    def take_back(self, call: Call) -> None:
+    def take_back(self, call: C) -> None:
         """Give the place of a call that has ended to the next one, though its code still runs."""
         if call not in self.strays:  # else it lost its place with its address
             self.leave(call)
             self.strays[call] = self._clock.now_ns() // 1_000_000
 
-    def seats(self) -> Collection[Activation]:
+    def seats(self) -> Collection[Activation[C]]:
         """Return every address in memory, once for each tenant."""
         return self._seats.values()
 
@@ -283,13 +291,13 @@ class Activations:
         return list(dict.fromkeys(seat.address for seat in self._seats.values()))
 
     @property
-    def running(self) -> list[Call]:
+    def running(self) -> list[C]:
         """The calls whose code runs here, whether they have ended or not."""
         return [*(call for seat in self._seats.values() for call in seat.holders), *self.strays]
 
-    def drop(self, address: str) -> list[Call]:
+    def drop(self, address: str) -> list[C]:
         """Forget an address that another node has taken over and return the calls that ran or waited here. Nothing is saved."""
-        calls: list[Call] = []
+        calls: list[C] = []
         for seat in [one for one in self._seats.values() if one.address == address]:
             del self._seats[seat.key]
             calls += seat.holders
@@ -320,21 +328,21 @@ class Activations:
         for seat in self._seats.values():
             self._save(seat)
 
-    def _start_waiting(self, seat: Activation) -> None:
+    def _start_waiting(self, seat: Activation[C]) -> None:
         while seat.can_start() and (call := seat.mailbox.take()) is not None:
             call.began_ms = self._clock.now_ns() // 1_000_000
             self._start(call)
 
-    def _advance(self, seat: Activation, event: Event) -> None:
+    def _advance(self, seat: Activation[C], event: Event) -> None:
         if self._observer is not None:
             self._observer.moved("activation", seat.state, event)
         seat.advance(event)
 
-    def _activate(self, seat: Activation) -> None:
+    def _activate(self, seat: Activation[C]) -> None:
         self._advance(seat, Event.ACTIVATE)
         self._spawn(self._ready(seat), f"activate {seat.address}")
 
-    async def _ready(self, seat: Activation) -> None:
+    async def _ready(self, seat: Activation[C]) -> None:
         task = asyncio.current_task()
         try:
             await _run_hook(seat.agent.on_activate, seat)
@@ -350,7 +358,7 @@ class Activations:
         self._advance(seat, Event.READY)
         self._start_waiting(seat)
 
-    async def _deactivate(self, seat: Activation) -> None:
+    async def _deactivate(self, seat: Activation[C]) -> None:
         task = asyncio.current_task()
         try:
             await _run_hook(seat.agent.on_deactivate, seat)
@@ -360,11 +368,11 @@ class Activations:
             log_raised(raised, self._hide, "%s failed while being put away", seat.address)
         self._gone(seat)
 
-    def _save(self, seat: Activation) -> None:
+    def _save(self, seat: Activation[C]) -> None:
         if changes := seat.changes():
             self._journal.append(changes)
 
-    def _gone(self, seat: Activation) -> None:
+    def _gone(self, seat: Activation[C]) -> None:
         self._save(seat)
         self._advance(seat, Event.GONE)
         if seat.mailbox.waiting:  # a call came while it was being put away
@@ -383,7 +391,7 @@ class Activations:
         self._tasks.pop(task, None)
 
 
-async def _run_hook(hook: Hook | None, seat: Activation) -> None:
+async def _run_hook(hook: Hook | None, seat: Activation[C]) -> None:
     if hook is not None:
         seat.look_again()
         result = hook(seat.address, seat.data)

@@ -14,13 +14,13 @@ from msgspec.structs import replace
 
 from comity.core.agent.agent import Agent, Capability
 from comity.core.agent.tool import EVERYTHING, narrow
-from comity.core.call.ledger import Account, Loan
+from comity.core.call.ledger import Account
 from comity.core.call.limits import Limits
 from comity.core.call.machine import ADMITTED, RUNNING, SENT, TRANSITIONS, Event, State
 from comity.core.envelope.envelope import Error, Reply, Request, Usage
 from comity.core.envelope.reserved import words_of
 from comity.core.journal.records import Accepted, Settled
-from comity.core.journal.terms import Bound, Fence, Terms
+from comity.core.journal.terms import Terms
 from comity.core.tracing.telemetry import CallEnd, Handed
 from comity.core.tracing.trace_context import TraceContext
 from comity.errors import RefusedError
@@ -29,44 +29,11 @@ from comity.runtime.agent.activations import Activation
 from comity.runtime.agent.clock_watch import ClockWatch
 from comity.runtime.call.draft import Arrival
 from comity.runtime.call.events import EventLog
-from comity.runtime.session.sessions import Live
+from comity.runtime.call.way import Way
+from comity.runtime.session.live import Live
 
 SLOT_MS: Final = 10
 NEVER_MS: Final = 253_370_764_800_000  # the year 9999
-
-
-class Way(Struct, eq=False, gc=False):
-    """How a call goes where several nodes share the work."""
-
-    fence: Fence | None = None  # the token under which its agent is held here; None if it goes to another node
-    node_id: str = ""  # that node
-    caller: Fence | None = None  # the token under which the agent that makes it is held, here or elsewhere
-    is_served: bool = False  # another node waits for it
-    loop: tuple[str, ...] = ()  # that it would close, as far as other nodes could tell
-    bounds: tuple[Bound, ...] = ()  # on how many calls the trees it stands in may make, each narrower than the one before
-    loan: Loan | None = None  # set aside for what is below it, by the node that asks for it
-    borrowing: asyncio.Future[None] | None = None  # more was asked for; its waiters await this
-    is_moved: bool = False  # it left this node without having ended
-    is_recorded: bool = False  # the store has accepted it
-    is_fresh: bool = False  # its id is new: no node has heard of it before
-    notes: tuple[Callable[[], None], ...] = ()  # what its end adds to sessions in memory, once the store has taken that end
-
-    def bounds_below(self, request: Request) -> tuple[Bound, ...]:
-        """Return the bounds of what a call that goes this way makes in turn."""
-        calls_max = request.limits.calls_max
-        if self.bounds and self.bounds[-1].calls_max <= calls_max:
-            return self.bounds
-        return (*self.bounds, Bound(request.request_id, request.root_id, calls_max))
-
-    def note_end(self) -> None:
-        """Add to sessions what the end of the call means to them: the store has it."""
-        notes, self.notes = self.notes, ()
-        for note in notes:
-            note()
-
-    def to_end(self, request_id: str) -> Terms:
-        """Return the terms on which a call and everything below it ends."""
-        return Terms(fences=() if self.fence is None else (self.fence,), open=(request_id,), ends=request_id)
 
 
 class Unjudged(NamedTuple):
@@ -95,7 +62,7 @@ class Call(Struct, eq=False, gc=False):
     agent: Agent
     capability: Capability
     arguments: Any
-    seat: Activation
+    seat: Activation[Call]
     account: Account
     started_ns: int
     live: Live | None = None  # the session; None for a call without one, until something in it needs keeping
@@ -243,6 +210,13 @@ class Call(Struct, eq=False, gc=False):
             return True
         self.named[request_id] = None
         return False
+
+    async def wait_in_line(self, pause_ms: int) -> None:
+        """Let a call that goes round and round wait, one step after the other: side by side they leave no more rows."""
+        if self.line is None:
+            self.line = asyncio.Lock()
+        async with self.line:
+            await asyncio.sleep(pause_ms / 1000)
 
     def hear(self, *words: str) -> None:
         """Note codes, and names of metadata, that the node gave to this call, which may pass them on."""

@@ -28,6 +28,7 @@ from comity.errors import ComityError
 from comity.ports import Clock, Ids, Journal
 from comity.runtime.call.call import Call, Unjudged
 from comity.runtime.tracing import standing
+from comity.runtime.tracing.ambient import parent_span
 
 if TYPE_CHECKING:
     from comity.core.tracing.gen_ai import Asked
@@ -191,5 +192,5 @@ def step_request(above: Request, number: int, target: str, capability: str, body
         context=None,
         created_at=now_ms,
         span_id=span_id,
-        parent_span_id=standing.parent_span(above),
+        parent_span_id=parent_span(above),
     )

@@ -42,7 +42,7 @@ from comity.runtime.agent.activations import Activations, Lane
 from comity.runtime.agent.threads import FunctionThreads
 from comity.runtime.agent.watchdog import Watchdog
 from comity.runtime.call import events
-from comity.runtime.call.call import Call, Way
+from comity.runtime.call.call import Call
 from comity.runtime.call.context import Context
 from comity.runtime.call.draft import Arrival, Draft, Identity, Reader, quoted
 from comity.runtime.call.journaled import Steps
@@ -56,9 +56,10 @@ from comity.runtime.call.settle import Settlement, end_leftovers
 from comity.runtime.call.slices import LONG_BYTES, Slices
 from comity.runtime.call.snapshot import snapshot
 from comity.runtime.call.stopping import Stopping, described
-from comity.runtime.call.tasks import after_a_turn, all_ended, in_line, release
+from comity.runtime.call.tasks import after_a_turn, all_ended, release
 from comity.runtime.call.tools import Paused, Toolbox
 from comity.runtime.call.unread import unread
+from comity.runtime.call.way import Way
 from comity.runtime.session.memory import Memories
 from comity.runtime.session.privacy import Answers, Privacy
 from comity.runtime.session.sessions import Sessions
@@ -280,7 +281,7 @@ class CallPath:
         """Call under an id below that of a call under way; `is_repeated` is None unless an agent chose the id (see `named`)."""
         above = parent.request
         if (pause_ms := above.limits.pause_ms(number)) and not is_repeated:
-            await in_line(parent, pause_ms)
+            await parent.wait_in_line(pause_ms)
         if parent.state is not RUNNING:
             # A task that outlived its call has no budget, no deadline and no caller to answer to.
             error = Error.of("CALL_CANCELLED", f"the call {above.request_id} has ended")
@@ -338,7 +339,7 @@ class CallPath:
         now_ns: int,
         log: events.EventLog | None,
         leftovers: dict[str, Request] | None = None,
-        lane: Lane | None = None,
+        lane: Lane[Call] | None = None,
         remote: TraceContext | None = None,
         way: Way | None = None,
         is_named: bool = False,
@@ -467,7 +468,8 @@ class CallPath:
         elif parent is not None:  # made again: with a new deadline, within its caller's
             self._journal.append((Resumed(request, self._journal.node_id, now_ms),))
         self.settlement.deadlines.add(call)
-        if is_here := call.way is None or call.is_here:
+        way = call.way
+        if way is None or way.fence is not None:
             call.move(QUEUE)
             if live is not None and (parent is None or is_first(request)):
                 self.sessions.use(live, request, now_ms)
@@ -475,10 +477,10 @@ class CallPath:
                     self.sessions.hear(live, call.said or request, is_again=call.is_again)
         if call.log is not None:
             call.log.add(events.Kind.QUEUED, now_ms, request)
-        if is_here:
+        if way is None or way.fence is not None:
             self.activations.admit(call)
         else:
-            self.placement.carry(call)
+            self.placement.carry(call, way)
         if self.watchdog is not None and self.watchdog.is_parked:
             self.watchdog.wake()
 

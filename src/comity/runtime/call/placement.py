@@ -20,6 +20,7 @@ from comity.core.tracing.trace_context import TraceContext
 from comity.runtime.call.call import Call, Errand
 from comity.runtime.call.draft import Arrival, Draft, Identity
 from comity.runtime.call.events import EventLog
+from comity.runtime.call.way import Way
 
 
 class CallRoot(Protocol):
@@ -99,7 +100,7 @@ class Placement:
         """Record a call that has a way on the terms of its lease."""
         raise AssertionError(f"a node alone needs no lease: {call.request.request_id}")
 
-    def carry(self, call: Call) -> None:
+    def carry(self, call: Call, way: Way) -> None:
         """Send a call to the node that holds its agent."""
         raise AssertionError(f"a node alone sends nothing away: {call.request.request_id}")
 

@@ -23,9 +23,10 @@ from comity.runtime.call.settle import interrupted
 from comity.runtime.call.unfinished import keep
 
 if TYPE_CHECKING:
-    from comity.runtime.call.call import Call, Way
+    from comity.runtime.call.call import Call
     from comity.runtime.call.path import CallPath
     from comity.runtime.call.tools import Approval
+    from comity.runtime.call.way import Way
 
 # How often a store that could not be read is asked for the answer to a question, and how long after each time.
 _READS_MAX: Final = 10

@@ -35,9 +35,10 @@ from comity.runtime.call.call import Call, Deadlines
 from comity.runtime.call.placement import Placement
 from comity.runtime.call.run import complete
 from comity.runtime.call.slices import LONG_BYTES, Slices
+from comity.runtime.session.live import Live
 from comity.runtime.session.memory import Memories
 from comity.runtime.session.privacy import Privacy, hide_verdict, reveal_sliced
-from comity.runtime.session.sessions import Live, Sessions, says
+from comity.runtime.session.sessions import Sessions, says
 
 if TYPE_CHECKING:
     from comity.ports.observer import Observer

@@ -12,9 +12,10 @@ from comity.core.envelope.envelope import Request
 from comity.core.guidance.guidance import Finding
 from comity.core.session.session import EXPIRED_MS, is_first
 from comity.runtime.agent.activations import Activation
-from comity.runtime.call.call import Call, Way
+from comity.runtime.call.call import Call
 from comity.runtime.call.draft import Arrival
-from comity.runtime.session.sessions import Live
+from comity.runtime.call.way import Way
+from comity.runtime.session.live import Live
 
 
 def snapshot(
@@ -23,7 +24,7 @@ def snapshot(
     parent: Call | None,
     live: Live | None,
     checked: Checked,
-    seat: Activation | None,
+    seat: Activation[Call] | None,
     place: int,
     account: Account,
     breaker_wait_ms: int | None,

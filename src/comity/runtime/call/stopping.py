@@ -44,7 +44,7 @@ class Stopping:
         journal: Journal,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
-        activations: Activations,
+        activations: Activations[Call],
         is_in_thread: Callable[[Call], bool],
     ) -> None:
         self._journal = journal

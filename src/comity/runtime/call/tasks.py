@@ -6,13 +6,10 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from comity.core.document.foreign_errors import ENDINGS
 from comity.core.envelope.envelope import Reply
-
-if TYPE_CHECKING:
-    from comity.runtime.call.call import Call
 
 T = TypeVar("T")
 log = logging.getLogger("comity")
@@ -64,14 +61,6 @@ async def after_a_turn(reply: Reply) -> Reply:
     """
     await asyncio.sleep(0)
     return reply
-
-
-async def in_line(parent: Call, pause_ms: int) -> None:
-    """Let a call that goes round and round wait, one after the other: in parallel it leaves no more rows than in series."""
-    if parent.line is None:
-        parent.line = asyncio.Lock()
-    async with parent.line:
-        await asyncio.sleep(pause_ms / 1000)
 
 
 def release(waiter: asyncio.Future[None], error: Exception | None) -> None:

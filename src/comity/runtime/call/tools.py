@@ -48,7 +48,7 @@ from comity.runtime.agent import forked
 from comity.runtime.agent.failure_log import log_raised
 from comity.runtime.call.draft import recordable
 from comity.runtime.call.journaled import step_request
-from comity.runtime.call.tasks import PASSES, after_a_turn, in_line, is_own
+from comity.runtime.call.tasks import PASSES, after_a_turn, is_own
 from comity.runtime.tracing import standing
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ class Toolbox:
             refusal = admission.forbidden(findings)
         if refusal is not None:
             if pause_ms := call.request.limits.pause_ms(number):
-                await in_line(call, pause_ms)
+                await call.wait_in_line(pause_ms)
                 call.check_running()
             reply = await after_a_turn(path.refuse(request, refusal))
             return reply.unwrap()

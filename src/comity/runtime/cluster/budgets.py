@@ -7,23 +7,26 @@ with the reply.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from comity.core.call.ledger import Loan
 from comity.core.call.machine import State
 from comity.core.cluster.messages import Borrow, Lend, Message
 from comity.runtime.call.call import Call
-from comity.runtime.cluster.outbound import REPEAT
-
-if TYPE_CHECKING:
-    from comity.runtime.cluster.cluster import Cluster
+from comity.runtime.call.way import Way
+from comity.runtime.cluster.outbound import REPEAT, Carrier
+from comity.runtime.cluster.peers import Peers
+from comity.runtime.cluster.served import Served
 
 
 class Loans:
     """What this node lends to others and borrows from them."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self, peers: Peers, calls: Mapping[str, Call], carrier: Carrier, served: Mapping[str, Served]) -> None:
+        self._peers = peers
+        self._calls = calls
+        self._carrier = carrier
+        self._served = served
         self._tasks: dict[asyncio.Task[None], None] = {}
 
     async def cover(self, call: Call) -> None:
@@ -31,10 +34,7 @@ class Loans:
         top = call.top
         while is_short(top) and top.way is not None and top.way.loan is not None and top.state is State.RUNNING:
             before = top.way.loan
-            if top.way.borrowing is None:
-                top.way.borrowing = asyncio.get_running_loop().create_future()
-                self._spawn(self._borrow(top))
-            await asyncio.shield(top.way.borrowing)
+            await asyncio.shield(top.way.borrowing or self._ask(top, top.way))
             if top.way.loan == before:
                 return  # nothing is left, anywhere
 
@@ -44,16 +44,15 @@ class Loans:
         if way is None or way.loan is None or way.loan.tokens is None:
             return were_there
         if top.account.tokens_used * 2 > way.loan.tokens and way.borrowing is None:
-            way.borrowing = asyncio.get_running_loop().create_future()
-            self._spawn(self._borrow(top))
+            self._ask(top, way)
         return were_there or (top.account.tokens_used <= way.loan.tokens_most and call.account.is_within(top.account))
 
     def received(self, sender: str, message: Message) -> None:
         """Take a wish or what was granted."""
         match message:
-            case Borrow(request_id=request_id, has=has) if (call := self._cluster.carrier.sent(request_id, sender)) is not None:
-                self._spawn(self._lend(call, has))
-            case Lend(request_id=request_id, loan=loan) if (served := self._cluster.path.calls.get(request_id)) is not None:
+            case Borrow(request_id=request_id, has=has) if (sent := self._carrier.sent(request_id, sender)) is not None:
+                self._spawn(self._lend(sent.call, sent.way, has))
+            case Lend(request_id=request_id, loan=loan) if (served := self._calls.get(request_id)) is not None:
                 way = served.way
                 if way is not None and way.is_served and way.loan is not None:
                     if loan.calls >= way.loan.calls and (loan.tokens or 0) >= (way.loan.tokens or 0):  # else it is an old one
@@ -63,36 +62,37 @@ class Loans:
             case _:
                 pass
 
-    async def _borrow(self, top: Call) -> None:
+    def _ask(self, top: Call, way: Way) -> asyncio.Future[None]:
+        """Begin to borrow, and return what the answer is awaited by."""
+        way.borrowing = asked = asyncio.get_running_loop().create_future()
+        self._spawn(self._borrow(top, way, asked))
+        return asked
+
+    async def _borrow(self, top: Call, way: Way, asked: asyncio.Future[None]) -> None:
         """Ask until there is an answer, or the call has ended."""
-        cluster, way, request_id = self._cluster, top.way, top.request.request_id
-        assert way is not None
-        assert way.borrowing is not None
-        asked = way.borrowing
+        peers, request_id = self._peers, top.request.request_id
         try:
             for attempt in range(1, REPEAT.attempts):
-                asker = cluster.asker(request_id)
-                if asker is None or way.loan is None or top.state is not State.RUNNING:
+                served = self._served.get(request_id)
+                if served is None or way.loan is None or top.state is not State.RUNNING:
                     return
-                cluster.send(asker, Borrow(request_id, way.loan))
-                left_ms = top.request.deadline_at - cluster.now_ms()
-                pause_ms = REPEAT.pause_ms(attempt, left_ms=left_ms, chance=cluster.ids.chance())
+                peers.send(served.asker, Borrow(request_id, way.loan))
+                left_ms = top.request.deadline_at - peers.now_ms()
+                pause_ms = REPEAT.pause_ms(attempt, left_ms=left_ms, chance=peers.ids.chance())
                 if pause_ms is None or await _done(asked, pause_ms):
                     return
         finally:
             way.borrowing = None
             _release(asked)
 
-    async def _lend(self, call: Call, has: Loan) -> None:
+    async def _lend(self, call: Call, way: Way, has: Loan) -> None:
         """Set more aside for a call that runs elsewhere, after borrowing it in turn if need be."""
-        way = call.way
-        assert way is not None
         if way.loan == has:  # what it has not heard of yet it gets first
             await self.cover(call)
             if way.loan == has and call.state is State.SENT:
                 way.loan = call.account.lend(has)
         if way.loan is not None:
-            self._cluster.send(way.node_id, Lend(call.request.request_id, way.loan))
+            self._peers.send(way.node_id, Lend(call.request.request_id, way.loan))
 
     def _spawn(self, work: asyncio._CoroutineLike[None]) -> None:
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from comity.core.cluster.deadlock import Awaited, Fact, loop_among, unasked
 from comity.core.cluster.messages import Look, Message, Seen
 from comity.core.envelope.envelope import Request
 from comity.runtime.agent.activations import Activation
 from comity.runtime.call.call import Call
-
-if TYPE_CHECKING:
-    from comity.runtime.cluster.cluster import Cluster
+from comity.runtime.cluster.peers import Peers
 
 # How long other nodes have to answer before they are asked again, and over how many of them a loop is followed.
 ANSWER_S: Final = 0.25
@@ -28,25 +26,26 @@ ROUNDS_MAX: Final = 32
 class Probes:
     """The questions this node has asked, and its answers to others."""
 
-    def __init__(self, cluster: Cluster, calls: dict[str, Call]) -> None:
-        self._cluster = cluster
+    def __init__(self, peers: Peers, calls: dict[str, Call]) -> None:
+        self._peers = peers
         self._calls = calls
-        self._about_to_wait: dict[str, tuple[str | None, Activation]] = {}  # by request id: its caller, and where
+        self._about_to_wait: dict[str, tuple[str | None, Activation[Call]]] = {}  # by request id: its caller, and where
         self._number = 0
         self._answers: dict[int, tuple[set[str], dict[str, Fact], asyncio.Future[None]]] = {}
 
-    async def loop(self, request: Request, seat: Activation, is_wanted: Callable[[], bool]) -> tuple[str, ...]:
-        """Return the loop that a request would close by waiting for a place at a seat whose places are taken."""
-        assert request.parent_id is not None
-        self._about_to_wait[request.request_id] = request.parent_id, seat
-        while seat.is_full and is_wanted() and self._cluster.now_ms() < request.deadline_at:
+    async def loop(
+        self, request: Request, parent_id: str, seat: Activation[Call], is_wanted: Callable[[], bool]
+    ) -> tuple[str, ...]:
+        """Return the loop that a call by another would close by waiting for a place at a seat whose places are taken."""
+        self._about_to_wait[request.request_id] = parent_id, seat
+        while seat.is_full and is_wanted() and self._peers.now_ms() < request.deadline_at:
             facts, is_all_known = await self._look(seat)
-            loop = loop_among(facts, request.parent_id, request.source or "", seat.address, _ids(seat.holders))
+            loop = loop_among(facts, parent_id, request.source or "", seat.address, _ids(seat.holders))
             if seat.is_full and (loop or is_all_known):
                 return loop
         return ()
 
-    async def _look(self, seat: Activation) -> tuple[dict[str, Fact], bool]:
+    async def _look(self, seat: Activation[Call]) -> tuple[dict[str, Fact], bool]:
         """Return what is known of the calls that hold the places, here and elsewhere, and whether everybody answered."""
         facts = {fact.call_id: fact for fact in self._facts(_ids(seat.holders))}
         asked: list[Awaited] = []
@@ -69,7 +68,7 @@ class Probes:
         """Take a question or an answer."""
         match message:
             case Look(probe_id=probe_id, call_ids=call_ids):
-                self._cluster.send(sender, Seen(probe_id, tuple(self._facts(call_ids))))
+                self._peers.send(sender, Seen(probe_id, tuple(self._facts(call_ids))))
             case Seen(probe_id=probe_id, facts=facts) if (waiting := self._answers.get(probe_id)) is not None:
                 nodes, found, done = waiting
                 nodes.discard(sender)
@@ -85,7 +84,7 @@ class Probes:
         silent = set(ahead)
         self._answers[number] = silent, found, done
         for node_id, call_ids in ahead.items():
-            self._cluster.send(node_id, Look(number, tuple(call_ids)))
+            self._peers.send(node_id, Look(number, tuple(call_ids)))
         try:
             async with asyncio.timeout(ANSWER_S):
                 await done
@@ -118,7 +117,7 @@ class Probes:
         return list(facts.values())
 
     @staticmethod
-    def _wait(facts: dict[str, Fact], call_id: str, seat: Activation) -> tuple[str, ...]:
+    def _wait(facts: dict[str, Fact], call_id: str, seat: Activation[Call]) -> tuple[str, ...]:
         holders = _ids(seat.holders)
         facts[call_id] = Fact(call_id, seat.address, True, seat.is_full, holders)
         return holders

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -24,57 +25,32 @@ from comity.core.cluster.messages import (
 from comity.core.envelope.envelope import Reply, Request
 from comity.core.journal.terms import Fence
 from comity.errors import UnavailableError
-from comity.runtime.call.call import Call, Errand, Way
+from comity.runtime.call.call import Call, Errand
 from comity.runtime.call.draft import Arrival
 from comity.runtime.call.events import EventLog, Kind, Step
 from comity.runtime.call.tasks import all_ended
+from comity.runtime.call.way import Way
+from comity.runtime.cluster.asking import Asking
+from comity.runtime.cluster.leases import Holds
+from comity.runtime.cluster.peers import Peers
+from comity.runtime.cluster.served import Served
 
 if TYPE_CHECKING:
-    from comity.runtime.cluster.cluster import Cluster
+    from comity.runtime.call.path import CallPath
 
 
 TAKEN_S: Final = 0.05  # a call that is answered within this time is not acknowledged before
 RECENT_MAX: Final = 10_000
 
 
-class Served:
-    """A call another node waits for."""
-
-    __slots__ = ("askers", "call", "caller", "task")
-
-    def __init__(self) -> None:
-        self.askers: dict[str, int] = {}  # with the token under which each holds the caller; 0 for a user's call
-        self.caller: Fence | None = None  # the newest under which the call was asked for
-        self.call: Call | None = None
-        self.task: asyncio.Task[None] | None = None
-
-    def note(self, asker: str, caller: Fence | None) -> None:
-        """Note who asks and under which token; the last one is who is most likely to wait."""
-        self.askers.pop(asker, None)
-        self.askers[asker] = _token(caller)
-        if _token(caller) > _token(self.caller):
-            self.caller = caller
-            if self.call is not None and self.call.way is not None:
-                self.call.way.caller = caller
-
-    def note_inquiry(self, asker: str) -> None:
-        """Note a node that asks what became of a call that it asked for before, perhaps before this node restarted."""
-        known = self.askers.pop(asker, None)
-        self.askers[asker] = known if known is not None else 0 if self.caller is None else -1
-
-    def may_cancel(self, asker: str) -> bool:
-        """Return whether a node asked for the call, and is not a former holder of its caller."""
-        return self.askers.get(asker, -1) >= _token(self.caller)
-
-
 class _Told(EventLog):
     """The steps of a call that another node watches, told as they come; what the caller's node notes itself is left out."""
 
-    __slots__ = ("_cluster", "_number", "_request_id", "_served")
+    __slots__ = ("_number", "_peers", "_request_id", "_served")
 
-    def __init__(self, cluster: Cluster, served: Served, request_id: str) -> None:
+    def __init__(self, peers: Peers, served: Served, request_id: str) -> None:
         super().__init__()
-        self._cluster = cluster
+        self._peers = peers
         self._served = served
         self._request_id = request_id
         self._number = 0
@@ -86,22 +62,30 @@ class _Told(EventLog):
         self._number += 1
         happened = Happened(self._request_id, self._number, kind, at_ms, of, data, text)
         for asker in self._served.askers:
-            self._cluster.send(asker, happened)
+            self._peers.send(asker, happened)
 
 
 _OF_CALLER: Final = frozenset({Kind.QUEUED, Kind.REFUSED, Kind.SETTLED})
 
 
-def _token(fence: Fence | None) -> int:
-    return 0 if fence is None else fence.token
-
-
 class Server:
     """Calls of other nodes that run here."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._served: dict[str, Served] = {}
+    def __init__(
+        self,
+        path: CallPath,
+        peers: Peers,
+        holds: Holds,
+        asking: Asking,
+        served: dict[str, Served],
+        let_go: Callable[[Call], None],
+    ) -> None:
+        self._path = path
+        self._peers = peers
+        self._holds = holds
+        self._asking = asking
+        self._served = served  # by request id
+        self._let_go = let_go
         self._recent: dict[str, None] = {}  # ids that were asked for, the newest
         # What was asked for in the last two stretches of `TAKEN_S`, and by whom; most is answered within that time.
         self._untold: tuple[dict[str, str], dict[str, str]] = {}, {}
@@ -117,15 +101,15 @@ class Server:
                     self._begin(served, message)
                     self._tell_later(request.request_id, sender)
                 else:
-                    self._cluster.send(sender, Taken(request.request_id, request.parent_id is None))
+                    self._peers.send(sender, Taken(request.request_id, request.parent_id is None))
                 served.note(sender, message.caller)
             case Inquire(request_id=request_id):
                 if (served := self._served.get(request_id)) is not None:
                     served.note_inquiry(sender)
-                    self._cluster.send(sender, Taken(request_id))
+                    self._peers.send(sender, Taken(request_id))
                 else:
                     reply = self._settled(request_id)
-                    self._cluster.send(sender, Unknown(request_id) if reply is None else Answer(request_id, reply))
+                    self._peers.send(sender, Unknown(request_id) if reply is None else Answer(request_id, reply))
             case Cancel(request_id=request_id, why=why):
                 served = self._served.get(request_id)
                 if served is not None and served.may_cancel(sender):
@@ -137,20 +121,15 @@ class Server:
         """Say that a call is here, unless it is answered soon: most are, and the answer says so as well."""
         self._untold[1][request_id] = sender
         if self._timer is None:
-            self._timer = self._cluster.loop.call_later(TAKEN_S, self._tell)
+            self._timer = self._peers.loop.call_later(TAKEN_S, self._tell)
 
     def _tell(self) -> None:
         before, since = self._untold
         for request_id, sender in before.items():
             if request_id in self._served:
-                self._cluster.send(sender, Taken(request_id, "." not in request_id))
+                self._peers.send(sender, Taken(request_id, "." not in request_id))
         self._untold = since, {}
-        self._timer = self._cluster.loop.call_later(TAKEN_S, self._tell) if since else None
-
-    def asker(self, request_id: str) -> str | None:
-        """Return the node that asked for a call last."""
-        served = self._served.get(request_id)
-        return None if served is None else next(reversed(served.askers))
+        self._timer = self._peers.loop.call_later(TAKEN_S, self._tell) if since else None
 
     def serves(self, request_id: str) -> bool:
         """Return whether a call of another node is here."""
@@ -163,7 +142,7 @@ class Server:
         tasks = [one.task for one in self._served.values() if one.task is not None]
         for served in list(self._served.values()):
             if served.call is not None:
-                self._cluster.let_go(served.call)
+                self._let_go(served.call)
             elif served.task is not None:
                 served.task.cancel()
         await all_ended({task: task.get_name() for task in tasks})
@@ -172,14 +151,14 @@ class Server:
 
     def _cancel(self, served: Served, why: str) -> None:
         if served.call is not None:
-            self._cluster.path.settlement.cancel(served.call, why)
+            self._path.settlement.cancel(served.call, why)
         elif served.task is not None:
             served.task.cancel()
 
     def _begin(self, served: Served, ask: Ask) -> None:
         request_id = ask.request.request_id
         self._served[request_id] = served
-        served.task = self._cluster.loop.create_task(self._serve(served, ask), name=f"serve {request_id}")
+        served.task = self._peers.loop.create_task(self._serve(served, ask), name=f"serve {request_id}")
         # Not at the end of the task itself: a task that is cancelled before it began has none.
         served.task.add_done_callback(lambda _: self._served.pop(request_id))
 
@@ -189,29 +168,29 @@ class Server:
         except UnavailableError:
             return  # it is unknown which node holds the agent: the caller's node asks again
         for asker in served.askers:
-            self._cluster.send(asker, answer)
+            self._peers.send(asker, answer)
 
     async def _answer(self, served: Served, ask: Ask) -> Message:
-        cluster, request = self._cluster, ask.request
+        request = ask.request
         is_fresh = ask.is_fresh and self._is_new(request.request_id)
         arrival = self._arrive(request)
         if arrival.agent is None:
             return Unhosted(request.request_id)
         request = arrival.request
-        fence = await cluster.holds.locate(request.target, is_hosted=True)
+        fence = await self._holds.locate(request.target, is_hosted=True)
         if not isinstance(fence, Fence):
             return Moved(request.request_id)
-        cluster.path.sessions.refresh(request.tenant_id, request.session_id)
+        self._path.sessions.refresh(request.tenant_id, request.session_id)
         way = Way(fence=fence, caller=served.caller, is_served=True, bounds=ask.bounds, loan=ask.loan)
-        told = _Told(cluster, served, request.request_id) if ask.is_watched else None
-        opened = await cluster.enter(Errand(arrival, None, log=told), arrival, way, may_be_known=not is_fresh)
+        told = _Told(self._peers, served, request.request_id) if ask.is_watched else None
+        opened = await self._asking.enter(Errand(arrival, None, log=told), arrival, way, may_be_known=not is_fresh)
         if opened is None:
             return Moved(request.request_id)
         if isinstance(opened, Reply):
-            await cluster.path.recorded()  # until then the same question, asked again, joins this one and is not asked anew
+            await self._path.recorded()  # until then the same question, asked again, joins this one and is not asked anew
             return Answer(request.request_id, opened)
         served.call = opened
-        reply = await cluster.path.reply_of(opened)
+        reply = await self._path.reply_of(opened)
         if opened.way is not None and opened.way.is_moved:
             return Moved(request.request_id)
         if opened.state is State.PAUSED and request.parent_id is not None:  # its caller waits with it
@@ -229,16 +208,16 @@ class Server:
 
     def _arrive(self, request: Request) -> Arrival:
         """Return the request with what this node knows of its target; limits only shrink."""
-        address = self._cluster.path.registry.resolve(request.target)
+        address = self._path.registry.resolve(request.target)
         if address is not None:
             limits = request.limits.narrow(address.agent.limits)
             capability = address.agent.capabilities.get(request.capability)
             if capability is not None:
                 limits = limits.narrow(capability.limits)
-            latest = self._cluster.now_ms() + limits.timeout_ms_max
+            latest = self._peers.now_ms() + limits.timeout_ms_max
             request = replace(request, target=address.text, limits=limits, deadline_at=min(request.deadline_at, latest))
-        return self._cluster.arrival(request)
+        return self._asking.arrival(request)
 
     def _settled(self, request_id: str) -> Reply | None:
-        stored = self._cluster.journal.call(request_id)
+        stored = self._peers.journal.call(request_id)
         return None if stored is None or stored.settled_at is None else stored.reply

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 from collections.abc import Callable
 from functools import partial
 from itertools import count
@@ -36,9 +35,13 @@ from comity.errors import CallChangedError, UnavailableError
 from comity.runtime.call.call import Call
 from comity.runtime.call.events import Kind
 from comity.runtime.call.replay import go_on
+from comity.runtime.call.way import Way
+from comity.runtime.cluster.errands import Errands
+from comity.runtime.cluster.leases import Holds
+from comity.runtime.cluster.peers import Peers
 
 if TYPE_CHECKING:
-    from comity.runtime.cluster.cluster import Cluster
+    from comity.runtime.call.path import CallPath
 
 # When an unanswered message is repeated; the deadline of the call ends it.
 REPEAT: Final = Retry(attempts=100, delay_ms=100, multiplier=2.0, delay_ms_max=2_000, jitter=0.5)
@@ -52,10 +55,11 @@ READ_PAUSE_S: Final = 0.05
 class Sent:
     """A call on its way, or taken by the other node."""
 
-    __slots__ = ("call", "heard", "is_lost", "is_old", "is_sent", "is_taken", "is_watched", "steps")
+    __slots__ = ("call", "heard", "is_lost", "is_old", "is_sent", "is_taken", "is_watched", "steps", "way")
 
-    def __init__(self, call: Call, heard: asyncio.Event) -> None:
+    def __init__(self, call: Call, way: Way, heard: asyncio.Event) -> None:
         self.call = call
+        self.way = way
         self.heard = heard
         self.is_taken = False
         self.is_lost = False  # the node it was sent to seems to be gone
@@ -67,8 +71,11 @@ class Sent:
 class Carrier:
     """Calls of this node that run elsewhere."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self, path: CallPath, peers: Peers, holds: Holds, errands: Errands) -> None:
+        self._path = path
+        self._peers = peers
+        self._holds = holds
+        self._errands = errands
         self._sent: dict[str, Sent] = {}
         self._timer: asyncio.TimerHandle | None = None
 
@@ -77,31 +84,30 @@ class Carrier:
         if self._timer is not None:
             self._timer.cancel()
 
-    def carry(self, call: Call) -> None:
+    def carry(self, call: Call, way: Way) -> None:
         """Set aside what the call may spend there, and send it."""
-        assert call.way is not None
         request = call.request
         if call.parent is not None:
-            call.way.loan = call.account.lend()
-        if self._cluster.path.observer is not None:
-            self._cluster.path.observer.moved("call", call.state, Event.SEND)
+            way.loan = call.account.lend()
+        if self._path.observer is not None:
+            self._path.observer.moved("call", call.state, Event.SEND)
         call.move(Event.SEND)
-        sent = self._sent[request.request_id] = Sent(call, asyncio.Event())
-        journal = self._cluster.journal
+        sent = self._sent[request.request_id] = Sent(call, way, asyncio.Event())
+        journal = self._peers.journal
         is_known = call.parent is None and (call.live is None or call.live.standing.is_settled)
         if journal.failure is None and (is_known or journal.is_idle):
             self._send(sent, None)
         else:  # the other node finds its caller and its session in the store
             journal.append((), partial(self._send, sent))
         if self._timer is None:
-            self._timer = self._cluster.loop.call_later(SILENCE_S, self._look)
+            self._timer = self._peers.loop.call_later(SILENCE_S, self._look)
 
     def _send(self, sent: Sent, error: Exception | None) -> None:
         """Send a call for the first time. What this node could not write others must not go on with; its deadline ends it."""
-        call, way = sent.call, sent.call.way
-        if error is None and way is not None and call.state is State.SENT:
+        call, way = sent.call, sent.way
+        if error is None and call.state is State.SENT:
             ask = Ask(call.request, way.caller, way.loan, way.bounds, way.is_fresh, call.log is not None)
-            self._cluster.send(way.node_id, ask)
+            self._peers.send(way.node_id, ask)
             sent.is_sent = True
 
     def _look(self) -> None:
@@ -113,38 +119,36 @@ class Carrier:
             if sent.is_old and sent.is_sent:
                 self._watch(sent)
             sent.is_old = True
-        self._timer = self._cluster.loop.call_later(SILENCE_S, self._look) if silent else None
+        self._timer = self._peers.loop.call_later(SILENCE_S, self._look) if silent else None
 
     def _watch(self, sent: Sent) -> None:
         call, sent.is_watched = sent.call, True
-        call.task = self._cluster.loop.create_task(self._carry(sent), name=call.request.request_id)
+        call.task = self._peers.loop.create_task(self._carry(sent), name=call.request.request_id)
         call.task.add_done_callback(partial(self._forget, sent))
 
     async def _carry(self, sent: Sent) -> None:
-        call, cluster = sent.call, self._cluster
-        request, way = call.request, call.way
-        assert way is not None
+        call, way, peers = sent.call, sent.way, self._peers
+        request = call.request
         silences = 0
         for round_ in count(1):  # until it is answered, or its deadline ends it
             ask = Ask(request, way.caller, way.loan, way.bounds, is_watched=call.log is not None)
-            cluster.send(way.node_id, Inquire(request.request_id) if sent.is_taken else ask)
-            pause_ms = REPEAT.pause_ms(min(round_, ROUNDS_MAX), left_ms=math.inf, chance=cluster.ids.chance())
-            assert pause_ms is not None
+            peers.send(way.node_id, Inquire(request.request_id) if sent.is_taken else ask)
+            pause_ms = REPEAT.wait_ms(min(round_, ROUNDS_MAX), chance=peers.ids.chance())
             if await _heard(sent.heard, pause_ms) and not sent.is_lost:
                 silences = 0
                 if sent.is_taken:
                     await asyncio.sleep(pause_ms / 1000)
                 continue
             silences += 1
-            if (silences > 1 or sent.is_lost) and await self._has_moved(call):
-                self.move(call)
+            if (silences > 1 or sent.is_lost) and await self._has_moved(sent):
+                self._move(sent)
                 return
             sent.is_lost = False
 
     def gone(self, node_id: str) -> None:
         """Look for the agents of calls that are with a node which seems to have left or died."""
         for sent in list(self._sent.values()):
-            if sent.call.way is not None and sent.call.way.node_id == node_id:
+            if sent.way.node_id == node_id:
                 sent.is_lost = True
                 sent.heard.set()
                 if sent.is_sent and not sent.is_watched:
@@ -163,45 +167,42 @@ class Carrier:
         if self._sent.get(sent.call.request.request_id) is sent:
             del self._sent[sent.call.request.request_id]
 
-    async def _has_moved(self, call: Call) -> bool:
+    async def _has_moved(self, sent: Sent) -> bool:
         """Ask whether another node has the agent now, or no node, which makes this one take it."""
-        assert call.way is not None
-        address, node_id = call.request.target, call.way.node_id
-        self._cluster.holds.doubt(address, node_id)
+        address, node_id = sent.call.request.target, sent.way.node_id
+        self._holds.doubt(address, node_id)
         try:
-            place = await self._cluster.holds.locate(
-                address, is_hosted=self._cluster.path.registry.resolve(address) is not None
-            )
+            place = await self._holds.locate(address, is_hosted=self._path.registry.resolve(address) is not None)
         except UnavailableError:
             return False
         return place != node_id
 
-    def move(self, call: Call) -> None:
+    def _move(self, sent: Sent) -> None:
         """Let the waiters for the call look for its agent anew."""
+        call = sent.call
         if call.state is not State.SENT:
             return
         self._drop(call)
-        self._give_back(call, spent=None)
-        self._cluster.path.settlement.move(call)
+        _give_back(call, sent.way, spent=None)
+        self._path.settlement.move(call)
 
     def received(self, sender: str, message: Message) -> None:
         """Take what another node says about a call that was sent there."""
         match message:
-            case Taken(request_id=request_id, is_root=True) if not self._cluster.is_wanted(request_id):
+            case Taken(request_id=request_id, is_root=True) if not self._errands.is_wanted(request_id):
                 # Of a call between agents this would be a guess: its caller may have moved, and will ask again from there.
-                self._cluster.send(sender, Cancel(request_id, "its user has gone on"))
+                self._peers.send(sender, Cancel(request_id, "its user has gone on"))
             case Taken() | Answer() | Paused() | Happened() | Unknown() | Moved() | Unhosted():
-                if self.sent(message.request_id, sender) is not None:  # else it has ended here, or is with another node by now
-                    self._hear(self._sent[message.request_id], message)
+                if (sent := self.sent(message.request_id, sender)) is not None:  # else it has ended, or is with another node
+                    self._hear(sent, message)
             case _:
                 pass
 
     def _hear(self, sent: Sent, message: Taken | Answer | Paused | Happened | Unknown | Moved | Unhosted) -> None:
         call = sent.call
-        assert call.way is not None
         match message:
             case Answer(reply=reply):
-                self.answer(call, reply)
+                self.answer(sent, reply)
             case Paused(approval_id=approval_id):
                 self._pause(call, approval_id)
             case Happened(number=number) if call.log is not None and number > sent.steps:
@@ -218,146 +219,151 @@ class Carrier:
                 sent.heard.set()
             case Moved() | Unhosted():
                 if isinstance(message, Unhosted):
-                    self._cluster.without(call.request, call.way.node_id)
-                self._cluster.holds.doubt(call.request.target, call.way.node_id)
+                    self._errands.without(call.request, sent.way.node_id)
+                self._holds.doubt(call.request.target, sent.way.node_id)
                 if call.task is not None:
                     call.task.cancel()
-                self.move(call)
+                self._move(sent)
 
     def _pause(self, call: Call, approval_id: str) -> None:
         """Put the part of a tree aside that is here: a call below it waits for a person on another node."""
-        path = self._cluster.path
+        path = self._path
         approval = path.toolbox.approval(approval_id)
         if approval is not None and call.parent is not None:
             self._drop(call)
-            path.settlement.pause(call.top, approval, partial(go_on, path, self._cluster.journal, approval_id))
+            path.settlement.pause(call.top, approval, partial(go_on, path, self._peers.journal, approval_id))
 
-    def answer(self, call: Call, reply: Reply) -> None:
+    def answer(self, sent: Sent, reply: Reply) -> None:
         """End the call with what the other node has recorded as its end."""
+        call = sent.call
         self._drop(call)
         if call.task is not None:
             call.task.cancel()
-        self._give_back(call, spent=reply)
+        _give_back(call, sent.way, spent=reply)
         if reply.error is not None and reply.error.code == "IDENTITY_MISMATCH":
-            self._cluster.disown(call)
+            disown(self._path, call)
         usage = reply.usage
         call.calls_below = usage.calls
         call.use_tokens(usage.prompt_tokens, usage.completion_tokens)
-        self._cluster.path.sessions.refresh(call.request.tenant_id, call.request.session_id)
-        self._cluster.path.settlement.settle(call, Event.FINISH, reply)
+        self._path.sessions.refresh(call.request.tenant_id, call.request.session_id)
+        self._path.settlement.settle(call, Event.FINISH, reply)
 
     def answered_in_store(self, call: Call) -> bool:
         """End a call whose time is up with the end that the store has of it: it came before, only the message did not."""
-        if call.request.request_id not in self._sent:
+        sent = self._sent.get(call.request.request_id)
+        if sent is None:
             return False
         with contextlib.suppress(UnavailableError):
-            stored = self._cluster.journal.call(call.request.request_id)
+            stored = self._peers.journal.call(call.request.request_id)
             if stored is not None and stored.settled_at is not None and stored.reply is not None:
-                self.answer(call, stored.reply)
+                self.answer(sent, stored.reply)
                 return True
         return False
 
-    def ended(self, call: Call, event: Event, records: list[Record]) -> None:
+    def ended(self, call: Call, way: Way, event: Event, records: list[Record]) -> None:
         """Do what is left when a call that was sent has ended on this side."""
-        way, request_id = call.way, call.request.request_id
-        assert way is not None
-        settlement = self._cluster.path.settlement
+        request_id = call.request.request_id
         end = next(one for one in records if type(one) is Settled and one.request.request_id == request_id)
         if event is Event.FINISH:  # recorded by the node that ran it
-            self._cluster.path.sessions.append([one for one in records if one is not end])
+            self._path.sessions.append([one for one in records if one is not end])
         else:
             self.withdraw(request_id)
-            self._give_up(call, end, records)
+            self._give_up(call, way, end, records)
             return
-        settlement.deliver(call, None)
+        self._path.settlement.deliver(call, None)
 
-    def _give_up(self, call: Call, end: Settled, records: list[Record]) -> None:
+    def _give_up(self, call: Call, way: Way, end: Settled, records: list[Record]) -> None:
         """End a call from this side, if it was accepted and has not ended; its waiters get what the store says."""
-        assert call.way is not None
-        fences = () if call.way.caller is None else (call.way.caller,)
+        fences = () if way.caller is None else (way.caller,)
         terms = Terms(fences=fences, open=(end.request.request_id,), ends=end.request.request_id)
-        self._cluster.path.sessions.append(records, partial(self._given_up, call, end, records), terms)
+        self._path.sessions.append(records, partial(self._given_up, call, way, end, records), terms)
 
     def _given_up(
-        self, call: Call, end: Settled, records: list[Record], error: Exception | None, reads: int = READS_MAX
+        self, call: Call, way: Way, end: Settled, records: list[Record], error: Exception | None, reads: int = READS_MAX
     ) -> None:
-        journal, request_id = self._cluster.journal, end.request.request_id
+        journal, request_id = self._peers.journal, end.request.request_id
         if isinstance(error, CallChangedError):
             try:
                 stored = journal.call(request_id)
             except UnavailableError as unreadable:
-                self._look_again(call, unreadable, partial(self._given_up, call, end, records, error), reads)
+                self._look_again(call, unreadable, partial(self._given_up, call, way, end, records, error), reads)
                 return
             if stored is None:  # never accepted; should it arrive there still, it must find that it has ended
-                then = partial(self._never_begun, call, end, records)
+                then = partial(self._never_begun, call, way, end, records)
                 callers = () if end.request.parent_id is None else (end.request.parent_id,)
                 journal.append(_unbegun(end, journal.node_id), then, Terms(unknown=request_id, open=callers))
                 return
             if stored.settled_at is None or stored.reply is None:  # it was accepted in between
-                self._give_up(call, end, records)
+                self._give_up(call, way, end, records)
                 return
-            self._learn(call, stored.reply)
+            _learn(call, way, stored.reply)
             error = None
-        self._cluster.path.settlement.deliver(call, error)
-
-    def _learn(self, call: Call, reply: Reply) -> None:
-        """Take the end that the store has of a call which was given up here, and count what it used."""
-        call.reply = reply
-        self._give_back(call, spent=reply)
-        if call.parent is not None:
-            call.parent.calls_below += reply.usage.calls
-            call.parent.use_tokens(reply.usage.prompt_tokens, reply.usage.completion_tokens)
+        self._path.settlement.deliver(call, error)
 
     def _never_begun(
-        self, call: Call, end: Settled, records: list[Record], error: Exception | None, reads: int = READS_MAX
+        self, call: Call, way: Way, end: Settled, records: list[Record], error: Exception | None, reads: int = READS_MAX
     ) -> None:
         if isinstance(error, CallChangedError):
             try:
-                is_known = self._cluster.journal.call(end.request.request_id) is not None
+                is_known = self._peers.journal.call(end.request.request_id) is not None
             except UnavailableError as unreadable:
-                self._look_again(call, unreadable, partial(self._never_begun, call, end, records, error), reads)
+                self._look_again(call, unreadable, partial(self._never_begun, call, way, end, records, error), reads)
                 return
             if is_known:  # it was accepted in between
-                self._give_up(call, end, records)
+                self._give_up(call, way, end, records)
                 return
             error = None  # its caller has ended, and no caller asks for it any more
-        self._cluster.path.settlement.deliver(call, error)
+        self._path.settlement.deliver(call, error)
 
     def _look_again(self, call: Call, unreadable: Exception, look: Callable[[int], None], reads: int) -> None:
         """See a little later what the store says of a call: it could be written, so it can be read again."""
-        if reads > 1 and self._cluster.journal.failure is None:
-            self._cluster.loop.call_later(READ_PAUSE_S, look, reads - 1)
+        if reads > 1 and self._peers.journal.failure is None:
+            self._peers.loop.call_later(READ_PAUSE_S, look, reads - 1)
         else:
-            self._cluster.path.settlement.deliver(call, unreadable)
+            self._path.settlement.deliver(call, unreadable)
 
     def withdraw(self, request_id: str) -> bool:
         """Tell the other node that no caller waits for a call any more; return whether it was sent at all."""
         sent = self._sent.pop(request_id, None)
-        if sent is None or sent.call.way is None:
+        if sent is None:
             return False
-        self._cluster.send(sent.call.way.node_id, Cancel(request_id, "its caller has ended"))
+        self._peers.send(sent.way.node_id, Cancel(request_id, "its caller has ended"))
         return True
 
-    @staticmethod
-    def _give_back(call: Call, spent: Reply | None) -> None:
-        """Return what was set aside and not spent: all of it for a call that moves, which is counted anew where it goes.
-
-        What a call that ends unanswered has spent is unknown, so nothing comes back.
-        """
-        way = call.way
-        if way is None or way.loan is None:
-            return
-        loan, way.loan = way.loan, None
-        calls, tokens = (0, 0) if spent is None else (spent.usage.calls, spent.usage.total_tokens)
-        never_ran = spent is None or spent.status is Status.REFUSED
-        call.account.give_back(loan.calls - calls + never_ran, (loan.tokens or 0) - tokens)
-
-    def sent(self, request_id: str, node_id: str) -> Call | None:
+    def sent(self, request_id: str, node_id: str) -> Sent | None:
         """Return a call that is with another node, and has not ended here."""
         sent = self._sent.get(request_id)
-        if sent is None or sent.call.state is not State.SENT:
-            return None
-        return sent.call if sent.call.way is not None and sent.call.way.node_id == node_id else None
+        is_there = sent is not None and sent.call.state is State.SENT and sent.way.node_id == node_id
+        return sent if is_there else None
+
+
+def disown(path: CallPath, call: Call) -> None:
+    """Forget the session that a call began here: another user named it first, on another node."""
+    request = call.request
+    if call.live is not None and call.live.session.user_id == request.user_id:
+        path.sessions.drop(request.tenant_id, request.session_id)
+
+
+def _learn(call: Call, way: Way, reply: Reply) -> None:
+    """Take the end that the store has of a call which was given up here, and count what it used."""
+    call.reply = reply
+    _give_back(call, way, spent=reply)
+    if call.parent is not None:
+        call.parent.calls_below += reply.usage.calls
+        call.parent.use_tokens(reply.usage.prompt_tokens, reply.usage.completion_tokens)
+
+
+def _give_back(call: Call, way: Way, spent: Reply | None) -> None:
+    """Return what was set aside and not spent: all of it for a call that moves, which is counted anew where it goes.
+
+    What a call that ends unanswered has spent is unknown, so nothing comes back.
+    """
+    if way.loan is None:
+        return
+    loan, way.loan = way.loan, None
+    calls, tokens = (0, 0) if spent is None else (spent.usage.calls, spent.usage.total_tokens)
+    never_ran = spent is None or spent.status is Status.REFUSED
+    call.account.give_back(loan.calls - calls + never_ran, (loan.tokens or 0) - tokens)
 
 
 def _unbegun(end: Settled, node_id: str) -> tuple[Record, ...]:

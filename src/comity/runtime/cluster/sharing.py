@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from comity.core.journal.terms import Fence
 from comity.errors import UnavailableError
 from comity.runtime.agent.activations import Lane
-from comity.runtime.call.call import Call, Way
+from comity.runtime.call.call import Call
+from comity.runtime.call.way import Way
 
 if TYPE_CHECKING:
     from comity.runtime.call.path import CallPath

@@ -16,7 +16,7 @@ from typing import Any
 from comity.core.agent.effects import Touching
 from comity.core.guidance import guidance as rules
 from comity.core.guidance.guidance import Answer, Finding, Guidance, Question
-from comity.engines.files.guidance import source_at
+from comity.engines.guidance import source_at
 from comity.errors import CallerError, ComityError, UnavailableError
 from comity.ports import GuidanceSource
 

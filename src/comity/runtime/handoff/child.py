@@ -26,9 +26,10 @@ from comity.core.handoff.trace import metadata_of
 from comity.core.tracing.telemetry import Handed
 from comity.errors import UnavailableError
 from comity.runtime.agent.activations import Lane
-from comity.runtime.call.call import Call, Way
+from comity.runtime.call.call import Call
 from comity.runtime.call.draft import Draft, Identity
-from comity.runtime.call.tasks import after_a_turn, in_line
+from comity.runtime.call.tasks import after_a_turn
+from comity.runtime.call.way import Way
 from comity.runtime.handoff.desk import Handoffs, checked, lane_of
 from comity.runtime.handoff.directory import ANYBODY
 from comity.runtime.handoff.spans import handed_of
@@ -50,7 +51,7 @@ def hand_off(path: CallPath, parent: Call, draft: Draft, expected: ExpectedOutpu
 
 async def _hand_off(path: CallPath, parent: Call, draft: Draft, given: ExpectedOutput | None, number: int) -> Reply:
     # An agent that is refused and asks again must let others run, and its own deadline come.
-    await in_line(parent, parent.request.limits.pause_ms(number))
+    await parent.wait_in_line(parent.request.limits.pause_ms(number))
     if path.handoffs is None:
         raise UnavailableError("this node cannot hand off inside a call", code="NODE_CLOSED")
     desk, above = path.handoffs(), parent.request
@@ -67,7 +68,7 @@ async def _hand_off(path: CallPath, parent: Call, draft: Draft, given: ExpectedO
         agent = arrival.agent or ANYBODY
         lane_name = lane_of(request.tenant_id, request.target)
         waiting = desk.count_waiting(lane_name, agent.pending_max, desk.now_ms)
-        lane = Lane(agent, request.target, desk.journal, waiting, takes=False)
+        lane: Lane[Call] = Lane(agent, request.target, desk.journal, waiting, takes=False)
         arrival = replace(arrival, request=request, capability=capability)
         opened = path.enter(arrival, parent, now_ms * 1_000_000, None, lane=lane, way=_way(parent))
         if isinstance(opened, Call):

@@ -182,7 +182,7 @@ class Handoffs:
             return self._refused(self._path.refuse(request, reused(request)))
         lane, agent = lane_of(request.tenant_id, request.target), arrival.agent or ANYBODY
         waiting = self.count_waiting(lane, agent.pending_max, now_ms)
-        queued = Lane(agent, request.target, self.journal, waiting, takes=True)
+        queued: Lane[Call] = Lane(agent, request.target, self.journal, waiting, takes=True)
         arrival = replace(arrival, request=request)
         opened = self._path.enter(arrival, None, now_ns, None, lane=queued, remote=remote, is_named=is_named)
         if isinstance(opened, Reply):

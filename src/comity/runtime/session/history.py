@@ -11,7 +11,8 @@ from comity.core.redaction import restore_text
 from comity.core.session.conversation import Turn, narrower, read_reference
 from comity.core.session.session import history_at
 from comity.errors import RefusedError
-from comity.runtime.session.sessions import Live, Sessions
+from comity.runtime.session.live import Live
+from comity.runtime.session.sessions import Sessions
 
 if TYPE_CHECKING:
     from comity.runtime.call.call import Call

@@ -21,8 +21,8 @@ from comity.core.session.memory import Fact, Memory
 from comity.engines.cipher import Cipher
 from comity.errors import CallerError, UnavailableError
 from comity.ports import Clock, Journal
+from comity.runtime.session.live import key_of
 from comity.runtime.session.remembered import opened, sealed, without_session
-from comity.runtime.session.sessions import key_of
 
 if TYPE_CHECKING:
     from comity.runtime.call.call import Call

@@ -30,14 +30,14 @@ _REPLACED: Final = _MERGED | {Document.PART}  # what is made anew where another 
 class Standing:
     """Where a session in memory stands against the store.
 
-    A change is written by the append it was made for and by no other: what ends a call stands in the session if the call has
-    ended, and never else. An append that is refused is made again with its own changes. Until then memory shows these changes,
-    and the documents of other appends leave them out.
+    A change that was made on terms is written by its own append and by no other: what ends a call stands in the session if the
+    call has ended, and never else. An append that is refused is made again with its own changes. Until then memory shows these
+    changes, and the documents of other appends leave them out. What was changed on no terms goes into the next document.
     """
 
     __slots__ = (
-        "_aside", "_changes", "_document", "_fresh", "_numbered", "_on_its_way", "base", "epoch", "is_written", "since_read",
-        "unanswered", "vault_base",
+        "_aside", "_bound", "_changes", "_document", "_fresh", "_numbered", "_on_its_way", "base", "epoch", "is_written",
+        "since_read", "unanswered", "vault_base",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -50,7 +50,8 @@ class Standing:
         self._numbered = 0
         self._changes: dict[int, Apply] = {}  # that the store has not taken yet, in order
         self._fresh: list[int] = []  # those that are in no append yet
-        self._aside: list[int] = []  # those of appends before it was read anew: shown, and in no document
+        self._bound: set[int] = set()  # those that were made on terms
+        self._aside: list[int] = []  # of these, those of appends before it was read anew: shown, and in no document
         self._document: Session | None = None  # the session without those; None if there are none
         self._on_its_way: dict[tuple[int, int], frozenset[int]] = {}  # documents, with the changes in each
 
@@ -67,9 +68,11 @@ class Standing:
         if self._document is not None:
             self._document = change(self._document)
 
-    def take(self) -> tuple[int, ...]:
+    def take(self, *, has_terms: bool) -> tuple[int, ...]:
         """Return the numbers of the changes that go into the append that is made now."""
         taken, self._fresh = tuple(self._fresh), []
+        if has_terms:
+            self._bound.update(taken)
         return taken
 
     def document(self, shown: Session) -> Session:
@@ -86,14 +89,19 @@ class Standing:
         """Return the session to be shown without some changes: the store has taken them, or never will."""
         for number in numbers:
             self._changes.pop(number, None)
+        self._bound.difference_update(numbers)
         return self._move(numbers, (), shown)
+
+    def is_aside(self, numbers: Sequence[int]) -> bool:
+        """Return whether documents leave some of these changes out."""
+        return not set(numbers).isdisjoint(self._aside)
 
     def include(self, numbers: Sequence[int], shown: Session) -> Session:
         """Put the changes of an append that is made again into its document, and return the session to be shown."""
         return self._move(numbers, [one for one in numbers if one in self._aside], shown)
 
     def _move(self, numbers: Sequence[int], applied: Sequence[int], shown: Session) -> Session:
-        if self._document is None or not set(numbers) & set(self._aside):
+        if self._document is None or not self.is_aside(numbers):
             return shown
         document = self._document
         for number in applied:
@@ -111,9 +119,11 @@ class Standing:
         """Return a session as the store has it, as it is to be shown, with the changes that are not in it yet."""
         self.base = stored
         known = self._on_its_way.get(stored, frozenset())
-        self._aside = [one for one in self._changes if one not in known and one not in self._fresh]
-        for number in self._fresh:
-            session = self._changes[number](session)
+        missing = [one for one in self._changes if one not in known]
+        self._aside = [one for one in missing if one in self._bound]
+        for number in missing:
+            if number not in self._bound:
+                session = self._changes[number](session)
         self._document = session if self._aside else None
         return self.shown(session)
 
@@ -196,14 +206,15 @@ class Merging:
     ) -> None:
         """Append records; sessions among them only as what comes next after what the store has.
 
-        `after` are vaults that must have been written before: they hold what was to be written with these records. `changes`
+        `after` are documents that must have been written before: they hold what was to be written with these records. `changes`
         are those of an append that is repeated, by the keys of its sessions.
         """
         if not after and not any(type(one) is Saved for one in records):  # as most are
             self._journal.append(records, then, terms)
             return
         versions = {(one.kind, one.key): one for _, one in after}
-        marks = [self._mark(live, one.kind, changes) for live, one in after]
+        has_terms = terms is not None
+        marks = [self._mark(live, one.kind, changes, has_terms=has_terms) for live, one in after]
         for one in records:
             live = self._sessions.at(one.key) if type(one) is Saved and one.kind in _MERGED else None
             if live is not None:
@@ -211,7 +222,7 @@ class Merging:
                 # Of several versions in one append the last is written, after what the first was made from.
                 versions.setdefault((one.kind, one.key), live.standing.made_from(one.kind, one.key))
                 live.standing.wrote(one)
-                marks.append(self._mark(live, one.kind, changes))
+                marks.append(self._mark(live, one.kind, changes, has_terms=has_terms))
         if not versions:
             self._journal.append(records, then, terms)
             return
@@ -242,9 +253,10 @@ class Merging:
         then(error)
 
     @staticmethod
-    def _mark(live: Live, kind: Document, changes: Mapping[str, tuple[int, ...]]) -> Mark:
+    def _mark(live: Live, kind: Document, changes: Mapping[str, tuple[int, ...]], *, has_terms: bool) -> Mark:
         taken = changes.get(live.key)
-        return Mark(live, kind, live.standing.take() if taken is None else taken, live.standing.epoch)
+        taken = live.standing.take(has_terms=has_terms) if taken is None else taken
+        return Mark(live, kind, taken, live.standing.epoch)
 
     def _appended(
         self, records: Sequence[Record], then: Then | None, terms: Terms | None, marks: list[Mark], error: Exception | None
@@ -289,10 +301,10 @@ class Merging:
             # Another append may have read it anew since, or a call that used it: the latter appends nothing.
             if standing.epoch == epoch and not self._sessions.reread(live):
                 erased.add(live.key)
+            elif kind in standing.since_read and not (kind is Document.SESSION and standing.is_aside(changes[live.key])):
+                after.append((live, standing.made_from(kind, live.key)))
             elif kind is Document.SESSION:
                 again += self._sessions.saved_again(live, changes[live.key])
-            elif kind in standing.since_read:
-                after.append((live, standing.made_from(kind, live.key)))
             elif live.vault is not None:
                 again.append(self._sessions.sealed_vault(live))
         self.append([*records, *again], then, terms, after, changes)

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -16,103 +16,42 @@ from comity.core.document.slices import Sliced, whole
 from comity.core.envelope.envelope import Reply, Request
 from comity.core.journal.records import Accepted, Document, Record, Saved, StoredSession, part_key
 from comity.core.journal.terms import Terms, checksum
-from comity.core.redaction import Vault, restore_text, restore_value
+from comity.core.redaction import Vault
 from comity.core.session import session as core
-from comity.core.session.conversation import TURNS_CHARS_MAX, TURNS_MAX, Turn
+from comity.core.session.conversation import Turn
 from comity.core.session.parts import Parts, read
 from comity.core.session.session import EXPIRED_MS, USE_NOTED_MS, Change, Session
 from comity.engines.cipher import Cipher
 from comity.errors import CallerError, UnavailableError
 from comity.ports import Clock, Ids, Journal, Then
+from comity.runtime.call.call import Call
 from comity.runtime.call.slices import LONG_BYTES
-from comity.runtime.session.merging import NEVER, Merging, Standing
+from comity.runtime.session.live import (
+    ENDED_BYTES_MAX,
+    ENDED_MAX,
+    SEPARATOR,
+    UNCOUNTED_BYTES,
+    UNSEALED,
+    Answered,
+    Ended,
+    Kept,
+    Live,
+    Noted,
+    drop_older,
+    kept,
+    key_of,
+    size_of,
+)
+from comity.runtime.session.merging import NEVER, Merging
 from comity.runtime.session.vault_key import open_vault, seal
-
-if TYPE_CHECKING:
-    from comity.runtime.call.call import Call
 
 LIVE_MAX: Final = 10_000  # sessions kept in memory beyond those in use; others are read from the store again
 LIVE_BYTES_MAX: Final = 64 * 1024 * 1024  # of these sessions, as they are stored
 _PUT_AWAY: Final = LIVE_MAX // 10  # sessions put away at once: finding out which are in use takes a look at every call
 
 SESSION_BYTES_MAX: Final = 4 * 1024 * 1024  # of what a session holds, as JSON
-# Of calls that ended in a session and are not written yet: no more than its conversation would keep of them.
-ENDED_BYTES_MAX: Final = 2 * TURNS_CHARS_MAX
-ENDED_MAX: Final = TURNS_MAX // 2
-_UNCOUNTED_BYTES: Final = ENDED_BYTES_MAX // 2 // ENDED_MAX  # of a request: as many as are kept have half of the bytes at most
-
 _encode = msgspec.json.Encoder().encode
-SEPARATOR: Final = "\x1f"  # which no name can hold
-
-
-_UNSEALED: Final = (-1, b"")
 SEALED_AT_ONCE: Final = 2_000  # values; a vault of more is encrypted with pauses
-
-
-class _Noted(NamedTuple):
-    """A session without and with the calls that ended in it and are not saved yet, and what these calls changed."""
-
-    before: Session
-    session: Session
-    changes: list[Change]
-
-
-class _Kept(NamedTuple):
-    """What a session keeps of a call with a long reply, which itself is not kept."""
-
-    told: core.Say | None
-    answer: core.Answer
-
-
-_Ended = tuple[Request, Reply | _Kept, int]  # with when it ended
-_Answered = tuple[Request, Reply | _Kept]
-
-
-class Live:
-    """A session in memory, with its vault."""
-
-    __slots__ = (
-        "answers", "ended", "ended_bytes", "is_gone", "is_stored", "noted", "noted_at", "parts", "sealed",
-        "session", "standing", "used_at", "vault", "vault_saved",
-        "vault_version",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        session: Session,
-        parts: Parts | None = None,
-        vault: Vault | None = None,
-        vault_version: int = 0,
-        noted_at: int = 0,
-        *,
-        is_stored: bool = True,
-    ) -> None:
-        self.session = session
-        self.parts = parts or Parts()  # where the store has what is in it
-        self.is_stored = is_stored  # the store has it, or will
-        self.is_gone = False  # it was erased: what still holds it must not bring it back
-        self.noted_at = noted_at  # when its use was last noted, or need not be
-        self.used_at = max(session.used_at, noted_at)
-        self.vault = vault
-        self.vault_version = vault_version
-        self.vault_saved = 0 if vault is None else len(vault)
-        self.ended_bytes = 0  # of the larger requests and replies in `ended`, at least
-        self.sealed = _UNSEALED  # how many values there were when it was encrypted, and as what
-        # Calls that ended and are not in `session` yet: those of users without a message, and the newest of each capability.
-        self.ended: deque[_Ended] | None = None
-        self.answers: dict[tuple[str, str], _Answered] | None = None
-        self.noted: _Noted | None = None
-        self.standing = Standing()  # against what other nodes write
-
-    @property
-    def key(self) -> str:
-        """The name it is stored under."""
-        return key_of(self.session.tenant_id, self.session.id)
-
-
-def key_of(tenant_id: str, session_id: str) -> str:
-    """Return the name a session is stored under."""
-    return f"{tenant_id}{SEPARATOR}{session_id}"
 
 
 def _read(stored: StoredSession, session_id: str) -> tuple[Session, Parts]:
@@ -121,42 +60,6 @@ def _read(stored: StoredSession, session_id: str) -> tuple[Session, Parts]:
     except (msgspec.MsgspecError, ValueError) as error:  # a session that cannot be read concerns no other session
         message = f"the session {session_id!r} cannot be read: {error}; erase it, or bring back a copy of the store"
         raise UnavailableError(message, code="STORE_UNAVAILABLE", retryable=False) from None
-
-
-def in_clear(plain: dict[str, Any], vault: Vault | None) -> dict[str, Any]:
-    """Return plain data with what the vault of its session hides put back."""
-    return plain if vault is None else dict(restore_value(plain, vault))
-
-
-def seen(session: Session, vault: Vault, types: frozenset[str]) -> Session:
-    """Return a session as one may see it who sees these types of personal data in clear."""
-    text, value = partial(restore_text, vault=vault, types=types), partial(restore_value, vault=vault, types=types)
-    return replace(
-        session,
-        original_request=text(session.original_request),
-        turns=tuple(
-            replace(
-                turn,
-                role=text(turn.role),
-                text=text(turn.text),
-                task=text(turn.task),
-                claimed_role=text(turn.claimed_role),
-            )
-            for turn in session.turns
-        ),
-        summary=text(session.summary),
-        facts={
-            text(key): replace(fact, value=value(fact.value), claimed_source=text(fact.claimed_source))
-            for key, fact in session.facts.items()
-        },
-        decisions=tuple(map(text, session.decisions)),
-        constraints=value(session.constraints),
-        assumptions=tuple(map(text, session.assumptions)),
-        workflow_position=text(session.workflow_position),
-        workflow=replace(session.workflow, state=value(session.workflow.state)),
-        prior_outputs=value(session.prior_outputs),
-        private=value(session.private),
-    )
 
 
 class Sessions:
@@ -354,7 +257,7 @@ class Sessions:
         count, data = live.sealed
         if count != len(live.vault):
             data = whole(seal(self.cipher, live.key, live.vault))
-        live.sealed = _UNSEALED
+        live.sealed = UNSEALED
         return Saved(Document.VAULT, live.key, live.vault_version, data)
 
     def seal_vault(self, live: Live) -> Sliced[None]:
@@ -481,20 +384,20 @@ class Sessions:
             return
         if live.ended is None:
             live.ended = deque(maxlen=ENDED_MAX)
-        live.ended.append((request, _kept(request, reply, now_ms) if reply_bytes else reply, now_ms))
+        live.ended.append((request, kept(request, reply, now_ms) if reply_bytes else reply, now_ms))
         live.noted = None
         if live.is_stored:
             self._unsaved[live] = None
-        if reply_bytes or len(request.body) > _UNCOUNTED_BYTES:
-            live.ended_bytes += _size(live.ended[-1])
+        if reply_bytes or len(request.body) > UNCOUNTED_BYTES:
+            live.ended_bytes += size_of(live.ended[-1])
             if live.ended_bytes > ENDED_BYTES_MAX // 2:
-                _drop_older(live, live.ended)
+                drop_older(live, live.ended)
 
     def answered(self, live: Live, request: Request, reply: Reply, reply_bytes: int = 0) -> None:
         """Note what an agent answered to another; written as `ended` says."""
         if live.answers is None:
             live.answers = {}
-        live.answers[request.target, request.capability] = (request, _kept(request, reply) if reply_bytes else reply)
+        live.answers[request.target, request.capability] = (request, kept(request, reply) if reply_bytes else reply)
         self._changed_by_calls(live)
 
     def _changed_by_calls(self, live: Live) -> None:
@@ -507,7 +410,7 @@ class Sessions:
         if live.ended is None and live.answers is None:
             return live.session
         if live.noted is None or live.noted.before is not live.session:
-            live.noted = _Noted(live.session, *self._with(live.session, live.ended or (), dict(live.answers or {})))
+            live.noted = Noted(live.session, *self._with(live.session, live.ended or (), dict(live.answers or {})))
         return live.noted.session
 
     def current(self, live: Live) -> Session:
@@ -531,8 +434,8 @@ class Sessions:
     def _with(
         self,
         session: Session,
-        ended: Iterable[_Ended],
-        answers: dict[tuple[str, str], _Answered],
+        ended: Iterable[Ended],
+        answers: dict[tuple[str, str], Answered],
         *,
         is_again: bool = False,
     ) -> tuple[Session, list[Change]]:
@@ -540,12 +443,12 @@ class Sessions:
         for request, reply, at_ms in ended:
             answers[request.target, request.capability] = (request, reply)
             inputs = unpack(request.body) if len(request.body) < LONG_BYTES else request.body  # which is its JSON
-            told = reply.told if type(reply) is _Kept else core.told(request, reply, at_ms)  # type: ignore[arg-type]
+            told = reply.told if type(reply) is Kept else core.told(request, reply, at_ms)  # type: ignore[arg-type]
             both = (core.heard(request, inputs, at_ms), told)
             said += (one for one in both if not is_again or one is None or not _is_said(session, one))
         changes: list[Change] = []
         answered = [
-            reply.answer if isinstance(reply, _Kept) else core.answered(request, reply) for request, reply in answers.values()
+            reply.answer if isinstance(reply, Kept) else core.answered(request, reply) for request, reply in answers.values()
         ]
         answered.append(core.Answer("", said=tuple(one for one in said if one is not None)))
         for change in answered:
@@ -688,30 +591,6 @@ def says(request: Request, reply: Reply) -> bool:
 def is_new(live: Live, request: Request) -> bool:
     """Return whether a call is the first to name a session: with it the session is stored, whatever the call does."""
     return not live.is_stored and request.session_id != request.root_id
-
-
-def _kept(request: Request, reply: Reply, at_ms: int = 0) -> _Kept:
-    return _Kept(core.told(request, reply, at_ms), core.answered(request, reply))
-
-
-def _size(ended: _Ended) -> int:
-    """Return how many bytes are kept of a call that ended; a short reply does not count."""
-    request, reply, _ = ended
-    if not isinstance(reply, _Kept):
-        return len(request.body)
-    return len(request.body) + core.RESULT_CHARS_MAX + (0 if reply.told is None else len(reply.told.text))
-
-
-def _drop_older(live: Live, ended: deque[_Ended]) -> None:
-    """Drop the oldest calls that are not written yet, down to a quarter of the bytes they may have; their answers stay."""
-    live.ended_bytes = sum(map(_size, ended))  # some have left by themselves, small ones did not count
-    while live.ended_bytes > ENDED_BYTES_MAX // 4 and len(ended) > 1:
-        request, reply, _ = one = ended.popleft()
-        live.ended_bytes -= _size(one)
-        live.answers = live.answers or {}
-        known = live.answers.get((request.target, request.capability))
-        if known is None or known[0].created_at <= request.created_at:
-            live.answers[request.target, request.capability] = (request, reply)
 
 
 def _new(tenant_id: str, user_id: str, session_id: str, now_ms: int, parent_id: str = "") -> Session:

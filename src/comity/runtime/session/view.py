@@ -12,8 +12,9 @@ from comity.core.session import session as core
 from comity.core.session.conversation import SUMMARY, Turn, position_of
 from comity.core.session.memory import plain_key
 from comity.core.session.session import Change, Session
+from comity.runtime.session.clear import seen
 from comity.runtime.session.memory import Memories
-from comity.runtime.session.sessions import Sessions, seen
+from comity.runtime.session.sessions import Sessions
 
 if TYPE_CHECKING:
     from comity.core.model.task_prompt import Known

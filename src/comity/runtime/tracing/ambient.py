@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 
+from comity.core.envelope.envelope import Request
 from comity.core.tracing.trace_context import SAMPLED, TraceContext, read_state
 
 OTEL: Final = "opentelemetry.trace"
@@ -101,3 +102,10 @@ def _attach(at: TraceContext | None, *, is_fresh: bool = False) -> Any:
         return context.attach(trace.set_span_in_context(trace.NonRecordingSpan(place), below))
     except (AttributeError, KeyError):  # it is being imported just now
         return None
+
+
+def parent_span(above: Request) -> str:
+    """Return the span that something a call does hangs under: the current one if it is of the same trace, else the call's."""
+    if is_used() and (here := current()) is not None and here.trace_id == above.trace_id:
+        return here.span_id
+    return above.span_id

@@ -15,7 +15,7 @@ from comity.core.guidance.guidance import Answer
 from comity.core.insight.insight import Insight
 from comity.core.tracing.telemetry import Settings, belonging, tenant_of
 from comity.errors import CallerError
-from comity.runtime.tracing.standing import parent_span
+from comity.runtime.tracing.ambient import parent_span
 
 _RECORDED: Final = Settings()  # the recorder exports; the emitter must not do it again
 

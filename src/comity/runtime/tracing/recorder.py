@@ -37,8 +37,7 @@ from comity.core.tracing.trace_context import SAMPLED, TRACEPARENT, TRACESTATE, 
 from comity.engines.sqlite.spans.path import spans_path
 from comity.errors import CallerError, UnavailableError
 from comity.ports import Clock, Ids
-from comity.runtime.tracing.ambient import standing_at
-from comity.runtime.tracing.standing import parent_span
+from comity.runtime.tracing.ambient import parent_span, standing_at
 
 if TYPE_CHECKING:  # loaded when a node needs them; most in memory never do
     from comity.engines.memory.spans import MemorySpans

@@ -15,6 +15,7 @@ from comity.core.envelope.envelope import Request
 from comity.core.tracing import trace_context
 from comity.core.tracing.trace_context import TraceContext
 from comity.runtime.tracing import ambient
+from comity.runtime.tracing.ambient import parent_span
 
 if TYPE_CHECKING:
     from comity.ports import Ids
@@ -28,13 +29,6 @@ Result = TypeVar("Result")
 def joined(traceparent: Any, tracestate: Any) -> TraceContext | None:
     """Return the trace that a call from outside belongs to: as its headers say, else that of the current span."""
     return ambient.current() if traceparent is None else trace_context.read(traceparent, tracestate)
-
-
-def parent_span(above: Request) -> str:
-    """Return the span that something a call does hangs under: the current one if it is of the same trace, else the call's."""
-    if ambient.is_used() and (here := ambient.current()) is not None and here.trace_id == above.trace_id:
-        return here.span_id
-    return above.span_id
 
 
 def placed(arrival: Arrival, remote: TraceContext, ids: Ids) -> Arrival:

@@ -1,0 +1,47 @@
+"""Calls that other nodes wait for: which nodes, and under which token each holds the caller."""
+
+from __future__ import annotations
+
+import asyncio
+
+from comity.core.journal.terms import Fence
+from comity.runtime.call.call import Call
+
+
+class Served:
+    """A call another node waits for."""
+
+    __slots__ = ("askers", "call", "caller", "task")
+
+    def __init__(self) -> None:
+        self.askers: dict[str, int] = {}  # with the token under which each holds the caller; 0 for a user's call
+        self.caller: Fence | None = None  # the newest under which the call was asked for
+        self.call: Call | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    def note(self, asker: str, caller: Fence | None) -> None:
+        """Note who asks and under which token; the last one is who is most likely to wait."""
+        self.askers.pop(asker, None)
+        self.askers[asker] = _token(caller)
+        if _token(caller) > _token(self.caller):
+            self.caller = caller
+            if self.call is not None and self.call.way is not None:
+                self.call.way.caller = caller
+
+    def note_inquiry(self, asker: str) -> None:
+        """Note a node that asks what became of a call that it asked for before, perhaps before this node restarted."""
+        known = self.askers.pop(asker, None)
+        self.askers[asker] = known if known is not None else 0 if self.caller is None else -1
+
+    def may_cancel(self, asker: str) -> bool:
+        """Return whether a node asked for the call, and is not a former holder of its caller."""
+        return self.askers.get(asker, -1) >= _token(self.caller)
+
+    @property
+    def asker(self) -> str:
+        """The node that asked for it last."""
+        return next(reversed(self.askers))
+
+
+def _token(fence: Fence | None) -> int:
+    return 0 if fence is None else fence.token

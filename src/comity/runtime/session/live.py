@@ -1,0 +1,111 @@
+"""A session in memory, with its vault and with the calls that ended in it and are not written yet."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, NamedTuple
+
+from comity.core.envelope.envelope import Reply, Request
+from comity.core.redaction import Vault
+from comity.core.session import session as core
+from comity.core.session.conversation import TURNS_CHARS_MAX, TURNS_MAX
+from comity.core.session.parts import Parts
+from comity.core.session.session import Change, Session
+from comity.runtime.session.merging import Standing
+
+# Of calls that ended in a session and are not written yet: no more than its conversation would keep of them.
+ENDED_BYTES_MAX: Final = 2 * TURNS_CHARS_MAX
+ENDED_MAX: Final = TURNS_MAX // 2
+UNCOUNTED_BYTES: Final = ENDED_BYTES_MAX // 2 // ENDED_MAX  # of a request: as many as are kept have half of the bytes at most
+SEPARATOR: Final = "\x1f"  # which no name can hold
+UNSEALED: Final = (-1, b"")
+
+
+class Noted(NamedTuple):
+    """A session without and with the calls that ended in it and are not saved yet, and what these calls changed."""
+
+    before: Session
+    session: Session
+    changes: list[Change]
+
+
+class Kept(NamedTuple):
+    """What a session keeps of a call with a long reply, which itself is not kept."""
+
+    told: core.Say | None
+    answer: core.Answer
+
+
+Ended = tuple[Request, Reply | Kept, int]  # with when it ended
+Answered = tuple[Request, Reply | Kept]
+
+
+class Live:
+    """A session in memory, with its vault."""
+
+    __slots__ = (
+        "answers", "ended", "ended_bytes", "is_gone", "is_stored", "noted", "noted_at", "parts", "sealed",
+        "session", "standing", "used_at", "vault", "vault_saved",
+        "vault_version",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        session: Session,
+        parts: Parts | None = None,
+        vault: Vault | None = None,
+        vault_version: int = 0,
+        noted_at: int = 0,
+        *,
+        is_stored: bool = True,
+    ) -> None:
+        self.session = session
+        self.parts = parts or Parts()  # where the store has what is in it
+        self.is_stored = is_stored  # the store has it, or will
+        self.is_gone = False  # it was erased: what still holds it must not bring it back
+        self.noted_at = noted_at  # when its use was last noted, or need not be
+        self.used_at = max(session.used_at, noted_at)
+        self.vault = vault
+        self.vault_version = vault_version
+        self.vault_saved = 0 if vault is None else len(vault)
+        self.ended_bytes = 0  # of the larger requests and replies in `ended`, at least
+        self.sealed = UNSEALED  # how many values there were when it was encrypted, and as what
+        # Calls that ended and are not in `session` yet: those of users without a message, and the newest of each capability.
+        self.ended: deque[Ended] | None = None
+        self.answers: dict[tuple[str, str], Answered] | None = None
+        self.noted: Noted | None = None
+        self.standing = Standing()  # against what other nodes write
+
+    @property
+    def key(self) -> str:
+        """The name it is stored under."""
+        return key_of(self.session.tenant_id, self.session.id)
+
+
+def key_of(tenant_id: str, session_id: str) -> str:
+    """Return the name a session is stored under."""
+    return f"{tenant_id}{SEPARATOR}{session_id}"
+
+
+def kept(request: Request, reply: Reply, at_ms: int = 0) -> Kept:
+    return Kept(core.told(request, reply, at_ms), core.answered(request, reply))
+
+
+def size_of(ended: Ended) -> int:
+    """Return how many bytes are kept of a call that ended; a short reply does not count."""
+    request, reply, _ = ended
+    if not isinstance(reply, Kept):
+        return len(request.body)
+    return len(request.body) + core.RESULT_CHARS_MAX + (0 if reply.told is None else len(reply.told.text))
+
+
+def drop_older(live: Live, ended: deque[Ended]) -> None:
+    """Drop the oldest calls that are not written yet, down to a quarter of the bytes they may have; their answers stay."""
+    live.ended_bytes = sum(map(size_of, ended))  # some have left by themselves, small ones did not count
+    while live.ended_bytes > ENDED_BYTES_MAX // 4 and len(ended) > 1:
+        request, reply, _ = one = ended.popleft()
+        live.ended_bytes -= size_of(one)
+        live.answers = live.answers or {}
+        known = live.answers.get((request.target, request.capability))
+        if known is None or known[0].created_at <= request.created_at:
+            live.answers[request.target, request.capability] = (request, reply)
