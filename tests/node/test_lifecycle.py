@@ -6,6 +6,7 @@ import asyncio
 import functools
 import gc
 import threading
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -18,23 +19,29 @@ from comity.engines.memory.engine import JournalEngine, MemoryCluster
 from comity.engines.sqlite.journal import SqliteJournal
 from comity.errors import UnavailableError
 
+KEPT = ("", "-wal", "-shm", ".key", ".spans", ".spans-wal", ".spans-shm")  # what a closed store may consist of
+
 
 class Left:
-    """What there is besides: threads, open files, tasks and files beside the store."""
+    """How many threads, open files, tasks and files beside the store there are more than before."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._before = self._now()
 
-    def _now(self) -> tuple[set[str], set[str], set[str], set[str]]:
+    def _now(self) -> list[Counter[str]]:
         gc.collect()
-        files = {str(one.readlink()) for one in Path("/proc/self/fd").iterdir() if one.is_symlink()}
-        tasks = {task.get_name() for task in asyncio.all_tasks()}
-        threads = {thread.name for thread in threading.enumerate()}
-        beside = {one.name for one in self._folder.iterdir()}
-        return threads, {one for one in files if str(self._folder) in one}, tasks, {one for one in beside if "lock" in one}
+        links = (
+            str(one.readlink()) for one in tuple(Path("/proc/self/fd").iterdir()) if one.is_symlink()
+        )  # the list's is closed
+        return [
+            Counter(thread.name for thread in threading.enumerate()),
+            Counter(links),
+            Counter(task.get_name() for task in asyncio.all_tasks()),
+            Counter(one.name for one in self._folder.iterdir() if one.name.removeprefix("work.db") not in KEPT),
+        ]
 
-    def __call__(self) -> list[set[str]]:
+    def __call__(self) -> list[Counter[str]]:
         return [after - before for after, before in zip(self._now(), self._before, strict=True)]
 
 
@@ -48,7 +55,7 @@ def in_a_loop(test):
     return run
 
 
-NOTHING = [set(), set(), set(), set()]
+NOTHING = [Counter()] * 4
 
 
 def worker() -> Agent:
@@ -159,3 +166,39 @@ async def test_closing_waits_for_a_call_to_another_node_that_was_just_cancelled(
     await node.close()
     assert left() == NOTHING
     assert (await handle.reply()).status == "cancelled"
+
+
+@in_a_loop
+async def test_of_two_nodes_on_one_store_the_one_that_cannot_close_its_agent_leaves_nothing_and_the_other_goes_on(tmp_path):
+    left, bad = Left(tmp_path), worker()
+    bad.on_close = cannot_close
+    one, two = Node([bad], store=tmp_path / "work.db"), Node([worker()], store=tmp_path / "work.db")
+    await one.start()
+    assert (await one.call("A", "GO", user_id="u")).ok
+    alone = left()
+    await two.start()
+    assert (await two.call("A", "GO", user_id="u")).ok  # on the first, which holds the agent
+    handle = two.start_call("A", "WAIT", user_id="u")
+    assert handle.cancel()
+    with pytest.raises(ConnectionError, match="does not answer"):
+        await one.close()
+    assert (await two.call("A", "GO", user_id="u")).ok
+    await two.close()
+    assert left() == NOTHING
+    assert alone != NOTHING  # which shows that something is counted
+    assert (await handle.reply()).status == "cancelled"
+
+
+@in_a_loop
+async def test_a_transport_that_cannot_be_opened_while_a_node_runs_leaves_nothing_open_once_it_is_closed(tmp_path):
+    left, clock = Left(tmp_path), SystemClock()
+    for _ in range(3):
+        journal = SqliteJournal(tmp_path / "work.db", "n1")
+        engine = JournalEngine(journal, MemoryLeases(LeaseService(clock), journal), Unreachable())
+        engine.path = tmp_path / "work.db"
+        with pytest.raises(UnavailableError, match="no route"):
+            await Node([worker()], engine=engine, clock=clock).start()
+        assert left() == NOTHING
+    async with Node([worker()], store=tmp_path / "work.db") as node:  # no lock keeps the next one out
+        assert (await node.call("A", "GO", user_id="u")).ok
+    assert left() == NOTHING

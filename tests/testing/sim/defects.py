@@ -18,6 +18,7 @@ import comity.runtime.call.path
 import comity.runtime.call.replay
 import comity.runtime.call.settle
 import comity.runtime.call.snapshot
+import comity.runtime.session.live
 import comity.runtime.session.sessions
 from comity.core.agent.activation import State
 from comity.core.agent.breaker import Breaker
@@ -254,7 +255,10 @@ DEFECTS = (
         "IsolationHolds",
         lambda: [
             *without("isolation"),
-            mock.patch.object(comity.runtime.session.sessions, "key_of", lambda tenant_id, _: tenant_id),
+            *(
+                mock.patch.object(one, "key_of", lambda tenant_id, _: tenant_id)
+                for one in (comity.runtime.session.live, comity.runtime.session.sessions)
+            ),
         ],
         known=1,
     ),
