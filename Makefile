@@ -129,8 +129,8 @@ conflicts: $(READY) ## how many labelled pairs of values are judged right; CONFL
 bench-peers: $(READY) ## the same job in other frameworks, each in its own environment
 	$(RUN) bench/peers.py
 
-kill: $(READY) ## kill -9 a node 100 times, a run at every append, and cut the power 1,200 times: nothing acknowledged may be lost
-	COMITY_RUN_KILLS=50 COMITY_RUN_POSITIONS=1 COMITY_CRASH_POINTS=1 $(RUN) -m pytest -s --timeout 0 \
+kill: $(READY) ## kill -9 a node 100 times, a run at every append, one of two that share a store, and cut the power 1,200 times: nothing acknowledged may be lost
+	COMITY_RUN_KILLS=50 COMITY_RUN_MOVES=10 COMITY_RUN_POSITIONS=1 COMITY_CRASH_POINTS=1 $(RUN) -m pytest -s --timeout 0 \
 		tests/runtime/workflow/test_run_kill.py tests/testing/sim/test_sim_workflow_crash_points.py
 	COMITY_KILLS=100 COMITY_CUTS=1200 $(RUN) -m pytest --timeout 0 tests/engines/sqlite/test_kill.py tests/engines/sqlite/test_power_cut.py
 

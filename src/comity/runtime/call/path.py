@@ -84,6 +84,14 @@ class Runs(Protocol):
         """Take up a run, given its root and the calls below it that were open."""
         ...
 
+    def has(self, run_id: str) -> bool:
+        """Return whether this node drives a run, or waits for what it waits for."""
+        ...
+
+    def forget_waiting(self) -> None:
+        """Wait for no run that is not in memory: another node may hold it."""
+        ...
+
     def sweep(self) -> None:
         """See to what other processes sent, to timers and to schedules."""
         ...

@@ -17,7 +17,7 @@ from comity.core.envelope.envelope import Reply, Request, Usage
 from comity.core.journal.records import Record
 from comity.core.journal.terms import Terms
 from comity.core.tracing.trace_context import TraceContext
-from comity.runtime.call.call import Call, Errand
+from comity.runtime.call.call import Call, Errand, Way
 from comity.runtime.call.draft import Arrival, Draft, Identity
 from comity.runtime.call.events import EventLog
 from comity.runtime.call.way import Way
@@ -59,6 +59,14 @@ class Placement:
 
     def release(self, address: str) -> None:
         """Give back an address that has left memory."""
+
+    async def hold(self, address: str) -> bool:
+        """Take an address that is no agent's; return whether it is held here now."""
+        return True
+
+    def way_at(self, address: str) -> Way | None:
+        """Return how a call goes at an address that is held here; None on a node alone, and where it is not held."""
+        return None
 
     # --- asking: None is *here* ---
 

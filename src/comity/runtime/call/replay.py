@@ -31,8 +31,14 @@ if TYPE_CHECKING:
 # How often a store that could not be read is asked for the answer to a question, and how long after each time.
 _READS_MAX: Final = 10
 _READ_PAUSE_S: Final = 0.05
-# The root of every run of a workflow is a call of this agent. It is in no registry, so that nothing else can call it.
+# The root of every run of a workflow is a call of this agent, under the key of the node that began it: that address is held by
+# one node, so that another node can take its runs over. The agent is in no registry, so that nothing else can call it.
 WORKFLOW: Final = "comity.workflow"
+
+
+def is_run(address: str) -> bool:
+    """Return whether the calls at an address are runs of workflows."""
+    return address.partition("/")[0] == WORKFLOW
 
 
 def take_over(path: CallPath, journal: Journal) -> None:
@@ -53,7 +59,7 @@ def resume(
     What it calls again under the same ids and had settled is answered from the store; `leftovers` are the calls below it that
     were open. Those it does not make again end with it. A root that has ended already is None.
     """
-    if request is not None and request.target == WORKFLOW and path.workflows is not None:
+    if request is not None and is_run(request.target) and path.workflows is not None:
         path.workflows().adopt(request, leftovers)
         return None
     now_ns = path.clock.now_ns()

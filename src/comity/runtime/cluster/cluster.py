@@ -32,7 +32,7 @@ from comity.runtime.call.call import Call, Errand
 from comity.runtime.call.draft import Arrival, Draft, Identity
 from comity.runtime.call.events import EventLog
 from comity.runtime.call.placement import Placement
-from comity.runtime.call.replay import resume
+from comity.runtime.call.replay import is_run, resume
 from comity.runtime.call.settle import interrupted
 from comity.runtime.call.way import Way
 from comity.runtime.cluster.asking import Asking
@@ -92,6 +92,18 @@ class Cluster(Placement):
     def release(self, address: str) -> None:
         """Give back an address that has left memory."""
         self.holds.release(address)
+
+    async def hold(self, address: str) -> bool:
+        """Take an address that is no agent's; return whether it is held here now."""
+        try:
+            return isinstance(await self.holds.locate(address, is_hosted=True), Fence)
+        except UnavailableError:
+            return False
+
+    def way_at(self, address: str) -> Way | None:
+        """Return how a call goes at an address that is held here; None where it is not held."""
+        fence = self.holds.fence(address)
+        return None if fence is None else Way(fence=fence)
 
     def announce(self) -> None:
         """Tell the other nodes which agents this one hosts."""
@@ -310,6 +322,8 @@ class Cluster(Placement):
         for call in self.path.activations.drop(address):
             if call.state in UNDER_WAY:  # code that does not stop keeps its place after its call has ended
                 self.path.settlement.move(call)
+        if is_run(address) and self.path.workflows is not None:
+            self.path.workflows().forget_waiting()
 
     # --- taking over ---
 
@@ -339,7 +353,10 @@ class Cluster(Placement):
             ends = interrupted((request,), self.peers.now_ms())
             self.journal.append(ends, None, Terms(open=(request_id,), ends=request_id))
             return
-        if self.path.registry.resolve(request.target) is None:
+        if is_run(request.target):
+            if self.path.workflows is None or not len(self.path.registry) or self.path.workflows().has(request_id):
+                return
+        elif self.path.registry.resolve(request.target) is None:
             return
         try:
             place = await self.holds.locate(request.target, is_hosted=True)

@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from comity.core.agent.registry import Registry
 from comity.core.call.limits import Limits
 from comity.core.envelope.envelope import Reply, Request
 from comity.ports import Journal
+from comity.runtime.call.draft import Draft
 from comity.runtime.workflow.store import RunRecord, RunStore
 from comity.runtime.workflow.timers import Timers
 from comity.runtime.workflow.watching import RunEvent, Watchers
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 Ask = Callable[..., Awaitable[Reply]]  # (target, capability, inputs, *, message, objective): a call below the run
 Strategy = Callable[[Sequence[tuple[str, dict[str, Any]]], dict[str, Any], Ask], Reply | Awaitable[Reply]]
+
+# (the agents of the node, the inputs of a step): the call that serves the step, or its reply if no call is needed
+Binder = Callable[[Registry, dict[str, Any]], Draft | Reply]
 
 
 class Host(Protocol):
@@ -42,6 +47,10 @@ class Host(Protocol):
 
     def postpone(self, request: Request, leftovers: dict[str, Request], record: RunRecord, why: Exception) -> None:
         """Go on with a run a little later."""
+        ...
+
+    def binder(self, target: str, capability: str) -> Binder | None:
+        """Return what binds the calls of a capability to the calls that serve them."""
         ...
 
     def takes(self, target: str, capability: str) -> frozenset[str]:

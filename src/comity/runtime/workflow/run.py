@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from comity.core.call.limits import WARNINGS_MAX, Limits
-from comity.core.call.machine import CANCEL, RUNNING
+from comity.core.call.machine import CANCEL, PAUSED, RUNNING
 from comity.core.envelope.envelope import Background, Error, Reply, encode
 from comity.core.envelope.envelope import Status as ReplyStatus
 from comity.core.workflow import history
@@ -26,6 +26,7 @@ from comity.core.workflow.replay import fold
 from comity.core.workflow.response import failure, response_of
 from comity.errors import UnavailableError
 from comity.runtime.call.draft import Draft
+from comity.runtime.call.tasks import after_a_turn
 from comity.runtime.workflow.host import Host
 from comity.runtime.workflow.store import OUTLINE_BYTES, Question, RunRecord, Status
 
@@ -236,6 +237,7 @@ class Run:
         inputs, message, context = command.inputs, command.message, None
         if command.instruction or command.question:
             inputs, message, context = _with_words(command, flows.takes(command.agent, command.capability))
+        limits = self._step_limits() if planner.limits.tokens_max is not None else None
         draft = Draft(
             command.agent,
             command.capability,
@@ -245,9 +247,14 @@ class Run:
             command.timeout_ms,
             None,
             context,
-            self._step_limits() if planner.limits.tokens_max is not None else None,
+            limits,
             "none",
         )
+        if (bind := flows.binder(command.agent, command.capability)) is not None:
+            found = bind(flows.path.registry, inputs)
+            if isinstance(found, Reply):
+                return after_a_turn(found)
+            draft = replace(found, timeout_ms=command.timeout_ms, limits=limits)
         request_id = f"{self.run_id}.{command.step}"
         if self.call.leftovers is None:
             return flows.path.call_under(self.call, draft, request_id, 0)
@@ -317,7 +324,8 @@ class Run:
         self.is_left = True
         for child in list(self.call.waits_for):
             child.is_detached = True  # its waiter goes, and the call must not be withdrawn for that
-        self._flows.path.settlement.put_aside(self.call)
+        if self.call.state is not PAUSED:  # it has moved to another node
+            self._flows.path.settlement.put_aside(self.call)
         for task in self._steps.values():
             task.cancel()
 

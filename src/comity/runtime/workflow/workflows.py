@@ -43,7 +43,7 @@ from comity.runtime.call.replay import WORKFLOW as AGENT
 from comity.runtime.tracing.standing import placed
 from comity.runtime.workflow.aggregation import strategies
 from comity.runtime.workflow.handle import RunHandle
-from comity.runtime.workflow.host import Strategy
+from comity.runtime.workflow.host import Binder, Strategy
 from comity.runtime.workflow.run import Run
 from comity.runtime.workflow.schedules import TIMER, Schedules
 from comity.runtime.workflow.store import RunRecord, RunStore, Status
@@ -58,7 +58,8 @@ LATER_MS: Final = 1_000
 PARKED: Final = -1  # the number of the one timer of a run that is not in memory
 _Moments = list[Moment]  # in the class, `list` is a method
 _Decisions = list[Decision]
-_MOST: Final = {"concurrency": 1_000_000, "pending_max": 1_000_000}
+# Its address stays held while all its runs wait: another node that took it would take them.
+_MOST: Final = {"concurrency": 1_000_000, "pending_max": 1_000_000, "idle_ms": 1_000_000_000_000_000}
 
 
 class Workflows:
@@ -84,9 +85,11 @@ class Workflows:
         self._leftovers: dict[str, dict[str, Request]] = {}  # of runs that were put off: calls below them that are open
         self._waiters: dict[str, list[asyncio.Future[Reply]]] = {}
         self._takes: dict[tuple[str, str], frozenset[str]] = {}
+        self._binders: dict[tuple[str, str], Binder | None] = {}
         agent = Agent(AGENT, **_MOST, takes_handoffs=False)  # type: ignore[arg-type]
         agent.capability("run")(self._drive)
         self._agent = agent
+        self._address = f"{AGENT}/{journal.node_id}"  # of the runs that begin here
         self._capability = agent.capabilities["run"]
         self.schedules = Schedules(self)
 
@@ -140,6 +143,7 @@ class Workflows:
         Raises `DefinitionError` for a workflow with mistakes, and `ComityError` for a run that is refused.
         """
         remote = None if traceparent is None else trace_context.read(traceparent, tracestate)
+        await self._hold_address()
         handle = self._start(workflow, input, user_id, tenant_id, session_id, run_id, remote)
         await self.path.durable()
         return handle
@@ -153,6 +157,7 @@ class Workflows:
         session_id: str | None = None,
         run_id: str | None = None,
         remote: TraceContext | None = None,
+        chain: tuple[str, ...] = (),
     ) -> RunHandle:
         """Start a run, or find it, without waiting until it is durable."""
         definition = self._found(workflow)
@@ -167,7 +172,7 @@ class Workflows:
                     return RunHandle(self, run_id)
         data = {} if data is None else data
         self._check_input(definition, data)
-        return self._begin(definition, data, user_id, tenant_id, session_id, run_id, remote=remote)
+        return self._begin(definition, data, user_id, tenant_id, session_id, run_id, remote=remote, chain=chain)
 
     def _check_input(self, definition: Definition, data: Any) -> None:
         """Raise `CallerError` for an input that a workflow does not take."""
@@ -178,9 +183,37 @@ class Workflows:
             what = "; ".join(f"{one.path}: {one.message}" for one in problems)
             raise CallerError(f"the input of {definition.name} is not what it takes: {what}", problems=problems)
 
+    async def start_below(self, above: Request, workflow: str | Definition, input: Any, run_id: str) -> RunHandle:  # noqa: A002
+        """Start a run for a call under way, and return it once it is durable; under a `run_id` that is known, that run.
+
+        The run is a tree of its own, of the same user, session and trace. The agent that was called, and those above it, stay above
+        the run, so that none of them can be called again below it.
+        """
+        await self._hold_address()
+        remote = trace_context.read(f"00-{above.trace_id}-{above.span_id}-01", None)
+        handle = self._start(
+            workflow,
+            input,
+            above.user_id,
+            above.tenant_id,
+            above.session_id,
+            run_id,
+            remote,
+            chain=(*above.chain, above.target),
+        )
+        await self.path.durable()
+        return handle
+
     async def run(self, workflow: str | Definition, input: Any = None, **options: Any) -> Reply:  # noqa: A002
         """Start a run and wait for its reply; `options` are as of `start`."""
+        await self._hold_address()
         return await self.result(self._start(workflow, input, **options).run_id)  # durable after its start
+
+    async def _hold_address(self) -> None:
+        """Take the address of the runs that begin here. Raises `UnavailableError` where leases cannot be had."""
+        placement = self.path.placement
+        if not placement.is_alone and placement.way_at(self._address) is None and not await placement.hold(self._address):
+            raise UnavailableError(f"{self._address} is held by another node, or the leases cannot be read", code="LEASE_STALE")
 
     def _begin(
         self,
@@ -193,6 +226,7 @@ class Workflows:
         events: Iterable[Event] = (),
         forked_from: str = "",
         remote: TraceContext | None = None,
+        chain: tuple[str, ...] = (),
     ) -> RunHandle:
         path, now_ns = self.path, self.path.clock.now_ns()
         now_ms = now_ns // 1_000_000
@@ -205,7 +239,7 @@ class Workflows:
             raise CallerError(str(error), problems=error.problems, code=error.code) from None
         request = Request(
             request_id=run_id,
-            target=AGENT,
+            target=self._address,
             capability=definition.name,
             user_id=user_id,
             tenant_id=tenant_id,
@@ -213,6 +247,7 @@ class Workflows:
             deadline_at=NEVER_MS,
             created_at=now_ms,
             body=Raw(body),
+            chain=chain,
             root_id=run_id,
             correlation_id=run_id,
             session_id=session_id or run_id,
@@ -249,11 +284,15 @@ class Workflows:
         is_named: bool = False,
         remote: TraceContext | None = None,
     ) -> Run:
-        """Let the root of a run in by the one call path. Raises `ComityError` if it is refused."""
+        """Let the root of a run in by the one call path. Raises `ComityError` if it is refused, or held by another node."""
         arrival = Arrival(request, bytes(request.body), self._agent, self._capability, (), "")
         if remote is not None:
             arrival = placed(arrival, remote, self.path.ids)
-        opened = self.path.enter(arrival, None, now_ns, None, leftovers, remote=remote, is_named=is_named)
+        placement = self.path.placement
+        way = placement.way_at(request.target)
+        if way is None and not placement.is_alone:
+            raise UnavailableError(f"{request.target} is not held here", code="LEASE_STALE")
+        opened = self.path.enter(arrival, None, now_ns, None, leftovers, remote=remote, way=way, is_named=is_named)
         if isinstance(opened, Reply):
             opened.unwrap()
             raise AssertionError("a root that did not begin was refused")  # noqa: TRY004  a bug, no matter of types
@@ -275,6 +314,11 @@ class Workflows:
         return await run.drive(given)
 
     def _delivered(self, run: Run, _: asyncio.Future[None]) -> None:
+        if run.call.way is not None and run.call.way.is_moved:  # its waiters get the reply that the store will have
+            run.leave()
+            self._runs.pop(run.run_id, None)
+            self.timers.forget(run.run_id)
+            return
         reply = run.call.reply
         if not run.record.status.has_ended and reply is not None and reply.error is not None:  # not by its planner
             code, why, now_ms = reply.error.code, reply.error.message, self.now_ms()
@@ -366,6 +410,12 @@ class Workflows:
         if not self.get(run_id).status.has_ended:
             await self._tell(run_id, history.Cancelled(self.now_ms(), reason, by))
 
+    def withdraw(self, run_id: str, reason: str) -> None:
+        """Cancel a run that this node holds, without waiting until the wish is durable; do nothing for any other."""
+        run = self._runs.get(run_id) or (self._unpark(run_id) if run_id in self._parked else None)
+        if run is not None:
+            run.push(history.Cancelled(self.now_ms(), reason, ""))
+
     async def signal(self, run_id: str, event: str, data: Any = None) -> None:
         """Send an event to a run; a node of it that waits for it goes on, and a node that will wait finds it."""
         if self.get(run_id).status.has_ended:
@@ -404,13 +454,28 @@ class Workflows:
             self.timers.add(record.run_id, PARKED, record.due_at)
 
     def _unpark(self, run_id: str) -> Run | None:
-        """Go on with a run that is not in memory; None if it cannot go on now."""
+        """Go on with a run that is not in memory; None if it cannot go on now, or not here."""
         record = self.store.record(run_id)
         stored = self.journal.call(run_id)
-        if record is None or stored is None or stored.request is None:
+        if record is None or stored is None or stored.request is None or not self._is_held(stored.request):
             self._parked.pop(run_id, None)
             return None
         return self._resume(stored.request, self._leftovers.pop(run_id, {}), record)
+
+    def _is_held(self, request: Request) -> bool:
+        placement = self.path.placement
+        return placement.is_alone or placement.way_at(request.target) is not None
+
+    def has(self, run_id: str) -> bool:
+        """Return whether this node drives a run, or waits for what it waits for."""
+        return run_id in self._runs or run_id in self._parked
+
+    def forget_waiting(self) -> None:
+        """Wait for no run that is not in memory: another node may hold it. Those held here still are adopted again."""
+        for run_id in self._parked:
+            self.timers.forget(run_id)
+        self._parked.clear()
+        self._leftovers.clear()
 
     def _resume(self, request: Request, leftovers: dict[str, Request], record: RunRecord) -> Run | None:
         now_ms = self.now_ms()
@@ -443,6 +508,7 @@ class Workflows:
             if self.journal.documents_below(Document.RUN_EVENT, record.run_id)[record.events :]:
                 self._resume(request, {}, record)  # it got an event just before its node went
             else:
+                self.path.activations.seat(self._agent, request, self.path.placement.way_at(request.target))
                 self._hold(record)
         else:
             self._resume(request, leftovers, record)
@@ -450,6 +516,9 @@ class Workflows:
     def sweep(self) -> None:
         """See to what other processes sent, and to timers that the loop may have missed."""
         self.timers.look()
+        placement = self.path.placement
+        if not placement.is_alone and placement.way_at(self._address) is None:
+            placement.spawn(placement.hold(self._address))  # schedules begin runs without waiting for it
         for run_id, key, event in self.store.signals():
             if (run := self._runs.get(run_id) or (self._unpark(run_id) if run_id in self._parked else None)) is not None:
                 run.push(event)
@@ -561,6 +630,7 @@ class Workflows:
         )
         started = made[0]
         assert isinstance(started, history.Started)
+        await self._hold_address()
         handle = self._begin(
             definition, started.input, record.user_id, record.tenant_id, record.session_id, made_id, made, forked_from=run_id
         )
@@ -646,6 +716,15 @@ class Workflows:
     def now_ms(self) -> int:
         """Return the time."""
         return self.path.clock.now_ns() // 1_000_000
+
+    def binder(self, target: str, capability: str) -> Binder | None:
+        """Return what binds the calls of a capability to the calls that serve them; None for all but few."""
+        key = (target, capability)
+        if key not in self._binders:
+            address = self.path.registry.resolve(target)
+            found: Mapping[str, Binder] = {} if address is None else getattr(address.agent, "binders", {})
+            self._binders[key] = found.get(capability)
+        return self._binders[key]
 
     def takes(self, target: str, capability: str) -> frozenset[str]:
         """Return the names of a capability's inputs."""

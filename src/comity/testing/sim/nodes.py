@@ -18,7 +18,7 @@ from comity.engines.memory.engine import JournalEngine
 from comity.errors import CallerError, ComityError, UnavailableError
 from comity.node.node import Node
 from comity.ports.observer import Call, Observer
-from comity.runtime.call.replay import WORKFLOW
+from comity.runtime.call.replay import is_run
 from comity.testing.sim.chance import SimClock, SimIds
 from comity.testing.sim.faults import Kind
 from comity.testing.sim.journal import SimJournal, write_failed
@@ -71,7 +71,7 @@ class Beside(Observer):
     async def runs(self, call: Call) -> None:
         """Let the agent be slow, unwilling, broken or late."""
         world, address = self._world, call.request.target
-        if address == WORKFLOW:
+        if is_run(address):
             return  # what drives a run is a part of the node, which fails by crashing
         if (chance := world.strikes(Kind.AGENT_CALL_NETWORK_DELAY, address)) is not None:
             await asyncio.sleep(DELAY_S_MAX * chance.random())
