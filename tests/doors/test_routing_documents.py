@@ -104,7 +104,7 @@ async def test_with_a_token_both_stay_in_the_call_they_speak_for() -> None:
     async with Node([strategist, *team(seen)]) as node:
         await node.call("CST", "GO", user_id="u", session_id="sess-789")
     assert [one["status"] for one in told] == ["SUCCESS", "SUCCESS"]
-    assert seen["DOC"].chain == ("CST", "ORC")
+    assert seen["DOC"].chain[:2] == ("CST", "ORC")  # then the run that serves both parts
 
 
 @pytest.mark.parametrize("document", [CONTEXT, INTENT])

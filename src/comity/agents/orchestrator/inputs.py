@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
+
+from msgspec import json
 
 from comity.agents.orchestrator.catalogue import MESSAGE, Offer
 from comity.core.orchestration.conflict.fields import same_name
@@ -60,3 +63,17 @@ def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
         return True
     is_sound = isinstance(value, _KINDS[kind])
     return is_sound and (kind == "boolean" or not isinstance(value, bool))
+
+
+def value_of(text: str, schema: Mapping[str, Any]) -> Any:
+    """Return an answer as the value that a schema wants; None if it is none."""
+    if schema.get("type") == "string":
+        return text.strip() or None
+    try:
+        return json.decode(text.strip().encode())
+    except ValueError:
+        number = re.sub(r"[,\s%$€£]", "", text)
+        try:
+            return float(number) / (100 if "%" in text else 1)
+        except ValueError:
+            return None

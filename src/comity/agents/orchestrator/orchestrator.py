@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from msgspec import to_builtins
 
 from comity.agents.model.agent import Agent
+from comity.agents.orchestrator import parts
 from comity.agents.orchestrator.rankers import OfflineRanker, Ranker
 from comity.agents.orchestrator.settings import FRESH_MS, Settings
 from comity.agents.orchestrator.turn import Turn, shown
@@ -78,11 +80,13 @@ class Orchestrator(Agent):
             synthesiser=synthesiser,
             fresh_ms=fresh_ms,
         )
+        self.binders = {parts.PART: partial(parts.bound, self.settings)}
         for code, function, doing in (
             ("ORC_ROUTE", self._route, "Working on your request"),
             ("ORC_CLASSIFY", self._classify, ""),
             (DISPATCH, self._dispatch, "Working on your request"),
             (TAKE_CONTEXT, self._take_context, ""),
+            (parts.PART, self._part, ""),
             ("ORC_CORRECT", self._correct, ""),
             ("ORC_UNDO", self._undo, ""),
             ("ORC_LESSONS", self._lessons, ""),
@@ -123,6 +127,32 @@ class Orchestrator(Agent):
         turn = Turn(self.settings, ctx, inputs or {}, is_again=False)
         words = text or ctx.request.message or turn.background().original_request
         return await turn.dispatch(found, words or found.primary.replace("_", " "))
+
+    async def _part(
+        self,
+        ctx: Context,
+        part: dict[str, Any],
+        known: dict[str, Any],
+        earlier: dict[str, Any] | None = None,
+        answer: Any = None,
+    ) -> Reply[Any]:
+        """Do one part of a request; what a run of several parts calls, and binds to the specialist where it can."""
+        found = parts.bound(
+            self.settings,
+            ctx._path.registry,  # noqa: SLF001  as models see their colleagues
+            {"part": part, "known": known, "earlier": earlier or {}, "answer": answer},
+        )
+        if isinstance(found, Reply):
+            return found
+        return await ctx.call(
+            found.target,
+            found.capability,
+            found.inputs,
+            message=found.message,
+            objective=found.objective,
+            context=found.context,
+            history="full",
+        )
 
     async def _take_context(self, ctx: Context, document: dict[str, Any]) -> Reply[Any]:
         """Note a HANDOFF CONTEXT in its session, and answer with that of the session as it is now."""

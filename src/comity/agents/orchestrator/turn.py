@@ -5,14 +5,16 @@ from __future__ import annotations
 import dataclasses
 import re
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Final
 
-from msgspec import convert, json, to_builtins
+from msgspec import convert, to_builtins
 from msgspec.structs import replace
 
-from comity.agents.orchestrator import phrases, presented
+from comity.agents.orchestrator import parts, phrases, presented
 from comity.agents.orchestrator.catalogue import MESSAGE, Offer, intents, offers
-from comity.agents.orchestrator.inputs import fill
+from comity.agents.orchestrator.inputs import fill, value_of
+from comity.agents.orchestrator.parts import PartsRun
 from comity.agents.orchestrator.settings import Settings
 from comity.agents.orchestrator.templates import triggered
 from comity.core.call.limits import OBJECTIVE_CHARS_MAX
@@ -25,7 +27,9 @@ from comity.core.orchestration.monitor import Outcome
 from comity.core.orchestration.split import Part, Plan, split
 from comity.core.workflow.response import response_of
 from comity.dialects.kdap_routing import TAKE_CONTEXT
+from comity.errors import CallerError
 from comity.runtime.call.context import Context
+from comity.runtime.workflow.watching import RunEvent
 
 NO_INTENT: Final = "ROUTING_INTENT_UNKNOWN"
 _CORRECTION: Final = re.compile(
@@ -34,6 +38,7 @@ _CORRECTION: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 LOCAL_CONFIDENCE_MIN: Final = 0.85  # HIGH; what an orchestrator answers itself is never worth a question
+NODE: Final = "part_"  # before the number of a part: the name of its node
 LABEL_NEAR: Final = 2  # capabilities that a refusal names
 
 
@@ -49,6 +54,7 @@ class Turn:
         self._intents = [*intents(self.offers), *phrases.LOCAL]
         self._private: dict[str, Any] = ctx.session.private
         self._counts: monitor.Counts = ctx.state.setdefault("monitor", {})
+        self._run_id = ""  # of the run that does the parts of the request, if it has several
 
     # --- lessons ---
 
@@ -195,7 +201,7 @@ class Turn:
             user_id=request.user_id,
             tenant_id=request.tenant_id,
             session_id=session.id,
-            run_id=f"run-{request.request_id}",
+            run_id=parts.run_id_of(request.request_id),
         )
         async with aclosing(handle.events()) as events:
             async for event in events:
@@ -213,6 +219,8 @@ class Turn:
         """Return the reply to a request that waited for an answer, if this is the answer."""
         if pending["kind"] == "inputs":
             return await self._completed(text, pending)
+        if pending["kind"] == "run":
+            return await self._resumed(text, pending)
         keys = [key for key in pending["keys"] if key in self.offers]
         at = phrases.choice(text, [self.offers[key].label for key in keys])
         if at is None:
@@ -227,7 +235,7 @@ class Turn:
             return None
         wanted = pending["missing"]
         if len(wanted) == 1 and wanted[0] not in self._given:
-            value = _value(text, offer.inputs.get("properties", {}).get(wanted[0], {}))
+            value = value_of(text, offer.inputs.get("properties", {}).get(wanted[0], {}))
             if value is None:
                 return None
             self._given = {**self._given, wanted[0]: value}
@@ -274,60 +282,198 @@ class Turn:
     async def _run(
         self, plan: Plan, keys: list[str], rankings: list[Ranking], text: str, questions: dict[int, Reply[Any]] | None = None
     ) -> Reply[Any]:
-        """Run every part that is clear, stage by stage, and return one reply."""
+        """Do every part that is clear and return one reply. Several parts that need specialists are a run of a workflow."""
         done: dict[int, Reply[Any]] = dict(questions or {})
         if len(plan.parts) > 1:
             self._ctx.progress({"plan": phrases.planned(plan)})
-        for number, stage in enumerate(plan.stages, 1):
-            ready = [at for at in stage if at not in done and all(done[one].ok for one in plan.parts[at].after)]
-            for at in stage:
-                if at not in done and at not in ready:
-                    done[at] = Reply.failure("What it builds on is not there.", code="DATA_MISSING_REQUIRED_INPUT")
-            if any(keys[at] in self.offers for at in stage):  # what is answered here is no step of the work
-                self._ctx.session.place(f"Step {number} of {len(plan.stages)}", step=number, steps=len(plan.stages))
-            replies = await self._ctx.gather(*(self._part(plan, at, keys[at], number, text, done) for at in ready))
-            done.update(zip(ready, replies, strict=True))
+        work: list[int] = []
+        for at, part in enumerate(plan.parts):  # each stands behind those it waits for
+            if at in done:
+                continue
+            if any(one in done and not done[one].ok for one in part.after):
+                done[at] = Reply.failure(parts.WAITS_FOR, code="DATA_MISSING_REQUIRED_INPUT")
+            elif keys[at] not in self.offers:
+                done[at] = self._locally(keys[at])
+            elif set(parts.ancestors(plan, at)) <= done.keys() and (known := self._known(plan, at, keys[at], text, done)):
+                done[at] = known
+            else:
+                work.append(at)
         for key, ranking in zip(keys, rankings, strict=True):
             if key in self.offers:
                 self._private["last"] = {"text": plan.parts[0].text, "key": key, "confidence": round(ranking.confidence, 4)}
                 break
+        if len(work) == 1:
+            done[work[0]] = await self._part(plan, work[0], keys[work[0]], text, done)
+        elif work:
+            await self._run_parts(plan, work, keys, rankings, text, done)
         self._keep()
         return await self._combined(plan, keys, rankings, done)
 
-    async def _part(self, plan: Plan, at: int, key: str, number: int, text: str, done: dict[int, Reply[Any]]) -> Reply[Any]:
-        if key not in self.offers:
-            return self._locally(key)
-        offer, part = self.offers[key], plan.parts[at]
-        before = _ancestors(plan, at)
-        earlier = [done[one].data for one in reversed(before) if isinstance(done[one].data, dict)]
+    async def _run_parts(
+        self, plan: Plan, work: list[int], keys: list[str], rankings: list[Ranking], text: str, done: dict[int, Reply[Any]]
+    ) -> None:
+        """Run parts as a workflow. Each gets what those before it gave, in this run or already."""
+        nodes = []
+        given: dict[str, Any] = {}
+        for at in work:
+            before = parts.ancestors(plan, at)
+            running = [one for one in before if one in work]
+            waits = tuple(_node(one) for one in plan.parts[at].after if one in work)
+            nodes.append((_node(at), waits, tuple(map(_node, running))))
+            number = _stage(plan, at)
+            agents = [self.offers[keys[one]].route.target for one in before if keys[one] in self.offers]
+            given[_node(at)] = {
+                "key": keys[at],
+                "text": plan.parts[at].text,
+                "position": f"Step {number} of {len(plan.stages)} ({plan.parts[at].text[:80]})",
+                "agents": agents,
+                "results": {_node(one): done[one].data for one in before if one in done and done[one].ok},
+            }
+        session, base = self._ctx.session, self.background()
+        context = replace(
+            base, original_request=text, prior_agents=tuple(dict.fromkeys([self._settings.id, *base.prior_agents]))
+        )
+        self._keep()
+        run = PartsRun(self._settings, self._ctx)
+        known = parts.known_of(self._given, session.facts, session.constraints, context)
+        await run.start(tuple(nodes), given, known, partial(self._heard, plan, keys))
+        self._take_in(run, plan, work, keys, rankings, text, done)
+
+    def _heard(self, plan: Plan, keys: list[str], event: RunEvent) -> None:
+        """Show where the work is when a part begins."""
+        if event.kind != "scheduled" or not event.node.startswith(NODE):
+            return
+        at, steps = int(event.node.removeprefix(NODE)) - 1, len(plan.stages)
+        number, offer = _stage(plan, at), self.offers[keys[at]]
+        self._ctx.session.place(f"Step {number} of {steps}", step=number, steps=steps)
+        self._ctx.progress({"step": number, "of": steps, "doing": offer.doing or f"Now: {offer.label}"})
+
+    def _take_in(
+        self,
+        run: PartsRun,
+        plan: Plan,
+        work: list[int],
+        keys: list[str],
+        rankings: list[Ranking],
+        text: str,
+        done: dict[int, Reply[Any]],
+    ) -> None:
+        """Note what the parts of a run gave, and the question that it waits for."""
+        self._run_id = run.run_id
+        asked = {one.node: one for one in run.questions}
+        for at in work:
+            key, view = keys[at], run.views.get(_node(at))
+            question = asked.get(_node(at))
+            if question is not None:
+                done[at] = Reply.needs_input(question.text, data=(view or {}).get("data"))
+            elif view is None:
+                done[at] = Reply.failure(parts.WAITS_FOR, code="DATA_MISSING_REQUIRED_INPUT")
+            else:
+                done[at] = parts.view_reply(view, self.offers[key].route.target)
+                self._count(key, done[at])
+                inputs, _ = self._inputs(plan, at, key, done)
+                shown = self._private.setdefault("presented", {})
+                presented.note(
+                    shown,
+                    presented.key_of(self.offers[key], inputs, plan.parts[at].text),
+                    self.offers[key],
+                    done[at],
+                    self._now_ms(),
+                )
+        if run.questions:
+            self._private["pending"] = {
+                "kind": "run",
+                "run_id": run.run_id,
+                "question_id": run.questions[0].question_id,
+                "node": run.questions[0].node,
+                "text": text,
+                "parts": [[part.text, list(part.after)] for part in plan.parts],
+                "keys": keys,
+                "confidences": [one.confidence for one in rankings],
+                "done": {str(at): response_of(reply) for at, reply in done.items() if at not in work},
+            }
+
+    async def _resumed(self, text: str, pending: dict[str, Any]) -> Reply[Any] | None:
+        """Return the reply to a request whose run waited for an answer, if this is the answer."""
+        keys: list[str] = pending["keys"]
+        plan = Plan(tuple(Part(said, tuple(after)) for said, after in pending["parts"]))
+        if any(key and key not in self.offers and key not in phrases.LOCAL_NAMES for key in keys):
+            return None
+        at = int(pending["node"].removeprefix(NODE)) - 1
+        done = {int(one): parts.view_reply(view, "") for one, view in pending["done"].items()}
+        rankings = [
+            Ranking((key,), sure, is_in_scope=True, scores=(sure,))
+            for key, sure in zip(keys, pending["confidences"], strict=True)
+        ]
+        _, lacking = self._inputs(plan, at, keys[at], done)
+        given = {name: value for name, value in self._given.items() if name in lacking}
+        answer: Any = given or text
+        if lacking and not given and not parts.answered(self.offers[keys[at]], lacking, text):
+            return None  # no value for what is missing: a request of its own
+        run = PartsRun(self._settings, self._ctx)
+        try:
+            await run.answer(pending["run_id"], pending["question_id"], answer, partial(self._heard, plan, keys))
+        except CallerError:
+            return None  # it was answered elsewhere, or cancelled
+        work = [one for one in range(len(plan.parts)) if one not in done]
+        self._take_in(run, plan, work, keys, rankings, pending["text"], done)
+        self._keep()
+        return await self._combined(plan, keys, rankings, done)
+
+    def _inputs(self, plan: Plan, at: int, key: str, done: dict[int, Reply[Any]]) -> tuple[dict[str, Any], list[str]]:
+        """Return the inputs of a part, and the required ones that are not known."""
         session = self._ctx.session
-        inputs, lacking = fill(offer, part.text, self._given, *earlier, session.facts, session.constraints)
+        before = [one for one in parts.ancestors(plan, at) if one in done]
+        earlier = [done[one].data for one in reversed(before) if isinstance(done[one].data, dict)]
+        return fill(self.offers[key], plan.parts[at].text, self._given, *earlier, session.facts, session.constraints)
+
+    def _known(self, plan: Plan, at: int, key: str, text: str, done: dict[int, Reply[Any]]) -> Reply[Any] | None:
+        """Return the answer to a part that needs no call: the question for what is missing, or what was presented before."""
+        offer, part = self.offers[key], plan.parts[at]
+        inputs, lacking = self._inputs(plan, at, key, done)
         if lacking:
             self._private.setdefault("pending", {"kind": "inputs", "key": key, "text": part.text, "missing": lacking})
             return Reply.needs_input(phrases.missing(offer, lacking), data={"missing": lacking})
         shown: dict[str, Any] = self._private.setdefault("presented", {})
-        known, now_ms = presented.key_of(offer, inputs, part.text), self._ctx.clock.now_ns() // 1_000_000
-        entry = presented.remembered(shown, known, now_ms, self._settings.fresh_ms)
-        if entry is not None and not self._is_again and not phrases.wants_again(text):
-            monitor.count(self._counts, key, Outcome.REPEATED)
-            return presented.reply_of(entry, phrases.referred(offer, (now_ms - int(entry["at"])) // 60_000))
-        self._ctx.progress({"step": number, "of": len(plan.stages), "doing": offer.doing or f"Now: {offer.label}"})
+        now_ms = self._now_ms()
+        entry = presented.remembered(shown, presented.key_of(offer, inputs, part.text), now_ms, self._settings.fresh_ms)
+        if entry is None or self._is_again or phrases.wants_again(text):
+            return None
+        monitor.count(self._counts, key, Outcome.REPEATED)
+        return presented.reply_of(entry, phrases.referred(offer, (now_ms - int(entry["at"])) // 60_000))
+
+    async def _part(self, plan: Plan, at: int, key: str, text: str, done: dict[int, Reply[Any]]) -> Reply[Any]:
+        """Call the specialist of the only part that needs one."""
+        offer, part = self.offers[key], plan.parts[at]
+        number, steps = _stage(plan, at), len(plan.stages)
+        self._ctx.session.place(f"Step {number} of {steps}", step=number, steps=steps)
+        self._ctx.progress({"step": number, "of": steps, "doing": offer.doing or f"Now: {offer.label}"})
+        inputs, _ = self._inputs(plan, at, key, done)
+        now_ms = self._now_ms()
         reply = await self._ctx.call(
             offer.route.target,
             offer.route.capability,
             inputs,
             message=part.text if offer.route.capability == MESSAGE else "",
             objective=part.text[:OBJECTIVE_CHARS_MAX],
-            context=self._context(plan, at, number, text, done, before),
+            context=self._context(plan, at, number, text, done, parts.ancestors(plan, at)),
             history="full",
         )
+        self._count(key, reply)
+        presented.note(
+            self._private.setdefault("presented", {}), presented.key_of(offer, inputs, part.text), offer, reply, now_ms
+        )
+        return reply
+
+    def _count(self, key: str, reply: Reply[Any]) -> None:
         monitor.count(self._counts, key, Outcome.ROUTED)
         if reply.status is Status.REFUSED:
             monitor.count(self._counts, key, Outcome.REFUSED)
         elif not reply.ok and reply.status is not Status.NEEDS_INPUT:
             monitor.count(self._counts, key, Outcome.FAILED)
-        presented.note(shown, known, offer, reply, now_ms)
-        return reply
+
+    def _now_ms(self) -> int:
+        return self._ctx.clock.now_ns() // 1_000_000
 
     def _context(
         self, plan: Plan, at: int, number: int, text: str, done: dict[int, Reply[Any]], before: list[int]
@@ -385,6 +531,8 @@ class Turn:
         extra: dict[str, Any] = {"classification": shown(found)}
         if len(plan.parts) > 1:
             extra["plan"] = [{"text": part.text, "after": list(part.after)} for part in plan.parts]
+        if self._run_id:
+            extra["run_id"] = self._run_id
         return replace(reply, data={**reply.data, **extra})
 
     def _keep(self) -> None:
@@ -396,16 +544,13 @@ def shown(found: Classification) -> dict[str, Any]:
     return {name: value for name, value in to_builtins(found).items() if name != "marks"}
 
 
-def _ancestors(plan: Plan, at: int) -> list[int]:
-    """Return the parts that a part builds on, and those that they build on, in order."""
-    found: set[int] = set()
-    open_parts = list(plan.parts[at].after)
-    while open_parts:
-        one = open_parts.pop()
-        if one not in found:
-            found.add(one)
-            open_parts += plan.parts[one].after
-    return sorted(found)
+def _node(at: int) -> str:
+    return f"{NODE}{at + 1}"
+
+
+def _stage(plan: Plan, at: int) -> int:
+    """Return the number of the stage that a part belongs to, from 1."""
+    return next(number for number, stage in enumerate(plan.stages, 1) if at in stage)
 
 
 def _names(wanted: list[str]) -> list[str]:
@@ -423,17 +568,3 @@ def _plain(reply: Reply[Any]) -> Reply[Any]:
         return Reply.needs_input(reply.message, data=reply.data)
     error = reply.error or Error.of("TARGET_FAILED", reply.message)
     return Reply.failure(error.message, code=error.code, retryable=error.retryable)
-
-
-def _value(text: str, schema: dict[str, Any]) -> Any:
-    """Return an answer as the value that a schema wants; None if it is none."""
-    if schema.get("type") == "string":
-        return text.strip() or None
-    try:
-        return json.decode(text.strip().encode())
-    except ValueError:
-        number = re.sub(r"[,\s%$€£]", "", text)
-        try:
-            return float(number) / (100 if "%" in text else 1)
-        except ValueError:
-            return None
