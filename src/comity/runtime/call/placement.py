@@ -17,7 +17,7 @@ from comity.core.envelope.envelope import Reply, Request, Usage
 from comity.core.journal.records import Record
 from comity.core.journal.terms import Terms
 from comity.core.tracing.trace_context import TraceContext
-from comity.runtime.call.call import Call, Errand, Way
+from comity.runtime.call.call import Call, Errand
 from comity.runtime.call.draft import Arrival, Draft, Identity
 from comity.runtime.call.events import EventLog
 from comity.runtime.call.way import Way

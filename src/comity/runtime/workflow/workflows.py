@@ -186,8 +186,8 @@ class Workflows:
     async def start_below(self, above: Request, workflow: str | Definition, input: Any, run_id: str) -> RunHandle:  # noqa: A002
         """Start a run for a call under way, and return it once it is durable; under a `run_id` that is known, that run.
 
-        The run is a tree of its own, of the same user, session and trace. The agent that was called, and those above it, stay above
-        the run, so that none of them can be called again below it.
+        The run is a tree of its own, of the same user, session and trace. The called agent and those above it stay above it, so
+        that none of them can be called again below it.
         """
         await self._hold_address()
         remote = trace_context.read(f"00-{above.trace_id}-{above.span_id}-01", None)
