@@ -201,13 +201,13 @@ CODES: dict[str, Meaning] = {
         _IGNORES,
         "See to the store; a node that could not write to it accepts nothing until it is restarted.",
     ),
-    # work handed to whoever takes it
+    # work handed off to a receiver
     "HANDOFF_UNKNOWN": Meaning(CallerError, False, _IGNORES, "Name a handoff of yours that exists."),
     "HANDOFF_TAKEN": Meaning(RefusedError, False, _IGNORES, "Leave it; another receiver has it."),
     "HANDOFF_LEASE_LOST": Meaning(RefusedError, False, _IGNORES, "Stop working on it; another receiver may have it."),
     "HANDOFF_STATE_CONFLICT": Meaning(CallerError, False, _IGNORES, "Look at its state; this cannot happen from there."),
     "HANDOFF_ENDED": Meaning(CallerError, False, _IGNORES, "Stop working on it; it has ended."),
-    "HANDOFF_REJECTED": Meaning(RefusedError, False, _IGNORES, "Hand it to somebody else, or ask for something else."),
+    "HANDOFF_REJECTED": Meaning(RefusedError, False, _IGNORES, "Hand it to another receiver, or ask for something else."),
     "HANDOFF_UNDELIVERABLE": Meaning(
         UnavailableError, False, _IGNORES, "Every receiver crashed on this handoff; check the receivers' logs."
     ),
@@ -219,7 +219,7 @@ CODES: dict[str, Meaning] = {
     "HTTP_MEDIA_TYPE": Meaning(CallerError, False, _IGNORES, "Send `Content-Type: application/json`."),
     "HTTP_QUERY_INVALID": Meaning(CallerError, False, _IGNORES, "Use the query parameters of the API description."),
     "HTTP_RATE_LIMITED": Meaning(UnavailableError, True, _IGNORES, "Wait for the seconds that Retry-After names."),
-    "HTTP_RESOURCE_UNKNOWN": Meaning(CallerError, False, _IGNORES, "Name one that exists and that the token may see."),
+    "HTTP_RESOURCE_UNKNOWN": Meaning(CallerError, False, _IGNORES, "Name a resource that exists and that the token may see."),
     "HTTP_EVENTS_GONE": Meaning(CallerError, False, _IGNORES, "Read the state anew, then follow without a last event id."),
     "HTTP_SERVER_FAILED": Meaning(UnavailableError, True, _IGNORES, "See the server's log under the request id."),
     # how it ended

@@ -86,6 +86,6 @@ def test_a_store_that_remembers_nobody_says_so(place, comity):
             pass
 
     asyncio.run(main())
-    assert "remembers nothing of anybody yet" in comity("memory", "list").out
+    assert "remembers nothing of any user yet" in comity("memory", "list").out
     assert comity("memory", "list", "--json").document["people"] == []
     assert comity("memory", "show", "ann").code == 4

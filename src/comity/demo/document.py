@@ -22,7 +22,7 @@ _SEED_PRINTS: Final = 24_156.72
 
 @dataclass(frozen=True, slots=True)
 class Assessed:
-    """A scenario and what it is worth. A figure that is None does not exist, or is `missing`: nobody could work it out."""
+    """A scenario and what it is worth. A figure that is None does not exist, or is `missing`: no agent could work it out."""
 
     name: str
     story: str

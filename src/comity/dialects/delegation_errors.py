@@ -96,7 +96,7 @@ def sentence_of(error: Error) -> str | None:
         if form.code == error.code:
             try:
                 text = form.write(error.facts)
-            except (KeyError, TypeError, ValueError):  # facts may come from anybody
+            except (KeyError, TypeError, ValueError):  # facts may come from any sender
                 return None
             return text if _read(form, text) == error.facts else None
     return None

@@ -63,7 +63,7 @@ class Cipher:
         return data
 
     def _gcm(self, nonce: bytes, name: str) -> Any:
-        from Cryptodome.Cipher import AES  # noqa: PLC0415  slow to import, and most nodes start before anybody hides anything
+        from Cryptodome.Cipher import AES  # noqa: PLC0415  slow to import, and most nodes start before a value is hidden
 
         cipher = AES.new(self._key, AES.MODE_GCM, nonce=nonce, mac_len=_TAG_BYTES)
         cipher.update(name.encode())

@@ -93,7 +93,7 @@ async def answer(ask: Ask) -> HandoffView:
 
 
 async def cancel(ask: Ask) -> HandoffView:
-    """Cancel a handoff; a receiver that has begun is told to stop."""
+    """Cancel a handoff; a receiver that has begun gets a cancel message."""
     handoff = handoff_of(ask)
     reason = ask.body.reason if ask.body is not None else ""
     return view(await manager_of(ask, handoff).cancel(handoff.id, reason), is_whole=True)

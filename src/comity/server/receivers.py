@@ -218,7 +218,7 @@ async def progress(ask: Ask) -> Beat:
 
 
 async def question(ask: Ask) -> Answered:
-    """Ask whoever handed it off, and wait a while for the answer; the same question again waits on. Counts as a heartbeat."""
+    """Ask the sender of the handoff, and wait for the answer; the same question again waits on. Counts as a heartbeat."""
     body: QuestionBody = ask.body
     held = _held(ask)
     if held.question is None or held.question[0] != body.question:

@@ -131,7 +131,7 @@ async def reveal(ask: Ask) -> Revealed:
     """Return what a token stands for. That it was looked at, and by whom, is a row of the audit first."""
     session, token = _session(ask), ask.body.token
     if TOKEN.fullmatch(token) is None:
-        raise CallerError("token is not one that stands for a hidden value", code="INPUT_VALIDATION_FAILED")
+        raise CallerError("token does not stand for a hidden value", code="INPUT_VALIDATION_FAILED")
     by = ask.principal.user_id or "operator"
     value = await ask.state.node.reveal(session.id, token, by=by, tenant_id=session.tenant_id)
     if value is None:

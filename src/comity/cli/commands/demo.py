@@ -82,7 +82,7 @@ async def _perform(args: argparse.Namespace, out: Output) -> Acts:
 
 
 class _Stage:
-    """Calls made in view of whoever watches."""
+    """Calls that are shown while they run."""
 
     def __init__(self, node: Node, args: argparse.Namespace, out: Output) -> None:
         self.node = node

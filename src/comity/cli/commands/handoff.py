@@ -76,7 +76,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     watch = _verb(verbs, "watch", "show handoffs for an agent as they come, without taking them")
     watch.add_argument("agent", metavar="AGENT", type=a_name)
     watch.add_argument("--capability", metavar="CAPABILITY", action="append", default=[], help="what it can do; repeatable")
-    watch.add_argument("--limit", metavar="N", type=at_least_one, default=None, help="end after so many")
+    watch.add_argument("--limit", metavar="N", type=at_least_one, default=None, help="end after N handoffs")
     accept = _verb(verbs, "accept", "take a handoff; it stays yours until you end it or its deadline passes")
     complete = _verb(verbs, "complete", "end a handoff with a result")
     fail = _verb(verbs, "fail", "mark a handoff as failed")
@@ -161,7 +161,7 @@ def _told(error: ComityError) -> CliError:
         code = Exit.DAMAGED
     hint = "`comity handoff list` shows how handoffs stand." if error.code.startswith("HANDOFF_") else ""
     if error.code == "HANDOFF_LEASE_LOST":
-        hint = "`comity handoff accept HANDOFF_ID` takes one that is free."
+        hint = "`comity handoff accept HANDOFF_ID` takes a handoff that is free."
     problems = error.facts.get("problems", ())
     if not isinstance(problems, tuple):
         problems = ()

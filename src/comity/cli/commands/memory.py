@@ -17,7 +17,7 @@ from comity.cli.ui.listing import Listing
 from comity.cli.ui.output import Output, counted, cut
 from comity.core.session.memory import Memory
 
-EMPTY = "remembers nothing of anybody yet. `new_facts` of an agent's reply, and `ctx.memory.learn`, are remembered."
+EMPTY = "remembers nothing of any user yet. `new_facts` of an agent's reply, and `ctx.memory.learn`, are remembered."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +93,7 @@ def _list(args: argparse.Namespace, out: Output) -> Exit:
 def _show(args: argparse.Namespace, out: Output, memory: Memory) -> Exit:
     from comity.core.redaction import Vault, redact_text
 
-    vault = Vault("shownhere")  # of these tokens nobody keeps the values
+    vault = Vault("shownhere")  # the values of these tokens are not kept
     facts: list[dict[str, Any]] = []
     for one in memory.facts:
         text = one.text if args.clear else redact_text(one.text, vault).text

@@ -74,7 +74,7 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
 
 
 def _caller(store: Store, session_id: str) -> str:
-    """Return whose call a session is that no call named; empty if nobody can say."""
+    """Return whose call a session is that no call named; empty if the store does not say."""
     with contextlib.suppress(CliError):  # it cannot be read, and is erased all the same
         call = store.call(session_id)
         return "" if call is None else call.user_id

@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scenario", metavar="NAME", default=IN_TURN, help=which)
     parser.add_argument("--seed", type=int, metavar="N", help="play this seed and show everything that happened")
     parser.add_argument("--faults", metavar="SCHEDULE", help="with --seed: only these firings, as a failure printed them")
-    parser.add_argument("--seeds", type=at_least_one, metavar="N", default=100, help="play so many seeds and report (100)")
+    parser.add_argument("--seeds", type=at_least_one, metavar="N", default=100, help="play N seeds and report (100)")
     parser.add_argument("--first", type=int, metavar="N", default=0, help="the first of the seeds (0)")
     parser.add_argument(
         "--complete", action="store_true", help="fail if a fault, mark, refusal or transition was never reached"

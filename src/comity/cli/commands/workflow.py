@@ -68,7 +68,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     made["cancel"].add_argument("--reason", metavar="TEXT", default="", help="why")
     made["list"].add_argument("--templates", action="store_true", help="the definitions that come with Comity")
     made["list"].add_argument("--status", metavar="STATUS", default=None, help="running, waiting, completed, failed, cancelled")
-    made["list"].add_argument("--limit", metavar="N", type=int, default=20, help="so many at most (20)")
+    made["list"].add_argument("--limit", metavar="N", type=int, default=20, help="list at most N (20)")
     made["new"].add_argument("--template", metavar="NAME", default="", help="one of `comity workflow list --templates`")
     made["new"].add_argument("--out", metavar="FILE", default="", help="where to (NAME.yaml)")
 

@@ -17,7 +17,7 @@ _GENERATED: Final = re.compile(r"[0-9a-f]{24}(?P<short>[0-9a-f]{8}(?:[.#].*)?)")
 
 
 def short(identifier: str) -> str:
-    """Return the end of a generated id; an id that somebody chose is shown whole."""
+    """Return the end of a generated id; an id that a caller chose is shown whole."""
     found = _GENERATED.fullmatch(identifier)
     return found["short"] if found else identifier
 

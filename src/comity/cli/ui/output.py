@@ -119,7 +119,7 @@ class Output:
 
 
 def counted(number: int, what: str) -> str:
-    """Return so many of something, in words."""
+    """Return a number with its noun, in the plural where the number is not 1."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 

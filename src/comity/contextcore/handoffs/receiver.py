@@ -75,7 +75,7 @@ class Arrivals(AsyncIterator[Handoff]):
 
 
 class AsyncHandoffReceiver(HandoffHost):
-    """Takes work for an agent, and work that anybody with one of its capabilities may do.
+    """Takes work for an agent, and work that any agent with one of its capabilities may do.
 
     receiver = AsyncHandoffReceiver(agent_id="o11y", capabilities=["investigate_error"], store="work.db")
     async for handoff in receiver.watch_handoffs():

@@ -120,7 +120,7 @@ class HandoffManager(_Sync[AsyncHandoffManager]):
 
 
 class HandoffReceiver(_Sync[AsyncHandoffReceiver]):
-    """Takes work for an agent, and work that anybody with one of its capabilities may do.
+    """Takes work for an agent, and work that any agent with one of its capabilities may do.
 
     receiver = HandoffReceiver(agent_id="o11y", capabilities=["investigate_error"])
     async for handoff in receiver.watch_handoffs():      # or: for handoff in receiver.handoffs()

@@ -148,7 +148,7 @@ class Breaker:
                 self._window = Window(self.policy.rate_window_ms)
 
     def failed(self, now_ms: int, *, probe: int, trips: bool = False) -> None:
-        """The call failed; `trips` means that trying again is pointless until someone repairs it."""
+        """The call failed; `trips` means that trying again is pointless until the target is repaired."""
         if trips:
             self._open(Event.TRIPPED, now_ms)
         elif self.state is State.CLOSED:

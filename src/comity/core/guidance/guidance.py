@@ -45,7 +45,7 @@ class Priority(StrEnum):
 
 
 class QuestionStatus(StrEnum):
-    """Whether anybody still waits for an answer."""
+    """Whether the question still waits for an answer."""
 
     OPEN = "open"
     ANSWERED = "answered"

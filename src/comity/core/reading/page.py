@@ -50,4 +50,4 @@ def _is_kept(value: Any) -> bool:
 
 
 def _unknown(cursor: str) -> CallerError:
-    return CallerError(f"cursor {ascii(cursor)[:40]} is not one that a page gave", code="HTTP_QUERY_INVALID")
+    return CallerError(f"cursor {ascii(cursor)[:40]} was not given by a page", code="HTTP_QUERY_INVALID")

@@ -48,7 +48,7 @@ RETRY: Final = {
 EACH: Final = {
     "over": _ANY,
     "concurrency": {"type": "integer", "minimum": 1, "maximum": MAP_ITEMS_MAX},
-    "tolerate": {**_COUNT, "description": "so many items may fail"},
+    "tolerate": {**_COUNT, "description": "the number of items that may fail"},
 }
 UNDO: Final = {"call": _CALLED, "input": _OBJECT, "message": _TEXT}
 WAIT: Final = {"for": _DURATION, "until": _ANY, "event": _TEXT, "match": _CONDITION}
@@ -65,7 +65,10 @@ VERBS: Final[dict[Kind, tuple[Schema, str]]] = {
     Kind.WAIT: ({"anyOf": [_DURATION, _closed(WAIT)]}, "for a duration, until a time, or for an event"),
     Kind.SET: (_ANY, "data made by mapping alone"),
     Kind.DECIDE: (_ANY, "takes the first of its edges whose condition holds; its value is shown as response.data"),
-    Kind.JOIN: ({"anyOf": [{"enum": ["all", "any"]}, _POSITIVE]}, "waits for all taken edges, for the first, or for so many"),
+    Kind.JOIN: (
+        {"anyOf": [{"enum": ["all", "any"]}, _POSITIVE]},
+        "waits for all taken edges, for the first, or for N of them",
+    ),
     Kind.FINISH: ({"enum": ["success", "failure"]}, "ends the whole run"),
 }
 ALLOWED: Final[dict[Kind, frozenset[str]]] = {
@@ -109,7 +112,7 @@ EDGE: Final[dict[str, tuple[Schema, str]]] = {
     "when": (_CONDITION, "the whole condition: nothing is added to it"),
     "on": ({"enum": [str(one) for one in On]}, "without a condition: success (the default), error, retry, always"),
     "else": ({"type": "boolean"}, "taken if the node succeeded and no other of its edges is taken"),
-    "max": (_POSITIVE, "it may close a loop, so many times"),
+    "max": (_POSITIVE, "how many times the edge may close a loop"),
 }
 LIMITS: Final[dict[str, tuple[Schema, str]]] = {
     "steps_max": (_POSITIVE, f"calls that the run makes itself, {DEFAULT_STEPS_MAX} if it is not given"),

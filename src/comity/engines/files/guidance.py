@@ -257,7 +257,7 @@ class GuidanceReader:
 
 
 class GuidanceResponder:
-    """Answers people's questions: the answer is kept with the question, and told to everybody as an insight."""
+    """Answers people's questions: the answer is kept with the question, and published as an insight."""
 
     def __init__(
         self,

@@ -209,7 +209,7 @@ class MemoryLeases:
         return await claimed(self._journal, self._service.acquire(address, self._journal.node_id))
 
     def find(self, address: str) -> Lease | None:
-        """Return who holds the address, if anybody does."""
+        """Return the node that holds the address, or None."""
         return self._service.find(address)
 
     async def keep(self) -> int | None:

@@ -34,24 +34,24 @@ Heard = Callable[[set[str] | None], None]  # the topics, or None: anything may h
 def rings_of(touched: Iterable[tuple[Handoff | None, Handoff]], listeners: Mapping[str, tuple[str, ...]]) -> Rings:
     """Return which nodes are to hear of what: those that wait for it, and no others."""
     rings: Rings = {node_id: set() for node_id in listeners}
-    everybody = [rings[node_id] for node_id, lanes in listeners.items() if EVERY in lanes]
-    nobody: set[str] = set()
+    listening = [rings[node_id] for node_id, lanes in listeners.items() if EVERY in lanes]
+    unknown: set[str] = set()
     freed: dict[str, str] = {}  # to which lane, of those that no node has taken in the same transaction
     for before, after in touched:
         handoff_id, state, holder = after.request.request_id, after.state, after.holder
         # That it is completed is no news to its holder, who did it.
         is_news = before is not None and before.holder and state is not _COMPLETED
         if is_news and (before.holder != holder or before.fence != after.fence):  # type: ignore[union-attr]
-            rings.get(node_of(before.holder), nobody).add(f"-{handoff_id}")  # type: ignore[union-attr]
+            rings.get(node_of(before.holder), unknown).add(f"-{handoff_id}")  # type: ignore[union-attr]
         if state in ENDED:
-            rings.get(after.made_by, nobody).add(f"!{handoff_id}")
-            for told in everybody:
+            rings.get(after.made_by, unknown).add(f"!{handoff_id}")
+            for told in listening:
                 told.add(f"!{handoff_id}")
         elif before is None or before.history is not after.history:  # more than a lease that was renewed
-            for told in everybody:
+            for told in listening:
                 told.add(f"={handoff_id}")
             if before is not None and before.question is not after.question:  # who asked may be told
-                rings.get(node_of(holder), nobody).add(f"={handoff_id}")
+                rings.get(node_of(holder), unknown).add(f"={handoff_id}")
         if state is not _PENDING or holder:
             freed.pop(handoff_id, None)
         elif before is None or not before.is_free:

@@ -109,7 +109,7 @@ class Handoffs:
         self._looks_by = 0  # ms; when the timer rings
         self._is_due = False  # whether it was set for a point in time, and not for a while
         self._unread_since = 0  # ms; when the store could not be read for the first time since it was
-        self._retry: asyncio.TimerHandle | None = None  # everybody looks again, after the store could not be read
+        self._retry: asyncio.TimerHandle | None = None  # every waiter looks again, after the store could not be read
         self._tasks: set[asyncio.Task[None]] = set()
         self.is_closed = False
         self.queue.open(self._hear)
@@ -211,7 +211,7 @@ class Handoffs:
         handoff = Handoff(
             request=request, lane=lane, made_by=self.node_id, attempts_max=attempts_max, result_trace_id=request.trace_id
         )
-        self.remember(handoff)  # before anybody can end it
+        self.remember(handoff)  # before another node can end it
         step = Step(handoff_id=request.request_id, change=Offer(handoff, note), now_ms=now_ms)
         before = self._coming.get(lane, 0)
         self._coming[lane] = before + 1

@@ -170,7 +170,7 @@ class SimLoop(asyncio.BaseEventLoop):
         if isinstance(task, SimTask):
             life = task.life
         elif task is not None:
-            return  # whose it was cannot be told any more; if anybody waited for it, his task has failed too
+            return  # whose it was cannot be told any more; a task that waited for it has failed too
         if isinstance(context.get("exception"), Killed) or (life is not None and life.is_dead):
             return
         self.failures.append(context)

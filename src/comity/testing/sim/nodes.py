@@ -238,7 +238,7 @@ class SimNode:
                     world.crash(life)
                 await asyncio.sleep(0.1)
                 continue
-            if not life.is_dead:  # it may have begun, and died before anybody looked
+            if not life.is_dead:  # it may have begun, and died before this look
                 self.is_starting = False
                 self._up.set()
                 return

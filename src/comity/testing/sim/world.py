@@ -158,7 +158,7 @@ class World:
     async def call(self, target: str, capability: str, inputs: dict[str, Any] | None = None, **more: Any) -> Reply:
         """Call as a careful client does: under one request id, at any node, again if the node dies, until there is a reply."""
         if not self.nodes:
-            raise RuntimeError("nobody can be called in this world yet; start a node first: await world.node(agents)")
+            raise RuntimeError("this world has no node to call yet; start a node first: await world.node(agents)")
         more.setdefault("request_id", f"r{next(self._ids)}")
         reply: Reply | None = None
         for tried in range(TRIES_MAX):

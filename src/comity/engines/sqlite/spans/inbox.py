@@ -151,7 +151,7 @@ def take(connection: sqlite3.Connection, spans_max: int) -> list[Span]:
     for number, count, body in rows:
         try:
             found += decode(body)
-        except UNREADABLE as error:  # it must not keep the others from everybody
+        except UNREADABLE as error:  # an unreadable batch must not keep the others from readers
             left = _salvage(body)
             found += left
             lost += count - len(left)
