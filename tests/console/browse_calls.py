@@ -35,6 +35,32 @@ def test_wrong_inputs_are_refused_and_named_at_their_place(page, stage):
     expect(result).to_contain_text("cash_flows")
 
 
+def test_a_dry_run_names_the_rule_that_would_refuse_and_runs_nothing(page, stage):
+    _go(page, stage, "#/playground/ANL%20ANL_NPV")
+    before = len(stage.rows())
+    page.get_by_role("button", name="JSON").click()
+    page.get_by_label("inputs").fill('{"cash_flows": "many", "discount_rate": 0.1}')
+    page.get_by_role("button", name="Dry run").click()
+    form = page.get_by_role("form", name="Request")
+    expect(form).to_contain_text("would be refused by the rule “Inputs”")
+    expect(form).to_contain_text("cash_flows")
+    page.get_by_label("inputs").fill('{"cash_flows": [-1, 2], "discount_rate": 0.1}')
+    expect(form).not_to_contain_text("would be refused")
+    page.get_by_role("button", name="Dry run").click()
+    expect(form).to_contain_text("It would be admitted.")
+    assert len(stage.rows()) == before
+
+
+def test_a_request_to_a_model_shows_its_tokens_and_retries(page, stage):
+    root = stage.call("MUSE", "message", message="hello").request_id
+    stage.flush_spans()
+    _go(page, stage, f"#/call/{root}?at={root}%231")
+    detail = page.get_by_role("region", name="Selected call")
+    expect(detail).to_contain_text("scripted")
+    expect(detail).to_contain_text("Retries")
+    expect(detail).to_contain_text("none")
+
+
 def test_a_refusal_is_explained_by_the_rule_that_said_no(page, stage):
     root = stage.call("CST", "CST_OPINION", {"question": "Should we enter?"}).request_id
     _go(page, stage, f"#/call/{root}?tab=why")

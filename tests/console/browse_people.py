@@ -43,6 +43,31 @@ def test_a_person_accepts_a_handoff_and_completes_it(page, stage):
     assert stage.handoff(handoff_id).reply.data == {"leak": "pipe 7"}
 
 
+def _accepted(page, stage, task):
+    handoff_id = stage.hand_off("away", "dig", task)
+    page.goto(f"{stage.url}/console/#/handoffs/{handoff_id}")
+    page.get_by_role("button", name="Accept").click()
+    page.get_by_role("dialog").get_by_role("button", name="Accept").click()
+    return handoff_id, page.get_by_role("region", name="Handoff")
+
+
+def test_a_person_gives_a_handoff_back_and_the_next_receiver_gets_it(page, stage):
+    handoff_id, shown = _accepted(page, stage, "Not mine after all")
+    page.get_by_role("button", name="Give back").click()
+    page.get_by_role("dialog").get_by_role("button", name="Give back").click()
+    expect(shown.get_by_role("button", name="Accept")).to_be_visible()
+    assert _post(stage, f"/v1/handoffs/{handoff_id}/accept", agent_id="away")["handoff"]["state"] == "accepted"
+
+
+def test_a_person_fails_a_handoff_with_a_reason(page, stage):
+    handoff_id, shown = _accepted(page, stage, "Find what is not there")
+    page.get_by_role("button", name="Fail").click()
+    page.get_by_role("dialog").get_by_role("textbox").fill("there is no leak")
+    page.get_by_role("dialog").get_by_role("button", name="Fail").click()
+    expect(shown).to_contain_text("there is no leak")
+    assert stage.handoff(handoff_id).state == "failed"
+
+
 def test_the_question_of_a_receiver_is_answered_and_a_handoff_is_cancelled(page, stage):
     asked, other = stage.hand_off("away", "dig", "Which pipe?"), stage.hand_off("away", "dig", "Not needed any more")
     lease = _post(stage, f"/v1/handoffs/{asked}/accept", agent_id="away")["lease"]

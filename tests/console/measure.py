@@ -14,7 +14,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 from tests.console.conftest import ARGS
 from tests.console.stage import TOKEN, Stage
 
@@ -30,12 +30,65 @@ FRAMES = """async ([step, turns]) => {
   frames.shift(); frames.sort((a, b) => a - b);
   return {mean: frames.reduce((a, b) => a + b) / frames.length, p95: frames[Math.floor(frames.length * .95)], worst: frames.at(-1), long: long.length, longest: Math.max(0, ...long)};
 }"""
-TAIL = """async (count) => {
-  const { CallRows, TAIL_ROWS_MAX } = await import('./views/calls.js');
-  const list = new CallRows({roots: true}, () => {}); const begin = performance.now();
-  for (let n = 0; n < count; n += 1) list.take({request_id: `r${n}`, target: 'A', capability: 'B', status: 'success', created_at: n}, true);
-  return {rows: list.rows.length, bound: TAIL_ROWS_MAX, dropped: list.dropped, sum: list.rows.length + list.dropped, ms: performance.now() - begin};
+HOUR = 360_000  # calls of an hour at 100 a second
+LISTEN = """async () => {
+  const { onEvent } = await import('./live.js');
+  window.heard = {calls: 0, gaps: 0, missed: 0};
+  onEvent('call', () => { window.heard.calls += 1; });
+  onEvent('gap', ({data}) => { window.heard.gaps += 1; window.heard.missed += (data.to ?? 0) - (data.from ?? 0) + 1; });
 }"""
+
+
+def _tail(stage: Stage, page: Page, session: CDPSession) -> None:
+    """Send the calls of an hour over the real stream to a list that tails, and print what the page kept, dropped and heard."""
+    import asyncio
+
+    page.goto(f"{stage.url}/console/#/calls?tail=1")
+    page.locator(".vrow").first.wait_for()
+    page.evaluate(LISTEN)
+    row = _ask(stage, "/v1/calls?roots=true&limit=1")["items"][0]
+    feed, begun = stage.server.app.state.live, time.time()
+
+    async def tell() -> None:
+        for number in range(HOUR):
+            feed.tell("call", "default", row | {"request_id": f"tail-{number}", "created_at": row["created_at"] + number})
+            if number % 100 == 99:
+                await asyncio.sleep(0.005)
+
+    sizes = []
+    told = asyncio.run_coroutine_threadsafe(tell(), stage.loop)
+    heard = {"calls": 0, "gaps": 0, "missed": 0}
+    while time.time() - begun < 600 and not (told.done() and heard["calls"] + heard["missed"] >= HOUR):
+        page.wait_for_timeout(2_000)
+        heard = page.evaluate("window.heard")
+        session.send("HeapProfiler.collectGarbage")
+        sizes.append(session.send("Runtime.getHeapUsage")["usedSize"] / 1e6)
+    foot = " · ".join(one for one in page.locator(".vfoot span").all_inner_texts() if one)
+    elements = page.evaluate("document.querySelectorAll('*').length")
+    print(
+        f"an hour of tail at 100 a second, {HOUR:,} calls over the stream in {time.time() - begun:.0f} s: {heard}; "
+        f"heap {sizes[0]:.1f}, at most {max(sizes):.1f}, last {sizes[-1]:.1f} MB; {elements:,} elements; the list says: {foot}"
+    )
+
+
+def _computing(browser: Browser, page: Page, step_px: int, turns: int) -> None:
+    """Scroll, and print what the page's thread computed for a frame: it does not depend on what else the machine does."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        browser.start_tracing(page=page, path=path, categories=["devtools.timeline", "disabled-by-default-devtools.timeline"])
+        frames = page.evaluate(FRAMES, [step_px, turns])
+        browser.stop_tracing()
+        events = json.loads(path.read_text())["traceEvents"]
+    names = {(one["pid"], one["tid"]): one["args"]["name"] for one in events if one.get("name") == "thread_name"}
+    tasks = [
+        one["tdur"] / 1000
+        for one in events
+        if one.get("name") == "RunTask" and "tdur" in one and names.get((one["pid"], one["tid"])) == "CrRendererMain"
+    ]
+    print(
+        f"scroll, {step_px} px a frame: {sum(tasks) / turns:.1f} ms of computing a frame, longest task {max(tasks):.1f} ms; "
+        f"on the clock mean {frames['mean']:.1f}, p95 {frames['p95']:.1f} ms, {frames['long']} long tasks of {turns} frames"
+    )
 
 
 def _fill(stage: Stage) -> None:
@@ -98,7 +151,9 @@ def main() -> None:
             page.wait_for_timeout(15)
         print(f"list: {page.locator('.vfoot span').first.inner_text()} after {time.time() - begun:.0f} s of paging")
         page.evaluate("document.querySelector('.vlist').scrollTop = 0")
-        print("scroll, 600 px a frame:", page.evaluate(FRAMES, [600, 300]))
+        page.wait_for_timeout(500)
+        for step_px in (60, 600):
+            _computing(browser, page, step_px, 200)
         for _ in range(2):
             page.goto(f"{stage.url}/console/#/system")
             page.get_by_role("heading", level=1).wait_for()
@@ -107,9 +162,8 @@ def main() -> None:
             page.locator(".wf-row[role=option]").first.wait_for()
             print(f"tree of {TREE:,}: drawn after {(time.time() - begun) * 1000:.0f} ms")
         page.locator(".wf-row.group").first.click()
-        print("scroll of the opened tree:", page.evaluate(FRAMES, [300, 200]))
-        page.goto(f"{stage.url}/console/#/calls")
-        print("an hour of tail at 100 a second:", page.evaluate(TAIL, 360_000))
+        _computing(browser, page, 300, 200)
+        _tail(stage, page, context.new_cdp_session(page))
         browser.close()
 
 

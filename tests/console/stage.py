@@ -203,6 +203,18 @@ class Stage:
         work = self.node.call(target, capability, inputs or {}, **({"user_id": "ann"} | more))
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
 
+    def rows(self) -> list[Any]:
+        """Return the rows of the audit."""
+
+        async def read() -> list[Any]:
+            return list(self.node.audit.rows())
+
+        return asyncio.run_coroutine_threadsafe(read(), self.loop).result(60)
+
+    def flush_spans(self) -> None:
+        """Have every span that was made so far in the store."""
+        asyncio.run_coroutine_threadsafe(self.node.flush_spans(), self.loop).result(60)
+
 
 def _now() -> int:
     return time.time_ns() // 1_000_000

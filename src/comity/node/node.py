@@ -32,6 +32,7 @@ from comity.runtime.call.draft import Draft, Identity
 from comity.runtime.call.events import EventLog
 from comity.runtime.call.handle import CallHandle
 from comity.runtime.call.options import ROOT_ONLY, RootOptions
+from comity.runtime.call.rehearsal import Rehearsal, rehearse
 from comity.runtime.call.tools import checked_tools
 from comity.runtime.session.privacy import Privacy
 from comity.runtime.tracing.ambient import MODULES, OTEL, use
@@ -352,6 +353,38 @@ class Node(Outsiders):
             return CallHandle(path, opened, opened.log or log, opened.request.request_id, read)
         log.close()
         return CallHandle(path, opened, log, opened.request_id, read)
+
+    def rehearse(
+        self,
+        target: str,
+        capability: str,
+        inputs: dict[str, Any] | None = None,
+        *,
+        user_id: str,
+        **options: Unpack[RootOptions],
+    ) -> Rehearsal:
+        """Return what admission would say to a call by a user now: the rules that pass, and the first that refuses.
+
+        Nothing runs and nothing is stored; by the time the call is made, the answer may be another.
+        """
+        draft = Draft(
+            target,
+            capability,
+            {} if inputs is None else inputs,
+            options.get("objective", ""),
+            options.get("message", ""),
+            options.get("timeout_ms"),
+            options.get("priority", "normal"),
+            options.get("context"),
+            options.get("limits"),
+            options.get("history", "full"),
+            options.get("tools"),
+            options.get("correlation_id", ""),
+        )
+        identity = Identity(
+            user_id, options.get("tenant_id", "default"), options.get("session_id"), options.get("parent_session_id")
+        )
+        return rehearse(self._path, draft, identity)
 
     def find_call(self, request_id: str, *, tenant_id: str | None = None, user_id: str | None = None) -> CallHandle[Any] | None:
         """Return a handle of a user's call that runs on this node, or that has ended and is stored; None for any other.

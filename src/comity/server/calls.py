@@ -10,7 +10,7 @@ from msgspec import Struct
 from comity import CallHandle
 from comity.core.access import Principal, Right
 from comity.core.call.limits import TIMEOUT_MS_CEILING, Limits
-from comity.core.envelope.envelope import Background, Priority, Status
+from comity.core.envelope.envelope import Background, Error, Priority, Status
 from comity.errors import CallerError, UnavailableError
 from comity.server.auth import Operator, tenant_of, user_of
 from comity.server.connection import write_at_once
@@ -177,6 +177,31 @@ def started(request_id: str) -> Started:
 
 def _location(request_id: str) -> tuple[bytes, bytes]:
     return b"location", f"/v1/calls/{request_id}".encode(errors="replace")
+
+
+# --- a dry run ---
+
+
+class DryRun(Struct, frozen=True):
+    """Whether a call would be admitted: the rules that pass, in order, then the one that refuses it, and its error."""
+
+    admitted: bool
+    passed: tuple[str, ...]
+    rule: str
+    error: Error | None
+
+
+async def rehearse(ask: Ask) -> DryRun:
+    """Ask the admission rules about a call that is not made."""
+    body: CallBody = ask.body
+    ask.principal.check_user()
+    if ask.principal.scope.words:
+        ask.principal.check_call(body.target, body.capability)
+    options = options_of(ask.principal, body, ask.heads)
+    for name in ("request_id", "traceparent", "tracestate"):
+        options.pop(name, None)
+    found = ask.state.node.rehearse(body.target, body.capability, body.inputs, **options)
+    return DryRun(found.error is None, found.passed, found.rule, found.error)
 
 
 # --- one call ---

@@ -67,6 +67,11 @@ CALLS: Final = (
         query=CallQuery, body=CallBody, answer=Reply, others={202: (Started, Reply)},
     ),
     Route(
+        method="POST", path="/v1/calls/rehearsal", name="rehearse_call", right=Right.CALLS_CREATE, handler=calls.rehearse,
+        tag="calls", summary="Ask the admission rules about a call without making it", body=CallBody, answer=calls.DryRun,
+        codes=("INPUT_VALIDATION_FAILED", "IDENTITY_MISMATCH"),
+    ),
+    Route(
         method="POST", path="/v1/calls/{request_id}/cancel", name="cancel_call", right=Right.CALLS_CANCEL, handler=calls.cancel,
         tag="calls", summary="Cancel a call and everything below it", answer=Cancelled, codes=("HTTP_RESOURCE_UNKNOWN",),
     ),

@@ -120,18 +120,40 @@ function Detail({ row, root, limits }) {
     ${request.objective && html`<${Part} title="Objective"><${Text} text=${request.objective} reveal=${show} /></${Part}>`}
     ${request.message && html`<${Part} title="Message"><${Text} text=${request.message} reveal=${show} /></${Part}>`}
     ${request.inputs !== undefined && html`<${Part} title="Inputs"><${Json} value=${request.inputs} reveal=${show} label="inputs" /></${Part}>`}
-    ${call && !call.request && row.status !== 'refused' && html`<p class="hint">A call that has ended keeps its reply, not what was asked.</p>`}
+    ${call && !call.request && row.status !== 'refused' && html`<p class="hint">What was asked, and the limits it was given, are kept while a call is open. Once it has ended the store keeps its reply and its audit rows; its session has the conversation.</p>`}
     ${reply && html`<${Reply} reply=${reply} reveal=${show} />`}
+    ${(row.target || '').startsWith('model:') && !isOpen(row.status) && html`<${Model} id=${row.request_id} />`}
     <${Part} title="Trace"><a href=${href('insights', '', { tab: 'query', q: `{ span.comity.request.id = "${row.request_id}" }` })}>Its spans</a></${Part}></div>`;
 }
 
 const Part = ({ title, children }) => html`<section class="part"><h3>${title}</h3>${children}</section>`;
 
+const MODEL_FACTS = ['gen_ai.provider.name', 'gen_ai.request.model', 'gen_ai.response.model', 'gen_ai.usage.input_tokens', 'gen_ai.usage.output_tokens', 'gen_ai.response.finish_reasons', 'comity.model.failed_attempts', 'comity.model.attempt_errors'];
+
+/** What the span of a request to a model says: which model, tokens in and out, and the attempts that failed before it. */
+function Model({ id }) {
+  const state = useLoad(() => get('../api/search', { q: `{ span.comity.request.id = ${JSON.stringify(id)} } | select(${MODEL_FACTS.map((one) => `span.${one}`).join(', ')})`, limit: 1, spss: 1 }), [id]);
+  if (state.error) return html`<${Failure} error=${state.error} />`;
+  const span = state.data?.traces?.[0]?.spanSets?.[0]?.spans?.[0];
+  if (!span) return state.data ? html`<p class="hint">The span of this request is not in the store: it was sampled out, has been pruned, or is on its way.</p>` : html`<${Loading} />`;
+  const said = Object.fromEntries(span.attributes.map((one) => [one.key, Object.values(one.value)[0]]));
+  const text = (value) => (typeof value === 'object' ? (value.values || []).map((one) => Object.values(one)[0]).join(', ') : String(value));
+  const fact = (name, value) => value !== undefined && html`<dt>${name}</dt><dd>${text(value)}</dd>`;
+  const failed = Number(said['comity.model.failed_attempts'] || 0);
+  return html`<${Part} title="Model"><dl class="facts">${fact('Model', said['gen_ai.response.model'] || said['gen_ai.request.model'])}${fact('Provider', said['gen_ai.provider.name'])}
+    <dt>Tokens</dt><dd>${number(Number(said['gen_ai.usage.input_tokens'] || 0))} in, ${number(Number(said['gen_ai.usage.output_tokens'] || 0))} out</dd>${fact('Ended by', said['gen_ai.response.finish_reasons'])}
+    <dt>Retries</dt><dd>${failed ? `${count(failed, 'attempt')} failed before this answer` : 'none'}</dd>${fact('Failed with', said['comity.model.attempt_errors'])}</dl></${Part}>`;
+}
+
+/** Return how long a call that has ended stood in line before it ran, in milliseconds. */
+const inLine = (row) => (row.settled_at && row.duration_ms !== undefined && row.status !== 'refused' ? Math.max(0, toMs(row.settled_at) - toMs(row.created_at) - row.duration_ms - (row.waits || []).reduce((sum, [since, until]) => sum + until - since, 0)) : undefined);
+
 function Left({ row, limits }) {
   const { left } = row;
   if (!left) return null;
+  const waited = inLine(row);
   const cell = (name, value, most) => value !== undefined && value !== null && html`<div><span class="ink-3">${name}</span><b>${value}</b>${most && html`<span class="ink-3">of ${most}</span>`}</div>`;
-  return html`<section class="part"><h3>Left when this call began</h3><div class="left-cells">${cell('time', left.ms === undefined ? undefined : duration(left.ms))}${cell('depth', left.depth, limits.depth_max)}${cell('calls', left.calls, limits.calls_max)}${cell('tokens', left.tokens, limits.tokens_max)}</div></section>`;
+  return html`<section class="part"><h3>Left when this call began</h3><div class="left-cells">${cell('time', left.ms === undefined ? undefined : duration(left.ms))}${cell('depth', left.depth, limits.depth_max)}${cell('calls', left.calls, limits.calls_max)}${cell('tokens', left.tokens, limits.tokens_max)}${waited >= 1 && cell('stood in line', duration(waited))}</div></section>`;
 }
 
 function Reply({ reply, reveal: show }) {

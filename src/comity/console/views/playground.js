@@ -61,7 +61,10 @@ function Run({ agent, capability, params }) {
     target: agent.id, capability: capability.code, inputs, ...(message && { message }), ...(options.user_id && { user_id: options.user_id }),
     ...(options.session_id && { session_id: options.session_id }), ...(options.timeout_ms && { timeout_ms: Number(options.timeout_ms) }),
   });
-  const start = () => { if (!isChat) run.start(body()); };
+  const [dry, setDry] = useState(null);
+  const start = () => { if (!isChat) { setDry(null); run.start(body()); } };
+  const rehearse = () => post('calls/rehearsal', body()).then(setDry, (error) => setDry({ failure: error }));
+  useEffect(() => setDry(null), [inputs, message]);
   useKeys('Playground', [['Ctrl Enter', 'Run', start, { whileTyping: true }]]);
   if (isChat) return html`<${Chat} agent=${agent} capability=${capability} run=${run} session=${params.session || ''} />`;
   const problems = run.reply?.error?.problems || run.error?.problems;
@@ -75,10 +78,19 @@ function Run({ agent, capability, params }) {
         <label class="field"><span>User</span><input value=${options.user_id} onInput=${(event) => setOptions({ ...options, user_id: event.target.value })} /></label>
         <label class="field"><span>Timeout, ms</span><input type="number" min="1" value=${options.timeout_ms} placeholder=${capability.timeout_ms || 30000} onInput=${(event) => setOptions({ ...options, timeout_ms: event.target.value })} /></label></div>
         <label class="field"><span>Session</span><input class="mono" value=${options.session_id} placeholder="a new one" onInput=${(event) => setOptions({ ...options, session_id: event.target.value })} /></label></div></details>
-      ${mayCall ? html`<div class="line run-bar"><button class="button primary" disabled=${run.isRunning}><${Icon} name="playground" size=${14} />Run</button><kbd>Ctrl ↵</kbd><span class="spacer"></span>${run.isRunning && html`<button type="button" class="button danger" onClick=${run.cancel}>Cancel</button>`}</div>`
+      ${mayCall ? html`<div class="line run-bar"><button class="button primary" disabled=${run.isRunning}><${Icon} name="playground" size=${14} />Run</button><kbd>Ctrl ↵</kbd><button type="button" class="button" disabled=${run.isRunning} onClick=${rehearse} title="Ask the admission rules; nothing runs">Dry run</button><span class="spacer"></span>${run.isRunning && html`<button type="button" class="button danger" onClick=${run.cancel}>Cancel</button>`}</div>`
         : html`<${Notice} kind="muted" icon="key">Your token may look, not call.</${Notice}>`}
-      ${run.error && html`<${Failure} error=${run.error} />`}</form>
+      ${dry && html`<${Rehearsal} dry=${dry} />`}${run.error && html`<${Failure} error=${run.error} />`}</form>
     <section class="play-out" aria-label="Result"><${Result} run=${run} onSession=${(session) => setOptions({ ...options, session_id: session })} /></section>`;
+}
+
+/** What the admission rules would say: nothing has run. */
+function Rehearsal({ dry }) {
+  if (dry.failure) return html`<${Failure} error=${dry.failure} />`;
+  const rule = RULES.find(([id]) => id === dry.rule);
+  if (dry.admitted) return html`<${Notice} kind="success" icon="success"><b>It would be admitted.</b> <span class="ink-2">All ${dry.passed.length} rules pass now; nothing has run.</span></${Notice}>`;
+  return html`<${Notice} kind="refused"><div class="stack"><div><b>It would be refused</b> by the rule “${rule ? rule[1] : dry.rule}”, after ${dry.passed.length} that pass; nothing has run.</div><div><code>${dry.error.code}</code> <span class="text">${dry.error.message}</span></div>
+    ${dry.error.advice && html`<div class="ink-2">${dry.error.advice}</div>`}${(dry.error.problems || []).map((one) => html`<div><code>${one.path}</code> ${one.message}</div>`)}</div></${Notice}>`;
 }
 
 /** Start a call, follow its events, keep its tree: `{rows, text, reply, error, isRunning, start, cancel}`. */
