@@ -160,7 +160,7 @@ class Stage:
 
     def __enter__(self) -> Stage:
         self._thread.start()
-        assert self._ready.wait(30)
+        assert self._ready.wait(120)
         return self
 
     def __exit__(self, *_: object) -> None:

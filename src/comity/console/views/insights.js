@@ -92,7 +92,7 @@ const label = (labels) => (labels || []).map((one) => `${one.key}=${Object.value
 function spansOf(trace) {
   const sets = trace.spanSets || (trace.spanSet ? [trace.spanSet] : []);
   return sets.flatMap((set) => set.spans || []).map((span) => ({
-    name: span.name || '', start: Number(span.startTimeUnixNano) / 1e6, ms: Number(span.durationNanos) / 1e6,
+    name: span.name || '', start: Number(span.startTimeUnixNano) / 1e6, ms: Number(span.durationNanos || 0) / 1e6,
     attributes: Object.fromEntries((span.attributes || []).map((one) => [one.key, Object.values(one.value || {})[0]])),
   }));
 }
