@@ -70,11 +70,24 @@ _RANGE: Final = re.compile(
     re.IGNORECASE,
 )
 _PLUS_MINUS: Final = re.compile(r"^(?P<value>.+?)\s*(?:±|\+/-|\+-|plus or minus)\s*(?P<margin>.+)$", re.IGNORECASE)
-_WORDS: Final = {
-    "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
-    "eleven": 11, "twelve": 12, "a": 1, "an": 1, "fifteen": 15, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50,
-    "sixty": 60, "ninety": 90, "half a": 0.5, "dozen": 12,
-}  # fmt: skip
+_ONES: Final = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_TEENS: Final = (
+    "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"
+)  # fmt: skip
+_TENS: Final = dict(
+    zip(("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"), range(20, 100, 10), strict=True)
+)
+_WORDS: Final[dict[str, float]] = {
+    "a": 1,
+    "an": 1,
+    "half a": 0.5,
+    "dozen": 12,
+    "a dozen": 12,
+    "zero": 0,
+    **{word: value for value, word in enumerate((*_ONES, *_TEENS), 1)},
+    **_TENS,
+    **{f"{ten}{joint}{one}": tens + ones for ten, tens in _TENS.items() for ones, one in enumerate(_ONES, 1) for joint in "- "},
+}
 _WORDED: Final = re.compile(
     rf"^({'|'.join(sorted(map(str, _WORDS), key=len, reverse=True))})\s+(.+)$|^({'|'.join(map(str, _WORDS))})$", re.IGNORECASE
 )

@@ -26,7 +26,9 @@ _THEN: Final = (
     r"(?:and\s+|but\s+)?(?:then|after(?:\s+that|wards?|\s+this|\s+which)|subsequently|thereafter|following\s+that|from\s+there|"
     r"next(?=\s*,|\s+(?:up|please|{verb}))|(?:once|when|as\s+soon\s+as)\s+(?:(?:you|we)(?:'re|\s+are|'ve|\s+have)\s+(?:done|finished|got\s+"
     r"(?:it|that|them))|(?:that|this|it|which)(?:'s|\s+is|\s+has\s+been)\s+(?:done|finished|complete|completed|ready|in|clear|through)|"
-    r"done|finished|complete|completed|ready)(?:\s+with\s+(?:that|it|this))?|with\s+that\s+(?:done|in\s+hand)|second(?:ly)?(?=\s*,)|"
+    r"done|finished|complete|completed|ready)(?:\s+with\s+(?:that|it|this))?|"
+    r"(?:once|when|as\s+soon\s+as|after)\s+(?:both|all|they|everyone|everybody)(?:\s+of\s+(?:them|these|those))?\s+(?:have|has|are)\s+"
+    r"(?:[a-z]+(?:ed|en)|done|ready|in|back|there)|with\s+that\s+(?:done|in\s+hand)|second(?:ly)?(?=\s*,)|"
     r"third(?:ly)?(?=\s*,)|fourth(?:ly)?(?=\s*,)|as\s+(?:a|the)\s+(?:second|third|next|following)\s+step)"
 )
 _LAST: Final = (
@@ -152,6 +154,13 @@ _DOCUMENTS: Final = frozenset(  # verbs of requests that are things as well
     {"report", "plan", "forecast", "brief", "draft", "list", "model", "estimate", "design", "budget", "quote", "invoice", "map",
      "chart", "survey", "test"}
 )  # fmt: skip
+_RESULT_OF: Final = {  # what a verb of requests makes
+    "allocation": "allocate", "analysis": "analyse", "assessment": "assess", "calculation": "calculate",
+    "comparison": "compare", "description": "describe", "evaluation": "evaluate", "explanation": "explain",
+    "projection": "project", "ranking": "rank", "rating": "rate", "ratings": "rate", "recommendation": "recommend",
+    "recommendations": "recommend", "scores": "score", "segments": "segment", "simulation": "simulate",
+    "summary": "summarise", "transcript": "transcribe", "translation": "translate",
+}  # fmt: skip
 _ONE: Final = re.compile(r"\b(?:it|its)\b", re.IGNORECASE)
 _MADE_LENGTH_MIN: Final = 4
 
@@ -167,7 +176,10 @@ def refers_to_one(text: str) -> bool:
 
 
 def _names_what_was_made(text: str, before: str) -> bool:
-    """Return whether a part speaks of "the memo" after a part that makes "a memo"."""
+    """Return whether a part speaks of "the memo" after one that makes "a memo", or of "the summary" after "summarise"."""
     made = {word for phrase in _NEW.findall(before) for word in tokens(phrase) if len(word) >= _MADE_LENGTH_MIN}
     known = {word for phrase in _KNOWN.findall(text) for word in tokens(phrase)}
-    return bool({word for word in made & known if not lemma(word) or word in _DOCUMENTS})
+    if {word for word in made & known if not lemma(word) or word in _DOCUMENTS}:
+        return True
+    done = {lemma(word).replace("ize", "ise").replace("lyze", "lyse") for word in tokens(before)}
+    return any(_RESULT_OF.get(word) in done for word in known if word in _RESULT_OF)

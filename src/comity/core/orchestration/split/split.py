@@ -37,6 +37,7 @@ from comity.core.orchestration.split.verbs import (
 PARTS_MAX: Final = 20  # of one request; what follows stays in the last part
 TEXT_MAX: Final = 4_000  # characters that are looked at
 SURE: Final = 0.5  # from this confidence on a classifier's word counts
+_LEADING: Final = re.compile(r"^(?:and|but)\s+(?!then\b)", re.IGNORECASE)
 _FIRST: Final = re.compile(
     r"^(?:first(?:ly)?(?:\s+of\s+all)?|to\s+(?:begin|start)\s+with|start\s+by|begin\s+by|begin\s+with|as\s+a\s+first\s+step)\b[\s,:]*",
     re.IGNORECASE,
@@ -211,7 +212,7 @@ def _has_subordinate(words: list[str]) -> bool:
 
 def _stands(text: str, *, is_strong: bool) -> bool:
     """Return whether a text is a request of its own."""
-    bare = _FIRST.sub("", without_back_phrase(without_politeness(text)))
+    bare = _FIRST.sub("", without_back_phrase(without_politeness(_LEADING.sub("", text.lstrip()))))
     words = tokens(bare)
     if not words or (len(words) == 1 and not is_strong):
         return False

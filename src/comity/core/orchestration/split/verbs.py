@@ -37,7 +37,7 @@ purchase queue recalculate recall recheck recompute rebuild recreate recruit red
 register relate relay reopen reorganise reproduce resend reschedule resubmit retrieve return revert ring roll rotate scale
 shorten sign silence skim slice snooze source speak standardise standardize stream strip style surface swap synthesise
 synthesize tailor teach text think title triage trigger try type uncover undo unify unsubscribe vary vet visit vote wake water
-zip dim mute benchmark budget plan forecast
+zip dim mail mute benchmark budget plan forecast
 """
 # Verbs that are nouns as often: a verb only before what a noun phrase begins with, or at the end of a strong cut.
 _AMBIGUOUS: Final = """
@@ -46,7 +46,7 @@ draft email estimate file filter focus forecast format fund grade graph group hi
 link list load lock log map mark market measure model name note offer order outline pause plan plot post present price process
 profile project quote rank rate record report request research reserve review round sale schedule score search segment share
 ship show sketch sort split stage state stress structure study summary support survey switch tag target test text total track
-train transfer trim update use value view walk watch work benchmark brief sample sum value
+train transfer trim update mail use value view walk watch work benchmark brief sample sum value
 """
 VERBS: Final = frozenset(_PLAIN.split()) | frozenset(_AMBIGUOUS.split()) - {"sale", "summary"}
 AMBIGUOUS: Final = frozenset(_AMBIGUOUS.split())
