@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from death import die
 from comity import Agent, Context, Limits, Node, Reply
 from comity.core.journal.records import Document
 from comity.errors import CallerError, UnavailableError
+from comity.runtime.workflow.run import Run
 from comity.workflow import DefinitionError, Status, load
 
 CALLS: list[tuple[str, object]] = []
@@ -433,6 +435,26 @@ def test_thousands_of_waiting_runs_are_rows_alone():
             flows = node.workflows
             assert (len(flows._runs), len(flows._parked), len(node._path.calls)) == (0, 200, 0)
             assert len(flows.list(status="waiting", limit=500)) == 200
+
+    asyncio.run(main())
+
+
+def test_a_waiting_run_is_not_in_memory_any_more(store):
+    def in_memory() -> int:
+        gc.collect()
+        return sum(type(one) is Run for one in gc.get_objects())
+
+    async def main():
+        async with Node(team(), store=store) as node:
+            node.workflows.add(ASKS)
+            before = in_memory()
+            handles = [await node.workflows.start("asks", user_id="u") for _ in range(5)]
+            for handle in handles:
+                await until(node, handle.run_id, "waiting")
+            while node.workflows._runs:
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(0)  # the task that drove the last one ends
+            assert in_memory() <= before
 
     asyncio.run(main())
 

@@ -328,6 +328,7 @@ class Run:
             self._flows.path.settlement.put_aside(self.call)
         for task in self._steps.values():
             task.cancel()
+        self.call.waiters = None  # which hold the run, and the garbage collector does not look into a call
 
     def view(self) -> RunRecord:
         """Return the run as it stands now."""

@@ -443,6 +443,7 @@ class Workflows:
         self.journal.append(self.store.save(record), None, run.call.terms)
         self.path.settlement.put_aside(run.call)
         self.path.calls.pop(run.run_id, None)
+        run.call.waiters = None  # which hold the run, and the garbage collector does not look into a call
         del self._runs[run.run_id]
         self._hold(record)
 
