@@ -39,7 +39,7 @@ nodes:
   y: {call: A/ADD, input: {n: "{{input.n}}"}}
   z: {call: A/ADD, input: {n: "{{input.n}}"}}
   j: {join: all, after: [x, y, z]}
-output: {n: "{{x.data.n}}", m: "{{y.data.n}}", o: "{{z.data.n}}"}
+output: {n: "{{x.data.n + y.data.n + z.data.n}}"}
 """
 LOOP = """
 workflow: loop
@@ -78,7 +78,7 @@ def team() -> list[Agent]:
     @boss.capability("PARALLEL")
     async def parallel(ctx: Context, n: int) -> dict:
         replies = await ctx.gather(*(ctx.call("A", "ADD", {"n": n}) for _ in range(3)))
-        return {"n": [one.data for one in replies]}
+        return {"n": sum(one.unwrap()["n"] for one in replies)}
 
     return [worker, boss]
 
