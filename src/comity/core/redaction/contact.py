@@ -7,6 +7,7 @@ from base64 import b64decode
 from itertools import pairwise
 
 from comity.core.redaction.detector import Category, Need, PatternDetector
+from comity.core.redaction.joints import JOINT, SIGNED
 from comity.core.redaction.labels import USER_NAME
 from comity.core.redaction.shapes import (
     AFTER,
@@ -45,8 +46,12 @@ _NOT_A_NAME = frozenset(
 _ATOM = f"[{LETTER}0-9]{{1,64}}"
 _LOCAL = rf"(?<![{LETTER}0-9]){_ATOM}(?:[._%+'-]{{1,2}}{_ATOM}){{0,6}}"
 _LABEL = f"[{LETTER}0-9-]{{1,63}}"
-_DOT = r"(?:\.|[ ]?[\[({<][ ]?(?:dot|punkt|punto|point|ponto|\.)[ ]?[\])}>][ ]?|[ ]dot[ ]|[ ]\.[ ])"
-_AT = r"[ ]?[\[({<][ ]?(?:at|ät|arroba|chiocciola|@|kropka|a)[ ]?[\])}>][ ]?"
+_DOT_WORDS = "punkt|punto|point|ponto|punt|kropka|tečka|точка|pont"
+_AT_WORDS = (
+    "arobase|arobas|małpa|malpa|apenstaartje|chiocciola|arroba|klammeraffe|zavináč|zavinac|snabel-?a|kukac|собака|собачка"
+)
+_DOT = rf"(?:\.|[ ]?[\[({{<][ ]?(?:dot|{_DOT_WORDS}|\.)[ ]?[\])}}>][ ]?|[ ](?:dot|{_DOT_WORDS})[ ]|[ ]\.[ ])"
+_AT = rf"(?:[ ]?[\[({{<][ ]?(?:at|ät|@|a|{_AT_WORDS})[ ]?[\])}}>][ ]?|[ ](?:{_AT_WORDS})[ ])"
 _SPOKEN_SIGN = "[ ](?:dot|DOT|underscore|dash|hyphen|minus|plus)[ ]"
 # What follows the @ of a file or a unit, not of a person: image@2x.png, getty@tty1.service.
 _NOT_TOP_LEVEL = frozenset(
@@ -55,6 +60,35 @@ _NOT_TOP_LEVEL = frozenset(
         "png jpg jpeg gif svg webp ico pdf css js ts json html xml yaml yml py rb go rs java txt md csv zip gz tar service"
         " socket timer target mount slice",
     )
+)
+
+_KEY_BORDER = r"(?:(?<![^\W_])|(?<=[a-z])(?=(?-i:[A-Z][a-z])))"  # a word's, or a hump's inside of a key
+_NOT_A_USER = frozenset(
+    re.findall(
+        r"[a-z-]+",
+        "admin administrator root guest system sysadmin anonymous nobody unknown postgres mysql redis oracle"
+        " mongo sa dba service"
+        " daemon default test tester demo user users username operator everyone all any none null nil undefined"
+        " true false yes no"
+        " active inactive new old existing failed failure success successful successfully ok okay error denied"
+        " required optional"
+        " missing invalid valid empty varchar string text char integer int bool boolean email e-mail mail phone"
+        " name password id"
+        " premium basic free standard pro enterprise customer client agent staff manager editor viewer owner member readonly"
+        " read-only www www-data nginx apache ubuntu debian centos ec-user git jenkins runner ci bot api app web worker backend"
+        " frontend server host localhost public private internal external local remote the this that is are was not and or for"
+        " with from page form field screen button flow count time data type session token status state role roles group scope"
+        " settings config see above below tbd todo example sample placeholder your my our their his her its here"
+        " there must should"
+        " can will may only also mandatory unique hidden visible masked redacted enabled disabled locked blocked"
+        " expired pending"
+        " attempts attempt via sso ldap oauth saml google github microsoft apple facebook",
+    )
+)
+_IN_CODE = re.compile(
+    r"(?:request|req|models?|self|this|ctx|context|session|os|env|config|settings|params?|args?|data|current|event|props|state|auth"
+    r"|user|users|db|get|new|res|response|payload|body|form|row|record|item|obj|account|process|system|app|input|field|fields"
+    r"|schema|serializers?|validators?|types?|sa|sqlalchemy|column)[._]"
 )
 
 _SPOKEN_DIGITS = {
@@ -66,7 +100,7 @@ _SPOKEN_DIGITS = {
     )
     for word in words.split()
 }  # fmt: skip
-_SPOKEN_DIGIT = f"(?:{'|'.join(sorted(_SPOKEN_DIGITS, key=len, reverse=True))})"
+_SPOKEN_DIGIT = f"(?:(?:double|triple)[ ])?(?:{'|'.join(sorted(_SPOKEN_DIGITS, key=len, reverse=True))})"
 _THOUSANDS = re.compile(r"\+[0-9]{1,3}(?:[ .][0-9]{3})+")
 _GAP = r"[ \u00a0\u202f.\-\u2010-\u2013()/]{0,2}"
 _EXTENSION = r"(?:[ ]?(?:x|ext\.?|extension)[ ]?[0-9]{1,6})?"
@@ -142,13 +176,23 @@ def _accept_national(value: str) -> int:
 
 
 def _accept_user_name(value: str) -> int:
+    """Count every name but those of parts, roles and states, and names in code."""
+    plain = value.lower()
+    if plain in _NOT_A_USER or _IN_CODE.match(plain) or not re.search("[a-z]{2}", plain):
+        return 0
+    return len(value)
+
+
+def _accept_user_name_weak(value: str) -> int:
     """Count a name that no word is: letters, and a digit or a sign among them."""
-    return len(value) if re.search("[A-Za-z]{2}", value) and re.search("[0-9_.]", value) else 0
+    if not re.search("[0-9_.]", value) or re.search(r"^[vV]?[0-9]+[a-z]{0,2}$|\.[a-z]{2,4}$|^[A-Z]{1,5}[-_]?[0-9]+$", value):
+        return 0
+    return _accept_user_name(value)
 
 
 def _accept_spoken_digits(value: str) -> int:
     """Count digits in words, unless they count up or down as a list does."""
-    said = [_SPOKEN_DIGITS[word] for word in re.findall("[a-zöäüßéñ]+", value.lower())]
+    said = [_SPOKEN_DIGITS[word] for word in re.findall("[a-zöäüßéñ]+", value.lower()) if word in _SPOKEN_DIGITS]
     steps = {second - first for first, second in pairwise(said)}
     return 0 if len(set(said)) < 3 or len(steps) == 1 or steps <= {1, -9} else len(value)
 
@@ -171,7 +215,13 @@ _PHONE_WORDS = words(
     "hotline",
 )
 
-_USER_NAME_HINT = r"(?i:user|login|screen)[ _\-]?(?i:name)"
+_LABELS = in_hint(USER_NAME)
+_WEAK_LABELS = "user|usr|benutzer|handle"
+_NETWORKS = (
+    "instagram|insta|ig|twitter|telegram|tiktok|snapchat|snap|skype|discord|threads|mastodon|wechat|kik|github|gitlab|linkedin"
+    "|facebook|reddit|twitch|signal|icq|threema|vk|weibo|slack"
+)
+_USER = r"[A-Za-z0-9][A-Za-z0-9._-]{1,30}[A-Za-z0-9]"
 
 CONTACT: tuple[PatternDetector, ...] = (
     PatternDetector(
@@ -197,7 +247,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=11,
         pattern=re.compile(rf"{_LOCAL}(?:{_AT}|@)(?:{_LABEL}{_DOT}){{1,4}}[A-Za-z]{{2,24}}(?![A-Za-z0-9])", re.IGNORECASE),
-        hint=r"[\[({<][ ]?(?i:at|ät|arroba|chiocciola|@|kropka|a|dot|punkt|punto|point|ponto|\.)[ ]?[\])}>]",
+        hint=rf"[\[({{<][ ]?(?i:at|ät|@|a|dot|{_AT_WORDS}|{_DOT_WORDS}|\.)[ ]?[\])}}>]|[ ](?i:{_AT_WORDS})[ ]",
         accept=_accept_spelled,
     ),
     PatternDetector(
@@ -206,11 +256,12 @@ CONTACT: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=12,
         pattern=re.compile(
-            rf"(?<![{LETTER}0-9.]){_ATOM}(?:(?:[._-]|{_SPOKEN_SIGN}){_ATOM}){{0,3}}(?:[ ](?:at|AT|@)[ ]|[ ]?@[ ]|[ ]@[ ]?)"
+            rf"(?<![{LETTER}0-9.]){_ATOM}(?:(?:[._-]|{_SPOKEN_SIGN}){_ATOM}){{0,3}}(?:[ ](?:at|AT|@)[ ]|[ ]?@[ ]"
+            rf"|[ ]@[ ]?|\n@|@\n)"
             rf"{_LABEL}(?:(?:[ ]?\.[ ]?|[ ](?:dot|DOT)[ ]){_LABEL}){{0,3}}(?:[ ]?\.[ ]?|[ ](?:dot|DOT)["
             rf" ])(?:{_TOP_LEVEL})(?![A-Za-z0-9-])"
         ),
-        hint=r"[ ](?:at|AT|@)[ ][^ .]{1,64}(?:\.[A-Za-z]{2}|[ ](?:dot|DOT)[ ]|[ ]\.)|[^\s]@[ ]|[ ]@[^\s]",
+        hint=r"[ ](?:at|AT|@)[ ][^ .]{1,64}(?:\.[A-Za-z]{2}|[ ](?:dot|DOT)[ ]|[ ]\.)|[^\s]@(?:[ \n]|\\n)|(?:[ \n]|\\n)@[^\s]",
         accept=_accept_spoken,
     ),
     PatternDetector(
@@ -278,7 +329,7 @@ CONTACT: tuple[PatternDetector, ...] = (
             rf"|\(0[1-9][0-9]{{0,4}}\)[ ]?[0-9]{{3,4}}[ -]?[0-9]{{3,4}}"
             rf"|0[1-9][0-9]{{1,3}}[ \u00a0][0-9]{{3,4}}[ \u00a0][0-9]{{3,4}}"
             rf"|0[1-9][0-9]{{3}}[ \u00a0][0-9]{{6}}"
-            rf"|0[1-9](?:[ \u00a0.-][0-9]{{2}}){{4}}"
+            rf"|0[1-9](?:[ \u00a0.-][0-9]{{2}}){{4}}(?![ \u00a0.-][0-9]{{2}}(?![0-9]))"
             rf"|0[1-9][0-9]{{1,2}}[ \u00a0][0-9]{{3}}[ \u00a0][0-9]{{2}}[ \u00a0][0-9]{{2}}"
             rf"|0[1-9][0-9]{{2}}(?:[ \u00a0][0-9]{{2}}){{3}}"
             rf"|0[1-9][0-9]{{1,4}}[ ]?/[ ]?[0-9]{{6,8}}|0[1-9]-[0-9]{{4}}-[0-9]{{4}}"
@@ -292,6 +343,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         r"|\([1-9][0-9]\)[ ]?9?[0-9]{4}[ \-])",
         accept=_accept_national,
         need=Need.NO_FOREIGN_LABEL,
+        alone=True,
         context=_PHONE_WORDS,
         not_after=NOT_AFTER_DIGIT,
     ),
@@ -305,6 +357,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         ),
         hint=rf"{HINT_BEFORE_DIGIT}(?:1[ ])?[2-9][0-9]{{2}}[ \u00a0][0-9]{{3}}[ \u00a0\-][0-9]{{4}}",
         need=Need.NO_FOREIGN_LABEL,
+        alone=True,
         context=_PHONE_WORDS,
         not_after=re.compile(r"[0-9][-. ]$"),  # "100 250 300 4000" is a list of numbers
     ),
@@ -313,7 +366,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         type="PHONE",
         category=Category.CONTACT,
         priority=43,
-        pattern=re.compile(rf"(?<![a-z]){_SPOKEN_DIGIT}(?:[ ,-]{{1,2}}{_SPOKEN_DIGIT}){{6,14}}(?![a-z])", re.IGNORECASE),
+        pattern=re.compile(rf"(?<![a-z]){_SPOKEN_DIGIT}(?:[ ,-]{{1,2}}{_SPOKEN_DIGIT}){{6,18}}(?![a-z])", re.IGNORECASE),
         hint=rf"(?i:{_SPOKEN_DIGIT}[ ,\-]{{1,2}}{_SPOKEN_DIGIT}[ ,\-]{{1,2}}{_SPOKEN_DIGIT}[ ,\-]{{1,2}}{_SPOKEN_DIGIT}[ ,\-])",
         accept=_accept_spoken_digits,
     ),
@@ -323,12 +376,42 @@ CONTACT: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=80,
         pattern=re.compile(
-            rf"(?<![a-z])(?=[uslahbningkлиu用帳ユ아])(?:{USER_NAME}|user)[\"']?"
-            rf"(?:[ ]{{0,2}}[:=：][ ]{{0,2}}(?:[|][ ])?[\"'@]{{0,2}}|[ ]@|(?<=name)[ ])"
-            rf"(?P<value>[A-Za-z0-9][A-Za-z0-9._-]{{1,30}}[A-Za-z0-9]){AFTER}",
+            rf"{_KEY_BORDER}(?=[uslabnigkлиіu用帳ユ아사اש])(?:(?:{_LABELS}){SIGNED}|(?:user|usr|uid)(?:=|[\"']["
+            rf" ]?[:=][ ]?)[\"']?)@?"
+            rf"(?P<value>{_USER}){AFTER}(?![(\[@:/]|\.\w)",
             re.IGNORECASE,
         ),
-        hint=rf"(?i:{in_hint(USER_NAME)}|user)(?:[\"']?[ ]{{0,2}}[:=：@]|[ ])",
+        hint=rf"(?i:{_LABELS})[^A-Za-z0-9_]|(?i:user|usr|uid)(?:=|\\?[\"'][ ]?[:=])",
+        accept=_accept_user_name,
+    ),
+    PatternDetector(
+        name="user_name_weak",
+        type="USERNAME",
+        category=Category.CONTACT,
+        priority=80,
+        pattern=re.compile(
+            rf"{_KEY_BORDER}(?:(?:{_LABELS})(?:{JOINT}|[ ](?:(?:is|ist|est|es|è|é|to|jest|är|er|je)[ ])?)"
+            rf"|(?:{_WEAK_LABELS})(?:{SIGNED}|[ ])"
+            rf"|(?:{_NETWORKS})(?:[ ](?:handle|account|name|id|user))?(?:{SIGNED}|[ ])(?:live:)?(?=@?[a-z]))@?"
+            rf"(?P<value>[A-Za-z][A-Za-z0-9._-]{{1,30}}[A-Za-z0-9](?:#[0-9]{{4}})?){AFTER}(?![(\[@:/]|\.\w)",
+            re.IGNORECASE,
+        ),
+        hint=rf"(?i:{_LABELS}|{_WEAK_LABELS}|{_NETWORKS})(?:[^A-Za-z0-9]|</?[a-z]{{1,10}}>|\\[nt]){{1,24}}"
+        r"(?:[^\s@0-9]{2,9}[ :]){0,2}@?[A-Za-z][A-Za-z0-9\-]{0,30}(?:[0-9_]|\.[A-Za-z0-9])",
+        accept=_accept_user_name_weak,
+    ),
+    PatternDetector(
+        name="user_name_logged",
+        type="USERNAME",
+        category=Category.CONTACT,
+        priority=80,
+        pattern=re.compile(
+            rf"(?<![a-z])(?:(?:accepted|failed) [a-z/-]{{4,24}} for (?:invalid user )?|session (?:opened|closed)"
+            rf" for user |invalid user )"
+            rf"(?P<value>{_USER}){AFTER}",
+            re.IGNORECASE,
+        ),
+        hint=r"(?i:(?:accepted|failed) [a-z/\-]{4,24} for |for user |invalid user )",
         accept=_accept_user_name,
     ),
     PatternDetector(
@@ -336,20 +419,23 @@ CONTACT: tuple[PatternDetector, ...] = (
         type="USERNAME",
         category=Category.CONTACT,
         priority=81,
-        pattern=re.compile(r"\A@?(?P<value>[A-Za-z0-9](?:[A-Za-z0-9._-]{0,30}[A-Za-z0-9])?)\Z"),
-        hint=_USER_NAME_HINT,
+        pattern=re.compile(rf"\A@?(?P<value>{_USER})\Z"),
+        hint=rf"(?i:{_LABELS}|(?-u:\b)user(?-u:\b))",
+        accept=_accept_user_name,
         need=Need.CONTEXT,
-        context=words(r"(?:user|login|screen) ?name: ?$"),
+        context=words(rf"(?:{_LABELS}|user): ?$"),
+        reach=4,
     ),
     PatternDetector(
         name="user_name_mixed",
         type="USERNAME",
         category=Category.CONTACT,
         priority=81,
-        pattern=re.compile(r"\A@?(?P<value>[A-Za-z0-9][A-Za-z0-9._-]{1,30}[A-Za-z0-9])\Z"),
-        hint=r"(?i:login|benutzer|usuario|utente|handle)",
-        accept=_accept_user_name,
+        pattern=re.compile(rf"\A@?(?P<value>{_USER}(?:#[0-9]{{4}})?)\Z"),
+        hint=rf"(?i:{_WEAK_LABELS}|{_NETWORKS})",
+        accept=_accept_user_name_weak,
         need=Need.CONTEXT,
-        context=words(r"(?:login|benutzername|usuario|nome utente|handle): ?$"),
+        context=words(rf"(?:{_WEAK_LABELS}|{_NETWORKS})(?: handle| account| name)?: ?$"),
+        reach=4,
     ),
 )

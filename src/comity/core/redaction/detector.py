@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from typing import Protocol
 
-from comity.core.redaction.shapes import COUNTED, SHAPE_CHARS_MAX, TRAILING_WINDOW, Context, foreign_label_start, is_joint
+from comity.core.redaction.joints import as_words, without_owner
+from comity.core.redaction.shapes import (
+    COUNTED,
+    SHAPE_CHARS_MAX,
+    TRAILING_WINDOW,
+    Context,
+    foreign_label_start,
+    is_joint,
+    is_things,
+)
 
 
 class Category(StrEnum):
@@ -92,6 +101,8 @@ class PatternDetector:
     not_near: re.Pattern[str] | None = None  # words before that say what else it is
     keys: re.Pattern[str] | None = None  # what a JSON key must end with for a number under it; as its words if None
     trailing: bool = False  # whether the context word may also follow: "123456789 is my SSN"
+    alone: bool = False  # whether a value without a label may not stand right beside the word for a thing
+    heads: bool = True  # whether the head of a column may be the context
     is_number: bool = False  # whether the value needs context, and its first word has a digit in it
 
     def spans(self, text: str, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
@@ -114,7 +125,10 @@ class PatternDetector:
 
     def may_be_named(self, words: str) -> bool:
         """Return False only if the words before a number do not name its kind."""
-        return self.context is not None and self.context.end_in(words) >= 0
+        if self.context is None:
+            return False
+        said = as_words(words)
+        return self.context.end_in(said) >= 0 or self.context.end_in(without_owner(said)) >= 0
 
     def may_join(self, words: str) -> bool:
         """Return False only if nothing before these words can name the kind of a number behind them."""
@@ -134,9 +148,12 @@ class PatternDetector:
             return Before.EXCLUDED
         if self.need is Need.NOTHING:
             return Before.ENOUGH
-        if self.not_near is not None and self.not_near.search(before):
+        words = as_words(before)
+        if self.alone and is_things(before, "") and self._nearest_label(words) is not Before.OWN_LABEL:
+            return Before.FOREIGN_LABEL
+        if self.not_near is not None and self.not_near.search(words):
             return Before.EXCLUDED
-        return self._nearest_label(before)
+        return self._nearest_label(words)
 
     def fits_after(self, said: Before, after: str) -> bool:
         """Return whether a value counts of which `said` stands before it and `after` behind it."""
@@ -146,7 +163,9 @@ class PatternDetector:
             return False
         if said is not Before.NO_LABEL:
             return said is Before.OWN_LABEL
-        return self.need is Need.NO_FOREIGN_LABEL or (self.trailing and self._follows(after))
+        if self.need is Need.NO_FOREIGN_LABEL:
+            return not (self.alone and is_things("", after))
+        return self.trailing and self._follows(after)
 
     def names(self, key: str) -> bool:
         """Read the key as the words before its value."""
@@ -154,7 +173,24 @@ class PatternDetector:
             return False
         return self._nearest_label(f"{key}: ") is Before.OWN_LABEL
 
+    def names_column(self, head: str) -> bool:
+        """Return whether the head of a column says that its cells are of this kind."""
+        return self.heads and self.need is Need.CONTEXT and self.read_before(f"{head}: ") is Before.OWN_LABEL
+
+    def value_in(self, cell: str, _head: str) -> tuple[int, int] | None:
+        """Return where the value stands in a cell of a column that names it."""
+        for start, end in self.spans(cell):
+            if self.fits_after(Before.OWN_LABEL, cell[end:]):
+                return start, end
+        return None
+
     def _nearest_label(self, before: str) -> Before:
+        said = self._label_right_before(before)
+        if said is Before.NO_LABEL and (shorter := without_owner(before)) != before:
+            return self._label_right_before(shorter)
+        return said
+
+    def _label_right_before(self, before: str) -> Before:
         foreign_start = foreign_label_start(before)
         own_end = -1 if self.context is None else self.context.end_in(before)
         if own_end > foreign_start and len(before) - own_end <= self.reach and is_joint(before[own_end:]):

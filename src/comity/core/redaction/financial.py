@@ -114,7 +114,7 @@ def _accept_card_split(value: str) -> int:
 
 
 def _accept_card_named(value: str) -> int:
-    return len(value) if _is_card(value) else 0
+    return len(value) if _is_card(digits_of(value)) else 0
 
 
 def _accept_iban(value: str) -> int:
@@ -206,9 +206,10 @@ _CARD_WORDS = words(
     "kartennummer",
 )
 
+_IBAN_GAP = r"(?:[ \u00a0.\-]|[ ]?\n[ ]?)?"
 _CODE_WORDS = (
     r"cvv2?|cvc2?|csc|cvn2?|card (?:security|verification) (?:code|value|number)|(?:karten)?prüf(?:nummer|ziffer)"
-    r"|cryptogramme|codice di sicurezza|código de seguridad"
+    r"|cryptogramme|codice di sicurezza|código de (?:seguridad|segurança)|code de sécurité|sicherheitscode|security code"
 )
 # What stands between groups of four that were written over lines, list items, cells or with signs of several kinds.
 _SPLIT = r"(?:[ \t]{0,2}\r?\n[ \t]{0,4}(?:[-*•][ ]|[0-9][.)][ ])?|[\"']?,[ ]?[\"']|[ _.\-–·,;/|]{1,4}|\\n)"
@@ -226,11 +227,11 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         category=Category.FINANCIAL,
         priority=20,
         pattern=re.compile(
-            rf"{BEFORE}(?:[A-Z]{{2}}[0-9]{{2}}(?:[ \u00a0-]?[A-Z0-9]){{11,30}}"
+            rf"{BEFORE}(?:[A-Z]{{2}}[ ]?[0-9]{{2}}(?:{_IBAN_GAP}[A-Z0-9]){{11,30}}"
             rf"|[a-z]{{2}}[0-9]{{2}}(?:[a-z0-9]{{11,30}}|(?:[ \u00a0-][a-z0-9]{{4}}){{2,7}}(?:[ \u00a0-][a-z0-9]{{1,3}})?))"
             rf"{AFTER}"
         ),
-        hint=rf"{HINT_BEFORE_WORD}(?:[A-Z]{{2}}[0-9]{{2}}(?:[ \u00a0-]?[A-Z0-9]){{11}}"
+        hint=rf"{HINT_BEFORE_WORD}(?:[A-Z]{{2}}[ ]?[0-9]{{2}}(?:(?:{_IBAN_GAP}|\\n)[A-Z0-9]){{11}}"
         rf"|[a-z]{{2}}[0-9]{{2}}(?:[a-z0-9]{{11,30}}{HINT_AFTER}|(?:[ \u00a0-][a-z0-9]{{4}}){{2}}))",
         accept=_accept_iban,
     ),
@@ -255,8 +256,9 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         type="CARD",
         category=Category.FINANCIAL,
         priority=21,
-        pattern=re.compile(rf"{BEFORE}[2-6][0-9]{{12,18}}{AFTER_DIGIT}"),
-        hint=_CARD_HINT,
+        pattern=re.compile(rf"{BEFORE}[2-6][0-9](?:[ .\-]?[0-9]){{11,17}}{AFTER_DIGIT}"),
+        hint=rf"(?i:card|karte|carte|tarjeta|visa|amex|express|master|discover|diners|jcb|unionpay|maestro|pan|cc){HINT_GAP}"
+        r"[2-6][0-9](?:[ .\-]?[0-9]){11}",
         accept=_accept_card_named,
         need=Need.CONTEXT,
         is_number=True,
@@ -379,6 +381,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
             re.IGNORECASE,
         ),
         keys=re.compile("(?!)"),
+        heads=False,
     ),
     PatternDetector(
         name="swift",

@@ -50,11 +50,13 @@ _THREE_THREES = f"{HINT_BEFORE_DIGIT}[0-9]{{3}}(?:{DASH}|{SPACE})?[0-9]{{3}}(?:{
 
 _YEAR = "(?:19|20)[0-9]{2}"
 _DAY = "(?:0?[1-9]|[12][0-9]|3[01])"
+_ROMAN = "(?:X|XI{1,2}|IX|IV|VI{0,3}|I{1,3})"
 _DATE = (
     rf"{_YEAR}[-/.](?:0?[1-9]|1[0-2])[-/.]{_DAY}"
     rf"|{_YEAR}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
     rf"|{_DAY}[-/. ]{_DAY}[-/. ](?:{_YEAR}|[0-9]{{2}})"
-    rf"|{_DAY}(?:st|nd|rd|th|er)?(?: of)?[.]?[ -]{MONTH}[.,]?[ -](?:{_YEAR}|[0-9]{{2}})"
+    rf"|{_DAY}[-/. ]{_ROMAN}[-/. ]{_YEAR}"
+    rf"|{_DAY}(?:st|nd|rd|th|er)?(?: of)?[.]?[ -]{MONTH}[.,]?[ -](?:{_YEAR}|['’]?[0-9]{{2}})"
     rf"|{MONTH}[.]? {_DAY}(?:st|nd|rd|th)?,? {_YEAR}"
     rf"|{_DAY}\. (?:0?[1-9]|1[0-2])\. {_YEAR}|(?:明治|大正|昭和|平成|令和)[0-9]{{1,2}}年[0-9]{{1,2}}月[0-9]{{1,2}}日"
     rf"|{_YEAR}[ ]?[年년][ ]?[0-9]{{1,2}}[ ]?[月월][ ]?[0-9]{{1,2}}[ ]?[日일]"
@@ -96,6 +98,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         pattern=re.compile(rf"{BEFORE}(?!000|666|9)[0-9]{{3}}{DASH}(?!00)[0-9]{{2}}{DASH}(?!0000)[0-9]{{4}}{AFTER_DIGIT}"),
         hint=_NINE_DIGITS,
         need=Need.NO_FOREIGN_LABEL,
+        alone=True,
         context=_SSN_WORDS,
         not_after=NOT_AFTER_DIGIT,
     ),
@@ -119,6 +122,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         pattern=re.compile(rf"{BEFORE}9[0-9]{{2}}{DASH}{_ITIN_GROUP}{DASH}[0-9]{{4}}{AFTER_DIGIT}"),
         hint=_NINE_DIGITS,
         need=Need.NO_FOREIGN_LABEL,
+        alone=True,
         context=_ITIN_WORDS,
         not_after=NOT_AFTER_DIGIT,
     ),
@@ -143,6 +147,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         hint=_THREE_THREES,
         accept=_accept_sin,
         need=Need.NO_FOREIGN_LABEL,
+        alone=True,
         context=_SIN_WORDS,
         not_after=NOT_AFTER_DIGIT,
     ),
@@ -169,7 +174,9 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         accept=_accept_ein,
         need=Need.CONTEXT,
         context=words(
-            "f?eins?",
+            r"(?-i:F?EINs?)",
+            r"f?ein[:=#]",
+            r"f?ein\s?(?:number|no|num|nr)",
             r"employer\s?id(?:entification)?(?:\s?(?:number|no))?",
             r"(?:federal\s)?tax\s?id(?:entification)?(?:\s?(?:number|no))?",
             r"federal\s?id",
@@ -212,7 +219,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         priority=37,
         pattern=re.compile(
             rf"{BEFORE}(?:[0-9]{{2}}[ ]?[0-9]{{2}}[ ](?:номер[ ]|№[ ]?)?[0-9]{{6}}"
-            rf"|(?=[A-Z]{{0,3}}[0-9])[A-Z0-9]{{6,11}}){AFTER_DIGIT}",
+            rf"|[A-Z]{{2}}[ ][0-9]{{6,7}}|(?=[A-Z]{{0,3}}[0-9])[A-Z0-9]{{6,11}}){AFTER_DIGIT}",
             re.IGNORECASE,
         ),
         hint=rf"(?i:{in_hint(PASSPORT)}){HINT_GAP}[0-9]",
@@ -221,6 +228,17 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         is_number=True,
         context=words(rf"(?:{PASSPORT})(?:\s?(?:number|no|num|nr|id))?"),
         reach=28,
+    ),
+    PatternDetector(
+        name="passport_zone",
+        type="PASSPORT",
+        category=Category.GOVERNMENT,
+        priority=3,
+        pattern=re.compile(
+            r"(?<![A-Z0-9<])(?:[PIAC][A-Z<][A-Z<]{3}[A-Z0-9<]{25,39}\s{1,2})?"
+            r"[A-Z0-9<]{9}[0-9<][A-Z<]{3}[0-9]{7}[MFX<][0-9]{7}[A-Z0-9<]{8,16}(?![A-Z0-9<])"
+        ),
+        hint=r"[A-Z<]{3}[0-9]{7}[MFX<][0-9]{7}",
     ),
     PatternDetector(
         name="licence",
@@ -256,6 +274,18 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         reach=20,
     ),
     PatternDetector(
+        name="dob_marked",
+        type="DOB",
+        category=Category.GOVERNMENT,
+        priority=39,
+        pattern=re.compile(
+            rf"(?:(?P<star>(?<![\w*])[*])|{BEFORE})(?P<value>{_DATE})"
+            rf"(?(star)(?![0-9*_./-])|(?=[ ](?:geboren|gebürtig|urodzon[ay]|született)(?![a-z])))",
+            re.IGNORECASE,
+        ),
+        hint=r"[*][0-3]?[0-9]\.[01]?[0-9]\.(?:19|20)|[0-9][ ](?i:geboren|gebürtig|urodzon|született)",
+    ),
+    PatternDetector(
         name="dob",
         type="DOB",
         category=Category.GOVERNMENT,
@@ -272,6 +302,10 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         reach=40,
         not_near=re.compile(
             r"birth\s(?:rate|control|cohort|weight|statistics|data|numbers|count|registrations?)[^;]{0,40}$"
+            r"|dob-[a-z][^;]{0,60}$|geb\.?\s(?-i:[A-ZÄÖÜ])[a-zäöüß]{1,20}\s$"
+            r"|(?:usine|entreprise|société|marque|association|empresa|compañía|firma|marca|azienda|società|impresa|unternehmen"
+            r"|verein|projekt|proyecto|projet|progetto|start-?up|club)[^;.:]{0,30}$"
+            r"|(?:republik|republic|república|république|nation|firma|company|city|stadt)\W{0,3}$"
             r"|born\s(?:rate|count|digital)[^;]{0,40}$"
             r"|(?:project|company|start-?up|product|brand|firm|team|programme|program|initiative|idea)\s(?:was\s)?born[^;]{0,20}$",
             re.IGNORECASE,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 
 from comity.core.redaction.detector import Category
+from comity.core.redaction.joints import as_words, without_owner
 from comity.core.redaction.shapes import (
     COUNTED,
     HINT_AFTER_LETTER,
@@ -29,6 +30,7 @@ _JOINT_WORDS = frozenset(
         " numero número numéro nummer numer номер no nr num nº n° is was ist lautet es est sono wynosi"
         " är er og of the my and or und et y on at to me do da de del di des du der la le les el il"
         " client cliente kunde kunden patient patiente paziente customer employee user member for von é è jego jej"
+        " albo lub oder ou o of eller tai или або vagy nebo"
         " klienta klientki pacjenta seria serie série series серия серії физлица клиента пациента رقم",
     )
 )
@@ -87,8 +89,8 @@ class LabelledDetector:
         return re.compile(rf"(?:{labels}){_JOINT_SUFFIX}", re.IGNORECASE)
 
     @cached_property
-    def _rule(self) -> Callable[[str], tuple[int, int] | None]:
-        """The rule whose label ends a text, and where; remembered, because the words before the values of a text are few."""
+    def _rule(self) -> Callable[[str], tuple[int, bool] | None]:
+        """The rule whose label ends a text, and whether a colon follows it; remembered: the words before values are few."""
         return lru_cache(maxsize=2048)(self._find_rule)
 
     @cached_property
@@ -96,9 +98,17 @@ class LabelledDetector:
         """A test for whether a label stands in an ASCII text: before most numbers there is none, and it says so quickly."""
         return compile_test(f"(?i:{self.hint_labels}|{self.hint_foreign or self.hint_labels})")
 
-    def _find_rule(self, before: str) -> tuple[int, int] | None:
+    def _find_rule(self, before: str) -> tuple[int, bool] | None:
+        before = as_words(before)
         if before.isascii() and not self._could_name(before):
             return None
+        found = self._rule_right_before(before)
+        if found is None and (shorter := without_owner(before)) != before:
+            before, found = shorter, self._rule_right_before(shorter)
+        return None if found is None else (found[0], ":" in before[found[1] :])
+
+    def _rule_right_before(self, before: str) -> tuple[int, int] | None:
+        """Return the rule whose label ends a text, and where the label ends."""
         starts, end = _starts(before), len(before)
         for _ in range(_JOINTS_MAX):
             while end and not before[end - 1].isalnum():
@@ -156,6 +166,17 @@ class LabelledDetector:
             return any(self.keys.fullmatch(" ".join(key.split()[-count:])) for count in (1, 2))
         return self._rule(_last_words(f"{key}: ")) is not None
 
+    def names_column(self, head: str) -> bool:
+        """Return whether the head of a column says that its cells are of this kind."""
+        return self._rule(_last_words(f"{head}: ")) is not None
+
+    def value_in(self, cell: str, head: str) -> tuple[int, int] | None:
+        """Return where the value stands in a cell of a column that names it."""
+        for start, end in self.spans(cell):
+            if length := self.judge(cell[start:end], f"{head}: ", cell[end:]):
+                return start, start + length
+        return None
+
     def judge(self, value: str, before: str, after: str) -> int:
         """Return how many leading characters of `value` are a valid number of the kind that its label names; 0 for none."""
         tail = _last_words(before)
@@ -164,8 +185,7 @@ class LabelledDetector:
             if self.trailing is None or not self.trailing.match(after):
                 return 0
             return len(value) if any(rule.is_valid(value) for rule in self.rules) else 0
-        number, end = found
-        is_said = ":" in tail[end:]
+        number, is_said = found
         for cut in reversed([match.start() for match in _CUT.finditer(value)]):
             if cut >= _VALUE_CHARS_MIN and not _WORD_AT_END.search(value, 0, cut) and self.rules[number].is_valid(value[:cut]):
                 rest = value[cut:] + after

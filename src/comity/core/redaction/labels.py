@@ -35,7 +35,8 @@ BIRTH: Final = (
     r"|생일|출생일?"
 )
 PASSPORT: Final = (
-    r"passe?ports?|(?:reise)?pass-?(?:nummer|nr)|reisepass(?:nummer|nr)?|pasaporte|passaport[oe]|paspoort(?:nummer)?"
+    r"passe?ports?|pass\.? (?:no|nr)|(?:reise)?pass-?(?:nummer|nr)|reisepass(?:nummer|nr)?|pasaporte"
+    r"|passaport[oe]|paspoort(?:nummer)?"
     r"|pas(?:nummer|nr)|passinumero|passin numero|paszport(?:u)?|číslo pasu|cestovní pas|útlevél(?:szám)?|pa[sș]aport"
     r"|putovnic[ae]|pasoš[a]?|pasaport(?: no)?|h[oộ] chi[eế]u|paspor|διαβατήριο|διαβατηρίου|(?:загран)?паспорт[а]?"
     r"|جواز(?: ال)?سفر|رقم الجواز|דרכון|گذرنامه|पासपोर्ट|หนังสือเดินทาง|พาสปอร์ต|护照|護照|パスポート|旅券|여권"
@@ -74,16 +75,19 @@ SIGN_IN: Final = (
     r"pass[ _-]?(?:word|phrase|wd|code)|passwd|pwd|psw|kennwort|passwort|mot de passe|mdp|contrase[nñ]a"
     r"|clave de acceso|senha|wachtwoord|has[lł]o|l[oö]senord|lozinka|jelsz[oó]|parol[aă]|adgangskode|kodeord|passord"
     r"|salasana|heslo|geslo|m[aậ]t kh[aẩ]u|kata sandi|пароль|парола|лозинка|κωδικός(?: πρόσβασης)?"
-    r"|كلمة (?:المرور|السر)|סיסמה|पासवर्ड|รหัสผ่าน|密码|密碼|パスワード|暗証番号|비밀번호|암호|şifre|pin[ _-]?code"
+    r"|كلمة (?:المرور|السر)|סיסמה|पासवर्ड|รหัสผ่าน|密码|密碼|パスワード|暗証番号|비밀번호|암호|şifre|pin[ _-]?code|wi-?fi (?:code"
+    r"|key)|wlan-?schlüssel|wpa2? key|passkey"
 )
 USER_NAME: Final = (
-    r"(?:user|login|screen|account)[ _-]?name|user[ _-]?id|login|handle|benutzer(?:name|kennung)?|nom d['’]utilisateur"
-    r"|identifiant|(?:nombre de )?usuario|nome utente|gebruikersnaam|användarnamn|brukernavn|brugernavn|käyttäjätunnus"
-    r"|nazwa użytkownika|u[zž]ivatelské jméno|kullanıcı adı|логин|имя пользователя|用户名|帳號|ユーザー名|아이디"
+    r"(?:user|login|screen|account|nick)[ _-]?name|user[ _-]?id|login|benutzer(?:name|kennung)|anmeldename"
+    r"|nom d['’ _]utilisateur|identifiant|nombre de usuario|usuario|nome utente|nome de utilizador|utilizador"
+    r"|gebruikersnaam|användarnamn|brukernavn|brugernavn|käyttäjätunnus|nazwa użytkownika|u[zž]ivatelské jméno"
+    r"|felhasználónév|nume de utilizator|kullanıcı adı|логин|имя пользователя|ім['’]я користувача|用户名|用戶名|帳號"
+    r"|ユーザー名|아이디|사용자 ?이름|اسم المستخدم|שם משתמש"
 )
 MONTH: Final = (
     r"(?:jan(?:uary|uar|uari|vier)?|jänner|enero|gennaio|janeiro|stycznia|ledna|ianuarie|січня|января|ocak"
-    r"|feb(?:ruary|ruar|ruari|brero|braio)?|fév(?:rier)?|febrero|fevereiro|lutego|února|лютого|февраля|şubat"
+    r"|feb(?:ruary|ruar|ruari|brero|braio)?|feber|fév(?:rier)?|febrero|fevereiro|lutego|února|лютого|февраля|şubat"
     r"|mar(?:ch|s|zo|t|ço|ca)?|märz|maart|března|березня|марта|mart|apr(?:il|ile|ilie)?|avr(?:il)?|abril|kwietnia"
     r"|dubna|квітня|апреля|nisan|may|mai|maj|maggio|mayo|maio|mei|maja|května|травня|мая|mayıs|june?|juni|juin|junio"
     r"|giugno|junho|czerwca|června|червня|июня|haziran|july?|juli|juillet|julio|luglio|julho|lipca|července|липня|июля"

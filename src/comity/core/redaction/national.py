@@ -61,7 +61,7 @@ _PERSONAL: Final = {
     "sg": r"nric(?:/fin)?|fin no|fin",
     "ru.snils": r"снилс|snils",
     "ve.rif": r"c[eé]dula venezolana",
-    "za.idnr": r"south african id|sa id|rsa id|id no za",
+    "za.idnr": r"id number|south african id|sa id|rsa id|id no za",
     "lv": r"personas kods",
     "medicare": r"medicare(?: card| number| no)?",
     "health": (
@@ -215,7 +215,7 @@ def _rule(module: str, label: str) -> Rule:
         if len(digits_of(compact)) < 4:
             return False
         own = _OWN.get(module)
-        return own(compact) if own is not None else _is_standard(module, value)
+        return own(compact) if own is not None else _is_standard(module, value) or _is_standard(module, compact)
 
     return Rule(label.replace("nummer", _NUMMER), is_valid)
 

@@ -18,14 +18,19 @@ from comity.core.redaction.shapes import (
 
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _HEX = "[0-9A-Fa-f]"
+_DOT = r"(?:\.|\[\.\]|\(\.\))"  # also as it is written where no program shall take it for an address
+
+
+_DEFANGED = re.compile(_DOT)
 
 
 def _accept_ipv4(value: str) -> int:
     """Networks, loopback and unspecified addresses belong to no person; a last part of 0 is more often a version."""
+    length, value = len(value), _DEFANGED.sub(".", value)
     first, _, _, last = value.split(".")
     if first in {"0", "127", "255"} or last in {"0", "255"}:
         return 0
-    return 0 if _is_version_like(value) else len(value)
+    return 0 if _is_version_like(value) else length
 
 
 def _accept_ipv4_named(value: str) -> int:
@@ -60,7 +65,7 @@ def _accept_mac(value: str) -> int:
 # "upgrade from 1.2.3.4 to 1.2.4.1", "section 1.2.3.4", "netmask 255.255.255.240", "OID 1.3.6.1".
 _VERSION = re.compile(
     r"(?:(?<![a-z])(?:v|ver|versions?|releases?d?|build|firmware|upgrad\w{1,4}|downgrad\w{1,4}"
-    r"|updat\w{1,4}|migrat\w{1,4}|bump\w{0,3}|roll\w{0,3} back|patch\w{0,3}"
+    r"|updat\w{1,4}|migrat\w{1,4}|bump\w{0,3}|skip\w{0,4}|roll\w{0,3} back|patch\w{0,3}"
     r"|sections?|clauses?|chapters?|paragraphs?|figures?|articles?|appendix|oid|mask|netmask|wildcard"
     r"|requires?|package|driver|sdk|module|tag|changelog|hotfix"
     r"|compatible|kernel|chrome|firefox|safari|edge|nginx|app|library|plugin"
@@ -99,7 +104,7 @@ NETWORK: tuple[PatternDetector, ...] = (
         type="IP",
         category=Category.NETWORK,
         priority=26,
-        pattern=re.compile(rf"(?<![0-9A-Za-z_:.]){_HEX}{{0,4}}(?::{_HEX}{{0,4}}){{2,8}}(?![0-9A-Za-z_:])"),
+        pattern=re.compile(rf"(?<![0-9A-Za-z_:.]){_HEX}{{0,4}}(?::{_HEX}{{0,4}}){{2,8}}(?![0-9A-Za-z_:]|/[0-9])"),
         hint=rf":{_HEX}{{0,4}}:{_HEX}{{0,4}}:",
         accept=_accept_ipv6,
     ),
@@ -108,8 +113,8 @@ NETWORK: tuple[PatternDetector, ...] = (
         type="IP",
         category=Category.NETWORK,
         priority=70,
-        pattern=re.compile(rf"{BEFORE}{_OCTET}(?:\.{_OCTET}){{3}}{AFTER}(?![-./][0-9])"),
-        hint=rf"{HINT_BEFORE_DIGIT}[0-9]{{1,3}}\.[0-9]{{1,3}}\.[0-9]{{1,3}}\.[0-9]{{1,3}}{HINT_AFTER}",
+        pattern=re.compile(rf"{BEFORE}{_OCTET}(?:{_DOT}{_OCTET}){{3}}{AFTER}(?![-./][0-9])"),
+        hint=rf"{HINT_BEFORE_DIGIT}[0-9]{{1,3}}{_DOT}[0-9]{{1,3}}{_DOT}[0-9]{{1,3}}{_DOT}[0-9]{{1,3}}{HINT_AFTER}",
         accept=_accept_ipv4,
         need=Need.NO_FOREIGN_LABEL,
         not_near=_VERSION,

@@ -20,7 +20,7 @@ _REGIONS = (
     f" IL AE SA EG TH VN ID PK"
 )
 _PHONE = re.compile(
-    r"(?<![A-Za-z0-9_+])(?:\+?[0-9]|\([0-9+])(?:[ \u00a0\u202f./()\-\u2010-\u2013]{0,3}[0-9]){6,13}(?:["
+    r"(?<![A-Za-z0-9_+])(?:\+?[0-9]|\([0-9+])(?:[ \u00a0\u202f./()\-\u2010-\u2013·•_]{0,3}[0-9]){6,14}(?:["
     r" ]?(?:x|ext\.?|extension)[ ]?[0-9]{1,6})?"
 
                     r"(?![A-Za-z0-9_])(?![-.][0-9])")  # fmt: skip
@@ -37,7 +37,7 @@ _WEAK = (
     r"gsm|hp|fon|cel|portable|call(?:ing|ed)?|text(?:ing|ed)?|dial(?:ling|ing|ed)?|ring|sms|mobile|cell|hotline|contact|kontakt"
     r"|(?:my|our|his|her|their|meine|ihre|seine|deine|mijn|min|mitt) (?:number|nummer)"
     r"|(?:mi|mon|il mio) n[uú]m[eé]ro|m[oó]j numer|мой номер"
-    r"|ligue(?: para)?|llame al|message|anrufen|rufen(?: sie)?|appelez|llama|chiama(?:mi)?|bel"
+    r"|dzwo[nń](?:i[cć])?|durchwahl|ligue(?: para)?|llame al|message|anrufen|rufen(?: sie)?|appelez|llama|chiama(?:mi)?|bel"
 )
 _AT = (
     r"(?:(?:call|text|ring|dial|reach|reached|contact|message|phone|erreichbar|available|reachable)(?:ing|ed"
@@ -48,7 +48,7 @@ _LABELS_OF_HINT = (
     r"[a-z ]*phones?|fon|gsm|hp|cel|portable|mobile?|mob|cell|tel|ph|fax|telefax|whatsapp|viber|call|calling|called|text"
     r"|texting|texted|dial|ring|sms|hotline|contact|reach|reached|reachable|(?:direct|office|private) line|land ?line"
     r"|message|kontakt|number|nummer|numer|номер|rück[a-z]+|zurückrufen|n[uú]m[eé]ro|ligue|para|al|tlf|puh|anrufen|ruf(?:en?)?|erreichen|joindre|appele[rz]"
-    r"|ll[aá]m[a-z]+|chiam[a-z]+|bel(?:len)?|soita"
+    r"|ll[aá]m[a-z]+|chiam[a-z]+|bel(?:len)?|soita|dzwo[nń](?:i[cć])?|durchwahl"
     r"|erreichbar|available|handy|emergency|callback|day[a-z]*|call-back"
 )
 _COUNTED = re.compile(
@@ -59,7 +59,10 @@ _COUNTED = re.compile(
     r"|directly|daily|tonight|this|we|i|he|she|they|you|it|und|oder|et|ou|y|o"
     r"|e|ab|an|von|nach|pour|para|per|och|og|en|day|was|has|my|his|her|their|our|the|no|yes|cell|fax|tel"
     r"|phone|out|again|later|next|same|every|whenever|anruf"
-    r"|extension|immediately|quickly|soon|morning|while|within)\b)[a-z]{2,})"
+    r"|dopo|le|la|les|il|lo|gli|un|una|des|du|de|del|della|di|da|dal|con|su|ou|mais|si|sauf|avant|après|par|sur|pero|antes"
+    r"|después|por|hasta|desde|em|até|depois|ao|of|app|even|na|voor|tot|vanaf|bel|lub|albo|po|do|od|przed|works|valid|nur|bitte"
+    r"|ist|erbeten|gerne|bis|zwischen|mit|dringend"
+    r"|extension|immediately|quickly|soon|morning|while|within)\b|[a-z_]{2,20}[=:])[a-z]{2,})"
 )
 _BARE = re.compile(r"[0-9]+")
 
@@ -90,7 +93,7 @@ def is_national(digits: str, regions: str = _REGIONS) -> bool:
 
 
 def _number(value: str) -> str:
-    return digits_of(re.split(r"x|ext", value, maxsplit=1)[0])
+    return digits_of(re.split(r"x|ext", value, maxsplit=1)[0]).removeprefix("00")
 
 
 def _is_plausible(value: str) -> bool:
@@ -127,7 +130,7 @@ PHONES = LabelledDetector(
     pattern=_PHONE,
     rules=[Rule(_AT, _is_reached), Rule(PHONE, _is_plausible), Rule(_STRONG, _is_plausible), Rule(_WEAK, _is_phone)],
     hint_labels=f"{_LABELS_OF_HINT}|{PHONE}|zadzwo[a-zń]+",
-    hint_value=r"[0-9](?:[ \u00a0\u202f./()\-\u2010-\u2013]{0,3}[0-9]){6}",
+    hint_value=r"[0-9](?:[ \u00a0\u202f./()\-\u2010-\u2013·•_]{0,3}[0-9]){6}",
     not_followed=_COUNTED,
     trailing=re.compile(
         rf"[ ](?:[(–-][ ]?|ist?[ ](?:my|our|his|her|their|the|meine|unsere|seine|ihre)[ ]"

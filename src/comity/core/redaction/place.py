@@ -16,6 +16,8 @@ from comity.core.redaction.shapes import (
     HINT_GAP,
     LETTER,
     NOT_AFTER_DIGIT,
+    WALL,
+    Context,
     in_hint,
     words,
 )
@@ -297,6 +299,24 @@ PLACE: tuple[PatternDetector, ...] = (
         hint=r"[省市都道府県縣县州区區](?s:.{1,40})[0-9]",
     ),
     PatternDetector(
+        name="city_of_street",
+        type="ADDRESS",
+        category=Category.ADDRESS,
+        priority=61,
+        pattern=re.compile(
+            rf"(?<![A-Za-z0-9_-])(?:(?:[A-Z]{{1,2}}-)?(?:[0-9]{{4,5}}(?:-[0-9]{{3,4}})?|[0-9]{{2}}-[0-9]{{3}}"
+            rf"|[0-9]{{3}}[ ][0-9]{{2}})"
+            rf"(?:[ ](?!Euros?\b|EUR|USD|Units?\b|Items?\b)[A-Z\u00c0-\u017d][{LETTER}-]{{1,24}})"
+            rf"|(?:[A-Z][a-z]{{1,20}}[ ]){{1,2}}(?:{_STATES})[ ][0-9]{{5}}(?:-[0-9]{{4}})?|[0-9]{{4}}["
+            rf" ]?[A-Z]{{2}}[ ][A-Z][a-z]{{1,20}})"
+            rf"(?![{LETTER}0-9_])"
+        ),
+        hint=rf"{WALL}[^{WALL}]{{0,60}}[0-9]{{2}}",  # of a gap: no text has a hidden value in it before it is searched
+        need=Need.CONTEXT,
+        context=Context(rf"{WALL}(?:[ ,\n][^\n;:{WALL}]{{0,26}})?[,\n][ ]{{0,2}}(?:CP[ ])?$"),
+        reach=2,
+    ),
+    PatternDetector(
         name="postal_ca",
         type="POSTAL_CODE",
         category=Category.ADDRESS,
@@ -339,7 +359,8 @@ PLACE: tuple[PatternDetector, ...] = (
         category=Category.ADDRESS,
         priority=64,
         pattern=re.compile(
-            rf"{BEFORE}[0-9]{{5}}(?:-[0-9]{{4}})?{AFTER_DIGIT}(?![ ](?!and|or|please|is|in|for|to|was|usa|with)[a-z]{{3}})"
+            rf"{BEFORE}[0-9]{{5}}(?:-[0-9]{{4}})?{AFTER_DIGIT}(?![ ](?!and|or|please|is|in|for|to|was|usa|with"
+            rf"|[a-z_]{{1,20}}[=:])[a-z]{{3}})"
         ),
         hint=rf"(?:(?i:zip|plz|post[ _\-]?(?:al|code|leit)|code[ _\-]?postal){HINT_GAP}|(?:{_STATES}),?[ ])"
         rf"{HINT_BEFORE_DIGIT}?[0-9]{{5}}{HINT_AFTER}",

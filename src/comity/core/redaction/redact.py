@@ -35,10 +35,16 @@ _PARTS_IN_SLICE = 16
 _LONG_CHARS = 256  # a text of a document that is a part of its own
 _TEXTS_KEPT = 4096  # of a document, whose judgement is kept in case they come again
 # `{"name": "phone", "value": …}` and `["phone", …]` name a value as `{"phone": …}` does; the name comes first.
-_NAMING = frozenset({"name", "key", "label", "field", "type", "kind", "attribute", "property", "question"})
+_NAMING = frozenset(
+    {"name", "key", "label", "field", "type", "kind", "attribute", "property", "question", "id", "title", "param", "column"}
+)
 _NAMED = frozenset({"value", "val", "text", "content", "answer", "data"})
+_HEADS = frozenset({"columns", "cols", "header", "headers", "heads", "fields", "keys", "names"})
+_ROWS = frozenset({"rows", "data", "values", "records", "items", "table"})
+_HEAD = re.compile(r"[^\W\d_][^\d\n\0]{0,36}")
 _NAME = re.compile(r"[^\W\d_][^\d\0\[\]*@]{1,31}")
 _NAME_CHARS_MAX = 48
+_HEADS_MAX = 64
 _KEYS_KEPT = 3  # how many keys of the path name a value
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -308,6 +314,15 @@ def _is_whole(detector: Detector, number: str, before: str) -> bool:
     return (0, len(number)) in detector.spans(number)
 
 
+def _heads(row: Any) -> tuple[str, ...]:
+    """Return the words of the heads of a table's columns, or nothing if the row is not one of heads."""
+    if not isinstance(row, list) or not 2 <= len(row) <= _HEADS_MAX:
+        return ()
+    if not all(isinstance(head, str) and _HEAD.fullmatch(head) for head in row):
+        return ()
+    return tuple(plain_words(head) for head in row)
+
+
 class _Walk:
     """One pass over a nested value."""
 
@@ -359,6 +374,8 @@ class _Walk:
                 return [self._hide(kind, item, f"{path}[{index}]") for index, item in enumerate(items)]
         if len(items) == 2 and isinstance(items[0], str) and _NAME.fullmatch(items[0]):
             keys = (*keys, plain_words(items[0]))[-_KEYS_KEPT:]  # a pair of a name and a value
+        if len(items) > 1 and isinstance(items[0], list) and isinstance(items[1], list) and (heads := _heads(items[0])):
+            return (yield from self._rows(items, heads, keys, path))
         result: list[Any] = []
         for index, item in enumerate(items):
             if self._is_slice_done():
@@ -366,10 +383,27 @@ class _Walk:
             result.append((yield from self.value(item, keys, f"{path}[{index}]")))
         return result
 
+    def _rows(self, rows: Sequence[Any], heads: tuple[str, ...], keys: tuple[str, ...], path: str) -> Sliced[list[Any]]:
+        """Redact the rows of a table; the heads of its columns name what stands under them."""
+        result: list[Any] = []
+        for index, row in enumerate(rows):
+            if not isinstance(row, list) or len(row) != len(heads):
+                result.append((yield from self.value(row, keys, f"{path}[{index}]")))
+                continue
+            cells: list[Any] = []
+            for column, (head, cell) in enumerate(zip(heads, row, strict=True)):
+                if self._is_slice_done():
+                    yield
+                named = (*keys, head)[-_KEYS_KEPT:]
+                cells.append((yield from self.value(cell, named, f"{path}[{index}][{column}]")))
+            result.append(cells)
+        return result
+
     def _object(self, value: dict[Any, Any], keys: tuple[str, ...], path: str) -> Sliced[dict[Any, Any]]:
         result: dict[Any, Any] = {}
         numbers: dict[str, int] = {}
         parts = yield from birth_parts(value, keys)
+        heads = next((_heads(value[key]) for key in value if key in _HEADS), ())
         name = ""
         for key, item in value.items():
             if self._is_slice_done():
@@ -391,8 +425,13 @@ class _Walk:
             place = f"{path}.{hidden}" if path else hidden
             if key in _NAMING and isinstance(item, str) and len(item) <= _NAME_CHARS_MAX:
                 name = plain_words(_TOKEN_OR_MASK.sub(WALL, item))
-            named = (*keys, name if name and key in _NAMED else words)[-_KEYS_KEPT:]
-            if key in parts:
+            if key not in _NAMED:
+                named = (*keys, words)[-_KEYS_KEPT:]
+            else:  # it says nothing: the name beside it counts, or the keys above
+                named = (*keys, name)[-_KEYS_KEPT:] if name else keys or (words,)
+            if heads and key in _ROWS and isinstance(item, list):
+                result[hidden] = yield from self._rows(item, heads, named, place)
+            elif key in parts:
                 result[hidden] = self._hide("DOB", item, place)
             elif isinstance(item, str) and len(item) <= _LONG_CHARS:
                 result[hidden] = self._short(item, named, place)

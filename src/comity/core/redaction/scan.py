@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Final, TypeAlias
 
 from msgspec import Struct
 
 from comity.core.document.slices import Sliced, whole
 from comity.core.redaction.candidates import Candidates, NamersOf, Span
+from comity.core.redaction.columns import cells_of
 from comity.core.redaction.detector import Before, Detector, PatternDetector
 from comity.core.redaction.labelled import LabelledDetector
 from comity.core.redaction.normal import ODD_HINT, Copy, is_odd
@@ -26,13 +28,15 @@ _AFTER_CHARS = 24
 # keeps a scan linear whatever the text.
 _ROUNDS_MAX = 6
 
+_TABLE_ROUNDS_MAX = 4
+_start_of = attrgetter("start")
 _VALUE_CHARS_MIN = 3  # no detector finds a shorter value; between values of a dense text there is mostly less
 _JOINT = r"[,;/|\s]{0,3}(?:(?:and|or|&)\s)?"
 _LIST_OF_WALLS = re.compile(f"{WALL}(?:{_JOINT}{WALL})+")
 _OPEN_LIST = re.compile(rf"{WALL}{_JOINT}\Z")
 _JOINT_CHARS = 8
 _WINDOW_CHARS_KEPT, _WINDOWS_KEPT, _JUDGEMENTS_KEPT = 512, 1000, 4096
-_HINTS_IN_GROUP = 6  # tested together first: in a short text mostly none of them matches
+_HINTS_IN_GROUP, _GROUPS_TOGETHER = 5, 5  # tested together first: in a short text mostly none of them matches
 # A slice of work: the candidates that begin in `_SLICE_CHARS` characters, or `_SLICE_ITEMS` candidates judged or gaps searched.
 _SLICE_CHARS, _SLICE_ITEMS = 2_048, 64
 _ANYTHING = "(?s:.)?"  # the hint of a detector without one
@@ -47,6 +51,7 @@ class Wall(Struct, frozen=True, gc=False):
 
 
 _Test: TypeAlias = Callable[[str], bool]
+_Group: TypeAlias = tuple[_Test, list[tuple[_Test, Detector]]]
 
 _BACKSLASH = ord("\\")  # as a number: looking for it does not make Python build a search string
 
@@ -57,17 +62,18 @@ class Scanner:
     `slice_chars` is how much of a long text is searched between two pauses; it changes nothing in what is found.
     """
 
-    __slots__ = ("_groups", "_hint", "_test", "detectors", "is_local", "slice_chars")
+    __slots__ = ("_columned", "_groups", "_hint", "_test", "detectors", "is_local", "slice_chars")
 
     def __init__(self, detectors: Iterable[Detector], *, slice_chars: int = _SLICE_CHARS) -> None:
         self.slice_chars = slice_chars
         self.detectors: tuple[Detector, ...] = tuple(sorted(detectors, key=lambda detector: detector.priority))
         # Built-in detectors never join words across a stretch of plain prose, so a stream may let that go at once.
         self.is_local = all(isinstance(detector, PatternDetector | LabelledDetector) for detector in self.detectors)
+        self._columned = [one for one in self.detectors if isinstance(one, PatternDetector | LabelledDetector)]
         hints = dict.fromkeys(detector.hint for detector in self.detectors)
         self._hint = "|".join(f"(?:{hint})" for hint in (*hints, _MASK_HINT, ODD_HINT)) if None not in hints else ""
         self._test: _Test | None = None  # made on first use
-        self._groups: list[tuple[_Test, list[tuple[_Test, Detector]]]] = []  # made on first use
+        self._groups: list[tuple[_Test, list[_Group]]] = []  # made on first use
 
     def prepare(self) -> None:
         """Build the tests that are otherwise built on first use: some fifty milliseconds that a running loop cannot spare."""
@@ -99,24 +105,31 @@ class Scanner:
             return list(self.detectors)
         is_long = len(text) > self.slice_chars
         found: list[Detector] = []
-        for test, members in self._groups or self._group():
+        for test_all, groups in self._groups or self._group():
             if is_long:
                 yield
-            if not test(text):
+            if not test_all(text):
                 continue
-            for test_one, detector in members:
+            for test, members in groups:
                 if is_long:
                     yield
-                if test_one(text):
-                    found.append(detector)
+                if not test(text):
+                    continue
+                for test_one, detector in members:
+                    if is_long:
+                        yield
+                    if test_one(text):
+                        found.append(detector)
         return found
 
-    def _group(self) -> list[tuple[_Test, list[tuple[_Test, Detector]]]]:
-        for first in range(0, len(self.detectors), _HINTS_IN_GROUP):
-            members = self.detectors[first : first + _HINTS_IN_GROUP]
-            hints = list(dict.fromkeys(detector.hint or _ANYTHING for detector in members))
-            test = compile_test("|".join(f"(?:{hint})" for hint in hints))
-            self._groups.append((test, [(compile_test(detector.hint or _ANYTHING), detector) for detector in members]))
+    def _group(self) -> list[tuple[_Test, list[_Group]]]:
+        step = _HINTS_IN_GROUP * _GROUPS_TOGETHER
+        for start in range(0, len(self.detectors), step):
+            groups: list[_Group] = []
+            for first in range(start, min(start + step, len(self.detectors)), _HINTS_IN_GROUP):
+                members = self.detectors[first : first + _HINTS_IN_GROUP]
+                groups.append((_test_of(members), [(_test_of((detector,)), detector) for detector in members]))
+            self._groups.append((_test_of(self.detectors[start : start + step]), groups))
         return self._groups
 
     def find(self, text: str, walls: Sequence[Wall] = (), *, start: int = 0, left: str = "") -> list[Span]:
@@ -154,6 +167,22 @@ class Scanner:
         return spans
 
     def _find(self, text: str, walls: Sequence[Wall], start: int, left: str, memory: Memory) -> Sliced[list[Span]]:
+        """Return the values of named columns and all others. A value may take a border between cells with it, so columns are
+        read again once values are hidden."""
+        cells: list[Span] = []
+        if "\n" not in text and "VALUES" not in text:
+            return (yield from self._search(text, walls, start, left, memory))
+        found: list[Span] = []
+        for number in range(_TABLE_ROUNDS_MAX):
+            more = yield from self._in_columns(text, sorted((*walls, *cells, *found), key=_start_of), start)
+            cells += more
+            if more or number == 0:
+                found = yield from self._search(text, sorted((*walls, *cells), key=_start_of), start, left, memory)
+            if not cells or not more:
+                break
+        return sorted((*found, *cells), key=_start_of)
+
+    def _search(self, text: str, walls: Sequence[Wall | Span], start: int, left: str, memory: Memory) -> Sliced[list[Span]]:
         search = _Search(self, text, start, left, memory)
         begin = start
         for number, wall in enumerate(walls, 1):
@@ -164,6 +193,32 @@ class Scanner:
                 yield
         yield from search.between(begin, len(text), _ROUNDS_MAX)
         return search.found
+
+    def _in_columns(self, text: str, hidden: Sequence[Wall | Span], start: int) -> Sliced[list[Span]]:
+        """Return the values in the named columns of the tables of a text that are not hidden yet."""
+        namers: dict[str, list[PatternDetector | LabelledDetector]] = {}
+
+        def is_named(head: str) -> bool:
+            if head not in namers:
+                namers[head] = [one for one in self._columned if one.names_column(head)]
+            return bool(namers[head])
+
+        found: list[Span] = []
+        at = 0
+        for number, cell in enumerate(cells_of(text, is_named, start), 1):
+            if number % _SLICE_ITEMS == 0:
+                yield
+            if cell is None or cell.end - cell.start < _VALUE_CHARS_MIN:
+                continue
+            while at < len(hidden) and hidden[at].end <= cell.start:
+                at += 1
+            if at < len(hidden) and hidden[at].start < cell.end:
+                continue
+            for detector in namers[cell.head]:
+                if place := detector.value_in(text[cell.start : cell.end], cell.head):
+                    found.append(Span(cell.start + place[0], cell.start + place[1], detector))
+                    break
+        return found
 
 
 class Memory:
@@ -295,6 +350,11 @@ class _Search:
         """Return the words before `end` that may name a value there: a list of values counts as one."""
         words = self.text[max(self.begin, end - CONTEXT_CHARS) : end]
         return words if len(words) == CONTEXT_CHARS else (self.skeleton + words)[-CONTEXT_CHARS:]
+
+
+def _test_of(detectors: Sequence[Detector]) -> _Test:
+    hints = dict.fromkeys(detector.hint or _ANYTHING for detector in detectors)
+    return compile_test("|".join(f"(?:{hint})" for hint in hints))
 
 
 def skeleton(left: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from comity.core.redaction.detector import Category, Need, PatternDetector
+from comity.core.redaction.joints import JOINT, SIGNED
 from comity.core.redaction.labels import SIGN_IN
 from comity.core.redaction.shapes import BEFORE, HINT_BEFORE_WORD, HINT_GAP, WALL, Context, in_hint
 
@@ -27,13 +28,29 @@ _KEY_HINT = (
     r"|:AA[A-Za-z0-9]|hv[sb]\.|EAA[A-Za-z0-9]{30}"
     r"|lin_api_|gsk_"
 )
-_LABELS = SIGN_IN
+_LABELS = in_hint(SIGN_IN)
+_BORDER = r"(?:(?<![^\W_])|(?<=[a-z])(?=(?-i:[A-Z][a-z]))|(?<=PG)|(?<=DB))"  # a word's, or a hump's inside of a key
 _FIRST = "[pkmcswhljagплκكסपร密パ暗비암ş]"
 _KEY_LABELS = (
     r"api[ _-]?keys?|apikey|api[ _-]?token|secret(?:[ _-]?(?:key|access[ _-]?key|token))?|client["
     r" _-]?secret|access[ _-]?(?:key|token)|auth[ _-]?token"
     r"|refresh[ _-]?token|private[ _-]?token|bearer|session[ _-]?token|encryption[ _-]?key|signing["
     r" _-]?(?:key|secret)|webhook[ _-]?secret"
+)
+_CODE_LABELS = (
+    r"(?:one[- ]time|verification|confirmation|login|sms|2fa|authentication|auth|einmal)[ -]?(?:code|passcode"
+    r"|pin|password|passwort)"
+    r"|bestätigungscode|einmalcode|code de (?:vérification|confirmation)|código de (?:verificación|verificação|confirmación)"
+    r"|codice di verifica|kod weryfikacyjny|verificatiecode|код подтверждения|验证码|驗證碼|認証コード|인증번호"
+)
+_COOKIES = (
+    "session_?id|sessid|phpsessid|jsessionid|asp\\.net_sessionid|connect\\.sid|sid|csrf_?token|xsrf-token"
+    "|auth_?token|remember_token"
+)
+# Whose the secret is, between its label and what says it: "password of my router is …".
+_OWNER = (
+    r"(?:[ ](?:for|of|at|on|from|to|do|de|du|der|des|meiner|meines|für|pour|para|per|von|van|voor)(?:["
+    r" ][^\W\d]{1,14}){1,3}?(?=[ :]))?"
 )
 _SAYS = r"[\"'’]?[ \t]{0,2}(?:[:=]|:=|=>|->|is|ist|est|es|è|to|は|是|为)[ \t]{0,2}[\"'`“]?"
 # Words that stand after "password is" in plain language, or where a program takes the value from.
@@ -66,6 +83,13 @@ def _accept_spoken(value: str) -> int:
     length = _accept_password(value)
     length = min(length, len(re.split(r"[^\x00-\x7f]", value, maxsplit=1)[0]))  # a sentence may follow without a space
     return length if length >= 6 and re.search(r"[0-9!@#$%^&*_+=]", value[:length]) else 0
+
+
+def _accept_weak(value: str) -> int:
+    """After a word that also means other things only a value that no word, number, ratio or name in code is."""
+    length = _accept_spoken(value)
+    is_mixed = re.search("[A-Za-z]{2}", value) and re.search("[0-9]", value) and re.search("[A-Z!@#$%^&*+=]", value)
+    return length if is_mixed and not re.search(r"[/:_]|^[A-Z]{2,5}-?[0-9]+$|^[0-9.]+[A-Za-z]{1,3}$", value) else 0
 
 
 def _accept_secret(value: str) -> int:
@@ -199,11 +223,11 @@ SECRETS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=14,
         pattern=re.compile(
-            rf"(?<![^\W_])(?={_FIRST})(?:{_LABELS})(?:\"|')?[ \t]{{0,2}}(?:[:=：]|:=|=>|->)[ \t|]{{0,3}}"
-            rf"[\"'`“]?(?P<value>[^\s\"'`“”<>\[\]{{}}()]{{4,64}})(?![^\s\"'`“”<>{{}})])",
+            rf"{_BORDER}(?={_FIRST})(?:{_LABELS}){SIGNED}"
+            rf"(?P<value>[^\s\"'`“”<>\[\]{{}}()\\]{{4,64}})(?![^\s\"'`“”<>{{}})\]\\])",
             re.IGNORECASE,
         ),
-        hint=rf"(?i:{in_hint(_LABELS)})(?:\\?\"|')?\s{{0,2}}[:=\-：]",
+        hint=rf"(?i:{_LABELS})(?:\\?[^A-Za-z0-9_\s]|\s{{0,2}}[:=\-：])",
         accept=_accept_password,
     ),
     PatternDetector(
@@ -212,27 +236,93 @@ SECRETS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=15,
         pattern=re.compile(
-            rf"(?<![^\W_])(?={_FIRST})(?:{_LABELS})(?:(?:['’]s)?[ ]|是|は)"
+            rf"{_BORDER}(?={_FIRST})(?:{_LABELS}){_OWNER}(?:{JOINT}|(?:['’]s)?[ ]|是|は)"
             rf"(?:(?:is|ist|lautet:?|est|es|è|é|to|jest|är|er|on|je|this|now)[ ])?"
-            rf"(?:[|][ ])?[\"'`“]?(?P<value>[^\s\"'`“”<>\[\]{{}}()]{{6,64}})",
+            rf"[\"'`“(\[]?(?P<value>[^\s\"'`“”<>\[\]{{}}()]{{6,64}})",
             re.IGNORECASE,
         ),
-        hint=rf"(?i:{_LABELS})(?:['’]s[ ]|[ ]|是|は)",
+        hint=rf"(?i:{_LABELS})(?:['’]s[ ]|[^A-Za-z0-9_]|是|は|\\[nt])",
         accept=_accept_spoken,
     ),
     PatternDetector(
-        name="password_short",
+        name="pin",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=15,
+        pattern=re.compile(r"(?<![A-Za-z0-9_.,])[0-9]{4,8}(?![0-9A-Za-z_]|[.,-][0-9])"),
+        hint=rf"(?:PIN|[Pp]in(?:[ -]?[Cc]ode)?)(?-u:\b){HINT_GAP}[0-9]{{4}}",
+        need=Need.CONTEXT,
+        is_number=True,
+        context=Context(r"(?-i:PIN|[Pp]in)(?:[ -]?(?:code|number|nummer))?(?:: | is )$"),
+        reach=5,
+    ),
+    PatternDetector(
+        name="pin_bare",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=15,
+        pattern=re.compile(r"(?<=PIN )[0-9]{4,6}(?=[.,;)]? {0,3}\Z|[.,;)]\s)"),
+        hint=r"PIN [0-9]{4}",
+    ),
+    PatternDetector(
+        name="one_time_code",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=15,
+        pattern=re.compile(r"(?<![A-Za-z0-9_.,])(?:[0-9]{3}[ -][0-9]{3}|[0-9]{4,8})(?![0-9A-Za-z_]|[.,-][0-9])"),
+        hint=rf"(?:(?i:{_CODE_LABELS})|OTP|otp|TAN){HINT_GAP}[0-9]{{3}}",
+        need=Need.CONTEXT,
+        is_number=True,
+        context=Context(rf"(?:{_CODE_LABELS}|(?-i:OTP|otp|TAN))(?:: | is | ist | est | es | )$"),
+        reach=5,
+    ),
+    PatternDetector(
+        name="recovery_phrase",
         type="PASSWORD",
         category=Category.SECRET,
         priority=15,
         pattern=re.compile(
-            r"(?<![A-Za-z])(?:(?:PIN|pin)(?: code)?(?: is |[:=] ?)(?=[0-9]{4,8}(?![0-9A-Za-z.,]))"
-            r"|PIN (?=[0-9]{4,6}(?:[.,;)]? {0,3}$|[.,;)]\s))|(?:pw|pass|PW|PASS"
-            r"|Pass)[ ]?[:=][ ]?(?=[^\s]{0,32}[A-Za-z])(?=[^\s]{0,32}[0-9]))"
-            r"(?P<value>[^\s\"'<>()\[\]{}]{4,32})(?![^\s\"'<>)])"
+            rf"(?:(?:recovery|seed|mnemonic|backup|secret)[ ]phrase|seed[ ]words)(?:{JOINT}|[ ](?:is[ ])?)"
+            r"(?P<value>(?:[a-z]{3,8}[ ,\n]{1,2}){11,23}[a-z]{3,8})(?![a-z])",
+            re.IGNORECASE,
         ),
-        hint=r"(?:PIN|pin)(?: code)?(?: is |[:=])|PIN [0-9]{4}|(?:pw|pass|PW|PASS|Pass)[ ]?[:=]",
+        hint=r"(?i:(?:recovery|seed|mnemonic|backup|secret)[ ]phrase|seed[ ]words)",
+    ),
+    PatternDetector(
+        name="session_cookie",
+        type="ACCESS_TOKEN",
+        category=Category.SECRET,
+        priority=8,
+        pattern=re.compile(
+            rf"(?<![A-Za-z])(?:{_COOKIES})=(?P<value>[A-Za-z0-9%_.~+/-]{{16,128}}={{0,2}})(?![A-Za-z0-9_])", re.IGNORECASE
+        ),
+        hint=rf"(?i:{_COOKIES})=[A-Za-z0-9%_.~+/\-]{{16}}",
+        accept=_accept_secret,
+    ),
+    PatternDetector(
+        name="command_option",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=9,
+        pattern=re.compile(
+            r"(?<![a-z])(?:(?:mysql|mysqldump|mariadb|mysqladmin)[ ](?:[^\n|;]{0,80}[ ])?-p|sshpass[ ]-p[ ]?)[\"']?"
+            r"(?P<value>[^\s\"'$<-][^\s\"'<]{3,63})"
+        ),
+        hint=r"(?:mysql|mysqldump|mariadb|mysqladmin)[ ][^\n|;]{0,80}-p|sshpass[ ]-p",
         accept=_accept_password,
+    ),
+    PatternDetector(
+        name="password_weak",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=15,
+        pattern=re.compile(
+            rf"{_BORDER}(?-i:pass|Pass|PASS|pw|PW)(?:{JOINT}|[ ](?:is[ ])?)"
+            rf"(?P<value>[^\s\"'`“”<>()\[\]{{}},;\\]{{6,32}})(?![^\s\"'`“”<>)\],;{{}}\\])",
+            re.IGNORECASE,
+        ),
+        hint=r"(?:pw|pass|PW|PASS|Pass)[^A-Za-z0-9_]",
+        accept=_accept_weak,
     ),
     PatternDetector(
         name="password_keyed",
@@ -240,10 +330,22 @@ SECRETS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=16,
         pattern=re.compile(r"\A[^\s\[\]]{4,128}\Z"),
-        hint=rf"(?i:{in_hint(_LABELS)})",
+        hint=rf"(?i:{_LABELS})",
         accept=_accept_password,
         need=Need.CONTEXT,
         context=Context(rf"(?:{_LABELS}): $"),
+        reach=8,
+    ),
+    PatternDetector(
+        name="password_keyed_weak",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=16,
+        pattern=re.compile(r"\A[^\s\[\]]{6,64}\Z"),
+        hint=r"(?i:pass|pw)(?-u:\b)",
+        accept=_accept_weak,
+        need=Need.CONTEXT,
+        context=Context(r"(?:pass|pw): $"),
         reach=8,
     ),
 )

@@ -30,7 +30,7 @@ LETTER: Final = "A-Za-z\u00c0-\u024f"  # inside a character class
 
 BEFORE: Final = r"(?<![A-Za-z0-9_])"
 AFTER: Final = r"(?![A-Za-z0-9_])"
-AFTER_DIGIT: Final = r"(?![A-Za-z0-9_])(?![-.][0-9]|-[A-Z](?![A-Za-z]))"  # "219-09-9999-B" is a part
+AFTER_DIGIT: Final = r"(?![A-Za-z0-9_])(?![-.][0-9]|-[A-Za-z])"  # "219-09-9999-B" is a part
 NOT_AFTER_DIGIT: Final = re.compile(r"[0-9][-.]$")  # the left twin of AFTER_DIGIT
 
 # The same borders for hints, which know no look-around and also run over JSON, where a line break is the letter n.
@@ -53,7 +53,10 @@ _FOREIGN_NOUNS = frozenset(
         "claim booking reservation confirmation flight gate sensor meter device port pid process error code "
         "timestamp epoch time date year amount price cost fee total subtotal sum budget revenue balance quantity "
         "quantities qty count limit score rate ratio group campaign size population bytes rows records top id ids "
-        "drawing dwg sine cosine chrome safari firefox mozilla usd eur gbp cad aud chf jpy ",
+        "drawing dwg catalog catalogue tender draw ndc gauge kit spare material artikel bestellung auftrag"
+        " rechnung teil teile commande "
+        "facture pedido ordine fattura zamówienie faktura partida lieferschein material position pos sine cosine"
+        " chrome safari firefox mozilla usd eur gbp cad aud chf jpy ",
     )
 )
 _FOREIGN_LINKS = frozenset({"id", "no", "nr", "num", "number", "ref", "is", "was", "of"})  # "order number", "total is"
@@ -106,7 +109,7 @@ def _unicode_class(escape: re.Match[str]) -> str:
 _GAP_WORDS = (
     "numbers?|numero|número|numéro|nummer|номер|no|nr|num|nos|n°|nº|id|ids|code|codes|details|is|was|are"
     "|as|at|on|in|for|of|to|the|a|my|our|your|his|her|their|and|or|und|et"
-    "|le|la|il|el|em|dne|op|på|dnia|den|am|ist|est|es|mr|mrs|ms|dr|customer|client|patient|employee|user"
+    "|aos|dia|le|la|il|el|em|dne|op|på|dnia|den|am|ist|est|es|mr|mrs|ms|dr|customer|client|patient|employee|user"
     "|member|person|holder|owner|new|old|home|work|bank|on file|ending|reads?|says|value|field"
     "|equals|also|following|below|which|that|by|via|under|me|us|him|them|uk|us|ca|gb|canadian|american"
     "|british|german|usa|date|address|card|dd|mm|yyyy|tt|jjjj|aaaa|jj|серия|серии|série|serie|seria"
@@ -134,6 +137,48 @@ COUNTED: Final = re.compile(
     rf" \u00a0](?:(?:active|total|unique|new|new|monthly|daily|unread|open|outbound|inbound|mobile)["
     rf" ])?(?:{_COUNTED_NOUNS})(?![A-Za-z]))",
 )
+
+
+# Words that may stand right before, or right behind, a number that has no label and is still a person's. Any other word in
+# small letters is the thing that the number belongs to: "gear set 202-555-0143", "555-12-3456 washer".
+_BESIDE_ALONE = frozenset(
+    re.findall(
+        r"[^\W\d]+",
+        "is was are were be at on to for or and the a an my our your his her their its number numbers via with under "
+        "please me him them us you it by new old from as in of that this so just only still now again then here there "
+        "also if after before ext x any anytime today between when about regarding until till tomorrow mobile home work "
+        "office asap first but instead not thanks thank which who because during directly daily tonight we i he she "
+        "they anruf has had cell fax tel phone telephone phones out later next same every whenever extension "
+        "immediately soon morning while within yes day call calls called calling text texted texting dial dialled ring "
+        "rang reach reached contact contacted try use ask leave message answer answered gave gives give says said got "
+        "get reads read wrote write note noted changed change keep one friend mum mom dad wife husband son daughter "
+        "sister brother boss colleague doctor reception als am auf bei unter oder und ist war ab von nach mit für zu "
+        "zum zur der die das den dem ein eine mein meine ihre seine ruf anrufen nummer rufnummer erreichbar unsere le "
+        "la les au aux un une de du des ou et est sur pour par chez avec mon ma mes numéro appelez appeler joindre el "
+        "al los las o y e en con por para es su mi llame llamar número il lo gli da dal del della di per sono mio mia "
+        "chiama numero ao do dos meu minha ligue até op van voor met bel mijn fixe fijo fisso festnetz handy mobil gsm "
+        "portable cellulare móvil vast erbeten bitte resident citizen employee patient customer client member person "
+        "holder tenant belongs zero nine two three four five six seven eight toll appears matches worked issued "
+        "verified nhs ssn sin id gerne och eller på mitt min na od lub albo po numer mój dzwoń zadzwoń ",
+    )
+)
+_WORD_BEFORE = re.compile(r"(?:(?<![^\s(])(?P<word>[^\W\d_]{2,})\.?[ ]|[0-9]/[A-Z]{1,3}[ ])\Z")
+_WORD_BEHIND = re.compile(r"[ ](?P<word>[a-z][^\W\d_]{2,24})(?![\w=:])")
+
+
+def is_things(before: str, after: str) -> bool:
+    """Return whether the word right before or behind a number says that it is the number of a thing."""
+    near = _WORD_BEFORE.search(before)
+    if near is not None:
+        word = near["word"]
+        if (
+            word is None
+            or (word.isupper() and len(word) <= 5 and word.lower() not in _BESIDE_ALONE)
+            or (word[0].islower() and word.lower() not in _BESIDE_ALONE)
+        ):
+            return True
+    behind = _WORD_BEHIND.match(after)
+    return behind is not None and behind["word"] not in _BESIDE_ALONE
 
 
 def is_joint(gap: str) -> bool:

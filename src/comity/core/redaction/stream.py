@@ -1,7 +1,8 @@
 """Redacting and restoring text that arrives in pieces, with the same result as if it had arrived whole.
 
 A piece may end inside a value, so the end of the text is held back until nothing that follows can change what was found in
-it. Plain prose is let go at once, but for its last words; at most `HELD_CHARS_MAX` characters, and one piece, wait.
+it. Plain prose is let go at once, but for its last words; at most `HELD_CHARS_MAX` characters, and one piece, wait;
+of a table up to `TABLE_CHARS_MAX`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from typing import Final
 
 from comity.core.redaction.candidates import Span
+from comity.core.redaction.columns import open_table
 from comity.core.redaction.policy import DEFAULT_POLICY, Policy
 from comity.core.redaction.redact import Finding, replace, restore_text, walls_in
 from comity.core.redaction.scan import DEFAULT_SCANNER, Scanner, Wall, skeleton
@@ -17,6 +19,7 @@ from comity.core.redaction.shapes import CONTEXT_CHARS, VALUE_CHARS_MAX, WALL
 from comity.core.redaction.vault import TOKEN_CHARS_MAX, Vault
 
 HELD_CHARS_MAX: Final = 512
+TABLE_CHARS_MAX: Final = 4_096  # of a table, held back until it ends: its heads name what stands in it
 _RELEASE_CHARS_MIN = 64  # while values are near, work is done once per this number of characters, not once per character
 _SEEN_CHARS = 4  # how far left the patterns look past the start of a value
 # No value reaches across so much plain prose: the longest inside one is the three words of a street in small letters.
@@ -59,7 +62,8 @@ class StreamRedactor:
         for prose in _PROSE.finditer(held, end):
             if prose.end() - prose.start() >= _PROSE_CHARS_MIN:
                 end = max(end, _start_of_last_words(held, prose.start(), prose.end()))
-        return end
+        table = open_table(held) if end else 0
+        return end if end <= table or len(held) - table > TABLE_CHARS_MAX else table
 
     def _release(self, end: int) -> str:
         text, start = self._seen + self._held, len(self._seen)

@@ -1,0 +1,99 @@
+"""What stands between a label and its value: in prose, key=value pairs, JSON, YAML, markup, tables and command lines.
+
+Detectors know labels as words with a colon behind them. `as_words` reads every other form as that one, so that a label counts
+the same whichever format it stands in. `JOINT` is the same for patterns that hold their label.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from comity.core.redaction.shapes import plain_words
+
+# Between a label and a value in a pattern that holds both: quotes, stars and tags around a sign that says so.
+_AROUND = r"[\"'’`*_\\)\]>]{0,4}[ \t]{0,3}(?:</[a-z]{1,10}>[ \t]{0,2}){0,2}(?:<[a-z]{1,10}>){0,2}"
+_BEFORE_VALUE = r"[\"'’`*_\\]{0,3}(?:</[a-z]{1,10}>)?[ \t|]{0,4}[\"'`“„«<\[(\\*]{0,3}"
+SIGNED: Final = rf"(?:{_AROUND}(?::=|=>|->|→|[:=：](?![=/])){_BEFORE_VALUE}|[\"'][ ]value=[\"'])"
+# The same, or a sign that also stands between other words: a dash, dots, a cell's border.
+JOINT: Final = (
+    rf"(?:{SIGNED}|{_AROUND}(?:[|\t]|\.{{2,24}}:?|[-–—](?=[ ])|(?<=>)|(?<=[ ]{{3}})){_BEFORE_VALUE}|[:：]["
+    rf" ]{{0,2}}\n[ ]{{0,4}}(?:-[ ])?)"
+)
+# Signs that may surround a label or a value without a meaning of their own.
+_WRAPPING = " \t\r\n\u00a0\u3000\"'`*~|\\“”„«»‘’([{:=：→<>-–—_"
+_SEPARATOR = re.compile(r"[:=：|\t→]|(?<=\s)[-–—]+>?(?=\s)|[-=]>|\.{2}")
+_LONE = frozenset("_<>")
+_COMPARISON = re.compile(r"[=!<>]=")
+_IDENTIFIER = re.compile(r"[^\W\d][\w]*\Z")
+_HUMP = re.compile(r"[a-z0-9][A-Z]|_")
+# Tags of a page say nothing of what is in them; the name of any other tag is a label.
+_PLAIN_TAGS = frozenset(
+    re.findall(
+        r"\w+",
+        "a b br center dd div dl dt em font h h1 h2 h3 h4 i label li ol p small span strong table tbody td th thead tr tt u ul "
+        "value val data field item column cell string text",
+    )
+)
+_TAG = re.compile(r"<(?P<end>/?)(?P<name>[^\W\d][\w.:-]{0,40})(?P<rest>(?:\s[^<>]{0,60})?)>\s*\Z")
+_NAMED_TAG = re.compile(
+    r"<[A-Za-z][\w.:-]{0,24}(?:\s[^<>]{0,40})?\s(?:name|id|key|label|field|property|itemprop)\s?=\s?[\"'](?P<label>[^\"'<>]{2,40})[\"']"
+    r"(?:[^<>]{0,30}>\s*|[^<>]{0,30}\s(?:value|content)\s?=\s?[\"'])\Z"
+)
+_TAGS_MAX = 4
+_OPTION = re.compile(r"(?<![^\s])--(?P<name>[a-z][a-z-]{1,40})(?:=|[ ])[\"']?\Z")  # of a command line
+
+
+# "PIN of my card: ", "phone for the flat is ": whose the value is says nothing of what it is.
+_WHOSE = re.compile(
+    r"(?<=[^\W\d_])[ ](?:of|for|at|from|meiner|meines|meinem|von|der|des|de|du|del|della|di|do|da|para|pour|per"
+    r"|für|van|voor|av|till"
+    r"|mojej|mojego|od)(?:[ ][^\W\d_][\w'’-]{0,16}){1,4}(?P<says>:[ ]|[ ](?:is|ist|est|es|è|é|to|jest|was|lautet)[ ])\Z"
+)
+
+
+@lru_cache(maxsize=2048)
+def as_words(before: str) -> str:
+    """Return the text before a value with the label that it ends with as words and a colon."""
+    if "--" in before and (option := _OPTION.search(before)):
+        return f"{before[: option.start()].rstrip()} {option['name'].replace('-', ' ')}: "
+    if before[-1:] == " " and before[-2:-1].isalpha():
+        return before
+    if ">" in before or "<" in before:
+        before = _without_tags(before)
+    head = before.rstrip(_WRAPPING)
+    joint = before[len(head) :]
+    if not joint or not head or joint.strip() in _LONE or _COMPARISON.search(joint):
+        return before
+    if joint[-1] in "-–_" or (joint[0] in "-–_" and joint[1:2] not in " >"):
+        return before
+    if _SEPARATOR.search(joint):
+        joint = ": "
+    elif joint.strip(" \n\t\r_-") == joint.strip():
+        joint = " " if joint.strip() else joint
+    identifier = _IDENTIFIER.search(head)
+    if identifier is not None and _HUMP.search(identifier.group()):
+        head = head[: identifier.start()] + plain_words(identifier.group())
+    return head + joint
+
+
+def without_owner(before: str) -> str:
+    """Return the text before a value without the words that say whose it is; the same text if there are none."""
+    whose = _WHOSE.search(before) if before[-1:] == " " else None
+    return before if whose is None else f"{before[: whose.start()]}: "
+
+
+def _without_tags(before: str) -> str:
+    """Return a text with the tags at its end as what they say of the value behind them."""
+    if named := _NAMED_TAG.search(before):
+        return f"{before[: named.start()]} {named['label']}: "
+    text = before
+    for _ in range(_TAGS_MAX):
+        tag = _TAG.search(text)
+        if tag is None:
+            break
+        if not tag["end"] and tag["name"].rpartition(":")[2].lower() not in _PLAIN_TAGS:
+            return f"{text[: tag.start()]} {tag['name'].rpartition(':')[2]}: "
+        text = text[: tag.start()]
+    return before if text is before else f"{text.rstrip(' :')}: "
