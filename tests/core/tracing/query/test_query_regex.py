@@ -1,4 +1,5 @@
 import re
+import sys
 
 import pytest
 from hypothesis import assume, given
@@ -7,8 +8,9 @@ from steps import grows_no_faster_than_the_text
 
 from comity.core.tracing.query.pattern import NESTING_MAX, PATTERN_CHARACTERS_MAX, REPEAT_MAX, PatternError
 from comity.core.tracing.query.regex import (
+    ALIKE_MOST,
+    REMEMBERED_BYTES_MAX,
     REMEMBERED_CHARS_MAX,
-    REMEMBERED_STATES_MAX,
     REMEMBERED_TEXTS_MAX,
     STATES_MAX,
     TRANSITIONS_MAX,
@@ -97,13 +99,13 @@ def test_a_pattern_that_would_make_a_backtracker_hang_takes_steps_that_grow_as_t
     assert grows_no_faster_than_the_text(regex.matches, "a" * 5_000)
 
 
-def test_what_is_remembered_is_bounded_in_states_and_in_characters():
+def test_what_is_remembered_is_bounded_in_bytes_and_in_characters():
     regex, text = Regex("(a|b)*a(a|b){400}"), "".join("ab"[n * n % 7 % 2] for n in range(3_000))
     assert regex.matches(text) is (text[-401] == "a")
-    assert sum(map(len, regex._sets)) <= REMEMBERED_STATES_MAX + STATES_MAX
+    assert sum(map(sys.getsizeof, regex._sets)) <= REMEMBERED_BYTES_MAX + STATES_MAX
     wide = Regex("((a|b)?){900}")  # each of its states leads to all that follow it
     assert wide.matches("ab" * 40)
-    assert sum(map(len, wide._closures.values())) <= REMEMBERED_STATES_MAX
+    assert sum(map(sys.getsizeof, wide._closures.values())) <= REMEMBERED_BYTES_MAX
     long = Regex("x*")
     for n in range(30):
         assert long.matches("x" * (100_000 + n))
@@ -113,7 +115,46 @@ def test_what_is_remembered_is_bounded_in_states_and_in_characters():
 def test_a_long_text_of_few_characters_costs_a_step_per_character_not_per_state():
     regex, text = Regex("(a|b)*a(a|b){300}"), "ab" * 200
     assert regex.matches(text) is (text[-301] == "a")
-    assert set(regex._next) == {"a", "b"}  # asked once for each character, of all states together
+    assert set(regex._taking) == {"a", "b"}  # asked once for each character, of all states together
+
+
+def test_the_copies_of_a_repeated_piece_are_moved_together_however_many_there_are():
+    few, many = Regex("(a|b)*a(a|b){9}"), Regex("(a|b)*a(a|b){1000}")
+    assert len(many._ways()[0]) == len(few._ways()[0])
+    assert not many._ways()[1]
+    text = "".join("ab"[n * n % 7 % 2] for n in range(3_000))
+    assert many.matches(text) is (text[-1001] == "a")
+
+
+def test_memory_of_the_sets_of_a_large_pattern_is_given_up_beyond_its_bound(monkeypatch):
+    monkeypatch.setattr("comity.core.tracing.query.regex.REMEMBERED_BYTES_MAX", 20_000)
+    regex, text = Regex("(a|b)*a(a|b){400}"), "".join("ab"[n * n % 7 % 2] for n in range(3_000))
+    assert regex.matches(text) is (text[-401] == "a")
+    assert len(regex._sets) < 100
+    wide = Regex("((a|b)?){300}")
+    assert wide.matches("ab" * 40)
+    assert len(wide._closures) < 200
+
+
+@given(
+    st.recursive(
+        st.sampled_from(["a", "b", "c", ".", "[ab]", "a?", "b*"]),
+        lambda part: (
+            st.tuples(part, st.integers(0, 3), st.integers(0, 4)).map(lambda it: f"({it[0]}){{{it[1]},{it[1] + it[2]}}}")
+            | st.lists(part, min_size=2, max_size=4).map("|".join).map("({})".format)
+            | st.lists(part, min_size=2, max_size=3).map("".join)
+        ),
+        max_leaves=8,
+    ),
+    st.text("abc", max_size=12),
+)
+def test_states_moved_together_reach_what_each_reaches_by_itself(pattern, text):
+    together, apart = Regex(pattern), Regex(pattern)
+    apart._moves = [(0, ())] * (len(apart._steps) + 1), 0  # more groups than states: each is moved by itself
+    groups, _ = together._ways()
+    expected = re.fullmatch(pattern, text, re.DOTALL) is not None
+    assert together.matches(text) is apart.matches(text) is expected
+    assert all(len(shifts) <= ALIKE_MOST for _, shifts in groups)
 
 
 def test_forgetting_what_was_remembered_changes_no_answer():

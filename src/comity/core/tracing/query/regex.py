@@ -10,6 +10,7 @@ As in Tempo, `.` matches a line end too. Unicode categories (`\\p{Lu}`) are know
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 
 from comity.core.tracing.query.pattern import Assertion, Characters, Node, PatternError, Repeat, Sequence, parse_pattern
 
@@ -18,11 +19,14 @@ TRANSITIONS_MAX = 50_000
 REMEMBERED_TEXTS_MAX = 4_096
 REMEMBERED_CHARS_MAX = 1_000_000  # of those texts
 CHARACTERS_KEPT_MAX = 16  # whose ways through all states are remembered
-REMEMBERED_STATES_MAX = 200_000  # in all sets together: about 16 MB
+REMEMBERED_BYTES_MAX = 16_000_000  # of all sets together
+ALIKE_MOST = 8  # states to which a character leads, for its state to be moved together with others
 
 _WORD_CHARACTERS = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
 _ACCEPT = 0
-_States = frozenset[int]
+_ACCEPTED = 1 << _ACCEPT
+_SET_BYTES = 200  # that a set takes beside its states
+_Shifts = tuple[tuple[int, int], ...]  # to the left, then to the right
 _Step = tuple[Characters, int] | tuple[Assertion, int] | tuple[int, ...]
 
 
@@ -33,8 +37,8 @@ class Regex:
     """
 
     __slots__ = (
-        "_accepting", "_cached", "_chars", "_closed", "_closures", "_ids", "_known", "_next", "_sets", "_start", "_states",
-        "_steps", "_texts", "_walks", "pattern",
+        "_accepting", "_asserting", "_bytes", "_cached", "_chars", "_closed", "_closures", "_ids", "_known", "_moves", "_sets",
+        "_start", "_steps", "_taking", "_texts", "pattern",
     )  # fmt: skip
 
     def __init__(self, pattern: str) -> None:
@@ -43,21 +47,23 @@ class Regex:
         self._steps: list[_Step] = [()]  # state 0 accepts
         self._start = self._emit(node, _ACCEPT)
         self._texts: dict[str, bool] = {}
-        self._walks = any(step and isinstance(step[0], Assertion) for step in self._steps)
-        self._ids: dict[_States, int] = {}
-        self._sets: list[_States] = []
+        # A set of states is a number whose bits are the states: moving and joining sets takes no step per state.
+        self._asserting = sum(1 << at for at, step in enumerate(self._steps) if step and isinstance(step[0], Assertion))
+        self._ids: dict[int, int] = {}
+        self._sets: list[int] = []
         self._accepting: list[bool] = []
         self._known: list[dict[str, int]] = []
-        self._cached = self._chars = self._states = 0
-        self._closures: dict[int, _States] = {}  # what a state leads to without a character
-        self._closed = 0  # states in them
-        self._next: dict[str, dict[int, int]] = {}  # where each state goes on by a character; of few characters at a time
+        self._cached = self._chars = self._bytes = 0
+        self._closures: dict[int, int] = {}  # what a state leads to without a character
+        self._closed = 0  # bytes of them
+        self._taking: dict[str, int] = {}  # which states take a character; of few characters at a time
+        self._moves: tuple[list[tuple[int, _Shifts]], int] | None = None  # made with the first text, see `_ways`
 
     def matches(self, text: str) -> bool:
         """Return whether the whole text matches."""
         found = self._texts.get(text)
         if found is None:
-            found = self._walk(text) if self._walks else self._run(text)
+            found = self._walk(text) if self._asserting else self._run(text)
             self._chars += len(text)
             if len(self._texts) >= REMEMBERED_TEXTS_MAX or self._chars > REMEMBERED_CHARS_MAX:
                 self._texts.clear()
@@ -102,33 +108,34 @@ class Regex:
 
     # matching without assertions: sets of states, remembered
 
-    def _closure(self, states: set[int]) -> _States:
-        todo, seen = list(states), set(states)
-        while todo:
-            step = self._steps[todo.pop()]
-            if step and isinstance(step[0], int):
-                fresh = [state for state in step if isinstance(state, int) and state not in seen]
-                seen.update(fresh)
-                todo.extend(fresh)
-        return frozenset(seen)
+    def _closure(self, states: int, most: int | None = None) -> int:
+        """Return a set of states with those it leads to without a character; it may stop once they are more than `most`."""
+        todo, seen, count = list(members(states)), states, 0
+        while todo and (most is None or count <= most):
+            for state in _free(self._steps[todo.pop()]):
+                if not seen >> state & 1:
+                    seen |= 1 << state
+                    todo.append(state)
+                    count += 1
+        return seen
 
-    def _numbered(self, states: _States) -> int:
+    def _numbered(self, states: int) -> int:
         found = self._ids.get(states)
         if found is None:
             found = self._ids[states] = len(self._sets)
             self._sets.append(states)
-            self._states += len(states)
-            self._accepting.append(_ACCEPT in states)
+            self._bytes += _SET_BYTES + states.bit_length() // 8
+            self._accepting.append(bool(states & _ACCEPTED))
             self._known.append({})
         return found
 
     def _run(self, text: str) -> bool:
-        current = self._numbered(self._closure({self._start}))
+        current = self._numbered(self._closure(1 << self._start))
         for character in text:
             following = self._known[current].get(character)
             if following is None:
                 reached = self._stepped(self._sets[current], character)
-                if self._cached > TRANSITIONS_MAX or self._states > REMEMBERED_STATES_MAX:
+                if self._cached > TRANSITIONS_MAX or self._bytes > REMEMBERED_BYTES_MAX:
                     self._forget()
                     following = self._numbered(reached)
                 else:
@@ -138,65 +145,113 @@ class Regex:
         return self._accepting[current]
 
     def _forget(self) -> None:
-        self._cached = self._states = 0
+        self._cached = self._bytes = 0
         for memory in (self._ids, self._sets, self._accepting, self._known):
             memory.clear()
 
-    def _stepped(self, states: _States, character: str) -> _States:
-        following = self._next.get(character)
-        if following is None:
-            if len(self._next) >= CHARACTERS_KEPT_MAX:
-                self._next.clear()
-            following = self._next[character] = self._taking(character)
-        reached = {following[state] for state in following.keys() & states}
-        if self._closed <= REMEMBERED_STATES_MAX:
-            return frozenset().union(*map(self._closure_of, reached))
-        return self._closure(reached)
+    def _stepped(self, states: int, character: str) -> int:
+        """Return the states after a character, with those that they lead to without one."""
+        taking = self._taking.get(character)
+        if taking is None:
+            if len(self._taking) >= CHARACTERS_KEPT_MAX:
+                self._taking.clear()
+            taking = self._taking[character] = self._takers(character)
+        taken = states & taking
+        if not taken:
+            return 0
+        alike, wide = self._ways()
+        reached = 0
+        if taken.bit_count() < len(alike):
+            wide = taken
+        else:
+            for group, shifts in alike:
+                if at := taken & group:
+                    for left, right in shifts:
+                        reached |= at << left >> right
+        for state in members(taken & wide):
+            following = self._steps[state][1]
+            assert isinstance(following, int)
+            if not reached >> following & 1:  # what a state in the set leads to is in it already
+                reached |= self._closure_of(following)
+        return reached
 
-    def _taking(self, character: str) -> dict[int, int]:
-        """Return the states that take a character, each with the one it leads to."""
+    def _takers(self, character: str) -> int:
+        """Return the states that take a character."""
         taken: dict[Characters, bool] = {}
-        following: dict[int, int] = {}
+        takers = bytearray(len(self._steps) // 8 + 1)
         for state, step in enumerate(self._steps):
             if step and isinstance(step[0], Characters):
                 if step[0] not in taken:
                     taken[step[0]] = has(step[0], character)
                 if taken[step[0]]:
-                    assert isinstance(step[1], int)
-                    following[state] = step[1]
-        return following
+                    takers[state >> 3] |= 1 << (state & 7)
+        return int.from_bytes(takers, "little")
 
-    def _closure_of(self, state: int) -> _States:
+    def _ways(self) -> tuple[list[tuple[int, _Shifts]], int]:
+        """Return how states that take a character go on: groups that go on alike, and the set of those that go on to many.
+
+        The copies of a repeated piece go on alike, each seen from its own number. So all of them are moved by a few shifts of
+        the whole set, however many copies there are.
+        """
+        if self._moves is None:
+            groups: dict[_Shifts, int] = {}
+            wide = 0
+            for state, step in enumerate(self._steps):
+                if step and isinstance(step[0], Characters):
+                    assert isinstance(step[1], int)
+                    reached = self._closure(1 << step[1], ALIKE_MOST)
+                    if reached.bit_count() > ALIKE_MOST:
+                        wide |= 1 << state
+                        continue
+                    shifts = tuple((max(to - state, 0), max(state - to, 0)) for to in members(reached))
+                    groups[shifts] = groups.get(shifts, 0) | 1 << state
+            self._moves = [(group, shifts) for shifts, group in groups.items()], wide
+        return self._moves
+
+    def _closure_of(self, state: int) -> int:
         found = self._closures.get(state)
         if found is None:
-            found = self._closure({state})
-            self._closed += len(found)
-            if self._closed <= REMEMBERED_STATES_MAX:
+            found = self._closure(1 << state)
+            self._closed += _SET_BYTES + found.bit_length() // 8
+            if self._closed <= REMEMBERED_BYTES_MAX:
                 self._closures[state] = found
         return found
 
     # matching with assertions: what may follow depends on the neighbours, so nothing is remembered
 
     def _walk(self, text: str) -> bool:
-        states = {self._start}
+        states = self._closure(1 << self._start)
         for at, character in enumerate(text):
             before = text[at - 1] if at else ""
-            states = set(self._stepped(self._asserted(states, before, character), character))
+            states = self._stepped(self._asserted(states, before, character), character)
             if not states:
                 return False
-        return _ACCEPT in self._asserted(states, text[-1:], "")
+        return bool(self._asserted(states, text[-1:], "") & _ACCEPTED)
 
-    def _asserted(self, states: set[int], before: str, after: str) -> _States:
-        seen = set(self._closure(states))
-        todo = list(seen)
-        while todo:
-            step = self._steps[todo.pop()]
-            if step and isinstance(step[0], Assertion) and _holds(step[0], before, after):
-                assert isinstance(step[1], int)
-                fresh = self._closure({step[1]}) - seen
-                seen |= fresh
-                todo.extend(fresh)
-        return frozenset(seen)
+    def _asserted(self, states: int, before: str, after: str) -> int:
+        """Return a set of states with what it leads to where assertions hold between these two characters."""
+        seen, asked = states, 0
+        while todo := seen & self._asserting & ~asked:
+            asked |= todo
+            for state in members(todo):
+                step = self._steps[state]
+                if isinstance(step[0], Assertion) and _holds(step[0], before, after):
+                    assert isinstance(step[1], int)
+                    seen |= self._closure_of(step[1])
+        return seen
+
+
+def members(states: int) -> Iterator[int]:
+    """Return the numbers of the states in a set."""
+    while states:
+        lowest = states & -states
+        yield lowest.bit_length() - 1
+        states ^= lowest
+
+
+def _free(step: _Step) -> tuple[int, ...]:
+    """Return where a state leads without a character and whatever stands there."""
+    return step if step and isinstance(step[0], int) else ()  # type: ignore[return-value]  # one number: all are numbers
 
 
 def _holds(assertion: Assertion, before: str, after: str) -> bool:
