@@ -45,6 +45,11 @@ class Journal(Protocol):
         """Whether everything that was appended is durable."""
         ...
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a caller waits until something that was appended is durable."""
+        ...
+
     def open(self) -> None:
         """Make ready. Raises `UnavailableError` if the store cannot be used."""
         ...

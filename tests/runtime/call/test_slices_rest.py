@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from comity.core.document.slices import Sliced
-from comity.runtime.call.slices import BUSY_S, REST_S, Slices
+from comity.runtime.call.slices import BUSY_S, LOOK_S, REST_S, STAND_BACK_S, Slices
 
 
 class HurriedLoop(asyncio.SelectorEventLoop):
@@ -35,3 +37,20 @@ def test_the_loop_rests_from_long_work_for_a_third_of_the_time():
 
     with asyncio.Runner(loop_factory=HurriedLoop) as runner:
         runner.run(main())
+
+
+@pytest.mark.parametrize(("awaited", "looks"), [(3, 3), (10_000, round(STAND_BACK_S / LOOK_S))])
+def test_a_slice_stands_back_while_calls_wait_for_the_store_but_not_for_ever(awaited, looks):
+    def work() -> Sliced[str]:
+        yield
+        return "done"
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        asked = iter(range(awaited))
+        slices, delays, call_later = Slices(lambda: next(asked, None) is not None), [], loop.call_later
+        loop.call_later = lambda delay, *given: delays.append(delay) or call_later(delay, *given)  # type: ignore[method-assign]
+        assert await slices.run(work()) == "done"
+        assert delays == [LOOK_S] * looks
+
+    asyncio.run(main())

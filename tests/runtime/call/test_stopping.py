@@ -10,7 +10,7 @@ import pytest
 from comity import Agent, AsyncHandoffManager, AsyncHandoffReceiver, Context, Node, Status, Tool
 from comity.core.journal.records import RUNS_ON
 from comity.errors import UnavailableError
-from comity.runtime.call.stopping import SEAT_GRACE_S
+from comity.runtime.call.stopping import PRESSED_GRACE_S, SEAT_GRACE_S
 from comity.runtime.call.tasks import CLOSE_S
 
 CLEANING_S = 0.2
@@ -251,6 +251,17 @@ async def test_places_held_by_code_that_does_not_stop_are_given_back_and_the_age
         seat = next(iter(node._path.activations._seats.values()))
         assert not seat.holders
         assert (await node.call("A", "OK", user_id="u")).data == "ok"
+
+
+async def test_a_waiting_call_that_would_run_out_of_time_gets_a_place_sooner(make_node):
+    agent, enough = stubborn(concurrency=2)
+    async with make_node([agent]) as node:
+        await asyncio.gather(*(node.call("A", "STUBBORN", user_id="u", timeout_ms=50) for _ in range(2)))
+        timeout_ms = int((PRESSED_GRACE_S + SEAT_GRACE_S) / 2 * 1000)
+        assert (await node.call("A", "OK", user_id="u", timeout_ms=timeout_ms)).data == "ok"
+        assert len(node.strays) == 2
+        enough.set()
+        await asyncio.sleep(0)
 
 
 async def test_code_that_stops_within_its_grace_keeps_its_place_until_then(make_node, caplog):

@@ -7,6 +7,8 @@ none of the waiting priorities has any. So the next call of any priority waits f
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
+from itertools import chain
 from typing import Final, Generic, TypeVar
 
 from comity.core.envelope.envelope import Priority
@@ -28,6 +30,9 @@ class Mailbox(Generic[Item]):
 
     def __len__(self) -> int:
         return self.waiting
+
+    def __iter__(self) -> Iterator[Item]:
+        return chain.from_iterable(self._lanes.values())
 
     @property
     def turns(self) -> dict[Priority, int]:

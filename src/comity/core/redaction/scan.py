@@ -38,7 +38,7 @@ _JOINT_CHARS = 8
 _WINDOW_CHARS_KEPT, _WINDOWS_KEPT, _JUDGEMENTS_KEPT = 512, 1000, 4096
 _HINTS_IN_GROUP, _GROUPS_TOGETHER = 5, 5  # tested together first: in a short text mostly none of them matches
 # A slice of work: the candidates that begin in `_SLICE_CHARS` characters, or `_SLICE_ITEMS` candidates judged or gaps searched.
-_SLICE_CHARS, _SLICE_ITEMS = 2_048, 64
+_SLICE_CHARS, _SLICE_ITEMS = 512, 16
 _ANYTHING = "(?s:.)?"  # the hint of a detector without one
 _MASK_HINT = r"\*{4}[A-Za-z0-9@]"  # a mask ends a run of digits that hints would take for one
 

@@ -62,6 +62,7 @@ class SharedJournal:
     forgot: Callable[[Sequence[str]], None] | None = None  # nodes that share sessions read them before they use them
 
     is_idle = True
+    is_awaited = False
 
     def open(self) -> None:
         """Nothing to make ready."""

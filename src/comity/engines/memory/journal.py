@@ -82,6 +82,7 @@ class MemoryJournal:
         self._asked: dict[str, list[str]] = {}  # the keys of the questions asked in a tree, by its root
 
     is_idle = True  # what is appended is there at once
+    is_awaited = False
 
     def open(self) -> None:
         """Nothing to make ready."""

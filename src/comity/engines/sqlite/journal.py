@@ -48,6 +48,7 @@ from comity.engines.sqlite import liveness as presence
 from comity.engines.sqlite import person, tables
 from comity.engines.sqlite.audit_rows import read_rows, verify_chain
 from comity.engines.sqlite.call_rows import readable
+from comity.engines.sqlite.checkpoints import Checkpoints
 from comity.engines.sqlite.files import StoreFiles, database_files
 from comity.engines.sqlite.handoffs import SqliteHandoffs
 from comity.engines.sqlite.liveness import Members
@@ -62,7 +63,7 @@ __all__ = ["SCHEMA_VERSION", "SqliteJournal", "connect", "read_call", "read_rows
 
 log = logging.getLogger("comity")
 
-# How long records are gathered before they are written: while a caller waits for them, and while no caller does.
+# How long records are gathered before they are written, at most: while a caller waits for them, and while no caller does.
 GATHER_S: Final = 0.005
 FLUSH_S: Final = 0.02
 # How often the write-ahead log is copied into the main file. A short log is overwritten in place, which syncs faster.
@@ -100,6 +101,8 @@ class SqliteJournal:
         self._in_writing: _Documents = {}
         self._open = 0  # calls that may settle any moment, as far as this journal saw them accepted
         self._is_writing = False  # the writer has a batch and will report
+        self._is_written_for = False  # and a caller waits for it
+        self._handed_at = 0.0
         self._reported_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._pruner: Pruner | None = None  # used only by `prune`
@@ -116,6 +119,11 @@ class SqliteJournal:
     def is_idle(self) -> bool:
         """Whether everything that was appended is written."""
         return not self._records and not self._is_writing
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a caller waits until something that was appended is written."""
+        return self._is_written_for or bool(self._thens)
 
     # --- opening and closing ---
 
@@ -217,8 +225,11 @@ class SqliteJournal:
         """Wait a little for calls that may settle any moment: a commit costs as much as dozens of calls.
 
         Commits keep a distance from each other, so a call that comes alone does not wait and calls that come thick share one.
+        The distance is half of what the last commit took, since that is what a shared commit saves: where commits are quick,
+        or few calls come, a call that is open for long makes no other call wait.
         """
-        self._arm(max(self._reported_at + GATHER_S - self._loop.time(), 0))
+        distance_s = min((self._reported_at - self._handed_at) / 2, GATHER_S)
+        self._arm(max(self._reported_at + distance_s - self._loop.time(), 0))
 
     def _arm(self, delay_s: float) -> None:
         if self._timer is not None:
@@ -230,6 +241,8 @@ class SqliteJournal:
             self._timer.cancel()
             self._timer = None
         batch = self._records, self._thens
+        self._is_written_for = bool(self._thens)
+        self._handed_at = self._loop.time()
         self._records, self._thens = [], []
         self._in_writing, self._gathered = self._gathered, {}
         self._is_writing = True
@@ -237,7 +250,7 @@ class SqliteJournal:
 
     def _reported(self, thens: list[Then], error: UnavailableError | None, rung: set[str]) -> None:
         """Tell everybody who waited for a batch, in order; what came meanwhile is the next one."""
-        self._is_writing = False
+        self._is_writing = self._is_written_for = False
         self._in_writing = {}
         self._reported_at = self._loop.time()
         if error is not None and error is not self.failure:
@@ -268,15 +281,16 @@ class SqliteJournal:
 
     def _write(self, connection: sqlite3.Connection) -> None:
         failure: UnavailableError | None = None
+        checkpoints = Checkpoints(self.path)
         try:
             for number, (records, thens) in enumerate(iter(self._batches.get, None), 1):
                 own: set[str] = set()  # what this node itself is to hear of
                 failure = failure or self._commit(connection, records, own)
                 self._post(self._reported, thens, failure, own)
-                if number % CHECKPOINT_COMMITS == 0 and failure is None:  # after the report: no caller waits for it
-                    with contextlib.suppress(sqlite3.Error):  # what could not be copied stays in the log until the next
-                        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+                if number % CHECKPOINT_COMMITS == 0 and failure is None:
+                    checkpoints.start()
         finally:
+            checkpoints.close()
             self.handoffs.silence()
             self._post(self._ended.set)
 

@@ -54,12 +54,12 @@ BUSY_TIMEOUT_MS: Final = 10_000
 ERASE_WAIT_MS: Final = 250
 BODY_BYTES_MOST: Final = 512  # what most calls need, so that the buffer need not grow while one is encoded
 WAL_BYTES_KEPT: Final = 32 * 1024 * 1024
+# NORMAL loses acknowledged commits when the power fails; FULL does not, where fsync does what it says.
+SYNCED: Final = ("synchronous = FULL", "fullfsync = ON")
 PRAGMAS: Final = (
     "page_size = 8192",  # a batch is some twenty pages: half as many writes as with the smaller ones that are the default
     "journal_mode = WAL",
-    # NORMAL loses acknowledged commits when the power fails; FULL does not, where fsync does what it says.
-    "synchronous = FULL",
-    "fullfsync = ON",
+    *SYNCED,
     # A request is replaced by its reply, a document by its next version: without this, the old bytes would outlive an erasure.
     "secure_delete = ON",
     # The write-ahead log is copied into the main file when it has this many pages, if the writer did not do it before.

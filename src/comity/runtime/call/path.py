@@ -58,6 +58,7 @@ from comity.runtime.call.snapshot import snapshot
 from comity.runtime.call.stopping import Stopping, described
 from comity.runtime.call.tasks import after_a_turn, all_ended, release
 from comity.runtime.call.tools import Paused, Toolbox
+from comity.runtime.call.turnstile import SHARED_NS, Turnstile
 from comity.runtime.call.unread import unread
 from comity.runtime.call.way import Way
 from comity.runtime.session.memory import Memories
@@ -171,7 +172,7 @@ class CallPath:
         self.clock, self.ids = clock, ids  # for what works on behalf of a call
         self._privacy = privacy
         self._guardrails = guardrails
-        self.slices = self.settlement.slices = Slices()
+        self.slices = self.settlement.slices = Slices(lambda: journal.is_awaited)
         self.settlement.keeps_content = recorder.settings.captures_content
         self.answers = None if privacy is None else Answers(self, privacy)
         # What is still to be judged is neither shown nor recorded; see `settlement`.
@@ -180,6 +181,9 @@ class CallPath:
         self.threads, self.run_in_process = threads, run_in_process
         self._execution = Execution(clock, ids, threads, run_in_process, self.answers, self.slices, observer)
         self.loop = loop
+        self._turnstile = Turnstile(loop)
+        self._newest: Identity | Request = Identity("", "", "")  # whose call came last; at first no user's
+        self._shared_at = -SHARED_NS  # when a user called after another
 
     def join(self, cluster: Placement) -> None:
         """Share the work with other nodes from now on."""
@@ -250,6 +254,14 @@ class CallPath:
             arrival = self._asked(draft, identity, request_id, now_ms, remote)
         if len(arrival.body) > LONG_BYTES:
             await self.slices.pause()
+        request = arrival.request
+        if request.user_id != self._newest.user_id or request.tenant_id != self._newest.tenant_id:
+            if self._newest.user_id:
+                self._shared_at = now_ns
+            self._newest = request
+        if self.calls and now_ns - self._shared_at < SHARED_NS and (turn := self._turnstile.enter(request)) is not None:
+            await turn
+            now_ns = self.clock.now_ns()
         try:
             if request_id is None:
                 opened = self.enter(arrival, None, now_ns, None, remote=remote)

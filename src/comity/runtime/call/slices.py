@@ -1,9 +1,14 @@
-"""Long work on the loop: one slice of one piece of work in every few turns of the loop, so that everything else goes on."""
+"""Long work on the loop: one slice of one piece of work in every few turns of the loop, so that everything else goes on.
+
+While calls wait for the store, long work stands back: the thread that writes needs the interpreter, and so do the calls whose
+records it has just written. A slice waits so only for a moment, so long work goes on beside a store that is always busy.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 from comity.core.document.slices import Sliced, T
@@ -15,14 +20,19 @@ TURNS: Final = 4
 # After so much long work the loop rests from it, so that other threads, and calls that have waited for them, find it free.
 BUSY_S: Final = 0.002
 REST_S: Final = 0.001
+# So long a slice stands back while calls wait for the store, and how often it looks whether they still do.
+STAND_BACK_S: Final = 0.006
+LOOK_S: Final = 0.0005
 
 
 class Slices:
     """The pieces of long work of one node. They take turns, so ten of them delay a timer no more than one does."""
 
-    __slots__ = ("_busy_s", "_is_due", "_waiting", "count")
+    __slots__ = ("_busy_s", "_is_awaited", "_is_due", "_waiting", "count")
 
-    def __init__(self) -> None:
+    def __init__(self, is_awaited: Callable[[], bool] | None = None) -> None:
+        """Make one; `is_awaited` tells whether calls wait for the store."""
+        self._is_awaited = is_awaited
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_due = False
         self._busy_s = 0.0  # with slices, since the last rest
@@ -57,14 +67,17 @@ class Slices:
             loop.call_soon(self._next, loop, TURNS - 2)  # two pass anyway: this one, and that which wakes the work
         return waiter
 
-    def _next(self, loop: asyncio.AbstractEventLoop, turns: int) -> None:
-        """Wake the next piece of work after `turns` turns of the loop."""
+    def _next(self, loop: asyncio.AbstractEventLoop, turns: int, stood_s: float = 0.0) -> None:
+        """Wake the next piece of work after `turns` turns of the loop; `stood_s` is how long it has stood back already."""
         if turns:
             loop.call_soon(self._next, loop, turns - 1)
             return
+        if stood_s < STAND_BACK_S and self._is_awaited is not None and self._is_awaited():
+            loop.call_later(LOOK_S, self._next, loop, 0, stood_s + LOOK_S)
+            return
         if self._busy_s >= BUSY_S:
             self._busy_s = 0.0
-            loop.call_later(REST_S, self._next, loop, 0)
+            loop.call_later(REST_S, self._next, loop, 0, stood_s)
             return
         self.count += 1
         while self._waiting:

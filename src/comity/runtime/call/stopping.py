@@ -1,9 +1,9 @@
 """Stopping the code of calls that have ended.
 
 Code is cancelled with its call and may clean up. Code that goes on all the same cannot be stopped: after a grace it is named in
-the log and in the audit, and its place is given to the next call, so it blocks no call. `node.strays` shows it until it
-ends, and its `ctx` refuses everything. A function in a thread, which nothing can cancel, keeps its place: else one agent could
-fill all threads of the node.
+the log and in the audit, and its place is given to the next call, so it blocks no call. The grace is shorter where a call waits
+at that agent whose time would run out first. `node.strays` shows such code until it ends, and its `ctx` refuses everything. A
+function in a thread, which nothing can cancel, keeps its place: else one agent could fill all threads of the node.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from comity.runtime.call.call import Call
 log = logging.getLogger("comity")
 
 SEAT_GRACE_S: Final = 1.0  # so long cancelled code keeps its place at its agent
+PRESSED_GRACE_S: Final = 0.2  # so long it does where a waiting call would not live to see the end of the other grace
 
 
 class Stray(Struct, frozen=True):
@@ -52,16 +53,16 @@ class Stopping:
         self._loop = loop
         self._activations = activations
         self._is_in_thread = is_in_thread
-        self._cancelled: deque[tuple[float, Call]] = deque()  # and when their grace is over, in the loop's time
+        self._cancelled: deque[tuple[float, Call]] = deque()  # and when they were, in the loop's time
         self._timer: asyncio.TimerHandle | None = None
 
     def stop(self, call: Call) -> None:
         """Cancel the code of a call."""
         assert call.task is not None
         call.task.cancel()
-        self._cancelled.append((self._loop.time() + SEAT_GRACE_S, call))
+        self._cancelled.append((self._loop.time(), call))
         if self._timer is None:
-            self._timer = self._loop.call_later(SEAT_GRACE_S, self._look)
+            self._timer = self._loop.call_later(min(PRESSED_GRACE_S, SEAT_GRACE_S), self._look)
 
     def close(self) -> None:
         """Look after nothing more."""
@@ -73,14 +74,25 @@ class Stopping:
         self._timer = None
         now_s = self._loop.time()
         stuck = []
-        while self._cancelled and self._cancelled[0][0] <= now_s:
-            _, call = self._cancelled.popleft()
-            if call.task is not None and call in call.seat.holders:
+        cancelled, self._cancelled = self._cancelled, deque()
+        for since_s, call in cancelled:
+            if call.task is None or call not in call.seat.holders:
+                continue  # it has stopped
+            left_s = since_s + SEAT_GRACE_S - now_s
+            if left_s <= 0 or (now_s - since_s >= PRESSED_GRACE_S and self._is_pressed(call, left_s)):
                 stuck.append(call)
+            else:
+                self._cancelled.append((since_s, call))
         if self._cancelled:
-            self._timer = self._loop.call_later(self._cancelled[0][0] - now_s, self._look)
+            left_s = self._cancelled[0][0] + SEAT_GRACE_S - now_s
+            self._timer = self._loop.call_later(min(PRESSED_GRACE_S, left_s), self._look)
         for call in stuck:  # last: it starts other calls
             self._report(call)
+
+    def _is_pressed(self, call: Call, left_s: float) -> bool:
+        """Return whether a call waits for this one's place whose deadline comes before the grace of `left_s` is over."""
+        ends_at = self._clock.now_ns() // 1_000_000 + left_s * 1000
+        return call.seat.is_full and any(one.request.deadline_at <= ends_at for one in call.seat.mailbox)
 
     def _report(self, call: Call) -> None:
         if call.state is SETTLED:  # and not put aside: then it may run again by now
@@ -88,9 +100,8 @@ class Stopping:
         if self._is_in_thread(call):  # the watchdog has named it
             return
         log.warning(
-            "%s still runs %.0f s after its call ended: it does not heed its cancellation. Its place goes to the next call",
+            "%s still runs after its call ended: it does not heed its cancellation. Its place goes to the next call",
             described(call),
-            SEAT_GRACE_S,
         )
         self._activations.take_back(call)
 

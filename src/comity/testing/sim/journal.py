@@ -136,6 +136,11 @@ class SimJournal:
         """Whether everything that was appended is on the disk."""
         return not self._gathered and not self._in_writing
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a caller waits until something that was appended is on the disk."""
+        return any(one.then is not None for one in (*self._in_writing, *self._gathered))
+
     def open(self) -> None:
         """Take part; fails as a store that cannot be read does."""
         self.read("open")
