@@ -251,7 +251,7 @@ def members(states: int) -> Iterator[int]:
 
 def _free(step: _Step) -> tuple[int, ...]:
     """Return where a state leads without a character and whatever stands there."""
-    return step if step and isinstance(step[0], int) else ()  # type: ignore[return-value]  # one number: all are numbers
+    return step if step and isinstance(step[0], int) else ()
 
 
 def _holds(assertion: Assertion, before: str, after: str) -> bool:
