@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -15,36 +15,47 @@ from comity.core.envelope.envelope import Error, Reply, Request, Status, Usage
 from comity.core.journal.records import Settled
 from comity.core.journal.terms import Fence, Terms
 from comity.core.tracing.trace_context import TraceContext
-from comity.errors import UnavailableError
+from comity.errors import CallChangedError, UnavailableError
 from comity.runtime.call.call import Call, Errand
 from comity.runtime.call.draft import Arrival, Draft, Identity
 from comity.runtime.call.events import EventLog
 from comity.runtime.call.settle import interrupted
+from comity.runtime.call.tasks import release
 from comity.runtime.call.unfinished import keep
 from comity.runtime.call.way import Way
 from comity.runtime.cluster.budgets import Loans, is_short
 from comity.runtime.cluster.deadlocks import Probes
 from comity.runtime.cluster.errands import Errands
 from comity.runtime.cluster.leases import Holds
-from comity.runtime.cluster.outbound import REPEAT, ROUNDS_MAX
+from comity.runtime.cluster.outbound import REPEAT, ROUNDS_MAX, Carrier
 from comity.runtime.cluster.peers import Peers
 
 if TYPE_CHECKING:
     from comity.runtime.call.path import CallPath
 
+AGAIN_S: Final = 0.1  # after which a call is asked for again whose tree was to be put aside
 STRANGERS_MAX: Final = 1_000  # capabilities of other nodes' agents that stand-ins are kept for
+
+
+class Waits(NamedTuple):
+    """A call waits for a person, and the tree above it with it."""
+
+    approval_id: str
 
 
 class Asking:
     """Runs the errands of this node, and opens calls on the way they go."""
 
-    def __init__(self, path: CallPath, peers: Peers, holds: Holds, probes: Probes, loans: Loans, errands: Errands) -> None:
+    def __init__(
+        self, path: CallPath, peers: Peers, holds: Holds, probes: Probes, loans: Loans, errands: Errands, carrier: Carrier
+    ) -> None:
         self._path = path
         self._peers = peers
         self._holds = holds
         self._probes = probes
         self._loans = loans
         self._errands = errands
+        self._carrier = carrier
         self._strangers: dict[tuple[str, str], Agent] = {}
 
     def errand(
@@ -91,7 +102,9 @@ class Asking:
         gone = "its caller has ended" if parent is not None and parent.state is not State.RUNNING else ""
         gone = "its caller cancelled it" if errand.is_withdrawn else gone
         if gone:
-            return Reply(status=Status.CANCELLED, error=Error.of("CALL_CANCELLED", gone), request_id=arrival.request.request_id)
+            error = Error.of("CALL_CANCELLED", gone)
+            reply = Reply(status=Status.CANCELLED, error=error, request_id=arrival.request.request_id)
+            return reply if parent is not None or errand.call is None else await self._end_withdrawn(errand.call, reply)
         if way is None:
             return await self._nowhere(errand)
         if parent is not None and parent.way is not None:
@@ -105,6 +118,9 @@ class Asking:
             is_again = errand.call is not None or errand.is_repeated or parent.is_again
         way.is_fresh = not is_again
         opened = await self.enter(errand, arrival, way, may_be_known=is_again)
+        if isinstance(opened, Waits):
+            await self._aside(opened, parent)
+            return None
         if opened is None or isinstance(opened, Reply):
             return opened
         errand.call = opened
@@ -115,6 +131,28 @@ class Asking:
             return None
         if parent is not None and opened.parent is not parent and not errand.is_repeated and reply.status is not Status.REFUSED:
             self._path.count(parent, reply.usage)  # begun for an earlier run of its caller, below which it stood
+        return reply
+
+    async def _aside(self, waits: Waits, parent: Call | None) -> None:
+        """Put the caller of a call that waits for a person aside; its code, which awaits this, is stopped."""
+        if parent is not None:
+            self._peers.loop.call_soon(self._carrier.pause_above, parent, waits.approval_id)
+        await asyncio.sleep(AGAIN_S)  # where it is not stopped, a person has just answered, and the call goes on
+
+    async def _end_withdrawn(self, call: Call, reply: Reply) -> Reply:
+        """End a call by a user that was begun here, left and was cancelled meanwhile, or return how it ended.
+
+        It is open in the store, and the node that gets its agent next would go on with it.
+        """
+        journal, request, recorded = self._peers.journal, call.request, self._peers.loop.create_future()
+        end = Settled(request, reply, self._peers.now_ms())
+        journal.append((end,), partial(release, recorded), Terms(open=(request.request_id,), ends=request.request_id))
+        try:
+            await recorded
+        except CallChangedError:
+            stored = journal.call(request.request_id)
+            if stored is not None and stored.settled_at is not None and stored.reply is not None:
+                return self._path.settlement.shown(stored.reply, stored)
         return reply
 
     async def _way(self, errand: Errand) -> Way | None:
@@ -166,8 +204,11 @@ class Asking:
         await self._path.recorded()
         return opened
 
-    async def enter(self, errand: Errand, arrival: Arrival, way: Way, *, may_be_known: bool) -> Call | Reply | None:
-        """Open a call the way it goes, join it or return its reply; None if the agent has moved meanwhile."""
+    async def enter(self, errand: Errand, arrival: Arrival, way: Way, *, may_be_known: bool) -> Call | Reply | Waits | None:
+        """Open a call the way it goes, join it or return its reply; None if the agent has moved meanwhile.
+
+        A call below another that was put aside for a person has no reply to give.
+        """
         request, parent = arrival.request, errand.parent
         try:
             if way.fence is not None and request.parent_id is not None and arrival.agent is not None:
@@ -180,6 +221,8 @@ class Asking:
             is_open = False
             if may_be_known:
                 known = self._path.seen(request)
+                if isinstance(known, Reply) and request.parent_id is not None and self._is_aside(request.request_id):
+                    return Waits(known.data["approval_id"])
                 if known is not None:
                     is_begun = isinstance(known, Reply) and known.status is not Status.REFUSED
                     if parent is not None and isinstance(known, Reply) and is_begun and not errand.is_repeated:
@@ -207,6 +250,10 @@ class Asking:
             return opened
         finally:
             self._probes.done(request)
+
+    def _is_aside(self, request_id: str) -> bool:
+        stored = self._peers.journal.call(request_id)
+        return stored is not None and stored.settled_at is None and stored.reply is not None
 
     def _may_wait(self, request: Request, parent: Call | None, way: Way) -> bool:
         """Return whether an agent is held here still, and its caller still waits."""

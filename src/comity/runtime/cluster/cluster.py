@@ -71,7 +71,7 @@ class Cluster(Placement):
         self._probes = Probes(peers, path.calls)
         self.carrier = Carrier(path, peers, self.holds, self.errands)
         self._loans = Loans(peers, path.calls, self.carrier, served)
-        self.asking = Asking(path, peers, self.holds, self._probes, self._loans, self.errands)
+        self.asking = Asking(path, peers, self.holds, self._probes, self._loans, self.errands, self.carrier)
         self._server = Server(path, peers, self.holds, self.asking, served, self.let_go)
         self._tasks: list[asyncio.Task[None]] = []
         self._is_leaving = False
@@ -328,13 +328,15 @@ class Cluster(Placement):
     # --- taking over ---
 
     async def _sweep(self) -> None:
-        """Look for open calls by users that no node runs, for as long as the node runs."""
+        """Look for open calls by users that no node runs, and for calls that run here and have ended, as long as it runs."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(SWEEP_MS * (1 + self.peers.ids.chance()) / 2000):
                     await self._deaths.wait()
             self._deaths.clear()
             if self.journal.failure is None:
+                with contextlib.suppress(UnavailableError):
+                    self._server.stop_ended()
                 for stored in self.journal.open_roots():
                     if stored.request is not None:
                         await self._take_over(stored.request)

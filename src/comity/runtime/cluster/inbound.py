@@ -30,7 +30,7 @@ from comity.runtime.call.draft import Arrival
 from comity.runtime.call.events import EventLog, Kind, Step
 from comity.runtime.call.tasks import all_ended
 from comity.runtime.call.way import Way
-from comity.runtime.cluster.asking import Asking
+from comity.runtime.cluster.asking import Asking, Waits
 from comity.runtime.cluster.leases import Holds
 from comity.runtime.cluster.peers import Peers
 from comity.runtime.cluster.served import Served
@@ -135,6 +135,12 @@ class Server:
         """Return whether a call of another node is here."""
         return request_id in self._served
 
+    def stop_ended(self) -> None:
+        """Stop calls that have ended in the store, with their trees: the node that asked for one may have lost its caller."""
+        for request_id, served in list(self._served.items()):
+            if served.call is not None and self._settled(request_id) is not None:
+                self._cancel(served, "its tree has ended")
+
     async def close(self) -> None:
         """Let the calls go to the nodes that take their agents next."""
         if self._timer is not None:
@@ -186,6 +192,8 @@ class Server:
         opened = await self._asking.enter(Errand(arrival, None, log=told), arrival, way, may_be_known=not is_fresh)
         if opened is None:
             return Moved(request.request_id)
+        if isinstance(opened, Waits):  # asked for again, or twice
+            return Paused(request.request_id, opened.approval_id)
         if isinstance(opened, Reply):
             await self._path.recorded()  # until then the same question, asked again, joins this one and is not asked anew
             return Answer(request.request_id, opened)

@@ -227,11 +227,15 @@ class Carrier:
 
     def _pause(self, call: Call, approval_id: str) -> None:
         """Put the part of a tree aside that is here: a call below it waits for a person on another node."""
-        path = self._path
-        approval = path.toolbox.approval(approval_id)
-        if approval is not None and call.parent is not None:
+        if call.parent is not None and self._path.toolbox.approval(approval_id) is not None:
             self._drop(call)
-            path.settlement.pause(call.top, approval, partial(go_on, path, self._peers.journal, approval_id))
+            self.pause_above(call.parent, approval_id)
+
+    def pause_above(self, parent: Call, approval_id: str) -> None:
+        """Put the part of a tree aside in which a call was made that waits for a person."""
+        path = self._path
+        if (approval := path.toolbox.approval(approval_id)) is not None:
+            path.settlement.pause(parent.top, approval, partial(go_on, path, self._peers.journal, approval_id))
 
     def answer(self, sent: Sent, reply: Reply) -> None:
         """End the call with what the other node has recorded as its end."""

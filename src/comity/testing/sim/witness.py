@@ -99,7 +99,10 @@ class Witness:
         if call is None:
             return
         if reply.status in invariants.ENDED_WELL and not call.is_tool:
-            self._ask(invariants.ON_RESULT, (request.target, str(life)), request.request_id)
+            # What was handed off is waited for, and ended, by the agent that handed it off.
+            is_handed = request.request_id in self.observed.handoffs and request.source is not None
+            address = str(request.source) if is_handed else request.target
+            self._ask(invariants.ON_RESULT, (address, str(life)), request.request_id)
         used = reply.usage.total_tokens
         if call.above is not None and (call.above.life is call.life or reply.status in invariants.ENDED_WELL):
             call.above.tokens += used  # what a call used that was given up elsewhere, its caller never learns

@@ -21,6 +21,9 @@ from comity.testing.workloads.receivers import handoffs
 from comity.testing.workloads.refusals import PROVOKED, refusals
 from comity.testing.workloads.runs import MARKS as RUN_MARKS
 from comity.testing.workloads.runs import runs
+from comity.testing.workloads.trees import FAULTS as OF_TREES
+from comity.testing.workloads.trees import MARKS as TREE_MARKS
+from comity.testing.workloads.trees import trees
 
 
 class Play(NamedTuple):
@@ -232,6 +235,7 @@ SCENARIOS: Final[dict[str, Play]] = {
     "nodes": Play(nodes, TOGETHER, CLUSTER_MARKS, is_swarm=True),
     "handoffs": Play(handoffs, OF_ERRANDS, ERRAND_MARKS, ("handoff",), is_swarm=True),
     "workflows": Play(runs, OF_RUNS, RUN_MARKS),
+    "trees": Play(trees, OF_TREES, TREE_MARKS, is_swarm=True),
     "refusals": Play(refusals),
     "test_agent_calls_agent_success": Play(test_agent_calls_agent_success),
     "test_agent_call_cycle_detection": Play(test_agent_call_cycle_detection),
