@@ -272,8 +272,7 @@ class Cluster(Placement):
             if stored is None or stored.settled_at is None or stored.reply is None:
                 settlement.release_moved(call)
                 return
-            if event is Event.FINISH:
-                assert call.reply is not None
+            if event is Event.FINISH and call.reply is not None:
                 self.late(call, call.reply)
             call.reply = stored.reply
             settlement.deliver(call, None)

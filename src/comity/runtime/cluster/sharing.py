@@ -23,31 +23,33 @@ async def share(path: CallPath, cluster: Cluster) -> None:
     leases before is durable when this returns, so other nodes see it.
     """
     await cluster.open()
-    while missing := [one for one in path.activations.addresses() if cluster.holds.fence(one) is None]:
+    held = _held(path, cluster)
+    while missing := [one for one in path.activations.addresses() if one not in held]:
         places = await asyncio.gather(*(cluster.holds.locate(address, is_hosted=True) for address in missing))
         if taken := [address for address, place in zip(missing, places, strict=True) if isinstance(place, str)]:
             raise UnavailableError(f"another node holds {taken[0]}, which is active here", code="LEASE_STALE")
+        held = _held(path, cluster)
     path.join(cluster)
     for seat in path.activations.seats():
-        fence = cluster.holds.fence(seat.address)
-        assert fence is not None  # as the loop above saw, and nothing was awaited since
-        seat.token = fence.token
+        seat.token = held[seat.address].token
     for call in path.calls.values():  # callers first: each was noted before the calls it made
-        call.way = _way(call, cluster)
+        call.way = _way(call, held)
     path.sessions.save_ended()
     await path.durable()
 
 
-def _way(call: Call, cluster: Cluster) -> Way:
+def _held(path: CallPath, cluster: Cluster) -> dict[str, Fence]:
+    """Return the tokens of the addresses in memory that this node holds by now."""
+    fences = {address: cluster.holds.fence(address) for address in path.activations.addresses()}
+    return {address: fence for address, fence in fences.items() if fence is not None}
+
+
+def _way(call: Call, held: dict[str, Fence]) -> Way:
     """Return how a call goes on that began without leases."""
-    above = None if call.parent is None else call.parent.way
-    fence: Fence | None
-    if isinstance(call.seat, Lane):  # work that was handed off is waited for by the agent that handed it off
-        fence = None if above is None else above.fence
-    else:
-        fence = cluster.holds.fence(call.request.target)
-    assert fence is not None
-    if call.parent is None or above is None:
-        return Way(fence=fence, is_recorded=True)
-    bounds = above.bounds_below(call.parent.request)
-    return Way(fence=fence, caller=above.fence, bounds=bounds, is_recorded=True)
+    parent, address = call.parent, call.request.target
+    if parent is not None and isinstance(call.seat, Lane):  # what was handed off is waited for by the agent that handed it off
+        address = parent.request.target
+    above = None if parent is None else parent.way
+    if parent is None or above is None:
+        return Way(fence=held[address], is_recorded=True)
+    return Way(fence=held[address], caller=above.fence, bounds=above.bounds_below(parent.request), is_recorded=True)

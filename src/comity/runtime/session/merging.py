@@ -184,7 +184,7 @@ class Sessions(Protocol):
         """Return the records of one that was read anew, with the changes of an append that is made again."""
         ...
 
-    def sealed_vault(self, live: Any) -> Saved:
+    def sealed_vault(self, live: Any, vault: Any) -> Saved:
         """Return the record of its vault as it is now."""
         ...
 
@@ -306,7 +306,7 @@ class Merging:
             elif kind is Document.SESSION:
                 again += self._sessions.saved_again(live, changes[live.key])
             elif live.vault is not None:
-                again.append(self._sessions.sealed_vault(live))
+                again.append(self._sessions.sealed_vault(live, live.vault))
         self.append([*records, *again], then, terms, after, changes)
 
 

@@ -247,16 +247,15 @@ class Sessions:
         """Return the record of what was hidden since the vault was last saved, if anything was."""
         if live.vault is None or len(live.vault) == live.vault_saved or live.is_gone:
             return ()
-        return (self.sealed_vault(live), *self.saved(live))
+        return (self.sealed_vault(live, live.vault), *self.saved(live))
 
-    def sealed_vault(self, live: Live) -> Saved:
-        """Return the record of a vault as it is now."""
-        assert live.vault is not None
-        live.vault_saved = len(live.vault)
+    def sealed_vault(self, live: Live, vault: Vault) -> Saved:
+        """Return the record of a session's vault as it is now."""
+        live.vault_saved = len(vault)
         live.vault_version += 1
         count, data = live.sealed
-        if count != len(live.vault):
-            data = whole(seal(self.cipher, live.key, live.vault))
+        if count != len(vault):
+            data = whole(seal(self.cipher, live.key, vault))
         live.sealed = UNSEALED
         return Saved(Document.VAULT, live.key, live.vault_version, data)
 
