@@ -464,6 +464,20 @@ def test_an_aggregate_gets_the_replies_of_its_branches_in_order():
     assert run.data == [2, 1]
 
 
+def test_a_strategy_that_asks_is_called_again_with_the_answer():
+    run = Run("workflow: g\nnodes: {a: {call: A/X}, g: {aggregate: {strategy: mine, of: [a]}, after: [a]}}", {"a": None})
+    run.apply(history.Settled(2_000, run.calls["a"].step, ok(1)))
+    asks = {"status": "clarification_needed", "outcome": "needs_input", "message": "Which?"}
+    (first,) = [one for one in run.commands if isinstance(one, history.Aggregate)]
+    run.pending.clear()
+    run.apply(history.Settled(2_001, first.step, asks))
+    (question,) = run.planner.questions
+    run.apply(history.Answered(2_002, question, "b"))
+    second = [one for one in run.commands if isinstance(one, history.Aggregate)][1]
+    assert (first.options, second.options) == ({}, {"question": "Which?", "answer": "b"})
+    assert run.go().data == [1]
+
+
 def test_an_event_that_nothing_waits_for_changes_nothing():
     run = Run("workflow: n\nnodes: {a: {call: A/X}}", {"a": None})
     for event in (history.Settled(1, 99, ok()), history.Fired(1, 99), history.Answered(1, 99, 1), history.Started(1, "x")):

@@ -62,21 +62,26 @@ class Activities(Endings):
                 case Kind.WAIT:
                     self._wait(scope, node)
                 case Kind.AGGREGATE:
-                    self._aggregate(scope, node)
+                    activity = Activity(scope, node, self.place_of(scope, node), {})
+                    scope.active[activity] = None
+                    self._aggregate(activity)
         except (MappingError, EvaluationError) as error:
             for activity in [one for one in scope.active if one.node is node]:
                 del scope.active[activity]
             self.settle_now(scope, node, _unmapped(node, error))
 
     def _start_work(self, activity: Activity) -> None:
-        """Make the call of a node or an item, or begin its sub-workflow."""
+        """Make the call of a node or an item, begin its sub-workflow, or aggregate again with the answer to a question."""
         scope, node = activity.scope, activity.node
         if activity.index >= 0:
             assert activity.item_of is not None and activity.item_of.each is not None  # noqa: PT018
             scope.variables["item"] = activity.item_of.each.items[activity.index]
             scope.variables["index"] = activity.index
         if not node.is_call:
-            self._run_below(activity)
+            if node.spec.kind is Kind.AGGREGATE:
+                self._aggregate(activity)
+            else:
+                self._run_below(activity)
             return
         assert node.call is not None
         agent, inputs, message = _rendered(node.call, scope.variables)
@@ -272,7 +277,9 @@ class Activities(Endings):
             return True
         return node.match.holds({**scope.variables, "event": data})
 
-    def _aggregate(self, scope: Scope, node: GraphNode) -> None:
+    def _aggregate(self, activity: Activity) -> None:
+        """Let a strategy make one reply of several; one that asked gets the answer among its options."""
+        scope, node = activity.scope, activity.node
         spec, variables = node.spec.aggregate, scope.variables
         assert spec is not None
         options = spec.options if node.value is None else node.value(variables)
@@ -280,8 +287,8 @@ class Activities(Endings):
             scope.graph.nodes[scope.graph.edges[one].source].spec.name for one in node.incoming if scope.graph.edges[one].source
         )
         parts = tuple((name, variables.get(name, _PENDING)) for name in names)
-        activity = Activity(scope, node, self.place_of(scope, node), {})
-        scope.active[activity] = None
+        if activity.question:
+            options = {**options, "question": activity.question, "answer": activity.answer}
         number = self.number()
         activity.numbers[number] = Role.STEP
         self.waits[number] = activity
