@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from comity.core.journal.records import Document, Saved
-from comity.engines.sqlite.audit_rows import verify_chain
+from comity.engines.sqlite.audit_rows import cut, verify_chain
 from comity.engines.sqlite.file import make_file
 from comity.engines.sqlite.journal import SqliteJournal
 from comity.engines.sqlite.tables import connect, prepare, write_batch
@@ -83,6 +83,41 @@ def test_what_is_called_off_before_the_commit_is_not_there(store):
         connection.execute("ROLLBACK")
         assert verify_chain(connection) == (True, 1, None, "")
         assert connection.execute("SELECT count(*) FROM documents").fetchone() == (0,)
+
+
+def test_rows_of_a_tree_are_found_once_its_calls_are_gone(store):
+    async def scenario(journal: SqliteJournal) -> None:
+        await written(journal, accepted("a"), accepted("b"), settled("a", session_id="s-1"))
+        await written(journal, settled("b", session_id="s-1"), accepted("a.1", parent_id="a"))
+        before = {root: [row.id for row in journal.rows(root_id=root)] for root in ("a", "b")}
+        assert before == {"a": [1, 3, 5], "b": [2, 4]}
+        assert journal.erase("default", "s-1") == 3
+        assert {root: [row.id for row in journal.rows(root_id=root)] for root in before} == before
+
+    run(SqliteJournal(store, "node"), scenario)
+
+
+def test_a_call_that_goes_after_its_rows_leaves_nothing(store):
+    with contextlib.closing(connect(store)) as connection:
+        prepare(connection)
+        write_batch(connection, [accepted("a"), settled("a", "done")], "node")
+        connection.execute("BEGIN IMMEDIATE")
+        cut(connection, 2, b"key", 7_000)
+        connection.execute("DELETE FROM calls")
+        assert connection.execute("SELECT count(*) FROM audit_trees").fetchone() == (0,)
+        connection.execute("COMMIT")
+
+
+def test_a_plain_batch_makes_no_entry_of_trees_beside_its_calls(store):
+    with contextlib.closing(connect(store)) as connection:
+        prepare(connection)
+        write_batch(connection, [accepted("a"), accepted("b"), settled("b", "done"), settled("a", "done")], "node")
+        assert connection.execute("SELECT count(*) FROM audit_trees").fetchone() == (0,)
+        places = "SELECT request_id, first_id, last_id FROM calls ORDER BY request_id"
+        assert connection.execute(places).fetchall() == [("a", 1, 4), ("b", 2, 3)]
+        write_batch(connection, [accepted("c")], "node")
+        write_batch(connection, [settled("c", "done")], "node")
+        assert connection.execute("SELECT * FROM audit_trees").fetchall() == [("c", 6, 6)]
 
 
 def test_a_reader_cannot_write(store):

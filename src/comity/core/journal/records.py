@@ -267,8 +267,8 @@ class StoredCall(Struct, frozen=True, gc=False, array_like=True):
 
 def stored(record: Accepted | Settled | Paused | Resumed, node_id: str) -> StoredCall:
     """Return what is kept of a call: the request while it is open, the reply once it is settled."""
-    request = record.request
-    settled = record if type(record) is Settled else None
+    request, kind = record.request, type(record)
+    is_settled = kind is Settled
     return StoredCall(
         request.request_id,
         request.root_id,
@@ -282,10 +282,10 @@ def stored(record: Accepted | Settled | Paused | Resumed, node_id: str) -> Store
         fingerprint(request),
         request.created_at,
         request.deadline_at,
-        None if settled is None else settled.at_ms,
-        held_at(record, node_id),
-        request if settled is None else None,
-        record.reply if type(record) is Settled or type(record) is Paused else None,
+        record.at_ms if is_settled else None,
+        node_id if is_settled else held_at(record, node_id),
+        None if is_settled else request,
+        record.reply if is_settled or kind is Paused else None,  # type: ignore[union-attr]
     )
 
 

@@ -48,10 +48,29 @@ VIEW: Final = (
 )
 CHECKPOINT: Final = "CREATE TABLE checkpoint (one INTEGER PRIMARY KEY CHECK (one = 1), body BLOB NOT NULL, seal TEXT NOT NULL)"
 # Where the rows of a tree are: one entry for each transaction that wrote some of them, since an entry for each row would cost
-# every call twice as much.
+# every call twice as much. The transaction that accepts the root has its entry in the root's own row of `calls`.
 _TREES: Final = (
     "CREATE TABLE audit_trees (root_id TEXT NOT NULL, first_id INTEGER NOT NULL, last_id INTEGER NOT NULL, "
     "PRIMARY KEY (root_id, first_id)) WITHOUT ROWID"
+)
+# An entry outlives its call for as long as its rows are there.
+_CALLS_GONE: Final = (
+    "CREATE TRIGGER calls_gone AFTER DELETE ON calls WHEN old.last_id >= (SELECT min(id) FROM audit) "
+    "BEGIN INSERT OR REPLACE INTO audit_trees VALUES (old.request_id, old.first_id, old.last_id); END"
+)
+TREES_OF_CALLS: Final = (
+    "ALTER TABLE calls ADD COLUMN first_id INTEGER",
+    "ALTER TABLE calls ADD COLUMN last_id INTEGER",
+    _CALLS_GONE,
+)
+_PARTS: Final = (
+    "SELECT root_id, first_id, last_id FROM audit_trees UNION ALL "
+    "SELECT request_id, first_id, last_id FROM calls WHERE first_id IS NOT NULL"
+)
+_FIRST_ROW: Final = (
+    "SELECT min(first_id) FROM (SELECT first_id, last_id FROM json_each(:roots) CROSS JOIN audit_trees ON root_id = value "
+    "UNION ALL SELECT first_id, last_id FROM json_each(:roots) CROSS JOIN calls ON request_id = value) "
+    "WHERE last_id >= (SELECT min(id) FROM audit)"
 )
 _DELETE_TREES: Final = (
     "DELETE FROM audit_trees WHERE last_id <= :last AND root_id IN "  # noqa: S608
@@ -64,7 +83,7 @@ _COLUMNS: Final = f"audit.id, CAST(audit.body AS BLOB), {_PREVIOUS}, audit.hash"
 _READ_ROWS: Final = f"SELECT {_COLUMNS} FROM audit WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
 # Within a tree's part of the audit most rows of others are passed over by their bytes, which is cheaper than parsing them.
 _READ_TREE: Final = (
-    f"SELECT {_COLUMNS} FROM audit_trees AS t CROSS JOIN audit ON audit.id BETWEEN t.first_id AND t.last_id "  # noqa: S608
+    f"SELECT {_COLUMNS} FROM ({_PARTS}) AS t CROSS JOIN audit ON audit.id BETWEEN t.first_id AND t.last_id "  # noqa: S608
     f"WHERE t.root_id = ? AND audit.id > ? AND instr(audit.body, ?) AND {_ROOT} = ? ORDER BY audit.id LIMIT ?"
 )
 READ_LINKS: Final = (
@@ -237,8 +256,7 @@ def extent(connection: sqlite3.Connection) -> tuple[int, int]:
 
 def first_row(connection: sqlite3.Connection, roots: Iterable[str]) -> int | None:
     """Return where the rows of these trees begin; None if there are none."""
-    query = "SELECT min(first_id) FROM json_each(?) CROSS JOIN audit_trees ON root_id = value"
-    found: int | None = connection.execute(query, (bulk.array(list(roots)),)).fetchone()[0]
+    found: int | None = connection.execute(_FIRST_ROW, {"roots": bulk.array(list(roots))}).fetchone()[0]
     return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -64,6 +64,8 @@ PRAGMAS: Final = (
     "secure_delete = ON",
     # The write-ahead log is copied into the main file when it has this many pages, if the writer did not do it before.
     "wal_autocheckpoint = 4000",
+    # A statement of many rows keeps what it may have to undo: in memory, not in a file made for each.
+    "temp_store = MEMORY",
     # One that a long reader let grow shrinks to this when the reader has gone.
     f"journal_size_limit = {WAL_BYTES_KEPT}",
 )
@@ -96,7 +98,7 @@ SCHEMA: Final = Schema(
     read_version="SELECT value FROM meta WHERE key = 'schema_version'",
     write_version="INSERT OR REPLACE INTO meta VALUES ('schema_version', ?)",
     # The third: correlation_id in the audit. The sixth: a session is a head and rows; one of before is a head without any.
-    steps=(_FIRST, audit_rows.CHECKPOINT, (), audit_rows.add_trees, _SESSION_USE, ()),
+    steps=(_FIRST, audit_rows.CHECKPOINT, (), audit_rows.add_trees, _SESSION_USE, (), audit_rows.TREES_OF_CALLS),
     views=(audit_rows.VIEW,),
 )
 SCHEMA_VERSION: Final = SCHEMA.version
@@ -106,7 +108,9 @@ _INSERT_ROWS = "INSERT INTO audit VALUES "
 _INSERT_CALLS = "INSERT INTO calls VALUES "
 # `open_at` names the node a call is open at. What has settled never changes.
 _ON_KNOWN_CALL = (
-    " ON CONFLICT (request_id) DO UPDATE SET open_at = excluded.open_at, body = excluded.body WHERE calls.open_at IS NOT NULL"
+    " ON CONFLICT (request_id) DO UPDATE SET open_at = excluded.open_at, body = excluded.body, "
+    "first_id = coalesce(calls.first_id, excluded.first_id), last_id = coalesce(excluded.last_id, calls.last_id) "
+    "WHERE calls.open_at IS NOT NULL"
 )
 _UPSERT_DOCUMENT = (
     "INSERT INTO documents VALUES (?, ?, ?, ?, ?) ON CONFLICT (kind, key) DO UPDATE SET version = excluded.version, "
@@ -254,82 +258,120 @@ def write_batch(
     Steps of the handoff queue are done first, and what they add stands in their place. Returns who is to hear of them.
     """
     execute = connection.execute
+    kinds = set(map(type, records))
+    is_conditional = Step in kinds or _has_terms(kinds, records)
     # Encoded before the transaction, in which all other processes wait.
-    said, bodies = _encoded(records, node_id, names)
+    batch = _Batch(node_id, names)
+    if is_conditional:
+        batch.encode(records)
+    else:
+        batch.take(records)  # type: ignore[arg-type]
     execute("BEGIN IMMEDIATE")
     rings: Rings = {}
-    kinds = set(map(type, records))
-    if perform is not None and Step in kinds:
-        records, rings = perform(connection, records)
-        kinds = set(map(type, records))
-    row_id, head_hash = execute(_READ_HEAD).fetchone()
-    rows: list[Any] = []  # id, body and hash of each row, one after the other
-    first: dict[str, int] = {}  # and last row of each tree
-    last: dict[str, int] = {}
-    # Most calls settle within the batch that accepts them: one write for both.
-    calls: dict[str, Standing] = {}
-    documents: dict[tuple[Document, str], Saved] = {}  # of several versions only the last is written
-    for record in _on_terms(connection, records, calls, documents) if _has_terms(kinds, records) else records:
-        kind = type(record)
-        if kind is Saved:
-            keep_newest(documents, record)  # type: ignore[arg-type]
-            continue
-        request = record.request  # type: ignore[union-attr]
-        request_id = request.request_id
-        if kind is not Resumed:
-            row_id += 1
-            root_id = request.root_id
-            first.setdefault(root_id, row_id)
-            last[root_id] = row_id
-            line = said.get(id(record)) or entry(record, names)  # type: ignore[arg-type]
-            head_hash = link(row_id, line, head_hash)
-            rows += (row_id, bytearray(line), head_hash)  # an adapter for bytes would be looked for, as slow as the insert
-        if (kind is Accepted or kind is Settled) and record.node_id == HANDED_AT:  # type: ignore[union-attr]
-            continue  # the queue says where it stands
-        call = record if kind in _STANDINGS else _told_refusal(record)  # type: ignore[arg-type]
-        if call is not None and type(calls.get(request_id)) is not Settled:
-            calls[request_id] = call  # type: ignore[assignment]
-    columns: list[Any] = []  # of each call, one after the other
-    for call in calls.values():
-        request = call.request
-        open_at = "" if type(call) is Settled else held_at(call, node_id)
-        is_root = 1 if request.parent_id is None else 0
-        columns += (request.request_id, is_root, open_at, bodies.get(id(call)) or _body(call, node_id))
-    bulk.run(connection, _INSERT_ROWS, "(?,?,?)", "", rows)
-    bulk.run(connection, _INSERT_CALLS, "(?,?,nullif(?,''),?)", _ON_KNOWN_CALL, columns)
-    if documents:
-        _write_documents(connection, documents.values())
-    if rows:
-        audit_rows.insert_trees(connection, first, last)
-        execute(_MOVE_HEAD, (row_id, head_hash))
+    if is_conditional:
+        if perform is not None and Step in kinds:
+            records, rings = perform(connection, records)
+        batch.take(_on_terms(connection, records, batch.calls, batch.documents))
+    places = _insert_rows(connection, batch) if batch.said else ({}, {})
+    bulk.run(connection, _INSERT_CALLS, "(?,?,nullif(?,''),?,?,?)", _ON_KNOWN_CALL, batch.columns(*places))
+    audit_rows.insert_trees(connection, *places)
+    if batch.documents:
+        _write_documents(connection, batch.documents.values())
     if check is not None:
         check()
     execute("COMMIT")
     return rings
 
 
-def _encoded(records: Sequence[Written], node_id: str, names: Pseudonyms) -> tuple[dict[int, bytes], dict[int, bytearray]]:
-    """Return what the audit says of each record, and how each call is stored that none of the later records replaces.
+class _Batch:
+    """What a transaction writes: what the audit says, in order, with the tree of each row; calls; documents."""
 
-    Both are by the identity of the record: what the terms or the queue make of a batch may leave records out, or add some.
-    """
-    said: dict[int, bytes] = {}
-    spoken_of: dict[str, bytes] = {}  # by request id, the parties, named once; a refused request may claim an id of another
-    standing: dict[str, Standing] = {}
-    for record in _each(records):
-        kind = type(record)
-        if kind is Saved or kind is Resumed:
-            continue
-        request_id = record.request.request_id  # type: ignore[union-attr]
-        parties = None
-        if kind is not Refused:
-            parties = spoken_of.get(request_id)
-            if parties is None:
-                parties = spoken_of[request_id] = parties_of(record, names)  # type: ignore[arg-type]
-        said[id(record)] = entry(record, names, parties)  # type: ignore[arg-type]
-        if kind in _STANDINGS and type(standing.get(request_id)) is not Settled:
-            standing[request_id] = record  # type: ignore[assignment]
-    return said, {id(call): _body(call, node_id) for call in standing.values()}
+    __slots__ = ("_begun", "_bodies", "_encoded", "_names", "_node_id", "calls", "documents", "roots", "said")
+
+    def __init__(self, node_id: str, names: Pseudonyms) -> None:
+        self.said: list[bytes] = []
+        self.roots: list[str] = []
+        # Most calls settle within the batch that accepts them: one write for both.
+        self.calls: dict[str, Standing] = {}
+        self.documents: dict[tuple[Document, str], Saved] = {}  # of several versions only the last is written
+        # Both by the identity of the record: what the terms or the queue make of a batch may leave records out, or add some.
+        self._encoded: dict[int, bytes] = {}  # what the audit says
+        self._bodies: dict[int, bytearray] = {}  # how a call is stored
+        self._begun: set[str] = set()  # roots that are accepted in it
+        self._node_id = node_id
+        self._names = names
+
+    def encode(self, records: Sequence[Written]) -> None:
+        """Encode records of which those are taken later whose terms hold."""
+        ahead = _Batch(self._node_id, self._names)
+        each = list(_each(records))
+        ahead.take(each)
+        told = (id(one) for one in each if type(one) is not Saved and type(one) is not Resumed)
+        self._encoded = dict(zip(told, ahead.said, strict=True))
+        self._bodies = {id(call): _body(call, self._node_id) for call in ahead.calls.values()}
+
+    def take(self, records: Iterable[Record]) -> None:
+        """Add records in their order."""
+        names, calls, encoded = self._names, self.calls, self._encoded
+        said, roots = self.said.append, self.roots.append
+        spoken_of: dict[str, bytes] = {}  # by request id, the parties, named once; a refused request may claim another's id
+        call: Record | None
+        for record in records:
+            kind = type(record)
+            if kind is Saved:
+                keep_newest(self.documents, record)  # type: ignore[arg-type]
+                continue
+            request = record.request  # type: ignore[union-attr]
+            request_id = request.request_id
+            if kind is not Resumed:
+                line = encoded.get(id(record)) if encoded else None
+                if line is None:
+                    parties = spoken_of.get(request_id) if kind is not Refused else None
+                    if parties is None:
+                        parties = parties_of(record, names)  # type: ignore[arg-type]
+                        if kind is not Refused:
+                            spoken_of[request_id] = parties
+                    line = entry(record, names, parties)  # type: ignore[arg-type]
+                said(line)
+                roots(request.root_id)
+            if kind is Accepted or kind is Settled:
+                if record.node_id == HANDED_AT:  # type: ignore[union-attr]
+                    continue  # the queue says where it stands
+                call = record
+                if kind is Accepted and request.parent_id is None:
+                    self._begun.add(request_id)
+            else:
+                call = record if kind in _STANDINGS else _told_refusal(record)
+            if call is not None and type(calls.get(request_id)) is not Settled:
+                calls[request_id] = call  # type: ignore[assignment]
+
+    def columns(self, first: dict[str, int], last: dict[str, int]) -> list[Any]:
+        """Return the columns of all calls, one after the other.
+
+        A root that is accepted in this batch takes along where the rows of its tree are: it leaves `first` with that.
+        """
+        columns: list[Any] = []
+        node_id, bodies, begun = self._node_id, self._bodies, self._begun
+        for request_id, call in self.calls.items():
+            open_at = "" if type(call) is Settled else held_at(call, node_id)
+            is_root = 1 if call.request.parent_id is None else 0
+            begin = first.pop(request_id, None) if request_id in begun else None
+            end = None if begin is None else last[request_id]
+            columns += (request_id, is_root, open_at, bodies.get(id(call)) or _body(call, node_id), begin, end)
+        return columns
+
+
+def _insert_rows(connection: sqlite3.Connection, batch: _Batch) -> tuple[dict[str, int], dict[str, int]]:
+    """Seal what the audit says onto the chain, and return the first and the last row of each tree."""
+    row_id, head_hash = connection.execute(_READ_HEAD).fetchone()
+    numbers = range(row_id + 1, row_id + 1 + len(batch.roots))
+    rows: list[Any] = []  # id, body and hash of each row, one after the other
+    for row_id, said in zip(numbers, batch.said, strict=True):
+        head_hash = link(row_id, said, head_hash)
+        rows += (row_id, bytearray(said), head_hash)  # an adapter for bytes would be looked for, as slow as the insert
+    bulk.run(connection, _INSERT_ROWS, "(?,?,?)", "", rows)
+    connection.execute(_MOVE_HEAD, (numbers[-1], head_hash))
+    return dict(zip(reversed(batch.roots), reversed(numbers), strict=True)), dict(zip(batch.roots, numbers, strict=True))
 
 
 def _each(records: Sequence[Written]) -> Iterator[Record]:
