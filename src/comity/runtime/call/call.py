@@ -67,12 +67,14 @@ class Call(Struct, eq=False, gc=False):
     started_ns: int
     live: Live | None = None  # the session; None for a call without one, until something in it needs keeping
     log: EventLog | None = None  # the root's, if a caller may watch it
+    leftovers: dict[str, Request] | None = None  # if it was taken up: calls below it that were open when its node stopped
+    way: Way | None = None  # None where no other node takes part
+    remote: TraceContext | None = None  # the trace its root came with from outside
     root: Call | None = None  # None for a root; read `top`
     state: State = ADMITTED
     # None until first needed: most calls have neither, and the collector need not look at empty ones.
     children: dict[Call, None] | None = None  # not settled yet
     objectives: dict[tuple[str | None, str, str], int] | None = None  # in progress under this root
-    leftovers: dict[str, Request] | None = None  # if it was taken up: calls below it that were open when its node stopped
     uses: dict[str, Request] | None = None  # of tools, begun and not done
     task: asyncio.Task[None] | None = None
     arriving: asyncio.Task[None] | None = None  # while its long request is looked through
@@ -98,7 +100,6 @@ class Call(Struct, eq=False, gc=False):
     calls_below: int = 0
     handed: Handed | None = None  # of a handoff within a tree: what its span says
     reported: tuple[int, int] | None = None  # tokens its own code reported, prompt and completion
-    way: Way | None = None  # None where no other node takes part
     unjudged: list[Unjudged] | None = None  # words of a model that are recorded once the reply has passed the guardrails
     has_answer: Callable[[], bool] | None = None  # of a handoff: whether its end is stored, which was in time
     calls_made: int = 0  # numbers the ids of the calls it makes
@@ -107,7 +108,6 @@ class Call(Struct, eq=False, gc=False):
     named: dict[str, tuple[Request, Call | Reply] | None] | None = None  # by id: what was asked, and what came of it here
     line: asyncio.Lock | None = None  # in which what it asks for waits once it has asked too often
     said: Request | None = None  # the request as its session keeps it, where its callee sees more of it
-    remote: TraceContext | None = None  # the trace its root came with from outside
     told: set[str] | None = None  # what the node told it in words that are the platform's: codes, and names of metadata
     marks: dict[str, str] | None = None  # the platform's own metadata for its reply
 

@@ -409,8 +409,10 @@ class CallPath:
             if refusal is not None:
                 return self.refuse(request, refusal, watcher)
         assert agent is not None and capability is not None and seat is not None  # noqa: PT018  what `known` proved
-        call = Call(request, parent, agent, capability, checked.value, seat, account, now_ns, live, watcher)
-        call.leftovers, call.way, call.remote = leftovers, way, remote if parent is None else parent.remote
+        trace = remote if parent is None else parent.remote
+        call = Call(
+            request, parent, agent, capability, checked.value, seat, account, now_ns, live, watcher, leftovers, way, trace
+        )
         note: str | Sliced[str | admission.Refused] = ""
         privacy = self._privacy
         is_concerned = privacy is not None and (
@@ -430,9 +432,9 @@ class CallPath:
             call.probe = breaker.enter(now_ms)
         if isinstance(note, str):
             self.reserve(call)
-            self._accept(call, now_ms, leftovers, note)
+            self._accept(call, now_ms, note)
         else:
-            look_through(self, call, note, lambda said: self._accept(call, self.now_ms(), leftovers, said))
+            look_through(self, call, note, lambda said: self._accept(call, self.now_ms(), said))
         if self.observer is not None:
             self.observer.entered(call)
         return call
@@ -476,19 +478,18 @@ class CallPath:
             call.attach(call.parent)
         self.calls[call.request.request_id] = call
 
-    def _accept(self, call: Call, now_ms: int, leftovers: dict[str, Request] | None, note: str) -> None:
-        request, parent, live = call.request, call.parent, call.live
-        was_accepted = leftovers is not None
+    def _accept(self, call: Call, now_ms: int, note: str) -> None:
+        request, parent, live, way = call.request, call.parent, call.live, call.way
+        was_accepted = call.leftovers is not None
         if parent is not None and parent.top.leftovers is not None:
             was_accepted = parent.top.leftovers.pop(request.request_id, None) is not None
-        if call.way is not None:
+        if way is not None:
             self.placement.accept(call, now_ms, note)
         elif not was_accepted:
             self._journal.append((Accepted(request, now_ms, self._journal.node_id, note),))
         elif parent is not None:  # made again: with a new deadline, within its caller's
             self._journal.append((Resumed(request, self._journal.node_id, now_ms),))
         self.settlement.deadlines.add(call)
-        way = call.way
         if way is None or way.fence is not None:
             call.move(QUEUE)
             if live is not None and (parent is None or is_first(request)):
