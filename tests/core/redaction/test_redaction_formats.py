@@ -202,3 +202,9 @@ def test_whose_a_value_is_may_stand_between_its_label_and_the_value():
     assert without_owner("PIN of my card: ") == "PIN: "
     assert without_owner("PIN: ") == "PIN: "
     assert redact_text("The door PIN for my flat is 4829.", new_vault()).text.startswith("The door PIN for my flat is [[")
+
+
+def test_a_number_beside_a_thing_is_left_and_beside_the_next_label_it_is_not():
+    for text in ("gear set 202-555-0143 (36 teeth)", "catalog: 555-12-3456 washer"):
+        assert redact_text(text, new_vault()).text == text
+    assert len(redact_text("219-09-9999 born 1984-03-12", new_vault()).found) == 2

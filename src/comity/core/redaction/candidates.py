@@ -22,6 +22,7 @@ from comity.core.redaction.shapes import CONTEXT_CHARS, SHAPE_CHARS_MAX
 _NUMBER: Final = re.compile(r"(?<![A-Za-z0-9_])(?=[+(]{0,2}[^\W\d_]{0,10}\.?[- ]?[0-9])(?:(?<![0-9][-./])[^\W_]|[(+])")
 _UP_TO_DIGIT: Final = re.compile("(?s:.*)[0-9]")
 _REST_OF_VALUE: Final = re.compile(r"\A[A-Za-z]+")  # which the digit before the words may belong to
+_OPENING = frozenset("+(")
 _NAMERS_KEPT = 4096
 
 
@@ -132,29 +133,29 @@ class Candidates:
         behind = [detector for detector in self._numbered if detector.may_be_named_behind(text, self._place, end_max)]
         for detector in behind:
             found += _sorted(self._base, detector, detector.spans(text, self._place, stop))
+        floor, namers = self._floor, self._namers
         for start in _NUMBER.finditer(text, self._place, end_max):
             place = start.start()
             if place >= stop:
                 break
-            for detector in self._named_at(place):
+            # The words behind the last digit decide. Where they only join, the label may stand before an earlier value of a
+            # list, or before the stretch.
+            begin = place - CONTEXT_CHARS
+            begin = max(begin, floor)
+            digit = _UP_TO_DIGIT.match(text, begin, place)
+            words = text[begin if digit is None else digit.end() : place]
+            if words[-1:] in _OPENING:
+                words = words.rstrip("+(")  # which belong to the number: it may begin there too
+            named, joined = namers.of(words)
+            if joined:
+                if digit is not None:
+                    named += tuple(detector for detector in joined if detector in self._named)
+                elif begin == floor:
+                    named += joined
+            self._named = named
+            for detector in named:
                 if detector not in behind and (span := detector.span_at(text, place, end_max)):
                     found += _sorted(self._base, detector, (span,))
-
-    def _named_at(self, place: int) -> tuple[_BuiltIn, ...]:
-        """Return the detectors that may find a value at a place. The words behind the last digit decide.
-
-        Where they only join, the label may stand before an earlier value of a list, or before the stretch.
-        """
-        begin = max(self._floor, place - CONTEXT_CHARS)
-        digit = _UP_TO_DIGIT.match(self._alone, begin, place)
-        words = self._alone[begin if digit is None else digit.end() : place]
-        named, joined = self._namers.of(words.rstrip("+("))  # which belong to the number: it may begin there too
-        if joined and digit is not None:
-            named += tuple(detector for detector in joined if detector in self._named)
-        elif joined and begin == self._floor:
-            named += joined
-        self._named = named
-        return named
 
 
 def _sorted(base: int, detector: Detector, spans: Iterable[tuple[int, int]]) -> list[Candidate]:

@@ -274,7 +274,7 @@ CONTACT: tuple[PatternDetector, ...] = (
             rf" ])){{1,3}}(?:{_TOP_LEVEL})(?![A-Za-z0-9-])",
             re.IGNORECASE,
         ),
-        hint=r"(?i:mail|write to|reach|contact){HINT_GAP}[ ](?i:at)[ ][^ ]{1,64}(?i:\.|[ ]dot[ ])".replace(
+        hint=r"(?i:mail|write to|reach|contact){HINT_GAP}[ ](?i:at)[ ][^ ]{1,64}(?i:\.[a-z]|[ ]dot[ ])".replace(
             "{HINT_GAP}", r"(?s:.*)"
         ),
         accept=_accept_spelled,

@@ -157,9 +157,11 @@ _BESIDE_ALONE = frozenset(
         "la les au aux un une de du des ou et est sur pour par chez avec mon ma mes numéro appelez appeler joindre el "
         "al los las o y e en con por para es su mi llame llamar número il lo gli da dal del della di per sono mio mia "
         "chiama numero ao do dos meu minha ligue até op van voor met bel mijn fixe fijo fisso festnetz handy mobil gsm "
-        "portable cellulare móvil vast erbeten bitte resident citizen employee patient customer client member person "
-        "holder tenant belongs zero nine two three four five six seven eight toll appears matches worked issued "
-        "verified nhs ssn sin id gerne och eller på mitt min na od lub albo po numer mój dzwoń zadzwoń ",
+        "portable cellulare móvil vast erbeten bitte born geboren dob née nacido nato passport account iban bic email "
+        "mail card licence license plate address zip postcode username password resident citizen employee patient "
+        "customer client member person holder tenant belongs zero nine two three four five six seven eight toll appears "
+        "matches worked issued verified nhs ssn sin id gerne och eller på mitt min na od lub albo po numer mój dzwoń "
+        "zadzwoń ",
     )
 )
 _WORD_BEFORE = re.compile(r"(?:(?<![^\s(])(?P<word>[^\W\d_]{2,})\.?[ ]|[0-9]/[A-Z]{1,3}[ ])\Z")
