@@ -431,8 +431,10 @@ def test_thousands_of_waiting_runs_are_rows_alone():
             node.workflows.add('workflow: q\nnodes: {q: {ask: "?"}}')
             for _ in range(200):
                 await node.workflows.start("q", user_id="u")
-            await asyncio.sleep(0.01)
             flows = node.workflows
+            async with asyncio.timeout(60):
+                while len(flows._parked) < 200 or flows._runs or node._path.calls:
+                    await asyncio.sleep(0.001)
             assert (len(flows._runs), len(flows._parked), len(node._path.calls)) == (0, 200, 0)
             assert len(flows.list(status="waiting", limit=500)) == 200
 
