@@ -38,6 +38,7 @@ PAUSED_MS: Final = 30 * 60 * 1000
 EXPIRED_MS: Final = 24 * 60 * 60 * 1000
 USE_NOTED_MS: Final = 60 * 1000  # a use is noted in the store unless the last one noted is younger than this
 FACTS_MAX: Final = 1_000
+PRIVATE: Final = "comity."  # before the name of an agent that is a part of a node; it is no colleague of other agents
 MAPS: Final = ("facts", "constraints", "prior_outputs", "private")  # fields of a session with a value for each key
 TRIMMED: Final = ("facts", "prior_outputs")  # those of which the oldest go
 OUTPUTS_MAX: Final = 1_000  # that agents noted
@@ -275,7 +276,7 @@ def apply(session: Session, change: Change, *, based_on: int, now_ms: int) -> Se
             made = _said(session, said, now_ms)
             if result:
                 made = replace(made, prior_outputs=_with_newest(made.prior_outputs, result, value, RESULTS_MAX))
-            if agent:
+            if agent and not agent.startswith(PRIVATE):
                 made = replace(made, prior_agents=_once(made.prior_agents, agent))
         case Decide(text):
             made = replace(session, decisions=_once(session.decisions, text))

@@ -24,12 +24,16 @@ async def test_the_parts_are_the_steps_of_a_run_and_each_step_is_a_call_of_the_s
     async with Node(agents=office.agents) as node:
         reply = await ask(node, TWO, request_id="r")
         (record,) = node.workflows.list()
+        session = node.session("s1")
         moments = node.workflows.replay(record.run_id)
         rows = [row for row in node.audit.rows() if row.kind == "settled" and row.parent_id == record.run_id]
+    assert session is not None
+    assert "comity.workflow" not in session.prior_agents
     assert reply.data["run_id"] == record.run_id == "run-r"
     assert (record.status, record.user_id, record.session_id, record.steps) == ("completed", "u1", "s1", 2)
     assert [row.target for row in rows] == ["ANL", "DOC"]
     assert len(moments) == record.events
+    assert office.seen["DOC_GENERATE"].context.prior_agents == ("ORC", "ANL")
     assert office.codes == ["ANL_PROJECTION", "DOC_GENERATE"]
 
 
