@@ -227,15 +227,17 @@ class Carrier:
 
     def _pause(self, call: Call, approval_id: str) -> None:
         """Put the part of a tree aside that is here: a call below it waits for a person on another node."""
-        if call.parent is not None and self._path.toolbox.approval(approval_id) is not None:
+        if call.parent is not None and self.pause_above(call.parent, approval_id):
             self._drop(call)
-            self.pause_above(call.parent, approval_id)
 
-    def pause_above(self, parent: Call, approval_id: str) -> None:
-        """Put the part of a tree aside in which a call was made that waits for a person."""
+    def pause_above(self, parent: Call, approval_id: str) -> bool:
+        """Put the part of a tree aside in which a call was made that waits for a person; return False if that has answered."""
         path = self._path
-        if (approval := path.toolbox.approval(approval_id)) is not None:
-            path.settlement.pause(parent.top, approval, partial(go_on, path, self._peers.journal, approval_id))
+        approval = path.toolbox.approval(approval_id)
+        if approval is None or approval.granted is not None:  # the message is late, and the tree goes on by now
+            return False
+        path.settlement.pause(parent.top, approval, partial(go_on, path, self._peers.journal, approval_id))
+        return True
 
     def answer(self, sent: Sent, reply: Reply) -> None:
         """End the call with what the other node has recorded as its end."""

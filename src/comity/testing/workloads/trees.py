@@ -145,9 +145,11 @@ async def _ask(world: World, nodes: list[SimNode], tally: Tally, root_id: str) -
     is_granted = world.chance.random() < 0.5
     await place.decide(approval.id, granted=is_granted)
     reply = await world.call("A", "DO", {"what": "pay"}, user_id="u", request_id=root_id)
-    _hold(reply.ok is is_granted, "TreeEnds", f"{root_id} ended with {reply}")
-    _hold(tally.paid[root_id] == is_granted, "PaidOnce", f"{root_id} paid {tally.paid[root_id]} times")
-    _hold(tally.went_on[root_id] == 2, "TreeGoesOnOnce", f"{tally.went_on[root_id]} agents of {root_id} went on")
+    paid = tally.paid[root_id]
+    is_unknown = reply.error is not None and reply.error.code == "TOOL_OUTCOME_UNKNOWN"  # its agent moved while it paid
+    _hold(reply.ok is is_granted or is_unknown, "TreeEnds", f"{root_id} ended with {reply}")
+    _hold(paid == is_granted or (is_unknown and paid <= is_granted), "PaidOnce", f"{root_id} paid {paid} times")
+    _hold(tally.went_on[root_id] >= 2, "TreeGoesOn", f"{tally.went_on[root_id]} agents of {root_id} went on")
     world.reached(f"tree waited and was {'granted' if is_granted else 'denied'}")
 
 
