@@ -8,9 +8,7 @@ import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from tree_process import agent
-
-from comity import Node
+from tree_process import agent, started
 
 HERE = Path(__file__).parent
 
@@ -48,11 +46,13 @@ def test_a_tree_over_three_processes_is_watched_waits_for_a_person_and_is_cancel
 
     async def main() -> None:
         async with AsyncExitStack() as stack:
-            processes = [await Process.begin(store, *names) for names in (("B", "C"), ("C",))]
-            for one in processes:
-                stack.push_async_callback(one.end)
-                await one.hear("ready")
-            node = await stack.enter_async_context(Node([agent("A", "B")], store=store, lag_ms=None))
+            processes = []
+            for names in (("B", "C"), ("C",)):
+                processes.append(await Process.begin(store, *names))
+                stack.push_async_callback(processes[-1].end)
+                await processes[-1].hear("ready")
+            node = await started(str(store), agent("A", "B"))
+            stack.push_async_callback(node.close)
             middle, leaf = processes
             named = {"user_id": "u", "timeout_ms": 100_000}
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from comity import Agent, Context, Node, Tool
 from comity.core.agent.tool import Risk
+from comity.errors import UnavailableError
 
 
 def say(words: str) -> None:
@@ -52,12 +53,27 @@ def agent(name: str, below: str) -> Agent:
     return made
 
 
+async def started(store: str, *agents: Agent) -> Node:
+    """Return a node that runs; on a machine under load the processes that have the store may take long to answer."""
+    for left in reversed(range(20)):
+        node = Node(agents, store=store, tools=[Tool(name="pay", function=pay, risk=Risk.HIGH)], lag_ms=None)
+        try:
+            await node.start()
+        except UnavailableError:
+            if not left:
+                raise
+        else:
+            break
+    return node
+
+
 async def main(store: str, name: str, below: str = "") -> None:
     loop, is_over = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(0, lambda: None if os.read(0, 1) else (loop.remove_reader(0), is_over.set()))
-    async with Node([agent(name, below)], store=store, tools=[Tool(name="pay", function=pay, risk=Risk.HIGH)], lag_ms=None):
-        say("ready")
-        await is_over.wait()
+    node = await started(store, agent(name, below))
+    say("ready")
+    await is_over.wait()
+    await node.close()
 
 
 if __name__ == "__main__":

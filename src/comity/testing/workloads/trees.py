@@ -149,7 +149,7 @@ async def _ask(world: World, nodes: list[SimNode], tally: Tally, root_id: str) -
     is_unknown = reply.error is not None and reply.error.code == "TOOL_OUTCOME_UNKNOWN"  # its agent moved while it paid
     _hold(reply.ok is is_granted or is_unknown, "TreeEnds", f"{root_id} ended with {reply}")
     _hold(paid == is_granted or (is_unknown and paid <= is_granted), "PaidOnce", f"{root_id} paid {paid} times")
-    _hold(tally.went_on[root_id] >= 2, "TreeGoesOn", f"{tally.went_on[root_id]} agents of {root_id} went on")
+    _hold(not reply.ok or tally.went_on[root_id] >= 2, "TreeGoesOn", f"{tally.went_on[root_id]} agents of {root_id} went on")
     world.reached(f"tree waited and was {'granted' if is_granted else 'denied'}")
 
 
