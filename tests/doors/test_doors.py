@@ -22,11 +22,11 @@ def team(hold=None) -> list[Agent]:
 
     @anl.capability("ANL_NPV")
     async def npv(ctx: Context, cash_flows: list[float] = (), discount_rate: float = 0, periods: str = ""):
-        return {"chain": list(ctx.request.chain), "user": ctx.request.user_id, "depth": ctx.request.depth}
+        return {"chain": list(ctx.request.chain), "of": ctx.request.user_id, "depth": ctx.request.depth}
 
     @anl.capability("message")
     async def message(ctx: Context):
-        return {"chain": list(ctx.request.chain), "user": ctx.request.user_id}
+        return {"chain": list(ctx.request.chain), "of": ctx.request.user_id}
 
     return [orc, anl]
 
@@ -84,7 +84,7 @@ async def test_with_a_token_the_chain_and_user_come_from_the_call_under_way(make
     async with make_node(team(hold)) as node:
         reply = await node.call("ORC", "WORK", user_id="ann", session_id="sess-789")
         rows = [(row.request_id, row.origin, row.target) for row in node.audit.rows() if row.kind == "admitted"]
-    assert reply.data == {"chain": ["ORC"], "user": "ann", "depth": 1}
+    assert reply.data == {"chain": ["ORC"], "of": "ann", "depth": 1}
     assert (seen[0]["status"], seen[0]["request_id"]) == ("SUCCESS", "kdap-1")
     assert rows[1][1:] == ("ORC", "ANL")
     assert rows[1][0].startswith(rows[0][0])  # it is part of the tree that ORC works in
@@ -141,7 +141,7 @@ async def test_a_dialect_that_knows_only_the_last_agent_is_believed_at_any_depth
 
     async with make_node([top, *team(hold)]) as node:
         await node.call("TOP", "GO", user_id="ann", session_id="sess-789")
-    assert seen[0]["result_json"] == {"chain": ["TOP", "ORC"], "user": "ann", "depth": 2}
+    assert seen[0]["result_json"] == {"chain": ["TOP", "ORC"], "of": "ann", "depth": 2}
 
 
 async def test_a_stolen_old_or_changed_token_is_refused(make_node):
@@ -293,7 +293,7 @@ async def test_a_token_is_for_the_one_call_it_was_made_in_also_if_its_id_is_chos
         assert await refused_code(node, document, dialect="kdap", token=tokens[0]) == "CALL_CANCELLED"
         assert await refused_code(node, KDAP, dialect="kdap", user_id="bob", token=tokens[0]) == "IDENTITY_MISMATCH"
         taken = await node.receive(KDAP | {"context": {}}, dialect="kdap", user_id="bob", token=tokens[1])
-    assert taken["result_json"]["user"] == "bob"
+    assert taken["result_json"]["of"] == "bob"
 
 
 @pytest.mark.parametrize(("claims", "code"), [("other", "IDENTITY_MISMATCH"), ("job", None)])
