@@ -221,6 +221,7 @@ _NETWORKS = (
     "instagram|insta|ig|twitter|telegram|tiktok|snapchat|snap|skype|discord|threads|mastodon|wechat|kik|github|gitlab|linkedin"
     "|facebook|reddit|twitch|signal|icq|threema|vk|weibo|slack"
 )
+_IN_CAMEL_CASE = "|".join(word.capitalize() for word in f"{_WEAK_LABELS}|{_NETWORKS}".split("|"))
 _USER = r"[A-Za-z0-9][A-Za-z0-9._-]{1,30}[A-Za-z0-9]"
 
 CONTACT: tuple[PatternDetector, ...] = (
@@ -432,7 +433,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=81,
         pattern=re.compile(rf"\A@?(?P<value>{_USER}(?:#[0-9]{{4}})?)\Z"),
-        hint=rf"(?i:{_WEAK_LABELS}|{_NETWORKS})",
+        hint=rf"(?:(?:^|\\[bfnrt]|[^A-Za-z])(?i:{_WEAK_LABELS}|{_NETWORKS})|{_IN_CAMEL_CASE})(?:[^a-z]|$)",
         accept=_accept_user_name_weak,
         need=Need.CONTEXT,
         context=words(rf"(?:{_WEAK_LABELS}|{_NETWORKS})(?: handle| account| name)?: ?$"),
