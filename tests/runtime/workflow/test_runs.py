@@ -536,6 +536,9 @@ def test_the_data_of_a_long_reply_is_stored_once_and_still_known_after_a_restart
             await until(node, "r1", "waiting")
             kept = [data for _, data in flows.journal.documents_below(Document.RUN_EVENT, "r1")]
             assert not any(b"word word" in one for one in kept)
+            async with asyncio.timeout(60):
+                while flows.replay("r1")[1].event.reply["data"] is None:  # until the end of the step is committed
+                    await asyncio.sleep(0.001)
             assert flows.replay("r1")[1].event.reply["data"] == {"text": "word " * 1_000}
             if store is None:
                 return

@@ -421,10 +421,10 @@ CONTACT: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=81,
         pattern=re.compile(rf"\A@?(?P<value>{_USER})\Z"),
-        hint=rf"(?i:{_LABELS}|(?-u:\b)user(?-u:\b))",
+        hint=rf"(?i:{_LABELS})",
         accept=_accept_user_name,
         need=Need.CONTEXT,
-        context=words(rf"(?:{_LABELS}|user): ?$"),
+        context=words(rf"(?:{_LABELS}): ?$"),
         reach=4,
     ),
     PatternDetector(

@@ -293,7 +293,8 @@ class Merging:
         erased: set[str] = set()
         changes: dict[str, tuple[int, ...]] = {}
         for one in marks:
-            changes[one.live.key] = (*changes.get(one.live.key, ()), *one.changes)
+            # Each once: an append that is made again marks all of them with every document of the session.
+            changes[one.live.key] = tuple(dict.fromkeys((*changes.get(one.live.key, ()), *one.changes)))
         for live, kind, epoch in dict.fromkeys((one.live, one.kind, one.epoch) for one in marks):
             standing = live.standing
             if live.is_gone or live.key in erased:

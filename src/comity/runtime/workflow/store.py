@@ -174,7 +174,7 @@ class RunStore:
         return self.event(run_id, number, replace(event, reply={**event.reply, "data": None}, is_outlined=True))
 
     def events(self, run_id: str) -> list[Event]:
-        """Return what happened to a run, in order. Data that its retention has removed is None."""
+        """Return what happened to a run, in order. Data that its retention has removed, or that no commit has yet, is None."""
         found = [decode_event(data) for _, data in self._journal.documents_below(Document.RUN_EVENT, run_id)]
         return [self._whole(run_id, one) if isinstance(one, Settled) and one.is_outlined else one for one in found]
 
