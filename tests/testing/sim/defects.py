@@ -170,7 +170,7 @@ DEFECTS = (
     ),
     Defect("the cycle rule is left out", "NoCycle", lambda: without("cycle")),
     Defect("the depth rule is left out", "DepthBounded", lambda: without("depth")),
-    Defect("the fan-out rule is left out", "FanOutBounded", lambda: without("fan_out"), known=3),
+    Defect("the fan-out rule is left out", "FanOutBounded", lambda: without("fan_out"), known=6),
     Defect("the pending rule is left out", "BoundedPendingCalls", lambda: without("pending")),
     Defect(
         "an agent starts calls without counting them",
@@ -200,7 +200,7 @@ DEFECTS = (
         "BudgetConserved",
         lambda: [mock.patch.object(comity.runtime.call.replay, "count_begun", return_value=0)],
         seeds_max=400,
-        known=1,
+        known=4,
     ),
     Defect(
         "the store forgets what the earlier lives of a tree began",
@@ -208,13 +208,13 @@ DEFECTS = (
         lambda: without_terms(within=()),
         seeds_max=1_000,
         scenario="nodes",
-        known=151,
+        known=29,
     ),
     Defect(
         "a settled call can be settled again",
         "SettledOnce",
         lambda: [mock.patch.dict(call.TRANSITIONS[call.State.SETTLED], dict.fromkeys(call.Event, call.State.SETTLED))],
-        known=20,
+        known=2,
     ),
     Defect(
         "a repeated request is begun again",
@@ -229,6 +229,7 @@ DEFECTS = (
             mock.patch.object(comity.runtime.call.settle, "_is_overdue", return_value=False),
             mock.patch.object(Deadlines, "add", nothing),
         ],
+        known=2,
     ),
     Defect(
         "a process that stood still delivers what it finds",
@@ -236,7 +237,7 @@ DEFECTS = (
         lambda: [mock.patch.object(comity.runtime.call.settle, "_is_overdue", return_value=False)],
         scenario="standstill",
     ),
-    Defect("nobody remembers which tools were begun", "EffectAtMostOnce", forgetful_toolbox, seeds_max=200, known=32),
+    Defect("nobody remembers which tools were begun", "EffectAtMostOnce", forgetful_toolbox, seeds_max=200, known=3),
     Defect(
         "a tool does not wait for the disk",
         "AuditPrecedesEffect",
@@ -247,7 +248,7 @@ DEFECTS = (
         "what an earlier life left open is forgotten",
         "AuditComplete",
         lambda: [mock.patch.object(comity.runtime.call.settle, "end_leftovers", return_value=())],
-        known=1,
+        known=3,
     ),
     Defect("a call and those below it end in two records", "AuditComplete", close_children_apart, known=2),
     Defect(
