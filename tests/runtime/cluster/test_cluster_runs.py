@@ -7,6 +7,7 @@ import asyncio
 from cluster_world import World, die, play
 
 from comity import Agent, Node
+from comity.runtime.workflow.handle import RunHandle
 
 FLOW = """
 workflow: moves
@@ -32,6 +33,15 @@ def worker(steps: list[int], gate: asyncio.Event | None = None) -> Agent:
     return agent
 
 
+async def start_first_step(node: Node, steps: list[int]) -> RunHandle:
+    """Start a run on a node, and return its handle once its first step is done."""
+    node.workflows.add(FLOW)
+    handle = await node.workflows.start("moves", user_id="u")
+    while steps != [1]:
+        await asyncio.sleep(0.01)
+    return handle
+
+
 def test_a_waiting_run_of_a_node_that_died_goes_on_where_the_answer_is_given() -> None:
     steps: list[int] = []
 
@@ -54,10 +64,7 @@ def test_a_running_run_of_a_node_that_died_goes_on_elsewhere_and_no_finished_ste
     steps: list[int] = []
 
     async def case(world: World, first: Node, second: Node) -> None:
-        first.workflows.add(FLOW)
-        handle = await first.workflows.start("moves", user_id="u")
-        while steps != [1]:
-            await asyncio.sleep(0.01)
+        handle = await start_first_step(first, steps)
         await die(first)
         while second.workflows.get(handle.run_id).status != "waiting":
             await asyncio.sleep(0.1)
@@ -70,10 +77,7 @@ def test_a_run_leaves_a_node_whose_lease_has_run_out_and_its_waiters_there_get_t
     steps: list[int] = []
 
     async def case(world: World, first: Node, second: Node) -> None:
-        first.workflows.add(FLOW)
-        handle = await first.workflows.start("moves", user_id="u")
-        while steps != [1]:
-            await asyncio.sleep(0.01)
+        handle = await start_first_step(first, steps)
         waiter = asyncio.ensure_future(handle.result())
         world.leases.deaf.add("n1")
         world.network.cut.add("n1")
