@@ -183,7 +183,7 @@ def _location(request_id: str) -> tuple[bytes, bytes]:
 
 
 class DryRun(Struct, frozen=True):
-    """Whether a call would be admitted: the rules that pass, in order, then the one that refuses it, and its error."""
+    """Whether a call would be admitted: the rules that pass, in order, then the rule that refuses it, and its error."""
 
     admitted: bool
     passed: tuple[str, ...]

@@ -48,7 +48,7 @@ def run_id_of(request_id: str) -> str:
 
 
 def ancestors(plan: Plan, at: int) -> list[int]:
-    """Return the parts that a part builds on, and those that they build on, in order."""
+    """Return the parts that a part builds on, directly or through other parts, in order."""
     found: set[int] = set()
     open_parts = list(plan.parts[at].after)
     while open_parts:
@@ -111,7 +111,7 @@ def bound(settings: Settings, registry: Registry, given: dict[str, Any]) -> Draf
 
 
 def answered(offer: Offer, lacking: list[str], answer: Any) -> dict[str, Any]:
-    """Return the inputs that an answer gives: the only one that is missing, or several by name."""
+    """Return the inputs that an answer gives: the only missing input, or several inputs by name."""
     if isinstance(answer, dict):
         return {name: answer[name] for name in lacking if name in answer}
     if len(lacking) != 1:

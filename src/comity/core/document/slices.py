@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, TypeVar
 A = TypeVar("A")
 T = TypeVar("T")
 Sliced: TypeAlias = Generator[None, None, T]
-# From this size on, a document makes so many objects that the garbage collector runs several times while it is read.
+# From this size on, reading a document creates enough objects for the garbage collector to run several times.
 ONE_GO_BYTES: Final = 32_768
 
 

@@ -278,7 +278,7 @@ class Activities(Endings):
         return node.match.holds({**scope.variables, "event": data})
 
     def _aggregate(self, activity: Activity) -> None:
-        """Let a strategy make one reply of several; one that asked gets the answer among its options."""
+        """Let a strategy make one reply of several; a strategy that asked gets the answer among its options."""
         scope, node = activity.scope, activity.node
         spec, variables = node.spec.aggregate, scope.variables
         assert spec is not None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Rehearsal(Struct, frozen=True):
-    """What the rules say: `passed` in the order they are asked, then `rule`, the one that refuses, and its `error`."""
+    """What the rules say: `passed` in the order they are asked, then the refusing `rule` and its `error`."""
 
     passed: tuple[str, ...]
     rule: str = ""

@@ -2,8 +2,8 @@
 
 A burst of one user would otherwise be one long turn of the loop and one large commit, for which the calls of all others wait.
 A user who is alone, or makes few calls at a time, never waits here: the call path asks only while calls are under way and
-another user called a moment ago. Nothing is known of a call before it enters: one that is
-cancelled in the line leaves no record, and its time runs from the moment it was made.
+another user called a moment ago. Nothing is known of a call before it enters: a call that is cancelled in the line leaves no
+record, and its time runs from the moment it was made.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from comity.core.envelope.envelope import Request
 # Calls of one user that enter in one turn of the loop, and in one round of the calls that wait, and how long a round takes.
 ENTER_MOST: Final = 8
 ROUND_S: Final = 0.003
-# For so long after the calls of two users a node counts as shared.
+# How long after the calls of two users a node counts as shared.
 SHARED_NS: Final = 1_000_000_000
 
 User: TypeAlias = tuple[str, str]  # tenant and id

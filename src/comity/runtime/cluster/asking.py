@@ -190,7 +190,7 @@ class Asking:
             opened = self._path.enter(arrival, errand.parent, self._path.clock.now_ns(), errand.log)
             assert isinstance(opened, Reply)
         elif stored is None:
-            what = f"nobody could tell in time who holds {request.target}"
+            what = f"no node said in time which node holds {request.target}"
             opened = self._path.refuse(request, Refused("NODE_UNREACHABLE", what), errand.log)
         else:
             if errand.parent is not None:  # begun, and perhaps ended: it counts, whichever node ran it
@@ -270,7 +270,7 @@ class Asking:
                 agent.capability(key[1], input_schema={"type": "object"})(_elsewhere)
             except DeclarationError:
                 return arrival
-            if len(self._strangers) >= STRANGERS_MAX:  # anybody may ask for any name
+            if len(self._strangers) >= STRANGERS_MAX:  # any caller may ask for any name
                 del self._strangers[next(iter(self._strangers))]
             self._strangers[key] = agent
         return Arrival(request, arrival.body, agent, agent.capabilities[key[1]], (), "")

@@ -350,7 +350,7 @@ class Cluster(Placement):
         request_id = request.request_id
         if request_id in self.path.calls or self.errands.is_wanted(request_id) or self._server.serves(request_id):
             return
-        if request.deadline_at + OVERDUE_MS <= self.peers.now_ms():  # by now anybody may say so
+        if request.deadline_at + OVERDUE_MS <= self.peers.now_ms():  # by now any node may say so
             ends = interrupted((request,), self.peers.now_ms())
             self.journal.append(ends, None, Terms(open=(request_id,), ends=request_id))
             return

@@ -49,8 +49,8 @@ class Standing:
         self.unanswered = 0  # appends with a document of it that the store has neither taken nor refused yet
         self._numbered = 0
         self._changes: dict[int, Apply] = {}  # that the store has not taken yet, in order
-        self._fresh: list[int] = []  # those that are in no append yet
-        self._bound: set[int] = set()  # those that were made on terms
+        self._fresh: list[int] = []  # changes that are in no append yet
+        self._bound: set[int] = set()  # changes that were made on terms
         self._aside: list[int] = []  # of these, those of appends before it was read anew: shown, and in no document
         self._document: Session | None = None  # the session without those; None if there are none
         self._on_its_way: dict[tuple[int, int], frozenset[int]] = {}  # documents, with the changes in each
@@ -151,7 +151,7 @@ class Mark(NamedTuple):
 
     live: Live
     kind: Document
-    changes: tuple[int, ...]  # the numbers of those that this append writes
+    changes: tuple[int, ...]  # the numbers of the changes that this append writes
     epoch: int
 
 
@@ -181,7 +181,7 @@ class Sessions(Protocol):
         ...
 
     def saved_again(self, live: Any, changes: tuple[int, ...]) -> tuple[Saved, ...]:
-        """Return the records of one that was read anew, with the changes of an append that is made again."""
+        """Return the records of a session that was read anew, with the changes of an append that is made again."""
         ...
 
     def sealed_vault(self, live: Any, vault: Any) -> Saved:

@@ -176,7 +176,7 @@ def refers_to_one(text: str) -> bool:
 
 
 def _names_what_was_made(text: str, before: str) -> bool:
-    """Return whether a part speaks of "the memo" after one that makes "a memo", or of "the summary" after "summarise"."""
+    """Return whether a part speaks of "the memo" after a part that makes "a memo", or of "the summary" after "summarise"."""
     made = {word for phrase in _NEW.findall(before) for word in tokens(phrase) if len(word) >= _MADE_LENGTH_MIN}
     known = {word for phrase in _KNOWN.findall(text) for word in tokens(phrase)}
     if {word for word in made & known if not lemma(word) or word in _DOCUMENTS}:
