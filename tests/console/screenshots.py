@@ -39,7 +39,9 @@ def fill(stage: Stage) -> dict[str, str]:
 def main() -> None:
     """Write every picture."""
     IMAGES.mkdir(exist_ok=True)
-    with Stage(Path(tempfile.mkdtemp())) as stage, sync_playwright() as playwright:
+    folder = Path(tempfile.mkdtemp())
+    os.chdir(folder)  # the demo writes its case where it runs, and a picture shows the path
+    with Stage(folder) as stage, sync_playwright() as playwright:
         ids = fill(stage)
         pictures = {
             "map": ("light", "#/map"),

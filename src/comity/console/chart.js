@@ -1,7 +1,7 @@
 // Small drawings of numbers: a stacked histogram with a brush, a line chart, bars.
 import { html, useRef, useState } from './vendor.js';
 import { look, words } from './ui.js';
-import { absolute, clock, number } from './format.js';
+import { absolute, clock, count, number } from './format.js';
 
 const ORDER = ['success', 'partial', 'needs_input', 'refused', 'cancelled', 'timeout', 'error', 'open', 'running'];
 
@@ -24,7 +24,7 @@ export function Histogram({ buckets, from, to, onRange, height = 52 }) {
     ${buckets.map((one, at) => {
       let y = height;
       const total = Object.values(one.counts).reduce((a, b) => a + b, 0);
-      return html`<g key=${at}><title>${`${absolute(one.start)}: ${number(total)} calls${ORDER.filter((name) => one.counts[name]).map((name) => `, ${one.counts[name]} ${words(name)}`).join('')}`}</title>
+      return html`<g key=${at}><title>${`${absolute(one.start)}: ${count(total, 'call')}${ORDER.filter((name) => one.counts[name]).map((name) => `, ${one.counts[name]} ${words(name)}`).join('')}`}</title>
         <rect x=${at * width} y="0" width=${width} height=${height} fill="transparent" />
         ${ORDER.filter((name) => one.counts[name]).map((name) => { const tall = Math.max((one.counts[name] / most) * (height - 4), 1.5); y -= tall; return html`<rect class=${`bar-fill s-${look(name)}`} x=${at * width + width * 0.1} y=${y} width=${width * 0.8} height=${tall} />`; })}</g>`;
     })}

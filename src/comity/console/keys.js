@@ -9,7 +9,7 @@ let timer = 0;
 const isTyping = (target) => target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) && target.type !== 'checkbox' && target.type !== 'range';
 
 function nameOf(event) {
-  const name = event.key.length === 1 ? event.key : event.key;
+  const name = event.key;
   return `${event.ctrlKey || event.metaKey ? 'Ctrl ' : ''}${event.altKey ? 'Alt ' : ''}${name.length === 1 && (event.ctrlKey || event.metaKey) ? name.toLowerCase() : name}`;
 }
 

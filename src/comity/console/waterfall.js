@@ -3,7 +3,7 @@ import { html, useMemo, useState } from './vendor.js';
 import { VirtualList } from './list.js';
 import { Icon } from './icons.js';
 import { look, words } from './ui.js';
-import { duration, number, toMs } from './format.js';
+import { count, duration, number, toMs } from './format.js';
 
 const FOLD_SIBLINGS = 5; // of one agent and capability: shown as one row until opened
 const GAP_SHARE = 0.2; // waiting longer than this share of the axis is drawn short
@@ -208,7 +208,7 @@ export function Waterfall({ rows, selected, onSelect, pill = '', onPill, now }) 
   };
   return html`<div class="wf" onKeyDown=${press}>
     <div class="wf-tools">${onPill && html`<div class="segmented" role="group" aria-label="Show">${PILLS.map(([id, name]) => html`<button type="button" aria-pressed=${pill === id ? 'true' : 'false'} onClick=${() => onPill(id)}>${name}</button>`)}</div>`}
-      <span class="ink-3">${number(tree.nodes.length)} calls · ${duration(axis.whole)}</span></div>
+      <span class="ink-3">${count(tree.nodes.length, 'call')} · ${duration(axis.whole)}</span></div>
     <div class="vhead wf-row" aria-hidden="true"><span>Call</span><span class="wf-axis"><span class="wf-plot">${axis.ticks.map((tick) => html`<span class="wf-tick" style=${{ left: `${tick.at * 100}%` }}>${tick.text}</span>`)}
       ${axis.gaps.map((gap) => html`<span class="wf-tick" style=${{ left: `${gap.at * 100}%` }}>${duration(gap.ms)} waiting</span>`)}</span></span></div>
     <${VirtualList} label="Calls of the tree" count=${visible.length} row=${draw} selected=${at} onSelect=${pick} onOpen=${pick} version=${visible} /></div>`;
