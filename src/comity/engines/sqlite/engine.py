@@ -23,6 +23,7 @@ log = logging.getLogger("comity")
 # How long a process that opens a store waits for the process that had it alone, and how often it looks.
 SHARE_S_MAX: Final = 10.0
 _LOOK_S: Final = 0.005
+HELLO_S_MAX: Final = 2.0  # for how long it then waits for the others to name their agents
 
 
 class SqliteEngine:
@@ -55,7 +56,10 @@ class SqliteEngine:
         await self.transport.open(self.journal.node_id, _unheard, met=self._met)
 
     async def join(self) -> None:
-        """Wait until every other process works under leases. Raises `UnavailableError` if one of them does not answer."""
+        """Wait until every other process works under leases. Raises `UnavailableError` if one of them does not answer.
+
+        Then wait for a moment until each of them has named its agents, so that the first call finds them.
+        """
         members, loop = self.journal.members, asyncio.get_running_loop()
         until = loop.time() + SHARE_S_MAX
         while unshared := members.unshared():
@@ -65,6 +69,7 @@ class SqliteEngine:
                 message = f"process {process} has the store {self.journal.path} open and does not answer; stop it first"
                 raise UnavailableError(message, code="STORE_UNAVAILABLE")
             await asyncio.sleep(_LOOK_S)
+        await self.transport.meet(HELLO_S_MAX)
 
     async def leave(self) -> None:
         """Stop listening."""

@@ -8,6 +8,7 @@ and the kernel says who is at the other end of a connection.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import logging
 import os
@@ -77,6 +78,7 @@ class SocketTransport:
         self._links: dict[str, _Link] = {}  # by node, to which this one sends
         self._heard: dict[_Inbound, None] = {}  # connections on which others send
         self._hosts: dict[str, frozenset[str]] = {}  # by node: its agents
+        self._changed = asyncio.Event()  # a process has named its agents, or is gone
         self._receive: Receive = _ignore
         self._met: Noticed | None = None
         self._lost: Noticed | None = None
@@ -147,6 +149,14 @@ class SocketTransport:
         """Return the other nodes, in order."""
         return sorted(self._links)
 
+    async def meet(self, timeout_s: float) -> None:
+        """Wait until every process to which this one has connected has named its agents, for `timeout_s` seconds at most."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while not self._links.keys() <= self._hosts.keys():
+                    self._changed.clear()
+                    await self._changed.wait()
+
     def hosts(self, agent_id: str) -> Sequence[str]:
         """Return the other nodes that host an agent, in order."""
         return sorted(node_id for node_id, agents in self._hosts.items() if agent_id in agents)
@@ -192,6 +202,7 @@ class SocketTransport:
         if self._links.get(link.node_id) is link:
             del self._links[link.node_id]
             self._hosts.pop(link.node_id, None)
+            self._changed.set()
             self._is_there(link.node_id)
             if self._lost is not None:
                 self._lost(link.node_id)
@@ -208,6 +219,7 @@ class SocketTransport:
         self._heard[inbound] = None
         is_new = hello.node_id not in self._hosts
         self._hosts[hello.node_id] = frozenset(hello.agents)
+        self._changed.set()
         if hello.node_id not in self._links and self._server is not None:
             self._link(hello.node_id)
         if is_new and self._met is not None:
