@@ -161,7 +161,7 @@ class Hosting:
         from comity.runtime.session.memory import UserMemory  # noqa: PLC0415  few programs look into it
 
         check_names(tenant_id=tenant_id, user_id=user_id)
-        return UserMemory(self._path, tenant_id, user_id)
+        return UserMemory(self._path.memories, self._path.durable, tenant_id, user_id)
 
     async def erase_person(self, user_id: str, *, tenant_id: str = "default") -> int:
         """Remove everything of a person: memory, and every session with its calls, replies and spans; return how many records.

@@ -44,6 +44,7 @@ from comity.runtime.agent.workers import Workers, check_guarded
 from comity.runtime.call import tasks
 from comity.runtime.call.call import Call
 from comity.runtime.call.path import CallPath
+from comity.runtime.call.sync_context import SyncContext
 from comity.runtime.call.tools import Toolbox
 from comity.runtime.session.memory import Memories
 from comity.runtime.session.privacy import Privacy
@@ -138,7 +139,9 @@ class Runtime:
                 watchdog = Watchdog(calls, threshold_ms=settings.lag_ms)
                 stack.callback(watchdog.close)
             notice = None if watchdog is None else watchdog.left_behind
-            threads = FunctionThreads(getattr(loop, "threads", None) or SystemThreads(), settings.threads_max, notice)
+            threads = FunctionThreads(
+                getattr(loop, "threads", None) or SystemThreads(), settings.threads_max, SyncContext, notice
+            )
             path = CallPath(
                 registry,
                 journal,

@@ -27,14 +27,13 @@ from comity.core.call.machine import RUNNING
 from comity.errors import RefusedError
 from comity.ports import Threads
 from comity.runtime.agent import forked
-from comity.runtime.call.sync_context import SyncContext
 
 if TYPE_CHECKING:
     from comity.runtime.call.call import Call
-    from comity.runtime.call.context import Context
 
 log = logging.getLogger("comity")
 
+Ask = Callable[[Callable[[], Any]], Any]  # does something in the loop for a thread, and returns what that gives
 Late = Callable[[Any, BaseException | None], None]  # what a function returned or raised after it was left behind
 
 
@@ -91,10 +90,13 @@ class Job:
 class FunctionThreads:
     """The plain functions of one node that run in threads."""
 
-    def __init__(self, threads: Threads, threads_max: int, notice: Callable[[Job], None] | None = None) -> None:
+    def __init__(
+        self, threads: Threads, threads_max: int, twin: Callable[[Any, Ask], Any], notice: Callable[[Job], None] | None = None
+    ) -> None:
         if type(threads_max) is not int or threads_max < 1:
             raise DeclarationError(f"threads_max must be a whole number of at least 1, not {shown(threads_max)}")
         self._threads = threads
+        self._twin = twin  # of a context, for use in a thread
         self._free = threads_max
         self._queue: deque[Callable[[], None]] = deque()
         self._loop = asyncio.get_running_loop()
@@ -108,7 +110,7 @@ class FunctionThreads:
         call: Call,
         function: Callable[..., Any],
         arguments: dict[str, Any],
-        ctx: Context | None = None,
+        ctx: Any = None,
         late: Late | None = None,
         waits: bool = False,
     ) -> Any:
@@ -120,7 +122,7 @@ class FunctionThreads:
         """
         await self._place()
         job = Job(call, name_of(function))
-        given = () if ctx is None else (SyncContext(ctx, partial(self._ask, job)),)
+        given = () if ctx is None else (self._twin(ctx, partial(self._ask, job)),)
         variables = copy_context()
         work = partial(variables.run, partial(function, *given, **arguments))
         self._jobs[job] = None

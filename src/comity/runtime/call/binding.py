@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from inspect import Parameter
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, NamedTuple, ParamSpec, overload
+from typing import Any, Concatenate, Final, Generic, NamedTuple, ParamSpec, Protocol, overload
 
 from msgspec.structs import replace
 from typing_extensions import TypeVar
@@ -22,10 +22,21 @@ from comity.core.document.schema import PythonType, takes
 from comity.core.envelope.envelope import Reply
 from comity.runtime.call.draft import Draft
 
-if TYPE_CHECKING:
-    from comity.runtime.call.sync_context import AnyContext
+
+class _Contextual(Protocol):
+    """What `Context` and `SyncContext` have in common: it tells the context of a function from its inputs."""
+
+    def guidance_text(self, *, spare_tokens: int = 0) -> str:
+        """Return what people want of the agent."""
+        ...
+
+    def report_usage(self, *, prompt_tokens: int = 0, completion_tokens: int = 0) -> None:
+        """Charge tokens."""
+        ...
+
 
 Given = ParamSpec("Given")
+AnyContext = TypeVar("AnyContext", bound=_Contextual)  # of a function's first parameter, whichever of both it is hinted as
 Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True, default=Any)
 

@@ -16,7 +16,7 @@ from comity.core.document.payload import unpack
 from comity.core.envelope.envelope import Background, ExpectedOutput, Priority, Reply, Request
 from comity.core.tracing.span import Kind
 from comity.errors import RefusedError
-from comity.runtime.call.binding import UNSAID, Bound, Given, Result, aim
+from comity.runtime.call.binding import UNSAID, AnyContext, Bound, Given, Result, aim
 from comity.runtime.call.draft import Draft
 from comity.runtime.call.options import CallOptions
 from comity.runtime.call.text_stream import TextStream
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from comity.ports import Clock
     from comity.runtime.call.call import Call
     from comity.runtime.call.path import CallPath
-    from comity.runtime.call.sync_context import AnyContext
-    from comity.runtime.session.memory import MemoryView
-    from comity.runtime.session.view import SessionView
+    from comity.runtime.session.view import MemoryView, SessionView
     from comity.runtime.tracing.recorder import OpenSpan
 
 
@@ -67,9 +65,9 @@ class Context(Struct, eq=False, gc=False):
     @property
     def memory(self) -> MemoryView:
         """What is remembered of the user across sessions, and where to note what this agent finds out about them."""
-        from comity.runtime.session.memory import MemoryView  # noqa: PLC0415  most agents never ask
+        from comity.runtime.session.view import MemoryView  # noqa: PLC0415  most agents never ask
 
-        return MemoryView(self._path, self._call)
+        return MemoryView(self._path.memories, self._call, partial(self._path.session_of, self._call))
 
     @property
     def limits(self) -> Limits:
@@ -370,7 +368,7 @@ class Context(Struct, eq=False, gc=False):
 
     def write(self) -> TextStream:
         """Begin a text that watchers of the call can follow; what there is of it is kept as partial data if time runs out."""
-        return TextStream(self._path, self._call)
+        return TextStream(self._call, self._path.answers, self._path.tell)
 
     def progress(self, data: Any) -> None:
         """Report to watchers how far this call is. The last report is kept as partial data if time runs out."""

@@ -174,7 +174,7 @@ class CallPath:
         self._guardrails = guardrails
         self.slices = self.settlement.slices = Slices(lambda: journal.is_awaited)
         self.settlement.keeps_content = recorder.settings.captures_content
-        self.answers = None if privacy is None else Answers(self, privacy)
+        self.answers = None if privacy is None else Answers(sessions, self.slices, privacy)
         # What is still to be judged is neither shown nor recorded; see `settlement`.
         self.holds_words = any(one.outbound is not None and not one.streams for one in guardrails)
         self.steps = Steps(journal, clock, ids, recorder, holds_words=self.holds_words, answers=self.answers, seal=seal)
@@ -419,7 +419,7 @@ class CallPath:
             bool(request.message or request.objective or capability.clear or request.context) or privacy.may_hold(arrival.body)
         )
         if is_concerned or findings or self._guardrails:
-            screened = screen(self, call, arrival.body, findings, self._guardrails, privacy, is_concerned=is_concerned)
+            screened = screen(self.sessions, call, arrival.body, findings, self._guardrails, privacy, is_concerned=is_concerned)
             if isinstance(screened, admission.Refused):
                 return self.refuse(call.request, screened, watcher)
             note = screened

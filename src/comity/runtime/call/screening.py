@@ -10,17 +10,16 @@ from comity.core.document.slices import Sliced, whole
 from comity.core.envelope.envelope import Error, Request, encode
 from comity.runtime.call.slices import LONG_BYTES
 from comity.runtime.session.privacy import Privacy, conceal
-from comity.runtime.session.sessions import SEALED_AT_ONCE
+from comity.runtime.session.sessions import SEALED_AT_ONCE, Sessions
 
 if TYPE_CHECKING:
     from comity.core.call.guardrail import Guardrail
     from comity.core.guidance.guidance import Finding
     from comity.runtime.call.call import Call
-    from comity.runtime.call.path import CallPath
 
 
 def screen(
-    path: CallPath,
+    sessions: Sessions,
     call: Call,
     body: bytes,
     findings: tuple[Finding, ...],
@@ -42,8 +41,8 @@ def screen(
             return Refused(passed.code, passed.message if privacy is None else privacy.hide_trace(passed.message))
         call.request = passed
     if privacy is not None and (is_concerned or call.request is not request):
-        work = conceal(path, call, call.request, body, privacy)
-        is_long = _is_long(call.request, body) or len(path.sessions.vault_of(call) or ()) > SEALED_AT_ONCE
+        work = conceal(sessions, call, call.request, body, privacy)
+        is_long = _is_long(call.request, body) or len(sessions.vault_of(call) or ()) > SEALED_AT_ONCE
         if is_long and not call.is_again:  # what an earlier run began is either taken up or ended, at once
             return _screened(call, work, findings)
         outcome = whole(work)

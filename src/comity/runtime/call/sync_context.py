@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, Protocol, Unpack, c
 
 from comity.core.call.limits import Limits
 from comity.core.envelope.envelope import Reply, Request
-from comity.runtime.call.binding import Bound, Given, Result, Result_co
+from comity.runtime.call.binding import AnyContext, Bound, Given, Result, Result_co
 from comity.runtime.call.context import Context
 from comity.runtime.call.options import CallOptions
 from comity.runtime.tracing.ambient import standing_at
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from comity.core.guidance.guidance import Guidance
     from comity.ports import Clock
     from comity.runtime.call.text_stream import TextStream
-    from comity.runtime.session.memory import MemoryView
-    from comity.runtime.session.view import SessionView
+    from comity.runtime.session.view import MemoryView, SessionView
     from comity.runtime.tracing.recorder import OpenSpan
 
 
@@ -301,9 +300,3 @@ class SyncContext:
             self._ask(ended)
             raise
         self._ask(lambda: run(span.__exit__, None, None, None))
-
-
-if TYPE_CHECKING:
-
-    class AnyContext(Context, SyncContext):  # type: ignore[misc]
-        """What a function's first parameter is, whichever of both it is hinted as."""

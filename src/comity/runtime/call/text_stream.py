@@ -6,6 +6,7 @@ redacted only if it is needed, at the end.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from comity.core.document.payload import Problem
@@ -14,19 +15,20 @@ from comity.runtime.call.events import Kind
 
 if TYPE_CHECKING:
     from comity.runtime.call.call import Call
-    from comity.runtime.call.path import CallPath
+    from comity.runtime.session.privacy import Answers
 
 
 class TextStream:
     """The text of one answer as it grows."""
 
-    __slots__ = ("_call", "_path", "_pieces", "_redactor")
+    __slots__ = ("_answers", "_call", "_pieces", "_redactor", "_show")
 
-    def __init__(self, path: CallPath, call: Call) -> None:
-        self._path = path
+    def __init__(self, call: Call, answers: Answers | None, show: Callable[[Call, Kind, Any], None]) -> None:
         self._call = call
+        self._answers = answers
+        self._show = show
         self._pieces: list[str] = []
-        self._redactor = None if call.log is None or path.answers is None else path.answers.redactor(call)
+        self._redactor = None if call.log is None or answers is None else answers.redactor(call)
         call.partial = self
 
     def feed(self, raw: str, shown: str) -> None:
@@ -50,8 +52,8 @@ class TextStream:
         text = "".join(self._pieces).encode(errors="replace").decode()  # half a character may be the last that came
         if not text:
             return None
-        return {"raw_output": text if self._path.answers is None else self._path.answers.text(self._call, text)}
+        return {"raw_output": text if self._answers is None else self._answers.text(self._call, text)}
 
     def _tell(self, text: str) -> None:
         if text:
-            self._path.tell(self._call, Kind.TEXT, {"text": text})
+            self._show(self._call, Kind.TEXT, {"text": text})

@@ -7,27 +7,20 @@ personal data as tokens of the session's vault, in clear only what its capabilit
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable
+from typing import Final
 
-from msgspec.structs import replace
-
-from comity.core.document.checks import take_share, take_text
+from comity.core.document.checks import take_text
 from comity.core.envelope.envelope import Reply, Request
 from comity.core.journal.records import Document, Saved
 from comity.core.redaction import Vault, restore_text
 from comity.core.session import memory as core
 from comity.core.session.memory import Fact, Memory
 from comity.engines.cipher import Cipher
-from comity.errors import CallerError, UnavailableError
+from comity.errors import UnavailableError
 from comity.ports import Clock, Journal
 from comity.runtime.session.live import key_of
 from comity.runtime.session.remembered import opened, sealed, without_session
-
-if TYPE_CHECKING:
-    from comity.runtime.call.call import Call
-    from comity.runtime.call.path import CallPath
-    from comity.runtime.session.view import SessionView
 
 log = logging.getLogger("comity")
 
@@ -121,90 +114,48 @@ class Memories:
         self._read[key] = known
 
 
-class MemoryView:
-    """What an agent sees of what is remembered of its user, and how it adds to it. `ctx.memory` is one."""
-
-    __slots__ = ("_call", "_memories", "_path")
-
-    def __init__(self, path: CallPath, call: Call) -> None:
-        self._path = path
-        self._memories = path.memories
-        self._call = call
-
-    @property
-    def facts(self) -> tuple[Fact, ...]:
-        """What is known about the user from this and earlier sessions, each with source, confidence and time, oldest first."""
-        return self.memory().facts
-
-    def get(self, key: str) -> Fact | None:
-        """What is known under a key (`key: value`); None if nothing is."""
-        return self.memory().find(key)
-
-    def learn(self, text: str, *, confidence: float = 1.0) -> None:
-        """Remember a fact, best as `key: value`: what `new_facts` of a reply does, now and whatever becomes of the call."""
-        call, request = self._call, self._call.request
-        call.check_running()
-        sure = take_share(confidence, "learn.confidence")
-        clear = take_text(text, "learn.text")
-        if not clear.strip():
-            raise CallerError("learn.text must not be empty", code="INPUT_VALIDATION_FAILED")
-        live = call.session_head.live
-        if live is not None and live.vault is not None:
-            clear = restore_text(clear, live.vault)
-        new = Fact("", clear, call.agent.id, sure, self._memories.now_ms(), request.session_id, request.request_id)
-        self._memories.change(request.tenant_id, request.user_id, lambda memory: core.learn(memory, (new,)))
-
-    def memory(self) -> Memory:
-        """Return all of it as this agent may see it."""
-        request = self._call.request
-        memory = self._memories.of(request.tenant_id, request.user_id)
-        if not memory.facts:
-            return memory
-        session: SessionView = self._path.session_of(self._call)
-        return replace(memory, facts=tuple(replace(one, text=session.show(one.text)) for one in memory.facts))
-
-
 class UserMemory:
     """What is remembered of one user, in clear, to be listed, corrected and erased. `node.memory(user_id)` is one."""
 
-    __slots__ = ("_path", "tenant_id", "user_id")
+    __slots__ = ("_durable", "_memories", "tenant_id", "user_id")
 
-    def __init__(self, path: CallPath, tenant_id: str, user_id: str) -> None:
-        self._path = path
+    def __init__(self, memories: Memories, durable: Callable[[], Awaitable[None]], tenant_id: str, user_id: str) -> None:
+        self._memories = memories
+        self._durable = durable
         self.tenant_id = tenant_id
         self.user_id = user_id
 
     @property
     def facts(self) -> tuple[Fact, ...]:
         """What is known, each with id, source, confidence and time, oldest first."""
-        return self._path.memories.of(self.tenant_id, self.user_id).facts
+        return self._memories.of(self.tenant_id, self.user_id).facts
 
     @property
     def dropped(self) -> int:
         """How many facts there was no room for."""
-        return self._path.memories.of(self.tenant_id, self.user_id).dropped
+        return self._memories.of(self.tenant_id, self.user_id).dropped
 
     def get(self, key: str) -> Fact | None:
         """What is known under a key (`key: value`); None if nothing is."""
-        return self._path.memories.of(self.tenant_id, self.user_id).find(key)
+        return self._memories.of(self.tenant_id, self.user_id).find(key)
 
     async def correct(self, fact_id: str, text: str, *, by: str) -> Fact | None:
         """Put a fact right, in the name of a person; no agent changes it any more. None if there is no such fact."""
-        now_ms, clear = self._path.memories.now_ms(), take_text(text, "text")
-        changed = self._path.memories.change(
+        now_ms, clear = self._memories.now_ms(), take_text(text, "text")
+        changed = self._memories.change(
             self.tenant_id, self.user_id, lambda memory: core.correct(memory, fact_id, clear, by=by, now_ms=now_ms)
         )
-        await self._path.durable()
+        await self._durable()
         return None if changed is None else changed.get(fact_id)
 
     async def forget(self, fact_id: str) -> bool:
         """Forget a fact; return whether there was one."""
-        has_fact = self._path.memories.of(self.tenant_id, self.user_id).get(fact_id) is not None
-        self._path.memories.change(self.tenant_id, self.user_id, lambda memory: core.forget(memory, fact_id=fact_id))
-        await self._path.durable()
+        has_fact = self._memories.of(self.tenant_id, self.user_id).get(fact_id) is not None
+        self._memories.change(self.tenant_id, self.user_id, lambda memory: core.forget(memory, fact_id=fact_id))
+        await self._durable()
         return has_fact
 
     async def erase(self) -> bool:
         """Forget everything, for good; return whether there was anything."""
-        await self._path.durable()
-        return self._path.memories.erase(self.tenant_id, self.user_id)
+        await self._durable()
+        return self._memories.erase(self.tenant_id, self.user_id)

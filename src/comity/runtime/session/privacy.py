@@ -43,11 +43,10 @@ from comity.core.redaction.redact import (
 )
 from comity.core.session.session import Change, Constrain, Learn, Produce
 from comity.errors import RefusedError
-from comity.runtime.call.slices import LONG_BYTES
+from comity.runtime.call.slices import LONG_BYTES, Slices
 
 if TYPE_CHECKING:
     from comity.runtime.call.call import Call
-    from comity.runtime.call.path import CallPath
     from comity.runtime.session.sessions import Sessions
 
 _NOTHING: Final[frozenset[str]] = frozenset()
@@ -244,8 +243,9 @@ class Privacy:
 class Answers:
     """Hides personal data in what agents answer, in the vault of their session."""
 
-    def __init__(self, path: CallPath, privacy: Privacy) -> None:
-        self._path = path
+    def __init__(self, sessions: Sessions, slices: Slices, privacy: Privacy) -> None:
+        self._sessions = sessions
+        self._slices = slices
         self._privacy = privacy
         self.may_hold = privacy.may_hold
 
@@ -261,12 +261,12 @@ class Answers:
         if not self.may_hold(raw):
             return raw
         hidden = yield from self._privacy.hide_data_sliced(raw, self._vault(call))
-        yield from self._path.sessions.seal_vault(self._path.sessions.live_of(call))
+        yield from self._sessions.seal_vault(self._sessions.live_of(call))
         return hidden
 
     async def long_data(self, call: Call, raw: bytes) -> bytes:
         """Return what `data` does, with pauses where there is much."""
-        return self.data(call, raw) if len(raw) < LONG_BYTES else await self._path.slices.run(self.data_sliced(call, raw))
+        return self.data(call, raw) if len(raw) < LONG_BYTES else await self._slices.run(self.data_sliced(call, raw))
 
     def words(self, call: Call, reply: Reply) -> Sliced[Reply]:
         """Return the texts of an answer without it."""
@@ -281,7 +281,7 @@ class Answers:
 
     def trace(self, call: Call, text: str) -> str:
         """Return a traceback without it, for the log: neither what a detector finds nor what the session hides."""
-        vault = self._path.sessions.vault_of(call)
+        vault = self._sessions.vault_of(call)
         return self._privacy.hide_trace(text if vault is None else vault.hide_known(text))
 
     def text(self, call: Call, text: str) -> str:
@@ -293,14 +293,14 @@ class Answers:
         return self._privacy.redactor(self._vault(call)())
 
     def _vault(self, call: Call) -> GetVault:
-        return lambda: self._path.sessions.vault(self._path.sessions.live_of(call))
+        return lambda: self._sessions.vault(self._sessions.live_of(call))
 
 
-def conceal(path: CallPath, call: Call, request: Request, body: bytes, privacy: Privacy) -> Sliced[str | Refused]:
+def conceal(sessions: Sessions, call: Call, request: Request, body: bytes, privacy: Privacy) -> Sliced[str | Refused]:
     """Hide personal data from the callee; return a note for the audit, or why the call cannot be made so."""
-    live = path.sessions.live_of(call)
+    live = sessions.live_of(call)
     try:
-        hidden = yield from privacy.hide(request, body, call.capability.clear, lambda: path.sessions.vault(live))
+        hidden = yield from privacy.hide(request, body, call.capability.clear, lambda: sessions.vault(live))
     except VaultFullError:
         return Refused("PRIVACY_BLOCKED", _VAULT_FULL)
     if hidden.blocked:
@@ -314,9 +314,9 @@ def conceal(path: CallPath, call: Call, request: Request, body: bytes, privacy: 
             return Refused("INPUT_VALIDATION_FAILED", what, problems=checked.problems)
         call.arguments = checked.value
         yield
-    yield from path.sessions.seal_vault(live)
+    yield from sessions.seal_vault(live)
     call.request, call.said = hidden.request, hidden.said
-    path.sessions.save_vault(live)
+    sessions.save_vault(live)
     return hidden.note
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
+from comity.core.document.checks import take_share, take_text
 from comity.core.envelope.envelope import Background, Reply
 from comity.core.redaction import restore_text
 from comity.core.session import session as core
 from comity.core.session.conversation import SUMMARY, Turn, position_of
-from comity.core.session.memory import plain_key
+from comity.core.session.memory import Fact, Memory, learn, plain_key
 from comity.core.session.session import Change, Session
+from comity.errors import CallerError
 from comity.runtime.session.clear import seen
 from comity.runtime.session.memory import Memories
 from comity.runtime.session.sessions import Sessions
@@ -208,3 +211,46 @@ class SessionView:
 
     def _hidden(self, change: _C) -> _C:
         return change if self._privacy is None else self._privacy.hide_change(change, lambda: self._sessions.vault(self._live))
+
+
+class MemoryView:
+    """What an agent sees of what is remembered of its user, and how it adds to it. `ctx.memory` is one."""
+
+    __slots__ = ("_call", "_memories", "_session")
+
+    def __init__(self, memories: Memories, call: Call, session: Callable[[], SessionView]) -> None:
+        self._memories = memories
+        self._call = call
+        self._session = session
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """What is known about the user from this and earlier sessions, each with source, confidence and time, oldest first."""
+        return self.memory().facts
+
+    def get(self, key: str) -> Fact | None:
+        """What is known under a key (`key: value`); None if nothing is."""
+        return self.memory().find(key)
+
+    def learn(self, text: str, *, confidence: float = 1.0) -> None:
+        """Remember a fact, best as `key: value`: what `new_facts` of a reply does, now and whatever becomes of the call."""
+        call, request = self._call, self._call.request
+        call.check_running()
+        sure = take_share(confidence, "learn.confidence")
+        clear = take_text(text, "learn.text")
+        if not clear.strip():
+            raise CallerError("learn.text must not be empty", code="INPUT_VALIDATION_FAILED")
+        live = call.session_head.live
+        if live is not None and live.vault is not None:
+            clear = restore_text(clear, live.vault)
+        new = Fact("", clear, call.agent.id, sure, self._memories.now_ms(), request.session_id, request.request_id)
+        self._memories.change(request.tenant_id, request.user_id, lambda memory: learn(memory, (new,)))
+
+    def memory(self) -> Memory:
+        """Return all of it as this agent may see it."""
+        request = self._call.request
+        memory = self._memories.of(request.tenant_id, request.user_id)
+        if not memory.facts:
+            return memory
+        show = self._session().show
+        return replace(memory, facts=tuple(replace(one, text=show(one.text)) for one in memory.facts))
