@@ -61,6 +61,21 @@ def test_a_request_to_a_model_shows_its_tokens_and_retries(page, stage):
     expect(detail).to_contain_text("none")
 
 
+def test_an_ended_call_shows_what_was_asked_its_chain_and_what_guardrails_did(page, stage):
+    root = stage.call("SCRIBE", "SCRIBE_QUOTE", {"product": "pump"}, message="Be brief!").request_id
+    stage.flush_spans()
+    _go(page, stage, f"#/call/{root}")
+    detail = page.get_by_role("region", name="Selected call")
+    expect(detail).to_contain_text("guardrail manners rewrote the request")
+    expect(detail).to_contain_text("guardrail manners withheld the message of the reply")
+    expect(detail).to_contain_text("Please be brief")
+    expect(detail).to_contain_text('product: "pump"')
+    expect(detail.locator(".chain")).to_contain_text("ann→SCRIBE")
+    expect(detail).not_to_contain_text("our price is")
+    _go(page, stage, f"#/call/{root}?tab=code")
+    expect(page.locator(".code-block").first).to_contain_text('"product":"pump"')
+
+
 def test_a_refusal_is_explained_by_the_rule_that_said_no(page, stage):
     root = stage.call("CST", "CST_OPINION", {"question": "Should we enter?"}).request_id
     _go(page, stage, f"#/call/{root}?tab=why")

@@ -16,6 +16,8 @@ from typing import Any
 from comity import Agent, Context, Node, Reply, Tool
 from comity.contextcore.handoffs.manager import AsyncHandoffManager
 from comity.core.access import Role
+from comity.core.call.guardrail import Allow, Guardrail, Redact, Rewrite, Verdict
+from comity.core.tracing.telemetry import Settings as Telemetry
 from comity.demo import agents as demo_agents
 from comity.server.auth import Gate
 from comity.server.doors import standard_doors
@@ -114,6 +116,12 @@ async def report(ctx: Context, finding: str = "We enter the market in three step
     return {"told": 2}
 
 
+@writer.capability("SCRIBE_QUOTE")
+async def quote(ctx: Context, product: str = "engine") -> Reply:
+    """Name a price, which a guardrail withholds."""
+    return Reply.success({"product": product}, message=f"our price is 9, you said {ctx.request.message}")
+
+
 @wide.capability("WIDE_FAN", timeout_ms=60_000)
 async def fan(ctx: Context, count: int = 20, at_once: int = 100) -> dict[str, Any]:
     """Make many calls."""
@@ -135,6 +143,17 @@ async def say_odd(text: str = HOSTILE) -> Reply:
     return Reply.partial({"text": HOSTILE, HOSTILE: text}, message=HOSTILE, warnings=[HOSTILE])
 
 
+def _ask_politely(request: Any) -> Verdict:
+    return Rewrite("Please be brief") if request.message == "Be brief!" else Allow()
+
+
+def _keep_the_price(_request: Any, reply: Reply) -> Verdict:
+    return Redact() if "our price is" in reply.message else Allow()
+
+
+manners = Guardrail(name="manners", inbound=_ask_politely, outbound=_keep_the_price, streams=True)
+
+
 def stage_node(folder: Path) -> Node:
     """Return the node, with a store and a guidance file in a folder."""
     guidance = folder / "guidance.yaml"
@@ -145,6 +164,8 @@ def stage_node(folder: Path) -> Node:
         store=folder / "stage.db",
         tools=[Tool(name="pay", function=pay, risk="high")],
         guidance=guidance,
+        guardrails=[manners],
+        telemetry=Telemetry(captures_content=True),
     )
 
 

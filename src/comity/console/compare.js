@@ -1,6 +1,7 @@
 // Two calls beside each other: what differs in request, reply and tree.
 import { html, useState } from './vendor.js';
 import { get, segment } from './api.js';
+import { wholeCall } from './asked.js';
 import { Failure, Id, Loading, Status, useLoad } from './ui.js';
 import { duration, number } from './format.js';
 
@@ -31,7 +32,7 @@ function shape(rows) {
 
 export function Compare({ id, other, onOther }) {
   const [text, setText] = useState(other || '');
-  const state = useLoad(() => (other ? Promise.all([id, other].map(async (one) => ({ ...flat(await get(`calls/${segment(one)}`)), tree: (await get(`calls/${segment(one)}/tree`)).items }))) : null), [id, other || '']);
+  const state = useLoad(() => (other ? Promise.all([id, other].map(async (one) => ({ ...flat(await wholeCall(one)), tree: (await get(`calls/${segment(one)}/tree`)).items }))) : null), [id, other || '']);
   const [left, right] = state.data || [];
   return html`<div class="stack wide"><form class="line" onSubmit=${(event) => { event.preventDefault(); onOther(text.trim()); }}>
       <label class="field grow"><span>Compare with the call</span><input class="mono" value=${text} placeholder="request id" onInput=${(event) => setText(event.target.value)} /></label><button class="button primary end" disabled=${!text.trim()}>Compare</button></form>

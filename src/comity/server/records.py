@@ -57,7 +57,10 @@ class Times(Struct, frozen=True):
 
 
 class CallView(Struct, frozen=True, kw_only=True):
-    """One call: its row, what was asked while it is open, its reply once it has ended, and its chain as the audit has it."""
+    """One call: its row, what was asked while it is open, its reply once it has ended, and its chain as the audit has it.
+
+    `notes` say what was hidden from the callee, what guardrails did and which constraints warned, in the order of the audit.
+    """
 
     row: CallRow
     reply: Reply | None
@@ -65,6 +68,7 @@ class CallView(Struct, frozen=True, kw_only=True):
     deadline_at: int | None
     chain: list[str]
     advice: str
+    notes: list[str]
 
 
 class Wait(Struct, frozen=True):
@@ -195,6 +199,7 @@ def _view(row: CallRow, stored: StoredCall | None, rows: list[Row]) -> CallView:
         deadline_at=None if stored is None else stored.deadline_at,
         chain=chain,
         advice="" if meaning is None else meaning.advice,
+        notes=[part for one in reversed(rows) if one.kind != "refused" for part in (one.note or "").split("; ") if part],
     )
 
 

@@ -50,6 +50,20 @@ async def test_a_guardrail_may_rewrite_a_message_before_the_callee_sees_it(make_
     assert reply.data["data"] == {"heard": "be polite"}
 
 
+async def test_the_audit_says_which_guardrail_changed_a_request_or_a_reply_and_not_a_word_of_it(make_node):
+    asking = Guardrail(name="politeness", inbound=lambda request: Rewrite("be polite") if request.source else Allow())
+    telling = Guardrail(name="secrets", outbound=lambda request, reply: Redact() if request.source else Allow())
+    failing = Guardrail(name="quality", outbound=lambda request, reply: Fail("too short") if request.source else Allow())
+    async with make_node(team(), guardrails=[asking, telling, failing]) as node:
+        await node.call("TOP", "GO", user_id="ann")
+        rows = [(row.kind, row.note) for row in node.audit.rows() if row.target == "LEAF"]
+    assert rows[:2] == [
+        ("admitted", "guardrail politeness rewrote the request"),
+        ("noted", "guardrail secrets withheld the message of the reply; guardrail quality failed the reply"),
+    ]
+    assert not any(word in str(rows) for word in ("from top", "fine", "be polite"))
+
+
 async def test_a_message_that_was_rewritten_or_hidden_is_the_same_request_when_it_comes_again(make_node):
     rewriter = Guardrail(name="r", inbound=lambda request: Rewrite("write to ann@example.com"))
     async with make_node(team(), guardrails=[rewriter]) as node:
@@ -180,7 +194,7 @@ FULL = {  # a secret in every field of a reply that can hold a text of the calle
 @pytest.mark.parametrize("status", [Status.ERROR, Status.PARTIAL, Status.NEEDS_INPUT])
 def test_no_field_of_a_reply_keeps_a_copy_of_what_was_withheld(status, verdict):
     reply = Reply(status=status, confidence=0.5, data={"account": 42}, **FULL)
-    released, is_withheld = release(None, reply, [Guardrail(name="g", outbound=lambda *_: verdict)])
+    released, is_withheld, _ = release(None, reply, [Guardrail(name="g", outbound=lambda *_: verdict)])
     assert is_withheld
     assert "ninety-one-37" not in msgspec.json.encode(released).decode()
     assert released.data == (None if isinstance(verdict, Stop) else {"account": 42})
@@ -195,7 +209,7 @@ def test_what_happens_to_each_field_of_a_withheld_reply_is_decided_and_tried():
 def test_a_guardrail_may_keep_fields_that_it_has_looked_at():
     reply = Reply.success(message="rude", new_facts=("a fact",), warnings=("old rates",))
     verdict = Rewrite("polite", keep=("new_facts", "warnings"))
-    released, _ = release(None, reply, [Guardrail(name="g", outbound=lambda *_: verdict)])
+    released, *_ = release(None, reply, [Guardrail(name="g", outbound=lambda *_: verdict)])
     assert (released.message, released.new_facts, released.warnings) == ("polite", ("a fact",), ("old rates",))
 
 
@@ -254,7 +268,7 @@ async def _look_for_withheld_words(tmp_path, protocol):
         await node.flush_spans()
         kinds = [row.target for row in node.audit.rows()]
         left = [seen, await handle.reply(), node.spans.find("{ }")]
-    assert kinds == ["A", "model:scripted", "model:scripted", "A"]  # that the model was asked is on record
+    assert kinds == ["A", "model:scripted", "model:scripted", "A", "A"]  # asked, its model asked, its words withheld, ended
     assert "ninety-one-37" not in repr(left)
 
 

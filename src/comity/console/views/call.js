@@ -10,9 +10,10 @@ import { Json, Text } from '../json.js';
 import { RULES, ruleOf } from '../rules.js';
 import { cli, curl, pythonCode } from '../snippets.js';
 import { reveal } from '../reveal.js';
+import { askedOf, spanOf, wholeCall } from '../asked.js';
 import { Compare } from '../compare.js';
 import { AuditTable } from '../audit_rows.js';
-import { Empty, Failure, Hop, Id, Loaded, Loading, Notice, Status, Tabs, When, act, confirm, copy, useLoad, words } from '../ui.js';
+import { Command, Empty, Failure, Hop, Id, Loaded, Loading, Notice, Status, Tabs, When, act, confirm, copy, useLoad, words } from '../ui.js';
 import { Icon } from '../icons.js';
 import { absolute, clock, count, duration, now, number, toMs } from '../format.js';
 
@@ -108,22 +109,35 @@ function Detail({ row, root, limits }) {
   const call = state.data;
   const at = { ...row, left: { ...row.left, ...(call?.deadline_at && { ms: Math.max(0, call.deadline_at - row.created_at) }) } };
   const show = can('data:reveal') ? (token) => reveal(row.session_id || root.session_id, token) : null;
-  const request = call?.request || {};
   const reply = call?.reply;
   const error = reply?.error || (row.error_code ? { code: row.error_code, message: row.note, advice: call?.advice } : null);
   return html`<div class="stack wide detail-in"><div class="line wrap"><${Status} status=${row.status || 'running'} /><h2><${Hop} source=${row.source} target=${row.target} /></h2><span class="ink-2">${row.capability}</span><span class="spacer"></span><${Id} id=${row.request_id} /></div>
     ${error && html`<${Notice} kind=${row.status === 'refused' ? 'refused' : 'error'}><div class="stack"><div><code>${error.code}</code></div><div class="text">${error.message}</div>
       ${error.advice && html`<div class="ink-2">${error.advice}</div>`}${row.status === 'refused' && ruleOf(error.code) >= 0 && html`<div>Rule: <a href=${href('call', root.request_id, { tab: 'why', at: row.request_id })}>${RULES[ruleOf(error.code)][1]}</a></div>`}</div></${Notice}>`}
     <${Left} row=${at} limits=${limits} />
-    ${row.note && !error && html`<${Notice} kind="muted" icon="eye"><span class="text">${row.note}</span></${Notice}>`}
+    ${call && row.status !== 'refused' && html`<${Part} title="Chain"><p class="chain"><span class="tag"><${Icon} name="person" size=${12} /> ${row.user_id}</span>${[...call.chain, row.target].filter((one, index, all) => one !== all[index - 1]).map((one) => html`<span class="arrow">→</span><b>${one}</b>`)}</p></${Part}>`}
     ${state.error && html`<${Failure} error=${state.error} />`}${!call && !state.error && html`<${Loading} />`}
-    ${request.objective && html`<${Part} title="Objective"><${Text} text=${request.objective} reveal=${show} /></${Part}>`}
-    ${request.message && html`<${Part} title="Message"><${Text} text=${request.message} reveal=${show} /></${Part}>`}
-    ${request.inputs !== undefined && html`<${Part} title="Inputs"><${Json} value=${request.inputs} reveal=${show} label="inputs" /></${Part}>`}
-    ${call && !call.request && row.status !== 'refused' && html`<p class="hint">What was asked, and the limits it was given, are kept while a call is open. Once it has ended the store keeps its reply and its audit rows; its session has the conversation.</p>`}
+    ${call?.notes.length > 0 && html`<${Part} title="What was done to it"><ul class="notes">${call.notes.map((one) => html`<li><${Icon} name=${iconOf(one)} size=${14} /><span class="text">${one}</span></li>`)}</ul></${Part}>`}
+    ${call && (call.request ? html`<${Asked} asked=${call.request} reveal=${show} />` : row.status !== 'refused' && html`<${AskedBefore} id=${row.request_id} reveal=${show} />`)}
     ${reply && html`<${Reply} reply=${reply} reveal=${show} />`}
     ${(row.target || '').startsWith('model:') && !isOpen(row.status) && html`<${Model} id=${row.request_id} />`}
     <${Part} title="Trace"><a href=${href('insights', '', { tab: 'query', q: `{ span.comity.request.id = "${row.request_id}" }` })}>Its spans</a></${Part}></div>`;
+}
+
+/** The icon of a note: a guardrail's verdict, a warning of a constraint, or what was hidden. */
+const iconOf = (note) => (note.startsWith('guardrail ') ? 'guidance' : /warn|constraint/.test(note) ? 'warn' : 'eye');
+
+function Asked({ asked, reveal: show }) {
+  return html`${asked.objective && html`<${Part} title="Objective"><${Text} text=${asked.objective} reveal=${show} /></${Part}>`}
+    ${asked.message && html`<${Part} title="Message"><${Text} text=${asked.message} reveal=${show} /></${Part}>`}
+    ${asked.inputs !== undefined && html`<${Part} title="Inputs">${asked.inputs && Object.keys(asked.inputs).length ? html`<${Json} value=${asked.inputs} reveal=${show} label="inputs" />` : html`<span class="ink-3">none</span>`}</${Part}>`}`;
+}
+
+/** What an ended call was asked: its span has it where the node records content. */
+function AskedBefore({ id, reveal: show }) {
+  const state = useLoad(() => askedOf(id), [id]);
+  if (state.data) return html`<${Asked} asked=${state.data} reveal=${show} />`;
+  return state.loading ? null : html`<${Part} title="Inputs"><p class="hint">Not kept: what a call was asked leaves the store when it ends. To keep it in the spans, start the node with</p><${Command} text="OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true" /></${Part}>`;
 }
 
 const Part = ({ title, children }) => html`<section class="part"><h3>${title}</h3>${children}</section>`;
@@ -132,11 +146,10 @@ const MODEL_FACTS = ['gen_ai.provider.name', 'gen_ai.request.model', 'gen_ai.res
 
 /** What the span of a request to a model says: which model, tokens in and out, and the attempts that failed before it. */
 function Model({ id }) {
-  const state = useLoad(() => get('../api/search', { q: `{ span.comity.request.id = ${JSON.stringify(id)} } | select(${MODEL_FACTS.map((one) => `span.${one}`).join(', ')})`, limit: 1, spss: 1 }), [id]);
+  const state = useLoad(() => spanOf(id, MODEL_FACTS), [id]);
   if (state.error) return html`<${Failure} error=${state.error} />`;
-  const span = state.data?.traces?.[0]?.spanSets?.[0]?.spans?.[0];
-  if (!span) return state.data ? html`<p class="hint">The span of this request is not in the store: it was sampled out, has been pruned, or is on its way.</p>` : html`<${Loading} />`;
-  const said = Object.fromEntries(span.attributes.map((one) => [one.key, Object.values(one.value)[0]]));
+  const said = state.data;
+  if (!said) return state.loading ? html`<${Loading} />` : html`<p class="hint">The span of this request is not in the store: it was sampled out, has been pruned, or is on its way.</p>`;
   const text = (value) => (typeof value === 'object' ? (value.values || []).map((one) => Object.values(one)[0]).join(', ') : String(value));
   const fact = (name, value) => value !== undefined && html`<dt>${name}</dt><dd>${text(value)}</dd>`;
   const failed = Number(said['comity.model.failed_attempts'] || 0);
@@ -191,7 +204,7 @@ function Refusal({ row }) {
 const spoken = (row, data) => (row.error_code === 'ROUTING_CYCLE_DETECTED' ? `${row.target} is already waiting in ${[...(data?.chain || []), row.target].join(' → ')}` : words((row.error_code || '').toLowerCase()));
 
 function Code({ id }) {
-  const state = useLoad(() => get(`calls/${segment(id)}`), [id]);
+  const state = useLoad(() => wholeCall(id), [id]);
   return html`<${Loaded} state=${state}>${(data) => { const call = { ...data.row, request: data.request }; return html`<div class="stack wide">${[['curl', curl(call)], ['Python', pythonCode(call)], ['Command line', cli(call)]].map(([name, text]) => html`<section class="part"><div class="line"><h3 class="grow">${name}</h3><button type="button" class="button small" onClick=${() => copy(text, `Copied as ${name}`)}><${Icon} name="copy" size=${12} />Copy</button></div><pre class="code-block">${text}</pre></section>`)}
-    <p class="hint">The token is not part of it: <code>export COMITY_TOKEN=…</code> first.${call.request ? '' : ' What was asked is kept while a call is open; fill the inputs in.'}</p></div>`; }}</${Loaded}>`;
+    <p class="hint">The token is not part of it: <code>export COMITY_TOKEN=…</code> first.${call.request ? '' : ' What was asked was not kept; fill the inputs in.'}</p></div>`; }}</${Loaded}>`;
 }

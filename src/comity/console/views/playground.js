@@ -4,12 +4,13 @@ import { can, get, me, post, segment, send } from '../api.js';
 import { go, href, route, setParams } from '../router.js';
 import { readEvents } from '../live.js';
 import { useKeys } from '../keys.js';
+import { wholeCall } from '../asked.js';
 import { Chat, isTalk } from '../chat.js';
 import { JsonField, SchemaForm, sample } from '../form.js';
 import { Waterfall, isOpen } from '../waterfall.js';
 import { Json, Text } from '../json.js';
 import { RULES, ruleOf } from '../rules.js';
-import { Bar, Command, Empty, Failure, Loaded, Notice, Segmented, Status, useLoad } from '../ui.js';
+import { Bar, Command, Empty, Failure, Loaded, Notice, Segmented, Status, toast, useLoad } from '../ui.js';
 import { duration, now } from '../format.js';
 import { Icon } from '../icons.js';
 
@@ -55,7 +56,7 @@ function Run({ agent, capability, params }) {
   const run = useRun();
   useEffect(() => {
     if (!params.from) return;
-    get(`calls/${segment(params.from)}`).then(({ request }) => { if (request) { setInputs(request.inputs); setMessage(request.message); } }, () => {});
+    wholeCall(params.from).then(({ request }) => { if (request) { setInputs(request.inputs ?? {}); setMessage(request.message || ''); } else toast('What this call was asked was not kept; the form begins with examples.'); }, () => {});
   }, [params.from]);
   const body = () => ({
     target: agent.id, capability: capability.code, inputs, ...(message && { message }), ...(options.user_id && { user_id: options.user_id }),

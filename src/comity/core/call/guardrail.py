@@ -118,9 +118,16 @@ def redact_failures(*, sensitive: Callable[[Any], bool] | None = None, notice: s
     return Guardrail(name="redact_failures", outbound=check)
 
 
-def admit(request: Request, guardrails: Sequence[Guardrail]) -> Request | Error:
+class Passed(NamedTuple):
+    """A request as its callee may see it, and which guardrails changed it, in words for the audit."""
+
+    request: Request
+    note: str
+
+
+def admit(request: Request, guardrails: Sequence[Guardrail]) -> Passed | Error:
     """Return the request as the callee may see it, or why it may not."""
-    asked = request
+    asked, notes = request, []
     for guardrail in guardrails:
         if guardrail.inbound is None:
             continue
@@ -135,12 +142,14 @@ def admit(request: Request, guardrails: Sequence[Guardrail]) -> Request | Error:
                 continue
             case Rewrite(str(message)) | Redact(str(message)):
                 request = _replaced(request, message)
+                notes.append(_told(guardrail, verdict, "request"))
             case Fail(reason) | Stop(reason):
                 return _stopped(guardrail, reason)
             case _:
                 return _stopped(guardrail, _no_verdict(verdict))
     # Asked again it is still the same, whatever was made of it.
-    return request if request is asked else replace(request, fingerprint=fingerprint(asked))
+    passed = request if request is asked else replace(request, fingerprint=fingerprint(asked))
+    return Passed(passed, "; ".join(notes))
 
 
 def unsaid(request: Request) -> Request:
@@ -151,15 +160,16 @@ def unsaid(request: Request) -> Request:
 
 
 class Released(NamedTuple):
-    """A reply as its caller may see it, and whether a guardrail took words of the callee away."""
+    """A reply as its caller may see it, whether a guardrail took words of the callee away, and what each did, for the audit."""
 
     reply: Reply
     is_withheld: bool
+    note: str
 
 
 def release(request: Request, reply: Reply, guardrails: Sequence[Guardrail]) -> Released:
     """Return the reply as the caller may see it. What a guardrail stops keeps neither data nor message."""
-    is_withheld = False
+    is_withheld, notes = False, []
     for guardrail in guardrails:
         if guardrail.outbound is None:
             continue
@@ -174,12 +184,23 @@ def release(request: Request, reply: Reply, guardrails: Sequence[Guardrail]) -> 
                 continue
             case Rewrite(str(message), keep) | Redact(str(message), keep):
                 reply, is_withheld = _withheld(reply, message, keep), True
+                notes.append(_told(guardrail, verdict, "reply"))
             case Fail(reason):
                 reply = replace(reply, status=Status.ERROR, error=_stopped(guardrail, reason))
+                notes.append(_told(guardrail, verdict, "reply"))
             case _:
                 error = _stopped(guardrail, verdict.reason if isinstance(verdict, Stop) else _no_verdict(verdict))
-                return Released(Reply(status=Status.ERROR, error=error, message=error.message), True)
-    return Released(reply, is_withheld)
+                notes.append(_told(guardrail, Stop(""), "reply"))
+                return Released(Reply(status=Status.ERROR, error=error, message=error.message), True, "; ".join(notes))
+    return Released(reply, is_withheld, "; ".join(notes))
+
+
+_DEEDS: Final[dict[type, str]] = {Rewrite: "rewrote", Redact: "withheld the message of", Fail: "failed", Stop: "stopped"}
+
+
+def _told(guardrail: Guardrail, verdict: Verdict, what: str) -> str:
+    """Return what a guardrail did, without a word of what it did it to."""
+    return f"guardrail {guardrail.name} {_DEEDS[type(verdict)]} the {what}"
 
 
 # --- what is left where a message is replaced -----------------------------------------------------------------------------

@@ -39,16 +39,16 @@ def screen(
         if isinstance(passed, Error):
             call.request = guardrail.unsaid(request)
             return Refused(passed.code, passed.message if privacy is None else privacy.hide_trace(passed.message))
-        call.request = passed
+        call.request, note = passed
     if privacy is not None and (is_concerned or call.request is not request):
         work = conceal(sessions, call, call.request, body, privacy)
         is_long = _is_long(call.request, body) or len(sessions.vault_of(call) or ()) > SEALED_AT_ONCE
         if is_long and not call.is_again:  # what an earlier run began is either taken up or ended, at once
-            return _screened(call, work, findings)
+            return _screened(call, work, note, findings)
         outcome = whole(work)
         if isinstance(outcome, Refused):
             return outcome
-        note = outcome
+        note = _joined(note, outcome)
     return _warned(call, note, findings) if findings else note
 
 
@@ -57,11 +57,18 @@ def _is_long(request: Request, body: bytes) -> bool:
     return said > LONG_BYTES or (request.context is not None and said + len(encode(request.context)) > LONG_BYTES)
 
 
-def _screened(call: Call, work: Sliced[str | Refused], findings: tuple[Finding, ...]) -> Sliced[str | Refused]:
+def _screened(call: Call, work: Sliced[str | Refused], note: str, findings: tuple[Finding, ...]) -> Sliced[str | Refused]:
     outcome = yield from work
-    return _warned(call, outcome, findings) if findings and isinstance(outcome, str) else outcome
+    if isinstance(outcome, Refused):
+        return outcome
+    note = _joined(note, outcome)
+    return _warned(call, note, findings) if findings else note
+
+
+def _joined(*notes: str) -> str:
+    return "; ".join(filter(None, notes))
 
 
 def _warned(call: Call, note: str, findings: tuple[Finding, ...]) -> str:
     call.warnings = tuple(map(str, findings))
-    return "; ".join(filter(None, (note, told(findings))))
+    return _joined(note, told(findings))

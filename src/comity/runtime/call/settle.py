@@ -23,7 +23,7 @@ from comity.core.call.machine import CANCEL, EXPIRE, FINISH, PAUSE, PAUSED, QUEU
 from comity.core.document.payload import PayloadError
 from comity.core.document.slices import Sliced, whole
 from comity.core.envelope.envelope import Error, Reply, Request, Status, encode
-from comity.core.journal.records import Accepted, Late, Record, Settled, StoredCall, fingerprint
+from comity.core.journal.records import Accepted, Late, Noted, Record, Settled, StoredCall, fingerprint
 from comity.core.journal.records import Paused as PausedRecord
 from comity.core.journal.terms import is_below
 from comity.core.tracing.telemetry import CallEnd
@@ -151,7 +151,7 @@ class Settlement:
         if reply.request_id != request.request_id:
             reply = complete(reply, call, now_ns, data=reply.data)
         if self._guardrails:
-            reply = self._judged(call, event, reply, now_ns, records)
+            reply = self._judged(call, event, reply, now_ns, now_ms, records)
         if call.warnings:
             reply = replace(reply, warnings=(*reply.warnings, *call.warnings)[:WARNINGS_MAX])
         # What an agent thought is kept for those who must explain it; no caller sees it.
@@ -206,9 +206,9 @@ class Settlement:
         elif event is not FINISH and call.task is not None:
             self._stop(call)
 
-    def _judged(self, call: Call, event: Event, reply: Reply, now_ns: int, records: list[Record]) -> Reply:
-        """Return the reply as the guardrails let it pass, and record the model's steps that waited for their verdict."""
-        released, is_withheld = guardrail.release(call.request, reply, self._guardrails)
+    def _judged(self, call: Call, event: Event, reply: Reply, now_ns: int, now_ms: int, records: list[Record]) -> Reply:
+        """Return the reply as the guardrails let it pass; record what they did, and the model's steps that waited for it."""
+        released, is_withheld, note = guardrail.release(call.request, reply, self._guardrails)
         for step in call.unjudged or ():
             # Words of a call that was cancelled or timed out were judged by no guardrail.
             told = step if event is FINISH and not is_withheld else step.without_words()
@@ -216,6 +216,8 @@ class Settlement:
             if self._ended is not None and told.end is not None:
                 self._ended(told.end)
         call.unjudged = None
+        if note:
+            records.append(Noted(call.request, note, now_ms))
         if is_withheld and call.log is not None:
             call.log.drop_aside()
         if released is reply:
