@@ -24,6 +24,15 @@ def test_a_full_table_refuses_what_it_could_not_remember_and_forgets_what_expire
     assert len(used) == 1
 
 
+def test_the_first_to_expire_is_forgotten_whatever_the_order_of_use():
+    used = Replays()
+    for token, expires_s in (("a", 9), ("b", 3), ("c", 6)):
+        assert used.bind("n", token, "r", expires_s, now_s=0)
+    assert used.entries() == [("n", "b", "r", 3), ("n", "c", "r", 6), ("n", "a", "r", 9)]
+    assert used.bind("n", "d", "r", 9, now_s=6)
+    assert [used.bound("n", token) for token in "abcd"] == ["r", None, None, "r"]
+
+
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"), st.integers(0, 20)), max_size=30))
 def test_no_token_serves_two_requests_before_it_expires(uses):
     used, first, now_s = Replays(), {}, 0

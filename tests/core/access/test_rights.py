@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from comity.core.access import RIGHTS_OF, Kind, Principal, Right, Role, Scope
+from comity.core.access import RIGHTS_OF, Claims, Kind, Principal, Right, Role, Scope
 from comity.core.access.principal import rights_of
+from comity.core.access.rights import AGENT_RIGHTS
 from comity.errors import RefusedError
 
 
@@ -55,6 +56,36 @@ def test_an_agent_is_no_user_and_a_user_no_agent():
     with pytest.raises(RefusedError) as caught:
         agent.check_call("DOC", "DOC_GENERATE")
     assert caught.value.code == "RIGHTS_SCOPE_EXCEEDED"
+    with pytest.raises(RefusedError, match=f"not allow {'A' * 64} {'C' * 64}$"):
+        agent.check_call("A" * 65, "C" * 65)
+
+
+def claims(**fields):
+    return Claims(**{"iss": "n1", "aud": "n1", "jti": "j", "iat": 0, "nbf": 0, "exp": 60, "tid": "acme", "sid": "s"} | fields)
+
+
+def test_a_users_token_gives_the_rights_of_its_roles_and_a_scope_narrows_them():
+    roles = (Role.OPERATOR, Role.APPROVER)
+    whole = Principal.of(claims(sub="user:ann", roles=roles))
+    assert whole.rights == rights_of(roles)
+    assert (whole.kind, whole.name, whole.user_id, whole.tenant_id) == (Kind.USER, "ann", "ann", "acme")
+    assert (whole.session_id, whole.token_id) == ("s", "j")
+    narrowed = Principal.of(claims(sub="user:ann", roles=roles, scope=f"{Right.READ} {Right.STORE_MANAGE}"))
+    assert narrowed.rights == {Right.READ}
+    assert Principal.of(claims(sub="user:ann", scope=str(Right.READ))).rights == frozenset()
+
+
+def test_an_agents_token_gives_the_rights_of_its_scope_and_none_of_its_users():
+    agent = Principal.of(claims(sub="agent:CST", uid="ann", scope="call:ANL/*"))
+    assert (agent.kind, agent.name, agent.user_id, agent.rights) == (Kind.AGENT, "CST", "ann", frozenset())
+    for right, word in AGENT_RIGHTS.items():
+        assert right in Principal.of(claims(sub="agent:CST", uid="ann", scope=word)).rights
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_missing_right_is_refused_by_kind_and_name(kind):
+    with pytest.raises(RefusedError, match=f"the {kind.name.lower()} X has no right records:read in tenant acme"):
+        Principal(kind, "X", "ann", "acme").check(Right.READ)
 
 
 def test_the_table_of_the_documentation_is_the_table_of_the_code():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comity.core.access.scope import Scope
+from comity.core.access.scope import SCOPE_CHARS_MAX, WORDS_MAX, Scope
 from comity.errors import CallerError
 
 WORDS = st.sampled_from(
@@ -49,6 +49,16 @@ def test_a_star_stands_for_one_part_and_an_empty_scope_for_nothing():
 def test_a_word_that_is_no_scope_is_refused(text):
     with pytest.raises(CallerError):
         Scope.of(text)
+
+
+def test_a_scope_may_have_as_many_words_and_characters_as_said_and_no_more():
+    most = " ".join(f"w{chr(97 + number // 26)}{chr(97 + number % 26)}:x" for number in range(WORDS_MAX))
+    longest = "call:A/B".ljust(SCOPE_CHARS_MAX)
+    assert len(Scope.of(most).words) == WORDS_MAX
+    assert Scope.of(longest).words == ("call:A/B",)
+    for beyond in (most + " one:more", longest + " "):
+        with pytest.raises(CallerError):
+            Scope.of(beyond)
 
 
 @given(SCOPES, SCOPES)

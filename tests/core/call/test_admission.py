@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import msgspec
 import pytest
@@ -208,27 +208,22 @@ def test_a_users_call_is_decided_as_if_every_rule_had_been_asked(depth_max, plac
     )
 
 
-@given(
-    status=st.sampled_from(Status),
-    is_active=st.booleans(),
-    place=st.integers(0, 9),
-    late_ms=st.integers(-1, 1),
-    calls_max=st.integers(0, 2),
-    tokens_max=st.sampled_from([None, 0, 1]),
-    chain=st.sampled_from([(), ("ORC",)]),
-)
-def test_a_users_call_that_is_admitted_at_once_would_be_refused_by_no_rule(
-    status, is_active, place, late_ms, calls_max, tokens_max, chain
-):
-    limits = Limits(calls_max=calls_max, tokens_max=tokens_max)
+@pytest.mark.parametrize("status", Status)
+@pytest.mark.parametrize("is_active", [True, False])
+def test_a_users_call_is_admitted_at_once_exactly_when_no_rule_refuses_it(status, is_active):
     agent = agent_that_is(status)
     its = agent.capabilities["NPV"] if is_active else capability("OLD")
-    one = call(source=None, chain=chain, limits=limits, deadline_at=NOW_MS - late_ms)
-    other = world(caller=None, agent=agent, capability=its, place=place, calls_left=calls_max, tokens_left=tokens_max)
-    by_every_rule = next(filter(None, (rule(one, other, NOW_MS) for rule in RULES)), None)
-    assert admission.admits_user(one, agent, its, place, NOW_MS) is (by_every_rule is None and not chain)
-    assert not admission.admits_user(one, None, None, place, NOW_MS)
-    assert not admission.admits_user(one, agent, None, place, NOW_MS)
+    borders = product(
+        (agent.pending_max, agent.pending_max + 1), (NOW_MS, NOW_MS + 1), (0, 1, 2), (None, 0, 1, 2), ((), ("ORC",))
+    )
+    for place, deadline_at, calls_max, tokens_max, chain in borders:
+        limits = Limits(calls_max=calls_max, tokens_max=tokens_max)
+        one = call(source=None, chain=chain, limits=limits, deadline_at=deadline_at)
+        other = world(caller=None, agent=agent, capability=its, place=place, calls_left=calls_max, tokens_left=tokens_max)
+        is_refused = any(rule(one, other, NOW_MS) for rule in RULES)
+        assert admission.admits_user(one, agent, its, place, NOW_MS) is not (is_refused or chain != ())
+        assert not admission.admits_user(one, None, its, place, NOW_MS)
+        assert not admission.admits_user(one, agent, None, place, NOW_MS)
 
 
 def test_a_snapshot_and_a_refusal_cannot_be_changed():

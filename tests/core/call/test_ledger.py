@@ -76,6 +76,13 @@ def test_a_narrowed_account_never_has_more_left_than_its_caller_or_than_it_asked
         )
 
 
+@pytest.mark.parametrize("tokens_max", [None, 0, 5])
+@pytest.mark.parametrize("above", [None, Limits(calls_max=3), Limits(calls_max=3, tokens_max=4)])
+def test_calls_and_tokens_left_are_the_same_asked_at_once_or_one_by_one(tokens_max, above):
+    account = Account(Limits(calls_max=7, tokens_max=tokens_max), Account(above) if above else None)
+    assert account.left() == (account.calls_left(), account.tokens_left())
+
+
 def test_an_account_is_opened_only_where_the_budget_shrinks():
     root = Account(Limits(calls_max=10, tokens_max=100))
     assert root.narrowed(Limits(calls_max=10, tokens_max=100)) is root
