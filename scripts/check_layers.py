@@ -62,20 +62,6 @@ OWED = {
 }
 # Modules that are still part of an import cycle of their package.
 KNOTS = {
-    "runtime.call.context",
-    "runtime.call.long_request",
-    "runtime.call.named",
-    "runtime.call.path",
-    "runtime.call.replay",
-    "runtime.call.run",
-    "runtime.call.settle",
-    "runtime.call.tools",
-    "runtime.call.unread",
-    "runtime.handoff.child",
-    "runtime.handoff.desk",
-    "runtime.handoff.leases",
-    "runtime.session.history",
-    "runtime.tracing.insights",
     "testing.sim.faulty_model",
     "testing.sim.handoffs",
     "testing.sim.journal",

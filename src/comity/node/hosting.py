@@ -23,7 +23,7 @@ from comity.ports import Clock, Ids, Journal, Reader
 from comity.runtime.agent.watchdog import Lag
 from comity.runtime.call.draft import Identity, check_names, named, recordable
 from comity.runtime.call.path import CallPath
-from comity.runtime.call.replay import take_up
+from comity.runtime.call.resume import take_up
 from comity.runtime.call.stopping import Stray
 from comity.runtime.call.tools import Approval
 from comity.runtime.session.approvers import Approver, outcome, question
@@ -83,8 +83,8 @@ class Hosting:
         if approval is None or not person.sees(approval):
             return None
         if path.placement.is_alone:  # in a cluster it goes on where its agent is
-            path.toolbox.check_goes_on(approval, self.registry)
-        repeated = await path.toolbox.decide(path, approval, granted=granted, by=by, reason=reason)
+            path.toolbox.check_goes_on(approval)
+        repeated = await path.toolbox.decide(approval, granted=granted, by=by, reason=reason)
         reply = await take_up(path, self._journal, approval)
         stored = self._journal.call(approval.root_id)
         if reply is None and stored is not None and stored.reply is not None:

@@ -14,7 +14,7 @@ from comity.core.agent.tool import Tool
 from comity.core.call.guardrail import Guardrail, Verdict, checked_guardrails
 from comity.core.call.inheritance import Inheritance
 from comity.core.call.limits import THREADS_MAX, Limits
-from comity.core.envelope.envelope import Background, Priority, Reply
+from comity.core.envelope.envelope import Background, ExpectedOutput, Priority, Reply
 from comity.core.journal.records import StoredCall
 from comity.core.journal.retention import Retention, checked_retention
 from comity.core.tracing.telemetry import Settings as Telemetry
@@ -141,9 +141,15 @@ class Node(Outsiders):
 
     def _wired(self, runtime: Runtime) -> None:
         """Be a node that runs, from before its first call."""
-        runtime.path.handoffs = lambda: self.handoffs
+        runtime.path.hand_off = self._hand_off
         runtime.path.workflows = lambda: self.workflows
         self._runtime = runtime
+
+    def _hand_off(self, parent: Call, draft: Draft, expected: ExpectedOutput | None) -> Coroutine[Any, Any, Reply]:
+        """Hand work off on behalf of a call, through the queue that is made when it is first needed."""
+        from comity.runtime.handoff.child import hand_off  # noqa: PLC0415  few agents hand anything off
+
+        return hand_off(self._path, lambda: self.handoffs, parent, draft, expected)
 
     async def close(self) -> None:
         """Stop accepting, cancel what runs, make everything durable and release the store; then raise what an agent raised."""

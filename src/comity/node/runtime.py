@@ -43,11 +43,15 @@ from comity.runtime.agent.watchdog import Watchdog
 from comity.runtime.agent.workers import Workers, check_guarded
 from comity.runtime.call import tasks
 from comity.runtime.call.call import Call
+from comity.runtime.call.context import Context
+from comity.runtime.call.environment import Environment
 from comity.runtime.call.path import CallPath
+from comity.runtime.call.resume import go_on
+from comity.runtime.call.slices import Slices
 from comity.runtime.call.sync_context import SyncContext
 from comity.runtime.call.tools import Toolbox
 from comity.runtime.session.memory import Memories
-from comity.runtime.session.privacy import Privacy
+from comity.runtime.session.privacy import Answers, Privacy
 from comity.runtime.session.sessions import Sessions
 from comity.runtime.session.vault_key import TRIED_MAX, memory_cipher, store_key, vault_cipher
 from comity.runtime.tracing.recorder import Recorder
@@ -142,28 +146,31 @@ class Runtime:
             threads = FunctionThreads(
                 getattr(loop, "threads", None) or SystemThreads(), settings.threads_max, SyncContext, notice
             )
-            path = CallPath(
-                registry,
-                journal,
-                parts.clock,
-                parts.ids,
-                settings.limits,
-                loop,
-                calls=calls,
+            sessions = Sessions(journal, parts.clock, parts.ids, vault_cipher(key), calls)
+            slices = Slices(lambda: journal.is_awaited)
+            env = Environment(
+                registry=registry,
+                journal=journal,
+                clock=parts.clock,
+                ids=parts.ids,
+                limits=settings.limits,
+                loop=loop,
+                sessions=sessions,
+                memories=Memories(journal, parts.clock, memory_cipher(key)),
+                recorder=recorder,
                 threads=threads,
                 run_in_process=getattr(loop, "run_in_process", None) or workers.run,
-                sessions=Sessions(journal, parts.clock, parts.ids, vault_cipher(key), calls),
-                memories=Memories(journal, parts.clock, memory_cipher(key)),
-                identity_key=derived(key, "identity"),
+                slices=slices,
                 inheritance=settings.inheritance,
-                toolbox=Toolbox(tools, journal, parts.clock),
+                identity_key=derived(key, "identity"),
                 privacy=privacy,
+                answers=None if privacy is None else Answers(sessions, slices, privacy),
                 guardrails=settings.guardrails,
                 guidance=guidance,
-                recorder=recorder,
                 watchdog=watchdog,
                 observer=parts.observer,
             )
+            path = CallPath(env, calls, Toolbox(tools, env), context=Context, go_on=go_on)
             runtime = cls(path, journal, workers, problems)
             stack.push_async_callback(engine.leave)
             stack.push_async_callback(_close_path, path, threads)

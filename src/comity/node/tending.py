@@ -15,7 +15,7 @@ from comity.engines.sqlite.spans.path import spans_path
 from comity.errors import UnavailableError
 from comity.ports import Journal
 from comity.runtime.call.path import CallPath
-from comity.runtime.call.replay import take_over
+from comity.runtime.call.resume import take_over
 
 # How often a node looks for agents that are idle, and for calls of nodes that are gone.
 SWEEP_S_MAX: Final = 5.0

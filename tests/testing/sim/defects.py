@@ -15,7 +15,8 @@ import msgspec
 
 import comity.core.call.limits
 import comity.runtime.call.path
-import comity.runtime.call.replay
+import comity.runtime.call.replies
+import comity.runtime.call.resume
 import comity.runtime.call.settle
 import comity.runtime.call.snapshot
 import comity.runtime.session.live
@@ -30,7 +31,7 @@ from comity.core.handoff import queue as handoff_queue
 from comity.core.journal import terms as fencing
 from comity.runtime.agent.activations import Activation
 from comity.runtime.call.call import Deadlines
-from comity.runtime.call.path import CallPath
+from comity.runtime.call.environment import Environment
 from comity.runtime.call.settle import Settlement
 from comity.runtime.call.tools import Toolbox
 from comity.runtime.handoff.desk import Handoffs
@@ -84,8 +85,8 @@ class ForgetfulJournal:
 def forgetful_toolbox() -> list[Any]:
     make = Toolbox.__init__
 
-    def broken(self, tools, journal, clock):
-        make(self, tools, ForgetfulJournal(journal), clock)
+    def broken(self, tools, env):
+        make(self, tools, msgspec.structs.replace(env, journal=ForgetfulJournal(env.journal)))
 
     return [mock.patch.object(Toolbox, "__init__", broken)]
 
@@ -115,7 +116,7 @@ def without_terms(**left_out: Any) -> list[Any]:
 
 async def at_once(self, records=(), terms=None) -> None:
     """Do not wait for the disk."""
-    self._journal.append(records, None, terms)
+    self.journal.append(records, None, terms)
 
 
 def forget_the_queue(one, reason, now_ms):
@@ -198,7 +199,10 @@ DEFECTS = (
     Defect(
         "a second life begins with a fresh budget",
         "BudgetConserved",
-        lambda: [mock.patch.object(comity.runtime.call.replay, "count_begun", return_value=0)],
+        lambda: [
+            mock.patch.object(module, "count_begun", return_value=0)
+            for module in (comity.runtime.call.path, comity.runtime.call.resume)
+        ],
         seeds_max=400,
         known=4,
     ),
@@ -219,7 +223,7 @@ DEFECTS = (
     Defect(
         "a repeated request is begun again",
         "SettledOnce",
-        lambda: [mock.patch.object(comity.runtime.call.path, "known", return_value=None)],
+        lambda: [mock.patch.object(comity.runtime.call.replies, "known", return_value=None)],
         known=1,
     ),
     Defect(
@@ -241,7 +245,7 @@ DEFECTS = (
     Defect(
         "a tool does not wait for the disk",
         "AuditPrecedesEffect",
-        lambda: [mock.patch.object(CallPath, "durable", at_once)],
+        lambda: [mock.patch.object(Environment, "durable", at_once)],
         known=1,
     ),
     Defect(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from comity.core.envelope.envelope import is_id
+from msgspec.structs import replace
+
+from comity.core.envelope.envelope import Request, is_id
 
 _CHOSEN: Final = ".@"  # before an id that an agent chose below a call; a node numbers its own from `.1`
 
@@ -31,3 +33,9 @@ def chosen_part(request_id: str) -> str:
     """Return the id that an agent outside chose for a call, or nothing if the node numbered the call."""
     _, mark, chosen = request_id.rpartition(_CHOSEN)
     return chosen if mark and "." not in chosen and "#" not in chosen else ""
+
+
+def as_asked(request: Request) -> Request:
+    """Return a request as its refusal is recorded: under the id that an agent outside chose, which stays free to be used."""
+    chosen = chosen_part(request.request_id)
+    return replace(request, request_id=chosen, parent_id=None) if chosen else request

@@ -16,7 +16,7 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from comity.core.call.limits import REPLY_BYTES_MAX
@@ -31,6 +31,8 @@ if TYPE_CHECKING:  # slow to import, and few nodes have work for another process
     from multiprocessing.context import SpawnProcess
 
 log = logging.getLogger("comity")
+
+RunInProcess = Callable[[Callable[..., Any], dict[str, Any]], Awaitable[Any]]  # a function and its arguments
 
 UNGUARDED: Final = (
     "a worker process imports the program's main module, and this one starts a node when it is imported: "

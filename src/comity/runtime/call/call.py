@@ -158,6 +158,12 @@ class Call(Struct, eq=False, gc=False):
         return 0 if self.way is None or self.way.fence is None else self.way.fence.token
 
     @property
+    def delivered(self) -> Reply:
+        """The reply of a call that was delivered."""
+        assert self.reply is not None  # `Settlement` gives each call its reply before it delivers the call
+        return self.reply
+
+    @property
     def is_queued(self) -> bool:
         """Whether it still waits for its place."""
         return self.state is not RUNNING and self.state is not SENT
@@ -204,12 +210,17 @@ class Call(Struct, eq=False, gc=False):
     def note_named(self, request_id: str) -> bool:
         """Note that a call is asked for under an id that an agent outside chose; return whether it was before, in this run."""
         self.asked += 1
+        if request_id in (named := self.named_calls):
+            return True
+        named[request_id] = None
+        return False
+
+    @property
+    def named_calls(self) -> dict[str, tuple[Request, Call | Reply] | None]:
+        """The calls it made under ids that an agent outside chose, by id."""
         if self.named is None:
             self.named = {}
-        if request_id in self.named:
-            return True
-        self.named[request_id] = None
-        return False
+        return self.named
 
     async def wait_in_line(self, pause_ms: int) -> None:
         """Let a call that goes round and round wait, one step after the other: side by side they leave no more rows."""

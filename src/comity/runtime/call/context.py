@@ -208,12 +208,10 @@ class Context(Struct, eq=False, gc=False):
         `inputs`, `objective`, `timeout_ms`, `priority`, `context`, `limits` and `correlation_id` are as of `call`; `task` says
         in words what is to be done, `expected_output` what the result must have.
         """
-        from comity.runtime.handoff.child import hand_off  # noqa: PLC0415  few agents hand anything off
-
         draft = Draft(
             target, capability, inputs, objective, task, timeout_ms, priority, context, limits, "none", None, correlation_id
         )
-        return hand_off(self._path, self._call, draft, expected_output)
+        return self._path.hand_off(self._call, draft, expected_output)
 
     async def gather(self, *calls: Awaitable[Reply[Result]]) -> list[Reply[Result]]:
         """Make calls in parallel and return their replies in order; a call that fails does not stop the others.
@@ -240,7 +238,7 @@ class Context(Struct, eq=False, gc=False):
 
     def use_tool(self, /, name: str, **inputs: Any) -> Coroutine[Any, Any, Any]:
         """Use a tool and return its result. Raises `RefusedError` if this agent may not use it here."""
-        return self._path.toolbox.use(self._path, self._call, name, inputs)
+        return self._path.toolbox.use(self._path.refuse, self._call, name, inputs)
 
     def insight(
         self,

@@ -78,7 +78,7 @@ class Insider(Context, eq=False, gc=False):
 
         `call_id` is the id that the model gave to this use, for its span.
         """
-        return await self._path.toolbox.use(self._path, self._call, name, inputs, offered, call_id)
+        return await self._path.toolbox.use(self._path.refuse, self._call, name, inputs, offered, call_id)
 
     def tools(self, names: Iterable[str]) -> dict[str, tuple[Tool, Checker]]:
         """Return those of the tools that this call may use, each with the checker of its inputs."""

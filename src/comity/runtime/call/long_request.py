@@ -17,38 +17,57 @@ from comity.core.call.admission import Refused
 from comity.core.call.guardrail import unsaid
 from comity.core.call.machine import ADMITTED
 from comity.core.document.slices import Sliced
+from comity.core.envelope.envelope import Reply
 from comity.errors import UnavailableError
 
 if TYPE_CHECKING:
     from comity.runtime.call.call import Call
-    from comity.runtime.call.path import CallPath
+    from comity.runtime.call.settle import Settlement
+    from comity.runtime.call.slices import Slices
+    from comity.runtime.session.privacy import Answers
 
 
-def look_through(path: CallPath, call: Call, work: Sliced[str | Refused], accept: Callable[[str], None]) -> None:
-    """Run the work in slices, then `accept` the call with the note it returns, or deliver its refusal."""
-    request = call.request
-    # Calls in progress are told apart by their objectives, which are short enough to be looked through at once.
-    objective = request.objective if path.answers is None else path.answers.text(call, request.objective)
-    call.request = replace(unsaid(request), objective=objective)
-    path.reserve(call)
-    path.settlement.deadlines.add(call)
-    call.seat.coming += 1
-    loop = asyncio.get_running_loop()
-    call.arriving = loop.create_task(_look(path, call, work, accept), name=f"{request.request_id} arrives")
+class LongRequests:
+    """The long requests of a node that are looked through."""
 
+    def __init__(self, settlement: Settlement, slices: Slices, answers: Answers | None) -> None:
+        self._settlement = settlement
+        self._slices = slices
+        self._answers = answers
 
-async def _look(path: CallPath, call: Call, work: Sliced[str | Refused], accept: Callable[[str], None]) -> None:
-    try:
-        outcome = await path.slices.run(work)
-        outcome = path.settlement.stopped() or outcome
-    except UnavailableError as error:
-        outcome = path.settlement.unavailable(error)
-    assert call.state is ADMITTED, "a call that has ended is not looked through any more"
-    call.arriving = None
-    call.seat.coming -= 1
-    if isinstance(outcome, str):
-        accept(outcome)
-        return
-    reply = path.refuse(call.request, outcome, call.log)
-    call.account.give_back(1, 0)  # what was refused costs nothing
-    path.settlement.take_back(call, reply)
+    def look_through(
+        self,
+        call: Call,
+        work: Sliced[str | Refused],
+        reserve: Callable[[Call], None],
+        accept: Callable[[str], None],
+        refuse: Callable[[Refused], Reply],
+    ) -> None:
+        """Run the work in slices, then `accept` the call with the note it returns, or deliver its refusal."""
+        request = call.request
+        # Calls in progress are told apart by their objectives, which are short enough to be looked through at once.
+        objective = request.objective if self._answers is None else self._answers.text(call, request.objective)
+        call.request = replace(unsaid(request), objective=objective)
+        reserve(call)
+        self._settlement.deadlines.add(call)
+        call.seat.coming += 1
+        looking = self._look(call, work, accept, refuse)
+        call.arriving = asyncio.get_running_loop().create_task(looking, name=f"{request.request_id} arrives")
+
+    async def _look(
+        self, call: Call, work: Sliced[str | Refused], accept: Callable[[str], None], refuse: Callable[[Refused], Reply]
+    ) -> None:
+        try:
+            outcome = await self._slices.run(work)
+            outcome = self._settlement.stopped() or outcome
+        except UnavailableError as error:
+            outcome = self._settlement.unavailable(error)
+        assert call.state is ADMITTED, "a call that has ended is not looked through any more"
+        call.arriving = None
+        call.seat.coming -= 1
+        if isinstance(outcome, str):
+            accept(outcome)
+            return
+        reply = refuse(outcome)
+        call.account.give_back(1, 0)  # what was refused costs nothing
+        self._settlement.take_back(call, reply)

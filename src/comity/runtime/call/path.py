@@ -10,92 +10,62 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from comity.core.agent.disclosure import spoken
-from comity.core.agent.registry import Registry
 from comity.core.call import admission
-from comity.core.call.guardrail import Guardrail
-from comity.core.call.inheritance import Inheritance
 from comity.core.call.ledger import Account
-from comity.core.call.limits import Limits
 from comity.core.call.machine import CANCEL, FINISH, QUEUE, RUNNING, START
 from comity.core.document.payload import unpack
 from comity.core.document.schema import Checked, SchemaError
 from comity.core.document.slices import Sliced
-from comity.core.envelope.envelope import Error, Reply, Request, Status, Usage
-from comity.core.envelope.request_id import chosen_id_problem
-from comity.core.journal.records import Accepted, Record, Refused, Resumed, is_same
-from comity.core.journal.terms import Terms
+from comity.core.envelope.envelope import Error, ExpectedOutput, Reply, Request, Status, Usage
+from comity.core.envelope.request_id import as_asked, chosen_id_problem
+from comity.core.journal.records import Accepted, Resumed, is_same
 from comity.core.redaction import restore_value
 from comity.core.session.session import EXPIRED_MS, is_first
-from comity.core.tracing.telemetry import CallEnd
 from comity.core.tracing.trace_context import TraceContext
 from comity.errors import UnavailableError
-from comity.ports import Clock, Ids, Journal
+from comity.ports import Journal
 from comity.ports.observer import Observer
 from comity.runtime.agent.activations import Activations, Lane
-from comity.runtime.agent.threads import FunctionThreads
-from comity.runtime.agent.watchdog import Watchdog
 from comity.runtime.call import events
 from comity.runtime.call.call import Call
-from comity.runtime.call.context import Context
 from comity.runtime.call.draft import Arrival, Draft, Identity, Reader, quoted
+from comity.runtime.call.environment import Environment
 from comity.runtime.call.journaled import Steps
-from comity.runtime.call.long_request import look_through
-from comity.runtime.call.named import as_asked, open_named
+from comity.runtime.call.long_request import LongRequests
 from comity.runtime.call.placement import CallRoot, Placement
-from comity.runtime.call.replay import again, go_on, known, newest, reused
-from comity.runtime.call.run import Execution, RunInProcess
+from comity.runtime.call.replay import Runs, count_begun, reused
+from comity.runtime.call.replies import Replies
+from comity.runtime.call.run import Execution
 from comity.runtime.call.screening import screen
-from comity.runtime.call.settle import Settlement, end_leftovers
-from comity.runtime.call.slices import LONG_BYTES, Slices
+from comity.runtime.call.settle import Settlement
+from comity.runtime.call.slices import LONG_BYTES
 from comity.runtime.call.snapshot import snapshot
 from comity.runtime.call.stopping import Stopping, described
-from comity.runtime.call.tasks import after_a_turn, all_ended, release
+from comity.runtime.call.tasks import after_a_turn, all_ended
 from comity.runtime.call.tools import Paused, Toolbox
 from comity.runtime.call.turnstile import SHARED_NS, Turnstile
-from comity.runtime.call.unread import unread
+from comity.runtime.call.unfinished import keep
 from comity.runtime.call.way import Way
-from comity.runtime.session.memory import Memories
-from comity.runtime.session.privacy import Answers, Privacy
-from comity.runtime.session.sessions import Sessions
 from comity.runtime.session.vault_key import Seal
 from comity.runtime.session.view import SessionView
 from comity.runtime.tracing import ambient, standing
 from comity.runtime.tracing.ambient import MODULES, OTEL, use
-from comity.runtime.tracing.recorder import Recorder
 
 if TYPE_CHECKING:
     from comity.core.guidance.guidance import Finding
-    from comity.runtime.guidance.guidance import LiveGuidance
-    from comity.runtime.handoff.desk import Handoffs
 
+HandOff = Callable[[Call, Draft, ExpectedOutput | None], Coroutine[Any, Any, Reply]]
 _NOTHING = Checked({})
 
 
-class Runs(Protocol):
-    """Takes up runs of workflows that a node which is gone left open."""
-
-    def adopt(self, request: Request, leftovers: dict[str, Request]) -> None:
-        """Take up a run, given its root and the calls below it that were open."""
-        ...
-
-    def has(self, run_id: str) -> bool:
-        """Return whether this node drives a run, or waits for what it waits for."""
-        ...
-
-    def forget_waiting(self) -> None:
-        """Wait for no run that is not in memory: another node may hold it."""
-        ...
-
-    def sweep(self) -> None:
-        """See to what other processes sent, to timers and to schedules."""
-        ...
+async def _cannot_hand_off(parent: Call, draft: Draft, expected: ExpectedOutput | None) -> Reply:  # noqa: ARG001
+    raise UnavailableError("this node cannot hand off inside a call", code="NODE_CLOSED")
 
 
 def _seen(arrival: Arrival, observer: Observer) -> Arrival:
@@ -103,86 +73,46 @@ def _seen(arrival: Arrival, observer: Observer) -> Arrival:
     return arrival if agent is arrival.agent else replace(arrival, agent=agent, capability=agent and arrival.capability)
 
 
-class CallPath:
+class CallPath(Replies):
     """Calls under way on one node, and the way they take."""
 
     def __init__(
         self,
-        registry: Registry,
-        journal: Journal,
-        clock: Clock,
-        ids: Ids,
-        limits: Limits,
-        loop: asyncio.AbstractEventLoop,
-        *,
+        env: Environment,
         calls: dict[str, Call],
-        threads: FunctionThreads,
-        run_in_process: RunInProcess,
-        sessions: Sessions,
-        memories: Memories,
         toolbox: Toolbox,
-        identity_key: bytes,
-        inheritance: Inheritance,
-        privacy: Privacy | None = None,
-        guardrails: tuple[Guardrail, ...] = (),
-        guidance: LiveGuidance | None = None,
-        recorder: Recorder,
-        watchdog: Watchdog | None = None,
-        observer: Observer | None = None,
+        *,
+        context: Callable[[CallPath, Call], Any],
+        go_on: Callable[[CallPath, Journal, str], None],
     ) -> None:
-        self.observer = observer
-        self.registry = registry
-        self.guidance = guidance
-        self.sessions = sessions
-        self.recorder = recorder
-        self.memories = memories
-        seal = Seal(sessions.cipher, None if privacy is None else privacy.may_hold)
+        journal, clock, observer, privacy = env.journal, env.clock, env.observer, env.privacy
+        self.registry, self.limits, self.inheritance = env.registry, env.limits, env.inheritance
+        self.sessions, self.memories, self.guidance = env.sessions, env.memories, env.guidance
+        self.threads, self.watchdog, self.observer = env.threads, env.watchdog, observer
+        self.ids, self.slices, self.answers, self.identity_key = env.ids, env.slices, env.answers, env.identity_key
+        self._privacy, self._guardrails = privacy, env.guardrails
+        self.toolbox = toolbox
+        self._context = context  # makes what an agent is given
+        self._go_on = go_on  # with a tree that was put aside, given the id of its question
+        seal = Seal(env.sessions.cipher, None if privacy is None else privacy.may_hold)
         hide = None if privacy is None else privacy.hide_trace
         self.activations = Activations(
             journal, clock, start=self._start, fail=self._fail, hide=hide, seal=seal, observer=observer
         )
-        self._stopping = Stopping(journal, clock, loop, self.activations, threads.runs)
-        self.calls = calls  # by request id, until the reply has been delivered
-        self.settlement = Settlement(
-            calls,
-            journal,
-            clock,
-            loop,
-            sessions,
-            memories,
-            guardrails,
-            recorder.ended,
-            limits,
-            privacy,
-            self._stopping.stop,
-            observer,
-        )
-        self.toolbox = toolbox
-        self.identity_key = identity_key
-        self.limits = limits
-        self.inheritance = inheritance
-        self.watchdog = watchdog
-        self.handoffs: Callable[[], Handoffs] | None = None  # the node's, made when first needed
-        self.workflows: Callable[[], Runs] | None = None  # as well
+        self._stopping = Stopping(journal, clock, env.loop, self.activations, env.threads.runs)
+        super().__init__(env, calls, Settlement(env, calls, self._stopping.stop))
+        self.hand_off: HandOff = _cannot_hand_off  # on behalf of a call, where the node has a queue
+        self.workflows: Callable[[], Runs] | None = None  # the node's, made when first needed
         self.is_closed = False
-        self.placement = self.settlement.placement = Placement()  # alone, until `join`
         self.call_root: CallRoot = self.call_here  # for a user, wherever the agent is
-        self._journal = journal
-        self._reader = Reader(registry, limits, ids, inheritance)
-        self.clock, self.ids = clock, ids  # for what works on behalf of a call
-        self._privacy = privacy
-        self._guardrails = guardrails
-        self.slices = self.settlement.slices = Slices(lambda: journal.is_awaited)
-        self.settlement.keeps_content = recorder.settings.captures_content
-        self.answers = None if privacy is None else Answers(sessions, self.slices, privacy)
+        self._reader = Reader(env.registry, env.limits, env.ids, env.inheritance)
         # What is still to be judged is neither shown nor recorded; see `settlement`.
-        self.holds_words = any(one.outbound is not None and not one.streams for one in guardrails)
-        self.steps = Steps(journal, clock, ids, recorder, holds_words=self.holds_words, answers=self.answers, seal=seal)
-        self.threads, self.run_in_process = threads, run_in_process
-        self._execution = Execution(clock, ids, threads, run_in_process, self.answers, self.slices, observer)
-        self.loop = loop
-        self._turnstile = Turnstile(loop)
-        self._newest: Identity | Request = Identity("", "", "")  # whose call came last; at first no user's
+        self.holds_words = any(one.outbound is not None and not one.streams for one in env.guardrails)
+        self.steps = Steps(journal, clock, env.ids, env.recorder, holds_words=self.holds_words, answers=env.answers, seal=seal)
+        self._execution = Execution(clock, env.ids, env.threads, env.run_in_process, env.answers, env.slices, observer)
+        self._long_requests = LongRequests(self.settlement, env.slices, env.answers)
+        self._turnstile = Turnstile(env.loop)
+        self._latest: Identity | Request = Identity("", "", "")  # whose call came last; at first no user's
         self._shared_at = -SHARED_NS  # when a user called after another
 
     def join(self, cluster: Placement) -> None:
@@ -210,7 +140,7 @@ class CallPath:
                 return self._open_named(arrival, request_id, now_ns, remote, log)
             return self.enter(arrival, None, now_ns, log, remote=remote)
         except UnavailableError as error:
-            return unread(self, arrival.request, error)
+            return self.unread(arrival.request, error)
 
     def _asked(
         self, draft: Draft, identity: Identity, request_id: str | None, now_ms: int, remote: TraceContext | None
@@ -255,10 +185,10 @@ class CallPath:
         if len(arrival.body) > LONG_BYTES:
             await self.slices.pause()
         request = arrival.request
-        if request.user_id != self._newest.user_id or request.tenant_id != self._newest.tenant_id:
-            if self._newest.user_id:
+        if request.user_id != self._latest.user_id or request.tenant_id != self._latest.tenant_id:
+            if self._latest.user_id:
                 self._shared_at = now_ns
-            self._newest = request
+            self._latest = request
         if self.calls and now_ns - self._shared_at < SHARED_NS and (turn := self._turnstile.enter(request)) is not None:
             await turn
             now_ns = self.clock.now_ns()
@@ -268,18 +198,22 @@ class CallPath:
             else:
                 opened = self._open_named(arrival, request_id, now_ns, remote, None)
         except UnavailableError as error:
-            opened = unread(self, arrival.request, error)
+            opened = self.unread(arrival.request, error)
         if isinstance(opened, Reply):
             return await self.told(opened)
         # Not awaited by `reply_of`: a coroutine more would be a percent of a call.
-        waiter = self._waiter(opened)
+        waiter: asyncio.Future[None] = self.loop.create_future()
+        if opened.waiters is None and not opened.is_delivered:
+            opened.waiters = [waiter]
+        else:
+            self.wait_with(opened, waiter)
         try:
             await waiter
         except asyncio.CancelledError:
-            self._stop_waiting(opened, waiter)
+            self.stop_waiting(opened, waiter)
             raise
         way, reply = opened.way, opened.reply
-        assert reply is not None
+        assert reply is not None  # as `Call.delivered` says, which would be a call more on the way of every call
         return reply if way is None or not way.is_moved else await self.placement.go_on(opened.request)
 
     def call_child(self, parent: Call, draft: Draft) -> Coroutine[Any, Any, Reply]:
@@ -318,13 +252,13 @@ class CallPath:
         is_again = parent.top.leftovers is not None
         try:
             if is_repeated is not None:
-                opened = open_named(self, self._journal, parent, arrival, now_ns)
+                opened = self._open_below(parent, arrival, now_ns)
             elif is_again:
-                opened = again(self, self._journal, parent, arrival, now_ns)
+                opened = self._again(parent, arrival, now_ns)
             else:
                 opened = self.enter(arrival, parent, now_ns, None)
         except UnavailableError as error:
-            opened = unread(self, arrival.request, error, is_again=is_again)
+            opened = self.unread(arrival.request, error, is_again=is_again)
         if isinstance(opened, Reply):
             return await after_a_turn(parent.given(opened))
         reply = await self.reply_of(opened)
@@ -332,23 +266,50 @@ class CallPath:
             reply = await elsewhere
         return reply if reply.error is None and not reply.metadata else parent.given(reply)
 
+    def _again(self, parent: Call, arrival: Arrival, now_ns: int) -> Call | Reply:
+        """Replay a child call after a restart: if it already settled, return the stored reply; never charge the budget twice.
+
+        Calls that were begun before the restart were charged when the tree was resumed.
+        """
+        request = arrival.request
+        seen = self.seen(request)
+        if seen is not None:
+            if isinstance(seen, Reply) and seen.status is not Status.REFUSED:
+                self.count(parent, seen.usage)
+                keep(parent, request, seen)
+            return seen
+        leftovers = parent.top.leftovers
+        if leftovers is None or request.request_id not in leftovers:
+            return self.enter(arrival, parent, now_ns, None)
+        begun = count_begun(self._journal, request)
+        parent.account.give_back(1, 0)  # it is counted anew
+        opened = self.enter(arrival, parent, now_ns, None)
+        if isinstance(opened, Reply):
+            parent.account.spend_call()
+        elif opened.account is not parent.account:
+            opened.account.calls_used += begun
+        return opened
+
+    def _open_below(self, parent: Call, arrival: Arrival, now_ns: int) -> Call | Reply:
+        """Make a call under an id that an agent outside chose: once, and again only if it was refused."""
+        request, named = arrival.request, parent.named_calls
+        before = named[request.request_id]
+        if before is None:
+            is_again = parent.top.leftovers is not None
+            opened = self._again(parent, arrival, now_ns) if is_again else self.enter(arrival, parent, now_ns, None)
+            if not isinstance(opened, Reply) or opened.status is not Status.REFUSED:
+                named[request.request_id] = request, opened
+            return opened
+        if is_same(request, before[0]):
+            return before[1]
+        asked = as_asked(request)
+        return self.refuse(asked, reused(asked))
+
     def count(self, parent: Call, usage: Usage) -> None:
         """Charge what a call of an earlier run used: a tree has one budget for all its runs."""
         self.placement.count_replayed(parent, usage)
         parent.calls_below += 1 + usage.calls
         self.charge(parent, usage.prompt_tokens, usage.completion_tokens)
-
-    def seen(self, request: Request) -> Call | Reply | None:
-        """Return the call or reply already known under this request's id, or a refusal if it was another request."""
-        running = self.calls.get(request.request_id)
-        found = known(request, self._journal, is_alone=self.placement.is_alone) if running is None else running
-        if isinstance(found, Call) and not is_same(request, found.request):
-            found = reused(request)
-        if isinstance(found, admission.Refused):
-            asked = as_asked(request)
-            return self.refuse(asked, reused(asked) if found.code == reused(request).code else found)
-        is_root = request.parent_id is None
-        return self.settlement.shown(found, request) if isinstance(found, Reply) and is_root else found
 
     # --- admit ---
 
@@ -434,7 +395,13 @@ class CallPath:
             self.reserve(call)
             self._accept(call, now_ms, note)
         else:
-            look_through(self, call, note, lambda said: self._accept(call, self.now_ms(), said))
+            self._long_requests.look_through(
+                call,
+                note,
+                self.reserve,
+                lambda said: self._accept(call, self.now_ms(), said),
+                lambda refusal: self.refuse(call.request, refusal, call.log),
+            )
         if self.observer is not None:
             self.observer.entered(call)
         return call
@@ -442,30 +409,6 @@ class CallPath:
     def session_of(self, call: Call) -> SessionView:
         """Return a call's view of its session."""
         return SessionView(self.sessions, self.memories, call, self._privacy)
-
-    def refuse(self, request: Request, refusal: admission.Refused, log: events.EventLog | None = None) -> Reply:
-        """Refuse a request: one audit row, one reply that says what to do instead, and nothing else."""
-        error = refusal.error
-        advice = f"{error.message}. {error.advice}"
-        reply = Reply(
-            status=Status.REFUSED,
-            error=error,
-            message=spoken(error, advice) if request.parent_id is None else advice,
-            request_id=request.request_id,
-            source=request.target,
-        )
-        now_ns = self.clock.now_ns()
-        now_ms = now_ns // 1_000_000
-        root = None if request.parent_id is None else self.calls.get(request.root_id)
-        # What an earlier run had begun under this id is not taken up: it ends before its caller gets the refusal.
-        begun = () if root is None or not root.leftovers else end_leftovers(root, request.request_id, now_ms)
-        terms = self.placement.refusal_terms(request)
-        self._journal.append((*begun, Refused(as_asked(request), reply, now_ms, refusal.reason)), None, terms)
-        if self.recorder.ended is not None:
-            self.recorder.ended(CallEnd(request, reply, now_ns, now_ns))
-        if log is not None:
-            log.add(events.Kind.REFUSED, now_ms, request, {"code": error.code, "message": error.message})
-        return reply
 
     # --- queue ---
 
@@ -520,13 +463,13 @@ class CallPath:
         if OTEL in MODULES or use.has_begun:
             ambient.enter(standing.place_of(self.recorder, call, call.request))
         try:
-            reply = await self._execution.run(call, Context(self, call))
+            reply = await self._execution.run(call, self._context(self, call))
         except asyncio.CancelledError:
             # Settled already by the code that cancelled the call; if not, the agent cancelled itself.
             if call.state is RUNNING:
                 self.settlement.cancel(call, "the agent's task was cancelled")
         except Paused as paused:
-            self.settlement.pause(call.top, paused.approval, partial(go_on, self, self._journal, paused.approval.id))
+            self.settlement.pause(call.top, paused.approval, partial(self._go_on, self, self._journal, paused.approval.id))
         else:
             self.settlement.settle(call, FINISH, reply)
         finally:
@@ -557,55 +500,6 @@ class CallPath:
         call.use_tokens(prompt_tokens, completion_tokens)
         were_there = call.account.spend_tokens(prompt_tokens + completion_tokens)
         return self.placement.top_up(call, were_there=were_there)
-
-    def now_ms(self) -> int:
-        """Return the time."""
-        return self.clock.now_ns() // 1_000_000
-
-    async def reply_of(self, call: Call) -> Reply:
-        """Wait for a call's reply. If its last waiter is cancelled, the call is cancelled too, unless a handle holds it."""
-        if not call.is_delivered:
-            waiter = self._waiter(call)
-            try:
-                await waiter
-            except asyncio.CancelledError:
-                self._stop_waiting(call, waiter)
-                raise
-        assert call.reply is not None
-        return call.reply
-
-    def _waiter(self, call: Call) -> asyncio.Future[None]:
-        """Return a future that is done once the reply has been delivered."""
-        waiter: asyncio.Future[None] = self.loop.create_future()
-        if call.is_delivered:
-            waiter.set_result(None)
-        elif call.waiters is None:
-            call.waiters = [waiter]
-        else:
-            call.waiters.append(waiter)
-        return waiter
-
-    def _stop_waiting(self, call: Call, waiter: asyncio.Future[None]) -> None:
-        if call.waiters is not None and waiter in call.waiters:
-            call.waiters.remove(waiter)
-            if not call.waiters and not call.is_detached:
-                self.settlement.cancel(call, "its caller stopped waiting")
-
-    async def durable(self, records: Sequence[Record] = (), terms: Terms | None = None) -> None:
-        """Wait until everything recorded so far is durable, and these records after it; raises what stopped them."""
-        waiter: asyncio.Future[None] = self.loop.create_future()
-        self._journal.append(records, partial(release, waiter), terms)
-        await waiter
-
-    async def recorded(self) -> None:
-        """Wait until a refusal is on disk; a store that failed can record none, which is what the refusal says then."""
-        with contextlib.suppress(UnavailableError):
-            await self.durable()
-
-    async def told(self, reply: Reply) -> Reply:
-        """Return an already-known reply after flushing the journal; re-read `needs_input`: the call may have resumed."""
-        await self.recorded()
-        return await newest(self, self._journal, reply) if reply.status is Status.NEEDS_INPUT else reply
 
     async def close(self) -> None:
         """Cancel what runs, wait for all code, also of calls that have ended before, and drop the timers."""

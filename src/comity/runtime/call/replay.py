@@ -1,36 +1,18 @@
 """The same request id again: the first outcome is returned, and another request under it is refused.
 
-A tree that was put aside goes on under the ids it had. Of two nodes that are asked for the same at one moment, one runs it: the
-one whose record the store takes.
+Of two nodes that are asked for the same at one moment, one runs it: the one whose record the store takes.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from typing import TYPE_CHECKING, Final
-
-from msgspec.structs import replace
+from typing import Final, Protocol
 
 from comity.core.call.admission import Refused
-from comity.core.call.machine import PAUSED
-from comity.core.envelope.envelope import Reply, Request, Status
-from comity.core.journal.records import PAUSED_AT, Paused, Resumed, fingerprint
+from comity.core.envelope.envelope import Reply, Request
+from comity.core.journal.records import PAUSED_AT, fingerprint
 from comity.errors import UnavailableError
 from comity.ports import Journal
-from comity.runtime.call.draft import Arrival
-from comity.runtime.call.settle import interrupted
-from comity.runtime.call.unfinished import keep
 
-if TYPE_CHECKING:
-    from comity.runtime.call.call import Call
-    from comity.runtime.call.path import CallPath
-    from comity.runtime.call.tools import Approval
-    from comity.runtime.call.way import Way
-
-# How often a store that could not be read is asked for the answer to a question, and how long after each time.
-_READS_MAX: Final = 10
-_READ_PAUSE_S: Final = 0.05
 # The root of every run of a workflow is a call of this agent, under the key of the node that began it: that address is held by
 # one node, so that another node can take its runs over. The agent is in no registry, so that nothing else can call it.
 WORKFLOW: Final = "comity.workflow"
@@ -41,43 +23,24 @@ def is_run(address: str) -> bool:
     return address.partition("/")[0] == WORKFLOW
 
 
-def take_over(path: CallPath, journal: Journal) -> None:
-    """Take up what nodes that are gone left open in the store."""
-    trees: dict[str, dict[str, Request]] = {}
-    for call in journal.abandoned():
-        if call.request is not None:
-            trees.setdefault(call.root_id, {})[call.request_id] = call.request
-    for root_id, requests in trees.items():
-        resume(path, journal, requests.pop(root_id, None), requests)
+class Runs(Protocol):
+    """Takes up runs of workflows that a node which is gone left open."""
 
+    def adopt(self, request: Request, leftovers: dict[str, Request]) -> None:
+        """Take up a run, given its root and the calls below it that were open."""
+        ...
 
-def resume(
-    path: CallPath, journal: Journal, request: Request | None, leftovers: dict[str, Request], way: Way | None = None
-) -> Call | None:
-    """Take up a root that was accepted in an earlier run and not settled, or end it if it cannot go on.
+    def has(self, run_id: str) -> bool:
+        """Return whether this node drives a run, or waits for what it waits for."""
+        ...
 
-    What it calls again under the same ids and had settled is answered from the store; `leftovers` are the calls below it that
-    were open. Those it does not make again end with it. A root that has ended already is None.
-    """
-    if request is not None and is_run(request.target) and path.workflows is not None:
-        path.workflows().adopt(request, leftovers)
-        return None
-    now_ns = path.clock.now_ns()
-    if request is not None and request.deadline_at > now_ns // 1_000_000:
-        address = path.registry.resolve(request.target)
-        agent = address.agent if address is not None else None
-        capability = agent.capabilities.get(request.capability) if agent is not None else None
-        arrival = Arrival(request, bytes(request.body), agent, capability, (), "")
-        begun = count_begun(journal, request) if path.placement.is_alone else 0
-        opened = path.enter(arrival, None, now_ns, None, leftovers, way=way)
-        if not isinstance(opened, Reply):
-            opened.account.calls_used += begun
-            opened.is_detached = True
-            return opened
-    open_ = tuple(leftovers.values()) if request is None else (request, *leftovers.values())
-    terms = None if way is None or request is None else way.to_end(request.request_id)
-    journal.append(interrupted(open_, now_ns // 1_000_000), None, terms)
-    return None
+    def forget_waiting(self) -> None:
+        """Wait for no run that is not in memory: another node may hold it."""
+        ...
+
+    def sweep(self) -> None:
+        """See to what other processes sent, to timers and to schedules."""
+        ...
 
 
 def known(request: Request, journal: Journal, *, is_alone: bool) -> Reply | Refused | None:
@@ -99,43 +62,6 @@ def known(request: Request, journal: Journal, *, is_alone: bool) -> Reply | Refu
     return None
 
 
-async def newest(path: CallPath, journal: Journal, reply: Reply) -> Reply:
-    """Return how a call stands that waited for a person: if it has ended meanwhile, no caller hears that it waits."""
-    running = path.calls.get(reply.request_id)
-    if running is not None:
-        return await path.reply_of(running)
-    with contextlib.suppress(UnavailableError):
-        stored = journal.call(reply.request_id)
-        if stored is not None and stored.settled_at is not None and stored.reply is not None:
-            return path.settlement.shown(stored.reply, stored)
-    return reply
-
-
-def again(path: CallPath, journal: Journal, parent: Call, arrival: Arrival, now_ns: int) -> Call | Reply:
-    """Replay a child call after a restart: if it already settled, return the stored reply; never charge the budget twice.
-
-    Calls that were begun before the restart were charged when the tree was resumed.
-    """
-    request = arrival.request
-    seen = path.seen(request)
-    if seen is not None:
-        if isinstance(seen, Reply) and seen.status is not Status.REFUSED:
-            path.count(parent, seen.usage)
-            keep(parent, request, seen)
-        return seen
-    leftovers = parent.top.leftovers
-    if leftovers is None or request.request_id not in leftovers:
-        return path.enter(arrival, parent, now_ns, None)
-    begun = count_begun(journal, request)
-    parent.account.give_back(1, 0)  # it is counted anew
-    opened = path.enter(arrival, parent, now_ns, None)
-    if isinstance(opened, Reply):
-        parent.account.spend_call()
-    elif opened.account is not parent.account:
-        opened.account.calls_used += begun
-    return opened
-
-
 def count_begun(journal: Journal, request: Request) -> int:
     """Return how many calls an earlier run began below a call; if the store cannot say, as many as there may be."""
     try:
@@ -147,56 +73,3 @@ def count_begun(journal: Journal, request: Request) -> int:
 def reused(request: Request) -> Refused:
     """Return the refusal of an id that belongs to another request."""
     return Refused("IDENTITY_REQUEST_ID_REUSED", f"request_id {request.request_id!r} belongs to another request")
-
-
-async def take_up(path: CallPath, journal: Journal, approval: Approval) -> Reply | None:
-    """Go on with a paused tree whose question is answered; return its reply, None if there is none or it runs elsewhere."""
-    while (running := path.calls.get(approval.root_id)) is not None:  # it went on just now, or is about to be put aside
-        reply = await path.reply_of(running)
-        if running.state is not PAUSED or reply.status is not Status.NEEDS_INPUT or reply.data["approval_id"] != approval.id:
-            return reply
-    taken = _taken_up(path, journal, approval.root_id)
-    if isinstance(taken, Request):
-        # The node that holds its agent finds its new deadline in the store.
-        await path.durable((Resumed(taken, journal.node_id, path.now_ms()),))
-        return await path.placement.go_on(taken)
-    return None if taken is None else await path.reply_of(taken)
-
-
-def go_on(path: CallPath, journal: Journal, approval_id: str, reads: int = _READS_MAX) -> None:
-    """Go on with a tree that has just been put aside, if its question was answered before: nothing else would resume it."""
-    if path.is_closed:
-        return
-    try:
-        approval = path.toolbox.approval(approval_id)
-        if approval is not None and approval.granted is not None:
-            if path.placement.is_alone:
-                _taken_up(path, journal, approval.root_id)
-            else:
-                path.placement.spawn(take_up(path, journal, approval))
-    except UnavailableError:
-        if reads > 1:
-            asyncio.get_running_loop().call_later(_READ_PAUSE_S, go_on, path, journal, approval_id, reads - 1)
-
-
-def _taken_up(path: CallPath, journal: Journal, root_id: str) -> Call | Request | None:
-    """Take a paused tree as this node's own and go on with it; where nodes share the work, return its root as it goes on."""
-    taken = [(call.request, call.reply) for call in journal.take_paused(root_id) if call.request is not None]
-    try:
-        return _resumed(path, journal, {request.request_id: request for request, _ in taken}, root_id)
-    except UnavailableError:  # nothing would resume the tree: it waits as before, for the same answer again
-        now_ms = path.now_ms()
-        journal.append([Paused(request, reply, now_ms) for request, reply in taken if reply is not None])
-        raise
-
-
-def _resumed(path: CallPath, journal: Journal, requests: dict[str, Request], root_id: str) -> Call | Request | None:
-    root = requests.pop(root_id, None)
-    if root is None:
-        return None
-    # Waiting for a person does not use up the time the work was given.
-    now_ms = path.now_ms()
-    if (live := path.sessions.find(root.tenant_id, root.session_id)) is not None:
-        path.sessions.use(live, root, now_ms)  # the answer uses the session, however long it took
-    root = replace(root, deadline_at=now_ms + root.deadline_at - root.created_at, created_at=now_ms)
-    return resume(path, journal, root, requests) if path.placement.is_alone else root

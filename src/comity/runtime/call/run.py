@@ -35,6 +35,7 @@ from comity.ports import Clock, Ids
 from comity.ports.observer import Observer
 from comity.runtime.agent import forked
 from comity.runtime.agent.threads import FunctionThreads
+from comity.runtime.agent.workers import RunInProcess
 from comity.runtime.call.slices import LONG_BYTES, Slices
 from comity.runtime.call.tasks import PASSES, is_own
 from comity.runtime.call.tools import Paused
@@ -76,9 +77,6 @@ class Hide(Protocol):
     def trace(self, call: Call, text: str) -> str:
         """Return a traceback without it, for the log."""
         ...
-
-
-RunInProcess = Callable[[Callable[..., Any], dict[str, Any]], Awaitable[Any]]
 
 
 class Execution:

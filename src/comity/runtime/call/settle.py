@@ -17,8 +17,7 @@ from msgspec.structs import replace
 
 from comity.core.call import guardrail
 from comity.core.call.admission import Refused
-from comity.core.call.guardrail import Guardrail
-from comity.core.call.limits import WARNINGS_MAX, Limits
+from comity.core.call.limits import WARNINGS_MAX
 from comity.core.call.machine import CANCEL, EXPIRE, FINISH, PAUSE, PAUSED, QUEUED, RUNNING, Event, State, advance
 from comity.core.document.payload import PayloadError
 from comity.core.document.slices import Sliced, whole
@@ -28,20 +27,18 @@ from comity.core.journal.records import Paused as PausedRecord
 from comity.core.journal.terms import is_below
 from comity.core.tracing.telemetry import CallEnd
 from comity.errors import ComityError, UnavailableError
-from comity.ports import Clock, Journal
 from comity.runtime.agent.breakers import Breakers
 from comity.runtime.call import events, unfinished
 from comity.runtime.call.call import Call, Deadlines
+from comity.runtime.call.environment import Environment
 from comity.runtime.call.placement import Placement
 from comity.runtime.call.run import complete
-from comity.runtime.call.slices import LONG_BYTES, Slices
+from comity.runtime.call.slices import LONG_BYTES
 from comity.runtime.session.live import Live
-from comity.runtime.session.memory import Memories
-from comity.runtime.session.privacy import Privacy, hide_verdict, reveal_sliced
-from comity.runtime.session.sessions import Sessions, says
+from comity.runtime.session.privacy import hide_verdict, reveal_sliced
+from comity.runtime.session.sessions import says
 
 if TYPE_CHECKING:
-    from comity.ports.observer import Observer
     from comity.runtime.call.tools import Approval
 
 log = logging.getLogger("comity")
@@ -53,38 +50,21 @@ ANSWER_MS_MAX: Final = 500
 class Settlement:
     """Ends calls and hands out their replies."""
 
-    def __init__(
-        self,
-        calls: dict[str, Call],
-        journal: Journal,
-        clock: Clock,
-        loop: asyncio.AbstractEventLoop,
-        sessions: Sessions,
-        memories: Memories,
-        guardrails: tuple[Guardrail, ...],
-        ended: Callable[[CallEnd], None] | None,
-        limits: Limits,
-        privacy: Privacy | None,
-        stop: Callable[[Call], None],
-        observer: Observer | None = None,
-    ) -> None:
+    def __init__(self, env: Environment, calls: dict[str, Call], stop: Callable[[Call], None]) -> None:
+        observer = env.observer
         self._observer = observer
         self.calls = calls
-        self.breakers = Breakers(clock, limits, None if observer is None else observer.moved)
-        self.deadlines = Deadlines(clock, loop, self._expire)
-        self.placement = Placement()
-        self._journal = journal
-        self._clock = clock
-        self._loop = loop
-        self._sessions = sessions
-        self._memories = memories
-        self._guardrails = guardrails
-        self._privacy = privacy
-        self._ended = ended
+        self.breakers = Breakers(env.clock, env.limits, None if observer is None else observer.moved)
+        self.deadlines = Deadlines(env.clock, env.loop, self._expire)
+        self.placement = Placement()  # alone, until the path joins others
+        self._journal, self._clock, self._loop = env.journal, env.clock, env.loop
+        self._sessions, self._memories = env.sessions, env.memories
+        self._guardrails, self._privacy = env.guardrails, env.privacy
+        self._ended = env.recorder.ended
         self._stop = stop
         self._deliver = self.deliver  # bound once
-        self.keeps_content = False  # whether spans say what people and agents said
-        self.slices = Slices()
+        self._keeps_content = env.recorder.settings.captures_content  # whether spans say what people and agents said
+        self._slices = env.slices
         self._delivering: dict[asyncio.Task[None], None] = {}
 
     def cancel(self, call: Call, why: str) -> bool:
@@ -179,8 +159,8 @@ class Settlement:
         if call.uses:
             records.extend(_end_uses(call, now_ms))
         if (ended := self._ended) is not None:
-            told = replace(reply, data=None) if call.reply_bytes and not self.keeps_content else reply
-            asked = call.request if self.keeps_content else request
+            told = replace(reply, data=None) if call.reply_bytes and not self._keeps_content else reply
+            asked = call.request if self._keeps_content else request
             ended(CallEnd(asked, told, call.started_ns, now_ns, call.remote, call.handed, call.agent.about, call.reported))
         if call.log is not None and parent is not None:
             call.log.add(events.Kind.SETTLED, now_ms, request, _outline(reply))
@@ -399,7 +379,7 @@ class Settlement:
 
     async def _deliver_slowly(self, call: Call, work: Sliced[Reply]) -> None:
         try:
-            call.reply = await self.slices.run(work)
+            call.reply = await self._slices.run(work)
         except UnavailableError as unread:
             call.reply = Reply(status=Status.ERROR, error=self.unrecorded(unread), request_id=call.request.request_id)
         self.deliver(call, None, is_shown=True)

@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import inspect
 import logging
-from collections.abc import Collection, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +24,7 @@ from comity.core.agent import effects as touch
 from comity.core.agent import tool as core
 from comity.core.agent.agent import DeclarationError
 from comity.core.agent.declaration import shown
-from comity.core.agent.registry import Registry, nearest
+from comity.core.agent.registry import nearest
 from comity.core.agent.running import LOOP, THREAD, RunIn, place_of
 from comity.core.agent.tool import Risk, Tool
 from comity.core.call import admission
@@ -43,10 +43,10 @@ from comity.core.journal.records import PAUSED_AT, Accepted, Document, Late, Sav
 from comity.core.redaction import restore_value
 from comity.core.tracing.telemetry import TOOL_PREFIX, CallEnd
 from comity.errors import CallerError, ComityError, RefusedError, TargetError, UnavailableError
-from comity.ports import Clock, Journal
 from comity.runtime.agent import forked
 from comity.runtime.agent.failure_log import log_raised
 from comity.runtime.call.draft import recordable
+from comity.runtime.call.environment import Environment
 from comity.runtime.call.journaled import step_request
 from comity.runtime.call.tasks import PASSES, after_a_turn, is_own
 from comity.runtime.tracing import standing
@@ -54,7 +54,6 @@ from comity.runtime.tracing import standing
 if TYPE_CHECKING:
     from comity.core.guidance.guidance import Finding
     from comity.runtime.call.call import Call
-    from comity.runtime.call.path import CallPath
 
 log = logging.getLogger("comity")
 
@@ -107,17 +106,20 @@ _sorted = msgspec.json.Encoder(
 ).encode  # equal bytes for equal inputs; in Python 1, 1.0 and True are equal
 _decode = msgspec.json.Decoder(Approval).decode
 
+Refuse = Callable[[Request, Refusal], Reply]  # refuses and records
+
 
 class Toolbox:
     """The tools of a node."""
 
-    def __init__(self, tools: Iterable[Tool], journal: Journal, clock: Clock) -> None:
+    def __init__(self, tools: Iterable[Tool], env: Environment) -> None:
         self._tools: dict[str, Tool] = {}
         self._touching: dict[str, touch.Touching | None] = {}
         self._checkers: dict[str, Checker] = {}
         self._places: dict[str, RunIn] = {}
-        self._journal = journal
-        self._clock = clock
+        self._env = env
+        self._journal = env.journal
+        self._clock = env.clock
         for tool in tools:
             self.add(tool)
 
@@ -141,7 +143,7 @@ class Toolbox:
 
     def use(
         self,
-        path: CallPath,
+        refuse: Refuse,
         call: Call,
         name: str,
         inputs: dict[str, Any],
@@ -153,7 +155,7 @@ class Toolbox:
         With `offered`, no other tool may be used, whatever the call's rights: the model was offered no others.
         """
         call.tools_used += 1  # before it runs, for the same reason as with calls
-        return self._told(call, self._use(path, call, name, inputs, call.tools_used, offered, call_id))
+        return self._told(call, self._use(refuse, call, name, inputs, call.tools_used, offered, call_id))
 
     async def _told(self, call: Call, use: Coroutine[Any, Any, Any]) -> Any:
         """Note with which code a use was refused or failed: the agent may pass that on."""
@@ -165,7 +167,7 @@ class Toolbox:
 
     async def _use(
         self,
-        path: CallPath,
+        refuse: Refuse,
         call: Call,
         name: str,
         inputs: dict[str, Any],
@@ -176,17 +178,17 @@ class Toolbox:
         await asyncio.sleep(0)  # an agent that uses tools in a loop must let others run, and its own deadline come
         call.check_running()
         start_ns = self._clock.now_ns()
-        request = self._request(call, name, inputs, path.recorder.new_span_id(), number)
-        refusal = self._refusal(path, call, name, request, offered)
+        request = self._request(call, name, inputs, self._env.recorder.new_span_id(), number)
+        refusal = self._refusal(call, name, request, offered)
         findings: tuple[Finding, ...] = ()
-        if refusal is None and path.guidance is not None and (touching := self._touching[name]) is not None:
-            findings = path.guidance.findings(touching, inputs)
+        if refusal is None and self._env.guidance is not None and (touching := self._touching[name]) is not None:
+            findings = self._env.guidance.findings(touching, inputs)
             refusal = admission.forbidden(findings)
         if refusal is not None:
             if pause_ms := call.request.limits.pause_ms(number):
                 await call.wait_in_line(pause_ms)
                 call.check_running()
-            reply = await after_a_turn(path.refuse(request, refusal))
+            reply = await after_a_turn(refuse(request, refusal))
             return reply.unwrap()
         tool = self._tools[name]
         known = self._journal.call(request.request_id) if call.is_again else None
@@ -196,7 +198,7 @@ class Toolbox:
             message = f"{name} was begun as {request.request_id} before its node stopped; nobody knows whether it happened"
             raise RefusedError(message, code="TOOL_OUTCOME_UNKNOWN")
         if tool.risk == Risk.HIGH:
-            self._check_approval(path, call, tool, request)
+            self._check_approval(call, tool, request)
         if known is not None and call.top.leftovers is not None:
             call.top.leftovers.pop(request.request_id, None)  # begun again: it ends by itself now
         note = ""
@@ -206,19 +208,21 @@ class Toolbox:
         if call.uses is None:
             call.uses = {}
         call.uses[request.request_id] = request
-        await path.durable((Accepted(request, self._now_ms(), self._journal.node_id, note),), call.terms)  # before the effect
+        await self._env.durable(
+            (Accepted(request, self._env.now_ms(), self._journal.node_id, note),), call.terms
+        )  # before the effect
         call.check_running()  # it may have ended meanwhile, and with it what it was about to do
-        reply = await standing.inside(path.recorder, call, request, self._run(path, call, tool, request))
-        if path.recorder.ended is not None:
-            path.recorder.ended(CallEnd(request, reply, start_ns, self._clock.now_ns(), call.remote, call_id=call_id))
+        reply = await standing.inside(self._env.recorder, call, request, self._run(call, tool, request))
+        if self._env.recorder.ended is not None:
+            self._env.recorder.ended(CallEnd(request, reply, start_ns, self._clock.now_ns(), call.remote, call_id=call_id))
         if call.state is PAUSED:
             pass  # it waits with its tree; when the tree goes on, its outcome is unknown
         elif call.uses is None or call.uses.pop(request.request_id, None) is None:
-            self._journal.append((Late(request, reply, self._now_ms()),), None, call.held)
+            self._journal.append((Late(request, reply, self._env.now_ms()),), None, call.held)
         elif tool.has_effects:  # what the agent does next may depend on it, and must not be done twice either
-            await path.durable((Settled(request, reply, self._now_ms()),), call.held)
+            await self._env.durable((Settled(request, reply, self._env.now_ms()),), call.held)
         else:
-            self._journal.append((Settled(request, reply, self._now_ms()),), None, call.held)
+            self._journal.append((Settled(request, reply, self._env.now_ms()),), None, call.held)
         return reply.unwrap()
 
     def approval(self, approval_id: str) -> Approval | None:
@@ -240,20 +244,20 @@ class Toolbox:
                 log.error("the question %s cannot be read and is left out: %s", key, error)  # noqa: TRY400
         return found
 
-    def check_goes_on(self, approval: Approval, registry: Registry) -> None:
+    def check_goes_on(self, approval: Approval) -> None:
         """Raise if this node cannot go on with the tree that waits: answering here would end it without its work."""
         root = self._journal.call(approval.root_id)
         if root is None or root.request is None:  # it has ended
             return
         for target in (root.target, approval.target):
-            if registry.resolve(target) is None:
+            if self._env.registry.resolve(target) is None:
                 raise CallerError(
                     f"this node has no agent {target!r}, which the waiting call needs", code="ROUTING_UNKNOWN_AGENT"
                 )
         if approval.tool not in self._tools:
             raise CallerError(f"this node has no tool {approval.tool!r}, which the waiting call needs", code="TOOL_UNKNOWN")
 
-    async def decide(self, path: CallPath, approval: Approval, *, granted: bool, by: str, reason: str = "") -> str:
+    async def decide(self, approval: Approval, *, granted: bool, by: str, reason: str = "") -> str:
         """Note a person's answer, and return what to say of an answer that is not the first. Raises if it is not the same."""
         for field, is_sound, rule in (
             ("granted", type(granted) is bool, "must be True or False"),
@@ -263,8 +267,8 @@ class Toolbox:
             if not is_sound:
                 raise rejected(PayloadError("INPUT_VALIDATION_FAILED", (Problem(field, rule),)))
         if approval.granted is None:
-            mine = replace(approval, granted=granted, decided_by=by, decided_at=self._now_ms(), reason=reason)
-            await path.durable((Saved(Document.APPROVAL, approval.id, 2, _encode(mine)),))
+            mine = replace(approval, granted=granted, decided_by=by, decided_at=self._env.now_ms(), reason=reason)
+            await self._env.durable((Saved(Document.APPROVAL, approval.id, 2, _encode(mine)),))
             approval = self.approval(approval.id) or mine  # another person may have been first, here or in another process
             if approval == mine:
                 return ""
@@ -282,11 +286,9 @@ class Toolbox:
         except PayloadError as error:
             raise rejected(error) from None
         shown = recordable(name)
-        return step_request(call.request, number, f"{TOOL_PREFIX}{shown}", shown, Raw(body), self._now_ms(), span_id)
+        return step_request(call.request, number, f"{TOOL_PREFIX}{shown}", shown, Raw(body), self._env.now_ms(), span_id)
 
-    def _refusal(
-        self, path: CallPath, call: Call, name: str, request: Request, offered: Collection[str] | None
-    ) -> Refusal | None:
+    def _refusal(self, call: Call, name: str, request: Request, offered: Collection[str] | None) -> Refusal | None:
         if not isinstance(name, str) or name not in self._tools:
             close = nearest(request.capability, self._tools if offered is None else offered)
             hint = f"; did you mean {' or '.join(close)}?" if close else ""
@@ -295,17 +297,17 @@ class Toolbox:
         if offered is not None and name not in offered:
             return Refusal("TOOL_NOT_PERMITTED", f"{name} is not offered to {request.source}", facts=facts)
         if not core.may_use(call.rights, name):
-            return Refusal("TOOL_NOT_PERMITTED", _not_permitted(path, call, name), facts=facts)
+            return Refusal("TOOL_NOT_PERMITTED", _not_permitted(self._env, call, name), facts=facts)
         if self._tools[name].typed and (problems := self.inputs(self._tools[name]).check(bytes(request.body)).problems):
             told = "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
             return Refusal("INPUT_VALIDATION_FAILED", told, problems=problems)
         return None
 
-    def _check_approval(self, path: CallPath, call: Call, tool: Tool, request: Request) -> None:
+    def _check_approval(self, call: Call, tool: Tool, request: Request) -> None:
         approval = self.approval(request.request_id)
         # The question outlives the call, so it is kept as an answer would be.
-        inputs = unpack(request.body if path.answers is None else path.answers.data(call, bytes(request.body)))
-        proof = _proof(path, call, inputs, bytes(request.body))
+        inputs = unpack(request.body if self._env.answers is None else self._env.answers.data(call, bytes(request.body)))
+        proof = _proof(self._env, call, inputs, bytes(request.body))
         if approval is None:
             approval = Approval(
                 id=request.request_id,
@@ -316,12 +318,12 @@ class Toolbox:
                 tenant_id=request.tenant_id,
                 session_id=request.session_id,
                 inputs=inputs,
-                asked_at=self._now_ms(),
+                asked_at=self._env.now_ms(),
                 proof=proof,
             )
             live = call.session_head.live
-            hidden = () if live is None else path.sessions.saved_vault(live)
-            path.sessions.append((*hidden, Saved(Document.APPROVAL, approval.id, 1, _encode(approval))))
+            hidden = () if live is None else self._env.sessions.saved_vault(live)
+            self._env.sessions.append((*hidden, Saved(Document.APPROVAL, approval.id, 1, _encode(approval))))
         if not approval.is_for(tool.name, call.request.target, request):  # an id may be chosen again, by anybody
             raise RefusedError(f"{approval.id} was asked for another use of a tool", code="APPROVAL_DENIED")
         if approval.granted is None:
@@ -332,10 +334,10 @@ class Toolbox:
             why = f": {approval.reason}" if approval.reason else ""
             raise RefusedError(f"{tool.name} was denied by {approval.decided_by}{why}", code="APPROVAL_DENIED")
 
-    async def _run(self, path: CallPath, call: Call, tool: Tool, request: Request) -> Reply:
-        if path.observer is not None:
-            path.observer.using(tool, request)
-        inputs, vault, task = unpack(request.body), path.sessions.vault_of(call), asyncio.current_task()
+    async def _run(self, call: Call, tool: Tool, request: Request) -> Reply:
+        if self._env.observer is not None:
+            self._env.observer.using(tool, request)
+        inputs, vault, task = unpack(request.body), self._env.sessions.vault_of(call), asyncio.current_task()
         if tool.clear and vault is not None:
             inputs = restore_value(inputs, vault, tool.clear)
         try:
@@ -343,78 +345,75 @@ class Toolbox:
                 inputs = _typed(self.inputs(tool), inputs)
             if tool.takes_key:
                 inputs["idempotency_key"] = request.request_id
-            result = await self._result(path, call, tool, request, inputs)
-            return await path.slices.run(_done(path, call, request, result))
+            result = await self._result(call, tool, request, inputs)
+            return await self._env.slices.run(_done(self._env, call, request, result))
         except BaseException as raised:  # a tool's failure is a value to the agent that used it
             if forked.is_child():
                 forked.leave(raised)
             if isinstance(raised, PASSES) and not is_own(raised, task):
                 raise
-            return _failed(path, call, tool, request, raised)
+            return _failed(self._env, call, tool, request, raised)
 
-    async def _result(self, path: CallPath, call: Call, tool: Tool, request: Request, inputs: dict[str, Any]) -> Any:
+    async def _result(self, call: Call, tool: Tool, request: Request, inputs: dict[str, Any]) -> Any:
         """Run a tool's function where it is declared to run, and return what it gives."""
         place = self._places[tool.name]
         if place is THREAD:
-            late = partial(self._ended_late, path, call, tool, request)
-            return await path.threads.run(call, tool.function, inputs, late=late)
+            late = partial(self._ended_late, call, tool, request)
+            return await self._env.threads.run(call, tool.function, inputs, late=late)
         if place is not LOOP:
-            return await path.run_in_process(tool.function, inputs)
+            return await self._env.run_in_process(tool.function, inputs)
         result = tool.function(**inputs)
         return await result if inspect.isawaitable(result) else result
 
-    def _ended_late(
-        self, path: CallPath, call: Call, tool: Tool, request: Request, result: Any, raised: BaseException | None
-    ) -> None:
+    def _ended_late(self, call: Call, tool: Tool, request: Request, result: Any, raised: BaseException | None) -> None:
         """Record what a tool did whose thread outlived the call that used it."""
         try:
             reply = (
-                _failed(path, call, tool, request, raised) if raised is not None else whole(_done(path, call, request, result))
+                _failed(self._env, call, tool, request, raised)
+                if raised is not None
+                else whole(_done(self._env, call, request, result))
             )
         except Exception as unsound:  # noqa: BLE001  a result that cannot be recorded, or hidden any more
-            reply = _failed(path, call, tool, request, unsound)
-        self._journal.append((Late(request, reply, self._now_ms()),), None, call.held)
-
-    def _now_ms(self) -> int:
-        return self._clock.now_ns() // 1_000_000
+            reply = _failed(self._env, call, tool, request, unsound)
+        self._journal.append((Late(request, reply, self._env.now_ms()),), None, call.held)
 
 
-def _not_permitted(path: CallPath, call: Call, name: str) -> str:
+def _not_permitted(env: Environment, call: Call, name: str) -> str:
     """Return why a call may not use a tool, and where it would have to be added."""
     needed = [call.agent]
-    if path.inheritance.is_chained:
-        above = (path.registry.resolve(address) for address in call.request.chain)
+    if env.inheritance.is_chained:
+        above = (env.registry.resolve(address) for address in call.request.chain)
         needed = [*(address.agent for address in above if address is not None), call.agent]
     if without := [agent.id for agent in needed if not core.may_use(agent.tools_allowed, name)]:
         return f"{call.agent.id} may not use {name}: add {name!r} to tools_allowed of {' and '.join(without)}"
     return f"{call.agent.id} may not use {name} here: a call above was made with tools= that does not name it"
 
 
-def _proof(path: CallPath, call: Call, shown: Any, body: bytes) -> str:
+def _proof(env: Environment, call: Call, shown: Any, body: bytes) -> str:
     """Return a keyed digest of a tool's inputs if the question cannot tell them from others, as where policy masks values."""
-    vault, inputs = path.sessions.vault_of(call), unpack(body)
+    vault, inputs = env.sessions.vault_of(call), unpack(body)
     if vault is not None:
         shown, inputs = restore_value(shown, vault), restore_value(inputs, vault)
     if shown == inputs:
         return ""
-    return hmac.new(path.identity_key, b"comity approval 1\n" + _sorted(inputs), hashlib.sha256).hexdigest()
+    return hmac.new(env.identity_key, b"comity approval 1\n" + _sorted(inputs), hashlib.sha256).hexdigest()
 
 
-def _done(path: CallPath, call: Call, request: Request, result: Any) -> Sliced[Reply]:
+def _done(env: Environment, call: Call, request: Request, result: Any) -> Sliced[Reply]:
     raw = pack(result, path="data", bytes_max=REPLY_BYTES_MAX)
-    data = unpack(raw if path.answers is None else (yield from path.answers.data_sliced(call, raw)))
+    data = unpack(raw if env.answers is None else (yield from env.answers.data_sliced(call, raw)))
     return Reply.success(data, request_id=request.request_id, source=request.target)
 
 
-def _failed(path: CallPath, call: Call, tool: Tool, request: Request, raised: BaseException) -> Reply:
+def _failed(env: Environment, call: Call, tool: Tool, request: Request, raised: BaseException) -> Reply:
     if not isinstance(raised, _EXPLAINED):
-        hide = None if path.answers is None else partial(path.answers.trace, call)
+        hide = None if env.answers is None else partial(env.answers.trace, call)
         log_raised(raised, hide, "the tool %s raised (request %s)", tool.name, request.request_id)
     code = raised.code if isinstance(raised, (CallerError, TargetError)) else "TARGET_FAILED"
     if is_reserved(code) and not is_raised_by_platform(raised):  # type: ignore[arg-type]
         code = RESERVED
     error = Error.of(code, f"{tool.name}: {_said(raised)}")
-    error = error if path.answers is None else path.answers.error(call, error)
+    error = error if env.answers is None else env.answers.error(call, error)
     return Reply(status=Status.ERROR, error=error, request_id=request.request_id, source=request.target)
 
 

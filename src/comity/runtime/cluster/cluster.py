@@ -32,7 +32,8 @@ from comity.runtime.call.call import Call, Errand
 from comity.runtime.call.draft import Arrival, Draft, Identity
 from comity.runtime.call.events import EventLog
 from comity.runtime.call.placement import Placement
-from comity.runtime.call.replay import is_run, resume
+from comity.runtime.call.replay import is_run
+from comity.runtime.call.resume import resume
 from comity.runtime.call.settle import interrupted
 from comity.runtime.call.way import Way
 from comity.runtime.cluster.asking import Asking

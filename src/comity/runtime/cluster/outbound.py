@@ -34,7 +34,7 @@ from comity.core.journal.terms import Terms
 from comity.errors import CallChangedError, UnavailableError
 from comity.runtime.call.call import Call
 from comity.runtime.call.events import Kind
-from comity.runtime.call.replay import go_on
+from comity.runtime.call.resume import go_on
 from comity.runtime.call.way import Way
 from comity.runtime.cluster.errands import Errands
 from comity.runtime.cluster.leases import Holds

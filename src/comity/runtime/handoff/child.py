@@ -24,7 +24,6 @@ from comity.core.handoff.holder import result_session
 from comity.core.handoff.machine import Cancel, Handoff, Offer
 from comity.core.handoff.trace import metadata_of
 from comity.core.tracing.telemetry import Handed
-from comity.errors import UnavailableError
 from comity.runtime.agent.activations import Lane
 from comity.runtime.call.call import Call
 from comity.runtime.call.draft import Draft, Identity
@@ -43,18 +42,20 @@ if TYPE_CHECKING:
     from comity.runtime.call.path import CallPath
 
 
-def hand_off(path: CallPath, parent: Call, draft: Draft, expected: ExpectedOutput | None) -> Coroutine[Any, Any, Reply]:
+def hand_off(
+    path: CallPath, desks: Callable[[], Handoffs], parent: Call, draft: Draft, expected: ExpectedOutput | None
+) -> Coroutine[Any, Any, Reply]:
     """Hand work off on behalf of a call under way; the reply is there when the coroutine ends."""
     parent.calls_made += 1  # before it runs, as with any call: the tree is run again under the same ids
-    return _hand_off(path, parent, draft, expected, parent.calls_made)
+    return _hand_off(path, desks, parent, draft, expected, parent.calls_made)
 
 
-async def _hand_off(path: CallPath, parent: Call, draft: Draft, given: ExpectedOutput | None, number: int) -> Reply:
+async def _hand_off(
+    path: CallPath, desks: Callable[[], Handoffs], parent: Call, draft: Draft, given: ExpectedOutput | None, number: int
+) -> Reply:
     # An agent that is refused and asks again must let others run, and its own deadline come.
     await parent.wait_in_line(parent.request.limits.pause_ms(number))
-    if path.handoffs is None:
-        raise UnavailableError("this node cannot hand off inside a call", code="NODE_CLOSED")
-    desk, above = path.handoffs(), parent.request
+    desk, above = desks(), parent.request
     now_ms = desk.now_ms
     identity = Identity(above.user_id, above.tenant_id, above.session_id)
     arrival = hung(desk.reader.read(draft, identity, above, f"{above.request_id}.{number}", now_ms), above)

@@ -102,7 +102,7 @@ class Handoffs:
         self._coming: dict[str, int] = {}  # into each lane: how many this node offers just now
         self._watch = path.settlement.deadlines.watch
         self._watch.join(self)
-        self.leases = Leases(self, self._loop, self._watch)
+        self.leases = Leases(self.queue, self.journal.append, clock, self._loop, self._watch)
         self._receivers = 0
         self.receivers: dict[Receiver, None] = {}  # that end with this node
         self._timer: asyncio.TimerHandle | None = None

@@ -27,7 +27,7 @@ from comity.core.tracing.trace_context import TraceContext
 from comity.errors import ComityError
 from comity.runtime.call.call import Call
 from comity.runtime.call.draft import Arrival, Draft, Identity
-from comity.runtime.call.replay import take_over
+from comity.runtime.call.resume import take_over
 from comity.runtime.handoff.desk import Handoffs, lane_of
 
 if TYPE_CHECKING:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Protocol
 
 from comity.core.handoff.holder import Holder
 from comity.core.handoff.machine import Handoff, Renew
+from comity.core.handoff.queue import Step
+from comity.ports import Clock, Handoffs
 from comity.runtime.agent.clock_watch import ClockWatch
-
-if TYPE_CHECKING:
-    from comity.core.handoff.queue import Step
-    from comity.runtime.handoff.desk import Handoffs
 
 Lost = Callable[[str], None]  # told the id of a handoff
 
@@ -29,8 +27,17 @@ class Receiver(Protocol):
 class Leases:
     """What receivers of one node hold."""
 
-    def __init__(self, desk: Handoffs, loop: asyncio.AbstractEventLoop, watch: ClockWatch) -> None:
-        self._desk = desk
+    def __init__(
+        self,
+        queue: Handoffs,
+        append: Callable[..., None],
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        watch: ClockWatch,
+    ) -> None:
+        self._queue = queue
+        self._append = append  # of the journal that has the queue
+        self._clock = clock
         self._loop = loop
         self._held: dict[str, tuple[Holder, int, Lost]] = {}  # handoff to holder, lease in ms, whom to tell that it is lost
         self._heartbeat: asyncio.TimerHandle | None = None
@@ -74,7 +81,7 @@ class Leases:
 
     def _look_after(self, handoff_id: str) -> None:
         holder, _, _ = self._held[handoff_id]
-        handoff = self._desk.queue.get(handoff_id)
+        handoff = self._queue.get(handoff_id)
         if handoff is None or (handoff.holder, handoff.fence) != (holder.name, holder.fence):
             self._lose(handoff_id)
 
@@ -82,11 +89,13 @@ class Leases:
         self._heartbeat = None
         if not self._held:
             return
-        now_ms = self._desk.now_ms
-        steps = [self._desk.step(Renew(by, now_ms + lease_ms), one) for one, (by, lease_ms, _) in self._held.items()]
+        now_ms = self._clock.now_ns() // 1_000_000
+        steps = [
+            Step(handoff_id=one, change=Renew(by, now_ms + lease_ms), now_ms=now_ms)
+            for one, (by, lease_ms, _) in self._held.items()
+        ]
         shortest = min(lease_ms for _, lease_ms, _ in self._held.values())
-        journal: Any = self._desk.journal
-        journal.append(steps, partial(self._renewed, steps))  # where the journal has failed all are lost at once
+        self._append(steps, partial(self._renewed, steps))  # where the journal has failed all are lost at once
         self._heartbeat = self._loop.call_later(shortest / 3000, self._beat)
 
     def _renewed(self, steps: list[Step], error: Exception | None) -> None:
