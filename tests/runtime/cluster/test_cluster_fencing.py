@@ -259,3 +259,28 @@ def test_the_answer_of_a_former_holder_stands_in_no_session(message: str) -> Non
         assert (len(told), len(asks)) == (1, 1)
 
     play(case, [agent, side([])], [agent, side([])])
+
+
+@pytest.mark.parametrize(("is_known", "request_id"), [(False, "r"), (True, "r"), (True, None)])
+def test_what_a_user_says_to_a_former_holder_stands_once_in_the_session(is_known: bool, request_id: str | None) -> None:
+    agent = Agent("BACK")
+
+    @agent.capability("message", timeout_ms=60_000)
+    async def answer(ctx: Context) -> Reply:
+        return Reply.success(message=f"heard {ctx.request.message}")
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        asked = {"user_id": "u", "session_id": "s"}
+        if is_known:
+            assert (await one.call("SIDE", "DO", {"number": 1}, message="before", **asked)).ok
+        assert (await one.call("BACK", "message", user_id="u")).ok
+        await take_over(world, "n1")
+        assert (await two.call("BACK", "message", user_id="u")).ok  # it holds the agent now, and the first node does not know
+        world.network.cut.clear()
+        world.leases.deaf.clear()
+        assert (await one.call("BACK", "message", message="hello", request_id=request_id, **asked)).ok
+        session = two.session("s")
+        assert session is not None
+        assert [turn.text for turn in session.turns if "hello" in turn.text] == ["hello", "heard hello"]
+
+    play(case, [agent, side([])], [agent, side([])])

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from comity.core.call.limits import Limits
+from comity.core.envelope.envelope import Request
 from comity.core.journal.records import Document, Record, Saved
 from comity.core.journal.terms import Fence, Terms, claim
 from comity.core.session.session import Answer, Say
@@ -137,6 +139,16 @@ def test_what_was_said_stands_once_though_the_session_is_read_before_its_write_i
     pair.journals[1].write()
     pair.say(0, "c")  # reads both, and has not heard yet that its own is there
     assert pair.told() == ["a", "b", "c"]
+
+
+def test_what_two_nodes_heard_by_one_call_stands_once_though_each_hides_it_under_names_of_its_own() -> None:
+    pair = Pair()
+    for at, text in enumerate(("I am [NAME_1]", "I am [NAME_2]")):
+        live = pair.nodes[at].find("t", "s")
+        assert live is not None
+        request = Request("r", "A", "C", "u", Limits(), 1, root_id="r", session_id="s", message=text)
+        pair.nodes[at].hear(live, request, is_again=False, is_fresh=False)
+    assert pair.told() == ["I am [NAME_1]"]
 
 
 def test_an_answer_is_written_with_the_end_of_its_call_and_with_no_other_document() -> None:

@@ -438,7 +438,8 @@ class CallPath(Replies):
             if live is not None and (parent is None or is_first(request)):
                 self.sessions.use(live, request, now_ms)
                 if request.message and is_first(request):
-                    self.sessions.hear(live, call.said or request, is_again=call.is_again)
+                    is_fresh = way is None or way.is_fresh
+                    self.sessions.hear(live, call.said or request, is_again=call.is_again, is_fresh=is_fresh)
         if call.log is not None:
             call.log.add(events.Kind.QUEUED, now_ms, request)
         if way is None or way.fence is not None:

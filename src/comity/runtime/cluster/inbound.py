@@ -187,7 +187,7 @@ class Server:
         if not isinstance(fence, Fence):
             return Moved(request.request_id)
         self._path.sessions.refresh(request.tenant_id, request.session_id)
-        way = Way(fence=fence, caller=served.caller, is_served=True, bounds=ask.bounds, loan=ask.loan)
+        way = Way(fence=fence, caller=served.caller, is_served=True, bounds=ask.bounds, loan=ask.loan, is_fresh=is_fresh)
         told = _Told(self._peers, served, request.request_id) if ask.is_watched else None
         opened = await self._asking.enter(Errand(arrival, None, log=told), arrival, way, may_be_known=not is_fresh)
         if opened is None:

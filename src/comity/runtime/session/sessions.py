@@ -332,7 +332,7 @@ class Sessions:
         The store may have taken it already without this node having heard so: what was said is not said twice.
         """
         if isinstance(change, core.Say):
-            if _is_said(session, change):
+            if change.request_id and any(_is_of(turn, change) for turn in reversed(session.turns)):
                 return session
         elif isinstance(change, core.Answer):
             change = replace(change, said=tuple(one for one in change.said if not _is_said(session, one)))
@@ -347,12 +347,16 @@ class Sessions:
 
     # --- what calls add by themselves ---
 
-    def hear(self, live: Live, request: Request, *, is_again: bool) -> None:
-        """Add what a user says by a call, as it may be kept; for a replayed call, once."""
+    def hear(self, live: Live, request: Request, *, is_again: bool, is_fresh: bool = True) -> None:
+        """Add what a user says by a call, as it may be kept: once for a replayed call, and for one whose id is not fresh.
+
+        Another node may have heard the latter and not have begun it: what was said is written on no terms, its acceptance is.
+        """
         if not self.is_there(live):
             return
         said = core.heard(request, unpack(request.body))
-        if said is None or (is_again and any(_is_of(turn, said) for turn in live.session.turns)):
+        is_known = is_again or not is_fresh
+        if said is None or (is_known and any(_is_of(turn, said, is_again=is_again) for turn in reversed(live.session.turns))):
             return
         self.change(live, said, based_on=live.session.version)
 
@@ -597,12 +601,15 @@ def _new(tenant_id: str, user_id: str, session_id: str, now_ms: int, parent_id: 
 
 
 def _is_said(session: Session, said: core.Say) -> bool:
-    """Return whether the very turn that a call adds stands in a session."""
+    """Return whether the very turn that the end of a call adds stands in a session."""
     turns = reversed(session.turns) if said.request_id else ()
     return any(turn.request_id == said.request_id and turn.role == said.role and turn.text == said.text for turn in turns)
 
 
-def _is_of(turn: Turn, said: core.Say) -> bool:
-    """Return whether a turn is this one; those of older stores do not name their call."""
-    is_same = turn.request_id == said.request_id if turn.request_id else turn.text == said.text
+def _is_of(turn: Turn, said: core.Say, *, is_again: bool = False) -> bool:
+    """Return whether a turn is what was said by this call, under whichever names it has for what it hides.
+
+    Turns of older stores do not name their call: to a call that `is_again` they are known by their text.
+    """
+    is_same = turn.request_id == said.request_id if turn.request_id else is_again and turn.text == said.text
     return is_same and turn.role == said.role
