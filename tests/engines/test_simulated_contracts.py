@@ -49,7 +49,11 @@ class TestSimLeases(LeasesContract):
     def check(self, case: Callable[[Leases, Leases], Awaitable[None]]) -> None:
         store = MemoryJournal()
         ends = ("n1", "n2")
-        play(lambda world: case(*(SimLeases(world, world.life(one, 1), SharedJournal(store, one)) for one in ends)))
+        play(
+            lambda world: case(
+                *(SimLeases(world.network, world.leases, world.life(one, 1), SharedJournal(store, one)) for one in ends)
+            )
+        )
 
     async def wait_out(self) -> None:
         await asyncio.sleep(LEASE_MS / 1000)

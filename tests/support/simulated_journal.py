@@ -18,7 +18,7 @@ class Unwatched(SimJournal):
     """A journal that takes what no node would ever write."""
 
     def __init__(self, world: World) -> None:
-        super().__init__(world, world.disk, Named("node", 1))
+        super().__init__(world, world.disk, world.witness, Named("node", 1))
         world.witness.violate = lambda *_: None
         self.loop = world.loop
 

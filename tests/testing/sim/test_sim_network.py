@@ -72,7 +72,7 @@ def cuts(kind, seed=1):
     async def scenario(world):
         for name in ("n1", "n2", "n3"):
             world.nodes[name] = None
-        world.network.partition(kind, world.chance)
+        world.network.partition(kind, world.chance, world.nodes)
         places = ("n1", "n2", "n3", LEASES)
         found.extend((one, other) for one in places for other in places if world.network.is_cut(one, other))
         world.nodes.clear()
@@ -96,7 +96,7 @@ def test_partitions_have_three_forms():
 
 def test_a_lease_service_that_is_not_reached_is_unavailable_and_may_have_granted():
     async def scenario(world):
-        leases = SimLeases(world, world.life("n1", 1), MemoryJournal("n1.1"))
+        leases = SimLeases(world.network, world.leases, world.life("n1", 1), MemoryJournal("n1.1"))
         world.network.cut([(LEASES, "n1")], 2)
         with pytest.raises(UnavailableError):
             await leases.acquire("A")

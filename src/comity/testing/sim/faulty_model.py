@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from comity.core.model import exchange as core
 from comity.core.model.exchange import Completion, Prompt
 from comity.ports import Model
 from comity.testing.sim.faults import Kind
-
-if TYPE_CHECKING:
-    from comity.testing.sim.world import World
+from comity.testing.sim.scene import Scene
 
 TIMEOUT_S_MAX: Final = 30.0
 GARBAGE: Final = ('{"status": "succ', "```json\n{]}\n```", "\ufffd\ufffd", "", "[" * 200, '{"a": NaN}')
@@ -21,7 +19,7 @@ GARBAGE: Final = ('{"status": "succ', "```json\n{]}\n```", "\ufffd\ufffd", "", "
 class FaultyModel:
     """A real or scripted model behind a provider with bad days."""
 
-    def __init__(self, world: World, model: Model) -> None:
+    def __init__(self, world: Scene, model: Model) -> None:
         self._world = world
         self._model = model
 

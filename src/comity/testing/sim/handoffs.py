@@ -7,8 +7,8 @@ embedded store does it: a process that rings notices which processes are gone; a
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Final
 
 from comity.core.handoff.holder import is_process, node_of
 from comity.core.handoff.machine import Handoff, State
@@ -18,10 +18,7 @@ from comity.engines.sqlite.handoffs import MemoryHandoffs, sweeps
 from comity.engines.sqlite.wakeups import Heard, Rings, rings_of
 from comity.testing.sim.faults import Kind
 from comity.testing.sim.loop import Life
-
-if TYPE_CHECKING:
-    from comity.testing.sim.journal import SimJournal
-    from comity.testing.sim.world import World
+from comity.testing.sim.scene import Scene
 
 RING_S_MAX: Final = 0.002
 
@@ -73,11 +70,22 @@ class DiskHandoffs(MemoryHandoffs):
 class SimHandoffs:
     """One process's way to the queue."""
 
-    def __init__(self, journal: SimJournal, world: World, life: Life, chance: random.Random) -> None:
-        self._journal = journal
+    def __init__(
+        self,
+        world: Scene,
+        queue: DiskHandoffs,
+        life: Life,
+        chance: random.Random,
+        *,
+        node_id: str,
+        alive: Mapping[str, None],
+        read: Callable[[str], None],
+    ) -> None:
         self._world = world
-        self._disk = world.disk
-        self._queue = world.disk.handoffs
+        self._queue = queue
+        self._node_id = node_id
+        self._alive = alive  # the nodes that have the store open
+        self._read = read  # of the store, which may fail
         self._life = life
         self._loop = world.loop
         self._chance = chance
@@ -88,16 +96,16 @@ class SimHandoffs:
     def open(self, heard: Heard) -> None:
         """Begin to hear."""
         self.look_for_the_dead()
-        self._queue.bells[self._journal.node_id] = (self._life, heard)
+        self._queue.bells[self._node_id] = (self._life, heard)
 
     def close(self) -> None:
         """Hear no more."""
-        self._queue.bells.pop(self._journal.node_id, None)
+        self._queue.bells.pop(self._node_id, None)
 
     def look_for_the_dead(self) -> None:
         """See which nodes are gone of those that hold something or listen."""
-        self._journal.read("look_for_the_dead")
-        self._gone |= {one: None for one in self._queue.nodes() if one not in self._disk.nodes}
+        self._read("look_for_the_dead")
+        self._gone |= {one: None for one in self._queue.nodes() if one not in self._alive}
 
     # --- writing, when the journal does ---
 
@@ -114,11 +122,11 @@ class SimHandoffs:
             bell = self._queue.bells.get(node_id)
             if bell is not None:
                 self._tell(bell[0], node_id, topics)
-            elif node_id != self._journal.node_id:
+            elif node_id != self._node_id:
                 is_news = True
                 self._gone[node_id] = None
         if is_news:
-            self._loop.call_soon(self._queue.hear, self._journal.node_id, None)
+            self._loop.call_soon(self._queue.hear, self._node_id, None)
 
     def _tell(self, life: Life, node_id: str, topics: set[str]) -> None:
         """Let a process hear, within that process: a dead one hears nothing, a paused one later."""
@@ -139,30 +147,30 @@ class SimHandoffs:
 
     def get(self, handoff_id: str) -> Handoff | None:
         """Return a handoff."""
-        self._journal.read("handoff")
+        self._read("handoff")
         return self._queue.get(handoff_id)
 
     def get_again(self, handoffs: Collection[Handoff]) -> list[Handoff]:
         """Return those of these that there still are as they stand now."""
-        self._journal.read("handoffs")
+        self._read("handoffs")
         return self._queue.get_again(handoffs)
 
     def by_trace(self, trace_id: str) -> list[Handoff]:
         """Return the handoffs that belong to a trace, or whose result was recorded in it."""
-        self._journal.read("handoffs by trace")
+        self._read("handoffs by trace")
         return self._queue.by_trace(trace_id)
 
     def find(self, *, states: Collection[State] = tuple(State), lane: str | None = None, limit: int = 100) -> list[Handoff]:
         """Return handoffs, newest first."""
-        self._journal.read("handoffs by state")
+        self._read("handoffs by state")
         return self._queue.find(states=states, lane=lane, limit=limit)
 
     def count_free(self, lane: str) -> int:
         """Return how many wait in a lane."""
-        self._journal.read("handoffs that wait")
+        self._read("handoffs that wait")
         return self._queue.count_free(lane)
 
     def next_due(self) -> int | None:
         """Return when a node has to look at the queue, unless the queue changes before."""
-        self._journal.read("handoffs that are due")
+        self._read("handoffs that are due")
         return self._queue.next_due()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -39,9 +39,8 @@ from comity.ports import Then
 from comity.testing.sim.faults import Kind
 from comity.testing.sim.handoffs import DiskHandoffs, SimHandoffs
 from comity.testing.sim.loop import Killed, Life
-
-if TYPE_CHECKING:
-    from comity.testing.sim.world import World
+from comity.testing.sim.scene import Scene
+from comity.testing.sim.witness import Witness
 
 # How long records are gathered, and how long a healthy disk takes to write them.
 GATHER_S: Final = 0.001
@@ -107,18 +106,21 @@ class Disk(MemoryJournal):
 class SimJournal:
     """One process's way to the disk."""
 
-    def __init__(self, world: World, disk: Disk, life: Life, *, is_clustered: bool = False) -> None:
+    def __init__(self, world: Scene, disk: Disk, witness: Witness, life: Life, *, is_clustered: bool = False) -> None:
         self.node_id = f"{life}"
         self.failure: UnavailableError | None = None
         self._world = world
         self._disk = disk
+        self._witness = witness
         self._life = life
         self._chance = world.stream(f"disk {life}")
         self._gathered: list[_Append] = []
         self._in_writing: list[_Append] = []
         self._is_armed = False
         self._is_clustered = is_clustered
-        self.handoffs = SimHandoffs(self, world, life, self._chance)
+        self.handoffs = SimHandoffs(
+            world, disk.handoffs, life, self._chance, node_id=self.node_id, alive=disk.nodes, read=self.read
+        )
 
     forgot: Callable[[Sequence[str]], None] | None = None
 
@@ -232,9 +234,9 @@ class SimJournal:
             elif type(refusal) is RefusedError:
                 self._world.reached("budget refused by the store")
             if written:
-                self._world.witness.committed(self._life, written)
+                self._witness.committed(self._life, written)
             if steps:
-                self._world.witness.handed(self._life, steps)
+                self._witness.handed(self._life, steps)
             if rings and not self._life.is_dead:  # a process that dies rings no other
                 self.handoffs.ring(rings)
         return outcomes
@@ -340,7 +342,7 @@ class SimJournal:
 
     def erase(self, tenant_id: str, session_id: str) -> int:
         """Remove a session for good."""
-        self._world.witness.erased(tenant_id, session_id)
+        self._witness.erased(tenant_id, session_id)
         return self._disk.erase(tenant_id, session_id)
 
     def remove(self, kind: Document, key: str) -> bool:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Final, TypeVar
 
 from comity.core.cluster.lease import Lease
 from comity.engines.memory.cluster import LeaseService, claimed
@@ -18,9 +18,7 @@ from comity.ports import Journal, Receive
 from comity.testing.sim.chance import SimClock
 from comity.testing.sim.faults import Kind
 from comity.testing.sim.loop import Life
-
-if TYPE_CHECKING:
-    from comity.testing.sim.world import World
+from comity.testing.sim.scene import Scene
 
 HOP_S_MAX: Final = 0.003
 REORDER_S_MAX: Final = 0.2
@@ -34,7 +32,7 @@ Answer = TypeVar("Answer")
 class SimNetwork:
     """What carries messages between simulated nodes."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Scene) -> None:
         self.members: dict[str, tuple[Life, Receive]] = {}
         self.hosted: dict[str, frozenset[str]] = {}  # by process: its agents
         self._world = world
@@ -102,9 +100,9 @@ class SimNetwork:
         """Mend everything."""
         self._cuts.clear()
 
-    def partition(self, kind: Kind, chance: random.Random) -> None:
-        """Cut the network in a way that a fault names."""
-        places = [*self._world.nodes, LEASES]
+    def partition(self, kind: Kind, chance: random.Random, nodes: Iterable[str]) -> None:
+        """Cut the network between these nodes in a way that a fault names."""
+        places = [*nodes, LEASES]
         seconds = 0.1 + 8 * chance.random() ** 2
         if kind is Kind.PARTITION_GROUP:
             one = chance.choice(places[:-1])
@@ -156,7 +154,7 @@ class SimTransport:
 class SimLeaseService(LeaseService):
     """Who holds what, on a machine of its own whose clock is the world's."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Scene) -> None:
         super().__init__(SimClock(world.loop))
         self._world = world
         self._holders: dict[str, str] = {}  # by address, the last
@@ -179,33 +177,34 @@ class SimLeaseService(LeaseService):
 class SimLeases:
     """One process's way to the lease service."""
 
-    def __init__(self, world: World, life: Life, journal: Journal) -> None:
-        self._world = world
+    def __init__(self, network: SimNetwork, service: SimLeaseService, life: Life, journal: Journal) -> None:
+        self._network = network
+        self._service = service
         self._life = life
         self._journal = journal
 
     async def acquire(self, address: str) -> Lease:
         """Ask for an address."""
-        lease = await self._ask(lambda: self._world.leases.acquire(address, self._journal.node_id))
+        lease = await self._ask(lambda: self._service.acquire(address, self._journal.node_id))
         return await claimed(self._journal, lease)
 
     def find(self, address: str) -> Lease | None:
         """Return who holds an address, unless the lease service is cut off."""
-        if self._world.network.is_cut(self._life.name, LEASES):
+        if self._network.is_cut(self._life.name, LEASES):
             raise UnavailableError("the lease service does not answer")
-        return self._world.leases.find(address)
+        return self._service.find(address)
 
     async def keep(self) -> int | None:
         """Keep everything this process holds."""
-        return await self._ask(lambda: self._world.leases.keep(self._journal.node_id))
+        return await self._ask(lambda: self._service.keep(self._journal.node_id))
 
     async def release(self, lease: Lease) -> None:
         """Give a lease back."""
-        await self._ask(lambda: self._world.leases.release(lease))
+        await self._ask(lambda: self._service.release(lease))
 
     async def _ask(self, question: Callable[[], Answer]) -> Answer:
         """Send a question and wait for its answer; either may be lost."""
-        network, name = self._world.network, self._life.name
+        network, name = self._network, self._life.name
         there = network.hops(name, LEASES)
         if not there:
             await asyncio.sleep(ASK_TIMEOUT_S)

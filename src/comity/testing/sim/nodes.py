@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from comity.core.agent.agent import Agent
 from comity.core.agent.breaker import Breaker
@@ -21,12 +21,10 @@ from comity.ports.observer import Call, Observer
 from comity.runtime.call.replay import is_run
 from comity.testing.sim.chance import SimClock, SimIds
 from comity.testing.sim.faults import Kind
+from comity.testing.sim.ground import Ground
 from comity.testing.sim.journal import SimJournal, write_failed
 from comity.testing.sim.loop import Life, SimTask
 from comity.testing.sim.network import SimLeases
-
-if TYPE_CHECKING:
-    from comity.testing.sim.world import World
 
 LATE_S_MAX = 60.0
 DELAY_S_MAX = 2.0
@@ -48,7 +46,7 @@ async def _dawdle(seconds: float, *, is_stubborn: bool) -> None:
 class Beside(Observer):
     """Stands beside a simulated process: shows the witness its steps, and lets agents fail in every way ADR-028 names."""
 
-    def __init__(self, world: World, life: Life) -> None:
+    def __init__(self, world: Ground, life: Life) -> None:
         self._world = world
         self._life = life
         self._witness = world.witness
@@ -168,7 +166,7 @@ class Body:
 class SimNode:
     """One place where a node runs, over all its lives."""
 
-    def __init__(self, world: World, name: str, agents: Iterable[Agent], *, is_clustered: bool = False, **more: Any) -> None:
+    def __init__(self, world: Ground, name: str, agents: Iterable[Agent], *, is_clustered: bool = False, **more: Any) -> None:
         self.name = name
         self._is_clustered = is_clustered
         self.life: Life | None = None
@@ -180,6 +178,7 @@ class SimNode:
         self._lives = 0
         self._journal: SimJournal | None = None
         self._waiting: dict[asyncio.Future[Any], None] = {}  # clients that wait for this life
+        self.bodies: list[Body] = []  # of all its lives
         self.is_starting = False
         self.has_ended_calls = False  # in the life that runs
         self._up = asyncio.Event()
@@ -219,16 +218,18 @@ class SimNode:
             life = self.life = world.life(self.name, self._lives)
             self.has_ended_calls = False
             self.clock = SimClock(world.loop, world.skew_of(life))
-            self._journal = SimJournal(world, world.disk, life, is_clustered=self._is_clustered)
+            self._journal = SimJournal(world, world.disk, world.witness, life, is_clustered=self._is_clustered)
             engine = JournalEngine(self._journal)
             if self._is_clustered:
-                engine = JournalEngine(self._journal, SimLeases(world, life, self._journal), world.network.transport(life))
+                engine = JournalEngine(
+                    self._journal, SimLeases(world.network, world.leases, life, self._journal), world.network.transport(life)
+                )
             beside = Beside(world, life)
             self.node = Node(
                 self._agents, engine=engine, clock=self.clock, ids=SimIds(world.stream(f"ids {life}")),
                 lag_ms=None, observer=beside, **self._more,
             )  # fmt: skip
-            world.bodies.append(Body(self.node, beside))
+            self.bodies.append(Body(self.node, beside))
             world.note(str(life), "starts up", "")
             try:
                 await self.within(self.node.start())

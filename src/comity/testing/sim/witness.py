@@ -16,13 +16,14 @@ from comity.core.handoff.machine import State as Standing
 from comity.core.handoff.queue import Step
 from comity.core.journal.records import Accepted, Document, Late, Noted, Paused, Record, Refused, Resumed, Saved, Settled
 from comity.testing.sim import invariants
+from comity.testing.sim.handoffs import DiskHandoffs
 from comity.testing.sim.invariants import Checks, Ended, Handed, Told, Used, ViolationError
 from comity.testing.sim.loop import Life
 from comity.testing.sim.observed import Observed, Running, Written
+from comity.testing.sim.scene import Scene
 
 if TYPE_CHECKING:
     from comity.ports.observer import Call
-    from comity.testing.sim.world import World
 
 # Errors a client gets that do not end its call: the node can write nothing, or no node can tell how far the call is.
 UNWRITABLE = frozenset({"STORE_UNAVAILABLE", "NODE_CLOSED", "NODE_UNREACHABLE"})
@@ -31,7 +32,7 @@ UNWRITABLE = frozenset({"STORE_UNAVAILABLE", "NODE_CLOSED", "NODE_UNREACHABLE"})
 class Witness:
     """Stands beside the nodes. Whatever it finds wrong stops the run."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Scene, queue: DiskHandoffs) -> None:
         self.observed = Observed()
         self.calls = 0  # accepted or refused
         self.refusals: dict[str, int] = {}  # by code
@@ -39,6 +40,7 @@ class Witness:
         self.appends: list[tuple[Record, ...]] = []  # as they were written, for the check against the specification
         self.handed_off: list[tuple[str, str, Handed | None]] = []  # changes of the handoff queue, for the same: what, of which
         self._world = world
+        self._queue = queue
 
     # --- what is written ---
 
@@ -170,7 +172,7 @@ class Witness:
             for before, after in step.touched:
                 self._changed(life, type(step.change).__name__, before, after, getattr(step.change, "by", None))
         if any(step.touched for step in steps):
-            self._ask(invariants.ON_QUEUE_WRITTEN, self._world.disk.handoffs.get, "the queue")
+            self._ask(invariants.ON_QUEUE_WRITTEN, self._queue.get, "the queue")
 
     def _changed(self, life: Life, change: str, before: Handoff | None, after: Handoff, by: Holder | None) -> None:
         handoffs = self.observed.handoffs

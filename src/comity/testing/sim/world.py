@@ -10,10 +10,8 @@ import asyncio
 import contextlib
 import itertools
 import logging
-import random
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextvars import Context, ContextVar
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from msgspec import Struct
 
@@ -26,20 +24,17 @@ from comity.core.journal.records import Record
 from comity.errors import UnavailableError
 from comity.ports import Model
 from comity.runtime.cluster.cluster import SWEEP_MS
-from comity.testing.sim.chance import EPOCH_NS, replaced, sealed, stream
-from comity.testing.sim.faults import Fault, Faults, Firing, Kind, Pace
+from comity.testing.sim.chance import replaced, sealed
+from comity.testing.sim.faults import Fault, Firing, Kind, Pace
 from comity.testing.sim.faulty_model import FaultyModel
+from comity.testing.sim.ground import CURRENT, Ground
 from comity.testing.sim.invariants import GRACE_MS, Handed, ViolationError
-from comity.testing.sim.journal import Disk
-from comity.testing.sim.loop import Life, LivelockError, SimLoop, StuckError, kill
-from comity.testing.sim.network import SimLeaseService, SimNetwork
-from comity.testing.sim.nodes import Body, CrashedError, SimNode
+from comity.testing.sim.loop import Life, LivelockError, StuckError, kill
+from comity.testing.sim.nodes import CrashedError, SimNode
 from comity.testing.sim.trace import Trace
-from comity.testing.sim.witness import UNWRITABLE, Witness
+from comity.testing.sim.witness import UNWRITABLE
 
 STEPS_MAX: Final = 500_000
-# How far the clocks of two processes may lie apart, in each direction.
-SKEW_MS_MAX: Final = 200
 JUMP_MS_MAX: Final = 3_000
 PAUSE_S_MAX: Final = 12.0
 RESTART_S_MAX: Final = 1.0
@@ -53,12 +48,10 @@ TRIES_MAX: Final = 200
 Scenario = Callable[["World"], Awaitable[None]]
 Choice = TypeVar("Choice")
 
-_CURRENT: ContextVar[World] = ContextVar("comity_world")
-
 
 def current_world() -> World:
     """Return the world that the code that asks is in: for agents that are declared once and run in many."""
-    return _CURRENT.get()
+    return cast("World", CURRENT.get())
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -85,7 +78,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
         return not self.failure
 
 
-class World:
+class World(Ground):
     """One run. `run` plays a scenario in it."""
 
     def __init__(
@@ -99,45 +92,21 @@ class World:
         cut_at_step: int | None = None,
         cut_at_append: int | None = None,
     ) -> None:
-        self.seed = seed
-        self.faults = Faults(seed, faults, only, is_swarm=is_swarm)
-        self.trace = Trace()
-        self.marks: dict[str, int] = {}
-        self.violation: ViolationError | None = None
+        super().__init__(seed, faults, only, is_swarm=is_swarm, steps_max=steps_max, cut_at_append=cut_at_append)
         self.chance = self.stream("world")  # for the author of a scenario
-        self.context = Context()  # of what belongs to no process
-        self.loop = SimLoop(self.stream("order"), is_shuffled=self.stream("mode").random() < 0.5, steps_max=steps_max)
-        self.loop.on_cut = self.crash
-        self.context.run(_CURRENT.set, self)
-        self.disk = Disk()
-        self.network = SimNetwork(self)
-        self.leases = SimLeaseService(self)
         self.nodes: dict[str, SimNode] = {}
-        self.witness = Witness(self)
-        self.appends = 0
         self.cut_at_step = cut_at_step
-        self.cut_at_append = cut_at_append
-        self.skew_ms = 2 * SKEW_MS_MAX if self.faults.has(Kind.CLOCK_SKEW) else 0
         self._knobs = self.stream("knobs")
         self._restarts = self.stream("restarts")
         self._clients = self.stream("clients")
         self._ids = itertools.count(1)
-        self.bodies: list[Body] = []  # of all lives there were
         self._background: list[asyncio.Task[Any]] = []
 
     # --- for the author of a scenario ---
 
-    def stream(self, name: str) -> random.Random:
-        """Return a stream of chance that no other draw shifts."""
-        return stream(self.seed, name)
-
     def knob(self, *choices: Choice) -> Choice:
         """Let the seed choose a setting: a bound that is never reached in real life may be two here."""
         return self._knobs.choice(choices)
-
-    def reached(self, mark: str) -> None:
-        """Note that something worth testing has happened: a mark that no seed reaches shows that nothing was tested."""
-        self.marks[mark] = self.marks.get(mark, 0) + 1
 
     async def node(self, agents: Iterable[Agent], name: str | None = None, **more: Any) -> SimNode:
         """Start a node with these agents; `more` goes to `Node`."""
@@ -202,13 +171,6 @@ class World:
 
     # --- what strikes ---
 
-    def strikes(self, kind: Kind, where: str, pace: Pace | None = None) -> random.Random | None:
-        """Ask whether a fault strikes here and now."""
-        chance = self.faults.strikes(kind, where, self.loop.time(), pace)
-        if chance is not None:
-            self.note("fault", "strikes", f"{self.faults.fired[-1]} at {where}")
-        return chance
-
     def crash(self, life: Life) -> None:
         """Let a process die where it stands; the world starts its node again after a while."""
         if life.is_dead:
@@ -243,17 +205,6 @@ class World:
             self.note(str(node.life), "goes on", "")
             self.loop.go_on(node.life)
 
-    def life(self, name: str, number: int) -> Life:
-        """Begin the life of a process of this world."""
-        life = Life(name, number)
-        life.context.run(_CURRENT.set, self)
-        return life
-
-    def skew_of(self, life: Life) -> int:
-        """Return how far the clock of a new process is off, in nanoseconds."""
-        chance = self.strikes(Kind.CLOCK_SKEW, life.name)
-        return 0 if chance is None else chance.randint(-SKEW_MS_MAX, SKEW_MS_MAX) * 1_000_000
-
     async def _meddle(self) -> None:
         """Hit processes from outside, now and then, and start those again that can write nothing any more."""
         chance = self.stream("ticks")
@@ -287,7 +238,7 @@ class World:
     def _hit_network(self, pace: Pace) -> None:
         for kind in (Kind.PARTITION, Kind.PARTITION_ONE_WAY, Kind.PARTITION_GROUP) if self.network.members else ():
             if (details := self.strikes(kind, "network", pace)) is not None:
-                self.network.partition(kind, details)
+                self.network.partition(kind, details, self.nodes)
 
     def _hit_process(self, node: SimNode, life: Life, pace: Pace) -> None:
         if (details := self.strikes(Kind.NODE_CRASH, node.name, pace)) is not None:
@@ -317,8 +268,9 @@ class World:
                     if node.life is not None:
                         node.life.is_dead = True  # no invariant is checked any more
                 self.loop.bury()
-                for body in self.bodies:
-                    body.dissolve()
+                for node in self.nodes.values():
+                    for body in node.bodies:
+                        body.dissolve()
         if error is None and self.loop.failures:
             first = self.loop.failures[0]
             error = first.get("exception") or RuntimeError(first["message"])
@@ -373,34 +325,14 @@ class World:
                     self.witness.violate("EveryHandoffEnds", f"{', '.join(one.id for one in still)} did not end")
             await asyncio.sleep(0.1)
 
-    def now_ms(self) -> int:
-        """Return the time of the world, which no process knows."""
-        return EPOCH_NS // 1_000_000 + round(self.loop.time() * 1000)
-
-    def told(self, reply: Reply) -> None:
-        """A client has its reply."""
-        self.witness.told(reply.request_id, reply, is_written=self._is_no_end(reply) or self._is_written(reply))
-
-    def _is_no_end(self, reply: Reply) -> bool:
-        """Whether a reply leaves its call where it was: refused, or asked about while it may go on already."""
-        return reply.status == "refused" or (reply.status == "needs_input" and self.disk.knows(reply.request_id))
-
     def _is_to_ask_again(self, reply: Reply) -> bool:
         """Whether a client should try again: the node could not write, or another one still works on it."""
         if reply.error is None:
             return False
         if reply.error.code in UNWRITABLE:
-            return not self._is_written(reply)
+            return not self.is_written(reply)
         known = self.disk.call(reply.request_id)
         return reply.error.code == "AGENT_BUSY" and known is not None and known.settled_at is None
-
-    def _is_written(self, reply: Reply) -> bool:
-        known = self.disk.call(reply.request_id)
-        return known is not None and known.reply is not None and known.reply.status == reply.status
-
-    def note(self, who: str, what: str, about: str) -> None:
-        """Add a line to the trace."""
-        self.trace.add(self.loop.time(), who, what, about)
 
     def _is_paused(self, request_id: str) -> bool:
         known = self.disk.call(request_id)
