@@ -8,7 +8,7 @@ from typing import Any, Final
 from comity.core.expression import EvaluationError
 from comity.core.workflow import history, response
 from comity.core.workflow.ending import Endings
-from comity.core.workflow.graph import GraphNode, Rendered
+from comity.core.workflow.graph import GraphEdge, GraphNode, Rendered
 from comity.core.workflow.mapping import MappingError, Render
 from comity.core.workflow.model import MAP_ITEMS_MAX, QUESTIONS_MAX, Kind
 from comity.core.workflow.scope import Activity, Each, Role, Scope, Undo, new_scope
@@ -25,6 +25,10 @@ class Activities(Endings):
     @abstractmethod
     def place_of(self, scope: Scope, node: GraphNode) -> str:
         """Return the name of an activation."""
+
+    @abstractmethod
+    def go_on(self, scope: Scope, node: GraphNode, edge: GraphEdge, found: dict[str, Any]) -> None:
+        """Settle a node that did its work and has one edge."""
 
     @abstractmethod
     def begin_below(self, scope: Scope) -> None:
@@ -316,7 +320,10 @@ class Activities(Endings):
         elif node.is_plain and activity.item_of is None and found["status"] in response.OK and not activity.numbers:
             # As most steps end: what `work_done` would do, of which nothing applies.
             del scope.active[activity]
-            self.settle_now(scope, node, found, is_abandoned=activity.is_abandoned)
+            if node.onward is not None and not activity.is_abandoned:
+                self.go_on(scope, node, node.onward, found)
+            else:
+                self.settle_now(scope, node, found, is_abandoned=activity.is_abandoned)
         else:
             self.work_done(activity, found)
 

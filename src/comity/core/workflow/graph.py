@@ -73,6 +73,8 @@ class GraphNode(Struct, eq=False):
     is_plain: bool = False  # neither maps its output nor checks it nor has to be undone
     joins_all: bool = True
     is_through: bool = False  # one edge leads on, and it is taken if the node did its work
+    onward: GraphEdge | None = None  # that edge, where neither end is in a loop
+    is_straight: bool = False  # a call that one edge leads to and whose start asks nothing: no condition, no loop, no list
 
 
 class Loop(Struct, eq=False):
@@ -93,6 +95,8 @@ class Graph(Struct, eq=False):
     nodes: list[GraphNode]
     edges: list[GraphEdge]
     loops: list[Loop]
+    pending: list[int]  # incoming edges of each node
+    begins: tuple[GraphEdge, ...]  # the edges from `start`, where each is the only one to its node and always taken; else none
     output: Render | None
     input_validator: Any
     output_validator: Any
@@ -155,11 +159,19 @@ def compile_graph(definition: Definition) -> Graph:
     for node in nodes:
         if node.spec.join != "all" and len(node.incoming) > 1:
             node.region = _region(node.number, nodes, edges)
+        is_simple = node.is_call and node.when is None and node.spec.each is None and not node.loops
+        node.is_straight = is_simple and node.joins_all and len(node.incoming) == 1
+        if node.is_through and not node.loops and (edge := edges[node.outgoing[0]]).target != TO_END:
+            node.onward = None if nodes[edge.target].loops else edge
+    begins = tuple(edges[number] for number in nodes[0].outgoing)
+    is_plain = all(one.mode == ALWAYS and one.target != TO_END and len(nodes[one.target].incoming) == 1 for one in begins)
     return Graph(
         definition,
         nodes,
         edges,
         loops,
+        [len(node.incoming) for node in nodes],
+        begins if is_plain else (),
         compiled(definition.output),
         _validator(definition.input_schema),
         _validator(definition.output_schema),

@@ -62,10 +62,41 @@ class Planner(Activities):
         self.run = {"id": event.run_id, "workflow": definition.name, "version": definition.version, "started_at": event.at_ms}
         self.root = new_scope(graph, "", None, event.input, self.run)
         self.deadline_at(event.at_ms + definition.limits.runtime_ms)
-        self._begin_scope(self.root)
+        if graph.begins and self._decided is None:
+            self._begin_run(self.root)
+        else:
+            self._begin_scope(self.root)
+
+    def _begin_run(self, scope: Scope) -> None:
+        """Begin the nodes that `start` leads to: what settling `start` does where every edge of it is taken."""
+        scope.states[0] = _DONE
+        scope.variables["response"] = response.success(scope.variables["input"])
+        for edge in scope.graph.begins:
+            scope.edges[edge.number] = True
+            scope.pending[edge.target], scope.taken[edge.target] = 0, 1
+            self._begin(scope, edge.target)
 
     def _begin_scope(self, scope: Scope) -> None:
         self.push(self._settle, scope, 0, response.success(scope.variables["input"]))
+
+    def go_on(self, scope: Scope, node: GraphNode, edge: GraphEdge, found: dict[str, Any]) -> None:
+        """Settle a node that did its work and has one edge: as `_settle` does, without the queue, which most steps do not need."""
+        if self._decided is not None or found["status"] == "completed" or "error" in found:
+            self.settle_now(scope, node, found)
+            return
+        scope.states[node.number] = _DONE
+        scope.variables[node.spec.name] = scope.variables["response"] = found
+        self._remember(scope, node, found)
+        scope.edges[edge.number] = True
+        target = edge.target
+        scope.taken[target] += 1
+        scope.pending[target] -= 1
+        follower = scope.graph.nodes[target]
+        if follower.is_straight:
+            scope.states[target] = _ACTIVE
+            self.start_node(scope, follower)
+        elif scope.states[target] is _IDLE:
+            self._try(scope, target)
 
     # --- one node after the other ---
 

@@ -36,7 +36,7 @@ def response_of(reply: Any) -> dict[str, Any]:
     `status` is the word of the structured reply (success, partial, failure, clarification_needed, completed,
     retry_with_instruction), `outcome` the canonical one. A degraded reply is never a success. Thoughts are not shown.
     """
-    outcome = reply.status.value
+    outcome = reply.status._value_  # `value` is looked up in Python, at the cost of all the rest
     error = reply.error
     if outcome == "success":
         status = "completed" if reply.metadata and reply.metadata.get("sacp.status") == "completed" else "success"

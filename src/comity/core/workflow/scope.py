@@ -138,7 +138,7 @@ def new_scope(graph: Graph, path: str, above: Activity | None, data: Any, run: d
         above,
         {"input": data, "run": run},
         [None] * len(graph.edges),
-        [len(node.incoming) for node in graph.nodes],
+        graph.pending.copy(),
         [0] * len(graph.nodes),
         [State.IDLE] * len(graph.nodes),
         [LoopState(len(loop.body)) for loop in graph.loops],
