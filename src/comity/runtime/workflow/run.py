@@ -20,7 +20,7 @@ from comity.core.call.machine import CANCEL, PAUSED, RUNNING
 from comity.core.envelope.envelope import Background, Error, Reply, encode
 from comity.core.envelope.envelope import Status as ReplyStatus
 from comity.core.workflow import history
-from comity.core.workflow.history import Command, Event
+from comity.core.workflow.history import Command, Event, encode_event
 from comity.core.workflow.planner import Planner
 from comity.core.workflow.replay import fold
 from comity.core.workflow.response import failure, response_of
@@ -28,7 +28,7 @@ from comity.errors import UnavailableError
 from comity.runtime.call.draft import Draft
 from comity.runtime.call.tasks import after_a_turn
 from comity.runtime.workflow.host import Host
-from comity.runtime.workflow.store import OUTLINE_BYTES, Question, RunRecord, Status
+from comity.runtime.workflow.store import OUTLINE_BYTES, Pages, Question, RunRecord, Status
 
 if TYPE_CHECKING:
     from comity.runtime.call.call import Call
@@ -49,8 +49,8 @@ class Run:
         "_inbox",
         "_inline",
         "_leave_memory",
+        "_pages",
         "_queued",
-        "_seq",
         "_steps",
         "_waiter",
         "call",
@@ -68,7 +68,7 @@ class Run:
         self.is_left = False  # it was put aside: nothing more is done here
         self._flows = flows
         self._leave_memory = park
-        self._seq = 0
+        self._pages = Pages(self.run_id)
         self._inbox: deque[Event] = deque()
         self._acks: dict[int, asyncio.Future[None]] = {}  # of events from outside, by identity: they are in the history
         self._waiter: asyncio.Future[None] | None = None
@@ -115,7 +115,7 @@ class Run:
         if self.call.leftovers is not None or record.events:
             events = flows.store.events(self.run_id)
             self.planner, commands = fold(program, events, flows.store.program)
-            self._seq = len(events)
+            self._pages = Pages(self.run_id, len(events))
             if events:
                 return self._without_cancelled(commands)
         self.planner = Planner(program)
@@ -137,18 +137,18 @@ class Run:
         """Journal an event, then plan what follows from it."""
         flows, planner = self._flows, self.planner
         assert planner is not None
-        record = flows.store.event(self.run_id, self._seq, event)
+        line = encode_event(event)
         if type(event) is history.Settled:
             answered = self._answered.pop(event.step, "")
-            if len(record.data) > OUTLINE_BYTES and self._has_call(event.step, answered):
-                record = flows.store.outline(self.run_id, self._seq, event)
-        flows.journal.append((record,), None, self.call.terms)
+            if len(line) > OUTLINE_BYTES and self._has_call(event.step, answered):
+                line = flows.store.outline(self.run_id, event, len(line))
+        number = self._pages.number
+        flows.journal.append((self._pages.add(line),), None, self.call.terms)
         if self._acks and (ack := self._acks.pop(id(event), None)) is not None and not ack.done():
             ack.set_result(None)
         commands = planner.apply(event)
         if flows.watchers.is_watched:
-            flows.watchers.tell(self.run_id, self._seq, event, commands)
-        self._seq += 1
+            flows.watchers.tell(self.run_id, number, event, commands)
         return commands
 
     def _has_call(self, step: int, answered: str) -> bool:
@@ -346,7 +346,7 @@ class Run:
             updated_at=now_ms,
             ended_at=None if finish is None else planner.now_ms,
             due_at=self._flows.timers.next_of(self.run_id) if finish is None else None,
-            events=self._seq,
+            events=self._pages.number,
             steps=planner.steps,
             calls=planner.calls,
             tokens=planner.prompt_tokens + planner.completion_tokens,

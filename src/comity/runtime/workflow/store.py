@@ -19,7 +19,10 @@ from comity.errors import CallerError
 from comity.ports import Journal
 
 _PROGRAMS_MAX: Final = 256
+PAGE_EVENTS_MAX: Final = 32  # kept in one document, which is written anew with each event: most share a commit
+PAGE_BYTES_MAX: Final = 4_096  # a longer page is followed by another
 OUTLINE_BYTES: Final = 1_024  # of an event: data that the record of a call has too is not written twice
+UNCOMMITTED_BYTES_MAX: Final = 8_388_608  # of such data, until the record of the call is written
 BELOW: Final = below("")  # between the key of a run and the number of an event
 
 
@@ -83,6 +86,35 @@ class RunRecord(Struct, frozen=True, omit_defaults=True):
 
 _decode_record = msgspec.json.Decoder(RunRecord).decode
 _encode = msgspec.json.Encoder().encode
+_NEXT: Final = b"\n"  # between the events of a page, each of which is a line of JSON
+
+
+class Pages:
+    """The history of a run as it is written: pages of a few events, the last of which grows.
+
+    A journal keeps the newest version of a page, so that the events of one commit are one row.
+    """
+
+    __slots__ = ("_count", "_key", "_page", "_run_id", "number")
+
+    def __init__(self, run_id: str, number: int = 0) -> None:
+        self.number = number  # of the next event, which begins a page
+        self._run_id = run_id
+        self._key = ""
+        self._page = b""
+        self._count = PAGE_EVENTS_MAX
+
+    def add(self, event: bytes) -> Saved:
+        """Return the record that keeps the next event."""
+        if self._count >= PAGE_EVENTS_MAX or len(self._page) > PAGE_BYTES_MAX:
+            self._key = f"{self._run_id}{BELOW}{self.number:08d}"
+            self._page = event
+            self._count = 1
+        else:
+            self._page += _NEXT + event
+            self._count += 1
+        self.number += 1
+        return Saved(Document.RUN_EVENT, self._key, self._count, self._page)
 
 
 class RunStore:
@@ -93,6 +125,10 @@ class RunStore:
         self._programs: dict[str, Program] = {}
         self._pinned: dict[int, tuple[Definition, Program]] = {}  # by identity: most runs are of the same few
         self._stored: set[str] = set()
+        self._uncommitted: dict[
+            str, tuple[int, Any]
+        ] = {}  # by request id: size and data of long replies that no commit may have
+        self._uncommitted_bytes = 0
 
     # --- definitions ---
 
@@ -165,23 +201,33 @@ class RunStore:
         found = [_decode_record(data) for _, data in self._journal.list_documents(Document.RUN)]
         return sorted(found, key=lambda one: (one.created_at, one.run_id), reverse=True)
 
-    def event(self, run_id: str, number: int, event: Event) -> Saved:
-        """Return the record that keeps an event."""
-        return Saved(Document.RUN_EVENT, f"{run_id}{BELOW}{number:08d}", 1, encode_event(event))
+    def outline(self, run_id: str, event: Settled, size: int) -> bytes:
+        """Return the end of a step without its data, which the record of its call has, or will have with the next commit."""
+        if self._journal.is_idle:
+            self._uncommitted.clear()
+            self._uncommitted_bytes = 0
+        self._uncommitted[f"{run_id}.{event.step}"] = (size, event.reply.get("data"))
+        self._uncommitted_bytes += size
+        while self._uncommitted_bytes > UNCOMMITTED_BYTES_MAX:
+            self._uncommitted_bytes -= self._uncommitted.pop(next(iter(self._uncommitted)))[0]
+        return encode_event(replace(event, reply={**event.reply, "data": None}, is_outlined=True))
 
-    def outline(self, run_id: str, number: int, event: Settled) -> Saved:
-        """Return the record that keeps the end of a step without its data, which the record of its call has."""
-        return self.event(run_id, number, replace(event, reply={**event.reply, "data": None}, is_outlined=True))
+    def count(self, run_id: str) -> int:
+        """Return how many events a run has."""
+        return sum(page.count(_NEXT) + 1 for _, page in self._journal.documents_below(Document.RUN_EVENT, run_id))
 
     def events(self, run_id: str) -> list[Event]:
-        """Return what happened to a run, in order. Data that its retention has removed, or that no commit has yet, is None."""
-        found = [decode_event(data) for _, data in self._journal.documents_below(Document.RUN_EVENT, run_id)]
+        """Return what happened to a run, in order. Data that its retention has removed is None."""
+        pages = self._journal.documents_below(Document.RUN_EVENT, run_id)
+        found = [decode_event(line) for _, page in pages for line in page.split(_NEXT)]
         return [self._whole(run_id, one) if isinstance(one, Settled) and one.is_outlined else one for one in found]
 
     def _whole(self, run_id: str, event: Settled) -> Settled:
         """Return an event with the data that the record of its call has."""
-        stored = self._journal.call(f"{run_id}.{event.step}")
-        data = None if stored is None or stored.reply is None else stored.reply.data
+        request_id = f"{run_id}.{event.step}"
+        stored = self._journal.call(request_id)
+        is_there = stored is not None and stored.reply is not None and stored.settled_at is not None
+        data = stored.reply.data if is_there else self._uncommitted.get(request_id, (0, None))[1]  # type: ignore[union-attr]
         return replace(event, reply={**event.reply, "data": data}, is_outlined=False)
 
     # --- signals from other processes ---

@@ -22,13 +22,13 @@ from comity.core.document.payload import PayloadError, Problem, pack
 from comity.core.envelope.envelope import Error, Reply, Request
 from comity.core.envelope.envelope import Status as ReplyStatus
 from comity.core.envelope.request_id import chosen_id_problem
-from comity.core.journal.records import Document, Settled
+from comity.core.journal.records import Settled
 from comity.core.tracing import trace_context
 from comity.core.tracing.trace_context import TraceContext
 from comity.core.workflow import history
 from comity.core.workflow.check import Catalog, Offer, check
 from comity.core.workflow.graph import Program
-from comity.core.workflow.history import Event
+from comity.core.workflow.history import Event, encode_event
 from comity.core.workflow.model import Definition
 from comity.core.workflow.read import DefinitionError, load
 from comity.core.workflow.replay import Difference, Moment, difference, forked, moments
@@ -46,7 +46,7 @@ from comity.runtime.workflow.handle import RunHandle
 from comity.runtime.workflow.host import Binder, Strategy
 from comity.runtime.workflow.run import Run
 from comity.runtime.workflow.schedules import TIMER, Schedules
-from comity.runtime.workflow.store import RunRecord, RunStore, Status
+from comity.runtime.workflow.store import Pages, RunRecord, RunStore, Status
 from comity.runtime.workflow.timers import Timers
 from comity.runtime.workflow.watching import RunEvent, Watchers
 
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("comity")
 LATER_MS: Final = 1_000
+CHECKED_MAX: Final = 256  # definitions that are not checked again for each run
 PARKED: Final = -1  # the number of the one timer of a run that is not in memory
 _Moments = list[Moment]  # in the class, `list` is a method
 _Decisions = list[Decision]
@@ -79,7 +80,7 @@ class Workflows:
         # Of the root's account alone: its request carries those of a step, which its steps inherit.
         self._run_limits = replace(self.step_limits, calls_max=CALLS_CEILING, tokens_max=None)
         self._library: dict[str, Definition] = {}
-        self._checked: set[int] = set()
+        self._checked: dict[int, Definition] = {}  # by identity, and kept, so that no other gets the identity of one
         self._runs: dict[str, Run] = {}  # in memory
         self._parked: dict[str, int] = {}  # held here and not in memory: how many events each has
         self._leftovers: dict[str, dict[str, Request]] = {}  # of runs that were put off: calls below them that are open
@@ -269,7 +270,8 @@ class Workflows:
             events=len(history_),
             forked_from=forked_from,
         )
-        written = [self.store.event(run_id, number, one) for number, one in enumerate(history_)]
+        pages = Pages(run_id)
+        written = [pages.add(encode_event(one)) for one in history_]
         self.journal.append((*self.store.save(record, *self.store.kept(program)), *written))
         self._enter(request, now_ns, None, record, is_named=run_id is not new_id, remote=remote)
         return RunHandle(self, run_id)
@@ -381,7 +383,9 @@ class Workflows:
             if mistakes := self.check(definition):
                 raise DefinitionError(mistakes, definition.name)
             self._library.setdefault(definition.name, definition)
-            self._checked.add(id(definition))
+            if len(self._checked) >= CHECKED_MAX:
+                self._checked.clear()
+            self._checked[id(definition)] = definition
         return definition
 
     # --- telling a run something ---
@@ -506,7 +510,7 @@ class Workflows:
             gone = Reply(status=ReplyStatus.ERROR, error=error, request_id=request.request_id, source=request.target)
             self.journal.append((Settled(request, gone, self.now_ms()),))
         elif record.status is Status.WAITING and not leftovers and (record.due_at is None or record.due_at > self.now_ms()):
-            if self.journal.documents_below(Document.RUN_EVENT, record.run_id)[record.events :]:
+            if self.store.count(record.run_id) > record.events:
                 self._resume(request, {}, record)  # it got an event just before its node went
             else:
                 self.path.activations.seat(self._agent, request, self.path.placement.way_at(request.target))
@@ -672,7 +676,7 @@ class Workflows:
             workflow=definition.name,
             events=count + 1,
         )
-        self.journal.append((*self.store.kept(new), self.store.event(run_id, count, moved), *self.store.save(record)))
+        self.journal.append((*self.store.kept(new), Pages(run_id, count).add(encode_event(moved)), *self.store.save(record)))
         await self.path.durable()
         return record
 
