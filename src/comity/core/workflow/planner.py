@@ -80,7 +80,7 @@ class Planner(Activities):
         self.push(self._settle, scope, 0, response.success(scope.variables["input"]))
 
     def go_on(self, scope: Scope, node: GraphNode, edge: GraphEdge, found: dict[str, Any]) -> None:
-        """Settle a node that did its work and has one edge: as `_settle` does, without the queue, which most steps do not need."""
+        """Settle a node that did its work and has one edge, as `_settle` does but without the queue."""
         if self._decided is not None or found["status"] == "completed" or "error" in found:
             self.settle_now(scope, node, found)
             return
