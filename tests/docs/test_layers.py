@@ -33,7 +33,7 @@ def ascents(layers, name: str, text: str) -> list[str]:
         ("runtime.call.path", "def late():\n    import comity.node.node", ["node.node"]),
         ("runtime.call.path", "if TYPE_CHECKING:\n    from comity.node.node import Node", ["node.node"]),
         ("runtime.call.path", "from comity import Node", [""]),
-        ("doors.documents", "from comity import Node", []),
+        ("loading", "from comity import Node", []),
         ("core.call.limits", "from comity.somewhere import x", ["somewhere"]),
     ],
 )

@@ -91,7 +91,8 @@ class Store(StoreReader):
 
     def vault(self, tenant_id: str, session_id: str) -> Vault | None:
         """Return what a session hides, opened with the key of the store; None if it hides nothing."""
-        from comity.runtime.session.vault_key import open_vault, vault_cipher
+        from comity.node.store_key import vault_cipher
+        from comity.runtime.session.sealing import open_vault
 
         found = self._documents(Document.VAULT, "AND key = ?", f"{tenant_id}{SEPARATOR}{session_id}")
         return next((open_vault(vault_cipher(key_for(self.path, may_make=False)), *one) for one in found), None)
@@ -113,8 +114,8 @@ class Store(StoreReader):
     def memory(self, tenant_id: str, user_id: str) -> Memory:
         """Return what is remembered of a user, decrypted with the key of the store."""
         from comity.core.session.memory import Memory
+        from comity.node.store_key import memory_cipher
         from comity.runtime.session.remembered import opened
-        from comity.runtime.session.vault_key import memory_cipher
 
         found = self._documents(Document.MEMORY, "AND key = ?", f"{tenant_id}{SEPARATOR}{user_id}")
         return opened(memory_cipher(key_for(self.path, may_make=False)), *found[0]) if found else Memory()

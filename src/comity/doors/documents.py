@@ -21,7 +21,7 @@ from comity.core.agent.registry import Registry
 from comity.core.call.admission import Refused
 from comity.core.call.machine import State
 from comity.core.call.outside import Outside, agent_of
-from comity.core.call.token import Claims, sign, verify
+from comity.core.call.token import Claims, verify
 from comity.core.envelope.envelope import Error, Reply, Request, is_id
 from comity.core.envelope.request_id import chosen_id_problem
 from comity.core.model.tokens import estimate
@@ -56,22 +56,6 @@ class Sender(Struct, frozen=True):
         if self.outside is not None:
             return tuple(map(agent_of, self.outside.chain))
         return () if self.parent is None else (*self.parent.request.chain, self.parent.request.target)
-
-
-def token_for(call: Call, key: bytes) -> str:
-    """Return the token with which an agent outside may speak for a call under way."""
-    request = call.request
-    claims = Claims(
-        request.target,
-        request.request_id,
-        request.user_id,
-        request.tenant_id,
-        request.session_id,
-        request.chain,
-        request.deadline_at,
-        request.span_id,
-    )
-    return sign(claims, key)
 
 
 async def receive_document(

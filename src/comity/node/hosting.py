@@ -115,7 +115,7 @@ class Hosting:
         `user_id` of `tenant_id` is who shows it, where that is known. Raises `RefusedError` for a token that is forged, has
         expired, was made for another user, or whose call has ended.
         """
-        from comity.doors.documents import call_of  # noqa: PLC0415  doors stand above the path
+        from comity.doors.documents import call_of  # noqa: PLC0415  dialects are slow to import and rarely spoken
 
         path = self._path
         sender = None if user_id is None else Identity(user_id, tenant_id, None)

@@ -7,7 +7,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
-from comity.contextcore.handoffs.checks import tenants_of
 from comity.core.agent.agent import Agent, Capability
 from comity.core.agent.registry import Registry
 from comity.core.agent.tool import Tool
@@ -15,6 +14,7 @@ from comity.core.call.guardrail import Guardrail, Verdict, checked_guardrails
 from comity.core.call.inheritance import Inheritance
 from comity.core.call.limits import THREADS_MAX, Limits
 from comity.core.envelope.envelope import Background, ExpectedOutput, Priority, Reply
+from comity.core.handoff.checks import tenants_of
 from comity.core.journal.records import StoredCall
 from comity.core.journal.retention import Retention, checked_retention
 from comity.core.tracing.telemetry import Settings as Telemetry

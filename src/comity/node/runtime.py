@@ -27,11 +27,12 @@ from comity.core.journal.records import Document
 from comity.core.journal.retention import Retention
 from comity.core.tracing.telemetry import Settings as Telemetry
 from comity.core.tracing.telemetry import settings_from
-from comity.engines.cipher import derived
+from comity.engines.cipher import TRIED_MAX, derived
 from comity.engines.memory.journal import MemoryJournal
 from comity.engines.sqlite.journal import SqliteJournal
 from comity.engines.threads import SystemThreads
 from comity.errors import UnavailableError
+from comity.node.store_key import memory_cipher, store_key, vault_cipher
 from comity.node.tending import Tending, watch_files
 from comity.node.upkeep import Upkeep
 from comity.ports import Clock, Engine, GuidanceSource, Ids, Journal
@@ -53,7 +54,6 @@ from comity.runtime.call.tools import Toolbox
 from comity.runtime.session.memory import Memories
 from comity.runtime.session.privacy import Answers, Privacy
 from comity.runtime.session.sessions import Sessions
-from comity.runtime.session.vault_key import TRIED_MAX, memory_cipher, store_key, vault_cipher
 from comity.runtime.tracing.recorder import Recorder
 from comity.version import VERSION
 
@@ -230,9 +230,11 @@ class Runtime:
 async def _open_guidance(settings: Settings, stack: contextlib.AsyncExitStack) -> LiveGuidance | None:
     if settings.guidance is None:
         return None
-    from comity.runtime.guidance.guidance import live_guidance  # noqa: PLC0415  most nodes have no guidance
+    from comity.engines.guidance import source_at  # noqa: PLC0415  most nodes have no guidance
+    from comity.runtime.guidance.guidance import live_guidance  # noqa: PLC0415
 
-    guidance = await live_guidance(settings.guidance)
+    given = settings.guidance
+    guidance = await live_guidance(source_at(given) if isinstance(given, str | Path) else given)
     stack.callback(guidance.close)
     return guidance
 

@@ -4,6 +4,7 @@ Timers and tasks come from the running asyncio event loop, which a simulation re
 differ from run to run comes in through here.
 """
 
+from comity.ports.cipher import Cipher
 from comity.ports.clock import Clock, Ids
 from comity.ports.cluster import Leases, Noticed, Receive, Transport
 from comity.ports.engine import Engine
@@ -16,6 +17,7 @@ from comity.ports.spans import SpanSink, SpanSource
 from comity.ports.threads import Threads
 
 __all__ = [
+    "Cipher",
     "Clock",
     "Engine",
     "GuidanceSource",

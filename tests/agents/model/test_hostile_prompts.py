@@ -32,8 +32,8 @@ from comity.core.model.exchange import Assistant, System
 from comity.core.model.injection import CONTROL
 from comity.core.model.quoting import MARK, Seal, is_whole
 from comity.core.session.session import Change
+from comity.engines.cipher import derived
 from comity.errors import ComityError
-from comity.runtime.session.vault_key import derived
 from comity.testing import run_virtual
 
 KEY = derived(bytes(32), "identity")

@@ -215,7 +215,7 @@ def _store(path: Path) -> Iterator[Check]:
 def _key(store: Path, vaults: list[tuple[str, bytes]], remembered: list[tuple[str, bytes]]) -> Iterator[Check]:
     """Say whether the key opens what the store hides; of one that hides nothing yet, what is wrong with the key it has."""
     from comity.engines.cipher import key_file
-    from comity.runtime.session.vault_key import store_key
+    from comity.node.store_key import store_key
 
     file, hides = key_file(store), bool(vaults or remembered)
     if not hides and (file is None or not file.exists()):  # a key would be made

@@ -9,13 +9,13 @@ from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iter
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec
 
-from comity.contextcore.handoffs.checks import LISTED_MAX, name_problem, number_problem, packed, reason_problem, refuse
 from comity.contextcore.handoffs.host import HandoffHost
 from comity.core.agent.agent import Agent
 from comity.core.call.limits import ID_CHARS_MAX, INPUTS_BYTES_MAX, TIMEOUT_MS_CEILING, Limits
 from comity.core.document.expected_output import read_expected
 from comity.core.document.payload import Problem, text_problem, unpack
 from comity.core.envelope.envelope import Background, ExpectedOutput, Priority
+from comity.core.handoff.checks import LISTED_MAX, name_problem, number_problem, packed, reason_problem, refuse
 from comity.core.handoff.machine import (
     ATTEMPTS_MAX,
     DEAD,

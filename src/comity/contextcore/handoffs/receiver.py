@@ -13,16 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from comity.contextcore.handoffs.checks import (
-    check_id,
-    confidence_problem,
-    name_problem,
-    number_problem,
-    options_problem,
-    packed,
-    reason_problem,
-    refuse,
-)
 from comity.contextcore.handoffs.host import HandoffHost
 from comity.core.agent.declaration import DeclarationError
 from comity.core.agent.mailbox import TURNS
@@ -32,6 +22,16 @@ from comity.core.document.payload import readable, text_problem, unpack
 from comity.core.envelope.envelope import is_id
 from comity.core.envelope.reserved import CODE as RESERVED
 from comity.core.envelope.reserved import is_raised_by_platform, is_reserved, reserved_error
+from comity.core.handoff.checks import (
+    check_id,
+    confidence_problem,
+    name_problem,
+    number_problem,
+    options_problem,
+    packed,
+    reason_problem,
+    refuse,
+)
 from comity.core.handoff.holder import Holder, desk_name
 from comity.core.handoff.machine import (
     LEASE_MS,

@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from comity.core.envelope.envelope import Request
 from comity.errors import RefusedError
 
 TOKEN_CHARS_MAX: Final = 4_096
@@ -45,6 +46,21 @@ def sign(claims: Claims, key: bytes) -> str:
     """Return the token that says so."""
     body = _encode(claims)
     return f"{_text(body)}.{_text(_mac(body, key))}"
+
+
+def token_for(request: Request, key: bytes) -> str:
+    """Return the token with which an agent outside may speak for the call that serves a request."""
+    claims = Claims(
+        request.target,
+        request.request_id,
+        request.user_id,
+        request.tenant_id,
+        request.session_id,
+        request.chain,
+        request.deadline_at,
+        request.span_id,
+    )
+    return sign(claims, key)
 
 
 def verify(token: str, key: bytes, *, now_ms: int) -> Claims:

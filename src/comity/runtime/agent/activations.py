@@ -29,7 +29,7 @@ from comity.runtime.call.way import Way
 
 if TYPE_CHECKING:
     from comity.ports.observer import Observer
-    from comity.runtime.session.vault_key import Seal
+    from comity.runtime.session.sealing import Seal
 
 
 STAND_INS_MAX: Final = 10_000

@@ -232,9 +232,9 @@ class Context(Struct, eq=False, gc=False):
     @property
     def token(self) -> str:
         """A signed token with which an agent outside this process may call back on behalf of this call."""
-        from comity.doors.documents import token_for  # noqa: PLC0415  doors stand above the path, which makes contexts
+        from comity.core.call.token import token_for  # noqa: PLC0415  few agents are outside
 
-        return token_for(self._call, self._path.identity_key)
+        return token_for(self._call.request, self._path.identity_key)
 
     def use_tool(self, /, name: str, **inputs: Any) -> Coroutine[Any, Any, Any]:
         """Use a tool and return its result. Raises `RefusedError` if this agent may not use it here."""

@@ -33,7 +33,7 @@ from comity.runtime.tracing.ambient import parent_span
 if TYPE_CHECKING:
     from comity.core.tracing.gen_ai import Asked
     from comity.runtime.session.privacy import Answers
-    from comity.runtime.session.vault_key import Seal
+    from comity.runtime.session.sealing import Seal
     from comity.runtime.tracing.recorder import Recorder
 
 NOTHING = Raw(b"{}")

@@ -52,7 +52,7 @@ from comity.runtime.call.tools import Paused, Toolbox
 from comity.runtime.call.turnstile import SHARED_NS, Turnstile
 from comity.runtime.call.unfinished import keep
 from comity.runtime.call.way import Way
-from comity.runtime.session.vault_key import Seal
+from comity.runtime.session.sealing import Seal
 from comity.runtime.session.view import SessionView
 from comity.runtime.tracing import ambient, standing
 from comity.runtime.tracing.ambient import MODULES, OTEL, use

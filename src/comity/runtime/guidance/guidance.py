@@ -10,13 +10,12 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from comity.core.agent.effects import Touching
 from comity.core.guidance import guidance as rules
 from comity.core.guidance.guidance import Answer, Finding, Guidance, Question
-from comity.engines.guidance import source_at
 from comity.errors import CallerError, ComityError, UnavailableError
 from comity.ports import GuidanceSource
 
@@ -34,13 +33,10 @@ class LiveGuidance:
         self._reading = threading.Lock()  # so that no older reading is put over a newer one
 
     @classmethod
-    def of(cls, given: str | Path | Guidance | GuidanceSource) -> LiveGuidance:
-        """Return what was given as it is in force from now on: fixed guidance, or a file or another source that is followed."""
-        if isinstance(given, Guidance):
-            return cls(None, given)
-        source = source_at(given) if isinstance(given, str | Path) else given
+    def of(cls, source: GuidanceSource) -> LiveGuidance:
+        """Return guidance that is followed from now on."""
         live = cls(source, Guidance())
-        live._stop = source.watch(live.refresh)  # first, so that no change falls between reading and watching
+        live._stop = source.watch(partial(live.refresh_from, source))  # first: no change is missed between both
         try:
             live._take(source)
         except ComityError:
@@ -49,10 +45,14 @@ class LiveGuidance:
         return live
 
     def refresh(self) -> None:
+        """Take the newest document of the source, if there is one and it is good."""
+        if self._source is not None:
+            self.refresh_from(self._source)
+
+    def refresh_from(self, source: GuidanceSource) -> None:
         """Take the newest document, if it is good. Raises `UnavailableError` if it could not be asked for: try again."""
-        assert self._source is not None
         try:
-            self._take(self._source)
+            self._take(source)
         except Exception as error:
             told = error.message if isinstance(error, ComityError) else f"{type(error).__name__}: {error}"
             if told != self.failure:
@@ -102,6 +102,6 @@ class LiveGuidance:
             self.current = guidance
 
 
-async def live_guidance(given: str | Path | Guidance | GuidanceSource) -> LiveGuidance:
+async def live_guidance(given: Guidance | GuidanceSource) -> LiveGuidance:
     """Return guidance as it is in force. Reading may wait for a disk or a network; fixed guidance waits for nothing."""
-    return LiveGuidance.of(given) if isinstance(given, Guidance) else await asyncio.to_thread(LiveGuidance.of, given)
+    return LiveGuidance(None, given) if isinstance(given, Guidance) else await asyncio.to_thread(LiveGuidance.of, given)

@@ -18,13 +18,13 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from comity.contextcore.handoffs.checks import check_id
 from comity.core.call.admission import Refused
 from comity.core.call.guardrail import Guardrail, unsaid
 from comity.core.call.limits import SETTLED_KEPT_MAX
 from comity.core.document.slices import Sliced
 from comity.core.envelope.envelope import ExpectedOutput, Reply, Request
 from comity.core.envelope.request_id import chosen_id_problem
+from comity.core.handoff.checks import check_id
 from comity.core.handoff.holder import holder_name
 from comity.core.handoff.machine import (
     ATTEMPTS_MAX,

@@ -16,9 +16,8 @@ from comity.core.journal.records import Document, Saved
 from comity.core.redaction import Vault, restore_text
 from comity.core.session import memory as core
 from comity.core.session.memory import Fact, Memory
-from comity.engines.cipher import Cipher
 from comity.errors import UnavailableError
-from comity.ports import Clock, Journal
+from comity.ports import Cipher, Clock, Journal
 from comity.runtime.session.live import key_of
 from comity.runtime.session.remembered import opened, sealed, without_session
 

@@ -9,8 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from comity.core.session.memory import Fact, Memory
-from comity.engines.cipher import Cipher
 from comity.errors import UnavailableError
+from comity.ports import Cipher
 
 
 class _Sealed(Fact, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):

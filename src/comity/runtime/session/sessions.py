@@ -21,9 +21,8 @@ from comity.core.session import session as core
 from comity.core.session.conversation import Turn
 from comity.core.session.parts import Parts, read
 from comity.core.session.session import EXPIRED_MS, USE_NOTED_MS, Change, Session
-from comity.engines.cipher import Cipher
 from comity.errors import CallerError, UnavailableError
-from comity.ports import Clock, Ids, Journal, Then
+from comity.ports import Cipher, Clock, Ids, Journal, Then
 from comity.runtime.call.call import Call
 from comity.runtime.call.slices import LONG_BYTES
 from comity.runtime.session.live import (
@@ -43,7 +42,7 @@ from comity.runtime.session.live import (
     size_of,
 )
 from comity.runtime.session.merging import NEVER, Merging
-from comity.runtime.session.vault_key import open_vault, seal
+from comity.runtime.session.sealing import open_vault, seal
 
 LIVE_MAX: Final = 10_000  # sessions kept in memory beyond those in use; others are read from the store again
 LIVE_BYTES_MAX: Final = 64 * 1024 * 1024  # of these sessions, as they are stored

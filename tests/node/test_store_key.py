@@ -5,7 +5,8 @@ import pytest
 from comity.core.document.slices import whole
 from comity.core.redaction import Vault
 from comity.errors import UnavailableError
-from comity.runtime.session.vault_key import open_vault, seal, store_key, vault_cipher
+from comity.node.store_key import store_key, vault_cipher
+from comity.runtime.session.sealing import open_vault, seal
 
 NAMES = ("default\x1fs", "default\x1ft")
 
