@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from comity.core.journal.audit import ENTRY_FIELDS, GENESIS, Verdict, checkpoint_seal, cut_entry
-from comity.engines.sqlite.audit_rows import cut, read_rows, verify_chain
+from comity.engines.sqlite.audit_rows import check_cut, cut, read_rows, verify_chain
 from comity.engines.sqlite.journal import SqliteJournal
 from comity.engines.sqlite.tables import connect
 from comity.errors import UnavailableError
@@ -212,7 +212,7 @@ LEFT = ROWS - CUT_AT + 1  # and the row that notes the cut
 def cut_store(store: Path) -> Path:
     with closing(connect(store)) as connection:
         connection.execute("BEGIN IMMEDIATE")
-        assert cut(connection, CUT_AT, KEY, 7_000) == CUT_AT
+        cut(connection, check_cut(connection, CUT_AT, KEY), KEY, 7_000)
         connection.execute("COMMIT")
     return store
 
@@ -287,7 +287,7 @@ def test_a_chain_that_does_not_verify_is_not_cut(store):
     with closing(connect(store)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         with pytest.raises(ValueError, match="row 4 does not fit"):
-            cut(connection, CUT_AT, KEY, 7_000)
+            check_cut(connection, CUT_AT, KEY)
         connection.execute("ROLLBACK")
         assert connection.execute("SELECT count(*) FROM audit").fetchone() == (ROWS,)
 
@@ -296,7 +296,7 @@ def test_a_chain_is_cut_again_and_again_and_written_on(cut_store):
     with closing(connect(cut_store)) as connection:
         for last_id in (7, 13):
             connection.execute("BEGIN IMMEDIATE")
-            cut(connection, last_id, KEY, 8_000)
+            cut(connection, check_cut(connection, last_id, KEY), KEY, 8_000)
             connection.execute("COMMIT")
         assert verify_chain(connection, KEY) == (True, 2, None, "")
         assert connection.execute("SELECT count(*) FROM audit_trees").fetchone() == (0,)

@@ -17,8 +17,9 @@ from comity.core.journal.records import Document, Saved, Settled, part_key
 from comity.core.journal.retention import CONTENT_REMOVED, KINDS, Keep, Pruned, Retention
 from comity.core.session.parts import Parts
 from comity.core.session.session import Session
-from comity.engines.cipher import key_for
+from comity.engines.cipher import audit_key, key_for
 from comity.engines.memory.journal import MemoryJournal
+from comity.engines.sqlite import audit_rows
 from comity.engines.sqlite import retention as engine
 from comity.engines.sqlite.journal import SqliteJournal, connect
 from comity.ports import Journal
@@ -285,6 +286,50 @@ def test_no_transaction_of_a_sweep_removes_many_bytes(tmp_path, monkeypatch):
             await written(journal, accepted(f"r{number}"), settled(f"r{number}", "x" * 9_000))
         assert [one.calls for one in journal.prune(Retention(calls=Keep(count=0)), NOW)] == [2, 2]
 
+    run(SqliteJournal(tmp_path / "store.db", "node"), scenario)
+
+
+def test_each_transaction_of_a_sweep_takes_a_turn_with_the_writer(tmp_path):
+    """Where two connections race for the file, SQLite lets the loser sleep up to 100 ms; a lock wakes the loser at once."""
+    steps: list[str] = []
+
+    class Turn:
+        def __enter__(self) -> None:
+            steps.append("turn")
+
+        def __exit__(self, *_: object) -> None:
+            steps.append("over")
+
+    async def scenario(journal: Journal) -> None:
+        await written(journal, accepted("r"), ended("r", 10), *session("s", 10))
+        with closing(connect(tmp_path / "store.db")) as connection:
+            connection.set_trace_callback(lambda step: steps.append(step.partition(" ")[0]))
+            everything = Retention(**{kind: Keep(count=0) for kind in KINDS})
+            for _ in engine.Pruner(b"k", turn=Turn()).sweep(connection, everything, NOW):
+                pass
+
+    key_for(tmp_path / "store.db")
+    run(SqliteJournal(tmp_path / "store.db", "node"), scenario)
+    bounds = [step for step in steps if step in {"turn", "BEGIN", "COMMIT", "over"}]
+    assert bounds == ["turn", "BEGIN", "COMMIT", "over"] * (len(bounds) // 4)
+    assert len(bounds) >= 12  # calls, sessions, audit
+
+
+def test_a_cut_that_another_process_made_since_it_was_checked_is_not_made_twice(tmp_path):
+    """Rows are verified before the transaction, in which all writers wait."""
+
+    async def scenario(journal: Journal) -> None:
+        await written(journal, accepted("r"), ended("r", 10), accepted("q"), ended("q", 11))
+        with closing(connect(tmp_path / "store.db")) as connection:
+            checked = [audit_rows.check_cut(connection, last_id, key) for last_id in (2, 1)]
+            for one in checked:
+                audit_rows.cut(connection, one, key, NOW)
+        assert journal.verify().ok
+        assert [row.id for row in journal.rows() if row.kind != "cut"] == [3, 4]
+
+    key_for(tmp_path / "store.db")
+    key = audit_key(tmp_path / "store.db")
+    assert key is not None
     run(SqliteJournal(tmp_path / "store.db", "node"), scenario)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -247,6 +247,14 @@ def _links(connection: sqlite3.Connection, begin: Checkpoint, is_part: bool) -> 
 # --- cutting ---
 
 
+class Cut(NamedTuple):
+    """A place where the audit may be cut: where it begins, the last row that goes, and the hash of that row."""
+
+    begin: Checkpoint
+    last_id: int
+    hash: str
+
+
 def extent(connection: sqlite3.Connection) -> tuple[int, int]:
     """Return the ids of the first row and of the last; without any, the first is the id that comes next."""
     (first,) = connection.execute("SELECT min(id) FROM audit").fetchone()
@@ -268,28 +276,32 @@ def times(connection: sqlite3.Connection, after_id: int, until_id: int) -> Itera
         yield row_id, at_ms if type(at_ms) is int else -1
 
 
-def cut(connection: sqlite3.Connection, last_id: int, key: bytes, at_ms: int) -> int:
-    """Remove the rows up to one, within a transaction, and return how many. Raises `ValueError` if they do not verify."""
+def check_cut(connection: sqlite3.Connection, last_id: int, key: bytes) -> Cut:
+    """Return the cut after a row once the rows up to it verify; it needs no transaction. Raises `ValueError` if they do not."""
     begin, wrong, _ = _read_checkpoint(connection, key)
-    head_id, head_hash = connection.execute("SELECT id, hash FROM head").fetchone()
     if wrong is None:
-        query = f"{READ_LINKS} LIMIT ?"
         columns = "id, CAST(body AS TEXT), CAST(hash AS TEXT)"
-        going = bulk.read(connection, columns, query, (begin.row_id, last_id - begin.row_id))
+        going = bulk.read(connection, columns, f"{READ_LINKS} LIMIT ?", (begin.row_id, last_id - begin.row_id))
         links = ((one, None if said is None else bulk.as_bytes(said), bulk.as_bytes(hash_)) for one, said, hash_ in going)
         next_id, sealed = walk(links, begin.row_id + 1, begin.hash.encode())
-        if next_id != last_id + 1:
-            wrong = Verdict(False, 0, next_id, f"row {next_id} does not fit")
-    if wrong is not None:
-        raise ValueError(f"the audit is not cut, so that what is wrong with it can still be seen: {wrong.reason}")
-    last_hash = sealed.decode()
-    entry = cut_entry(last_id, last_hash, at_ms)
+        if next_id == last_id + 1:
+            return Cut(begin, last_id, sealed.decode())
+        wrong = Verdict(False, 0, next_id, f"row {next_id} does not fit")
+    raise ValueError(f"the audit is not cut, so that what is wrong with it can still be seen: {wrong.reason}")
+
+
+def cut(connection: sqlite3.Connection, after: Cut, key: bytes, at_ms: int) -> None:
+    """Remove the rows up to a cut, within a transaction; none if another process cut them since."""
+    begin, wrong, _ = _read_checkpoint(connection, key)
+    if wrong is not None or begin != after.begin:
+        return
+    head_id, head_hash = connection.execute("SELECT id, hash FROM head").fetchone()
+    entry = cut_entry(after.last_id, after.hash, at_ms)
     noted_in = head_id + 1
     noted = link(noted_in, entry, head_hash)
     connection.execute("INSERT INTO audit VALUES (?, ?, ?)", (noted_in, entry, noted))
     connection.execute("UPDATE head SET id = ?, hash = ?", (noted_in, noted))
-    body = _encode(Checkpoint(last_id, last_hash, noted_in, at_ms))
+    body = _encode(Checkpoint(after.last_id, after.hash, noted_in, at_ms))
     connection.execute("INSERT OR REPLACE INTO checkpoint VALUES (1, ?, ?)", (body, checkpoint_seal(body, key)))
-    connection.execute(_DELETE_TREES, {"last": last_id})
-    connection.execute("DELETE FROM audit WHERE id <= ?", (last_id,))
-    return last_id - begin.row_id
+    connection.execute(_DELETE_TREES, {"last": after.last_id})
+    connection.execute("DELETE FROM audit WHERE id <= ?", (after.last_id,))

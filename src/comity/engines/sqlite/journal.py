@@ -106,6 +106,7 @@ class SqliteJournal:
         self._reported_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._pruner: Pruner | None = None  # used only by `prune`
+        self._turn = threading.Lock()  # of writing: the writer's, or a sweep's
 
     def _lost(self, error: OSError) -> UnavailableError:
         """Accept nothing more: a file of the store, or its folder, is gone or not to be seen any more."""
@@ -296,7 +297,7 @@ class SqliteJournal:
 
     def _commit(self, connection: sqlite3.Connection, records: list[tables.Written], own: set[str]) -> UnavailableError | None:
         try:
-            with self.handoffs.sync_as_needed(connection, records):
+            with self._turn, self.handoffs.sync_as_needed(connection, records):
                 rings = tables.write_batch(
                     connection, records, self.node_id, self._check_files, self.handoffs.perform, self.names
                 )
@@ -440,7 +441,7 @@ class SqliteJournal:
             if self._pruner is None:
                 from comity.engines.sqlite.retention import Pruner  # noqa: PLC0415  few nodes remove anything
 
-                self._pruner = Pruner(audit_key(self.path))
+                self._pruner = Pruner(audit_key(self.path), turn=self._turn)
             for pruned in self._pruner.sweep(connection, retention, now_ms):
                 yield pruned
                 self._files.check()  # before the next slice

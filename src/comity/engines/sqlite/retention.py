@@ -1,8 +1,9 @@
 """Removing what a store keeps no longer, a slice at a time.
 
-A slice is one short transaction of a connection of its own, so that the writer of calls never waits long. What is still needed
-is looked up once, before the first slice: a tree that has ended by then can get no further call. How many statements a slice
-takes does not depend on how many rows it has, see `bulk.py`: a sweep must be quicker than a busy node makes calls.
+A slice is one short transaction of a connection of its own, so that the writer of calls never waits long; both take turns by a
+lock of the process, since SQLite lets the loser of a race sleep for up to 100 ms at a time. What is still needed is looked up
+once, before the first slice: a tree that has ended by then can get no further call. How many statements a slice takes does not
+depend on how many rows it has, see `bulk.py`: a sweep must be quicker than a busy node makes calls.
 """
 
 from __future__ import annotations
@@ -25,14 +26,17 @@ from comity.engines.sqlite.call_rows import UNREADABLE, revive
 
 log = logging.getLogger("comity")
 
-# Rows that one slice reads, and about as many it removes; fewer where it reads whole bodies, or where it removes large rows.
-SLICE_ROWS: Final = 2_000
-SLICE_BODIES: Final = 500
-SLICE_BYTES: Final = 4 * 1024 * 1024
+# Rows that one slice reads; fewer where it reads whole bodies.
+READ_ROWS: Final = 2_000
+READ_BODIES: Final = 64
+# About what one transaction removes, by rows and by bytes. Bytes that are removed are overwritten: 4 MiB of them, or 2,000
+# rows, took 20 to 50 ms of work, during which every call waited for its record.
+SLICE_ROWS: Final = 128
+SLICE_BYTES: Final = 256 * 1024
 # An audit is cut by at least this many rows, or once in this time: each cut adds a row of its own.
 CUT_ROWS_LEAST: Final = 1_000
 CUT_EVERY_MS: Final = 60 * 60 * 1000
-CUT_ROWS: Final = 4_000
+CUT_ROWS: Final = 1_000
 _BELOW: Final = (("#", "$"), (".", "/"))  # what a call's tools and calls have in their ids, and the character after it
 _MARKS: Final = "(SELECT column1 AS first, column2 AS last FROM (VALUES ('#', '$'), ('.', '/')))"
 _COUNT_BELOW: Final = (
@@ -84,6 +88,7 @@ class _Ended(msgspec.Struct, array_like=True):
 
 _ENDED: Final = _said("body", *(_PLACES[name] for name in _Ended.__struct_fields__))
 _encode = msgspec.json.Encoder().encode
+Turn = contextlib.AbstractContextManager[Any]
 _Root = tuple[str, str]  # of a tree: the key of the session that only it had, if there was one, and the id
 _Measured = tuple[_Root, int]  # and how many bytes its root has
 
@@ -118,8 +123,9 @@ class Needed:
 class Pruner:
     """Removes what a store keeps no longer. It remembers from one sweep to the next how far replies were looked at."""
 
-    def __init__(self, key: bytes | None, *, is_dry: bool = False) -> None:
+    def __init__(self, key: bytes | None, *, turn: Turn | None = None, is_dry: bool = False) -> None:
         self._key = key  # which seals the audit; without it the audit is not cut
+        self._turn: Turn = turn or contextlib.nullcontext()  # held during a transaction
         self._is_dry = is_dry
         self._going: set[str] = set()  # of a dry sweep: the roots of trees that would be gone when replies are looked at
         self._bare_to = 0  # the rowid up to which no reply has content
@@ -147,7 +153,7 @@ class Pruner:
         columns = "rowid, CAST(open_at AS TEXT), CAST(body AS TEXT)"
         surplus, before, seen = needed.surplus(keep), keep.before_ms(now_ms), self._bare_to
         stays = False  # whether something was passed over that may go later
-        while rows := bulk.read(connection, columns, query, (seen, needed.newest, SLICE_BODIES)):
+        while rows := bulk.read(connection, columns, query, (seen, needed.newest, READ_BODIES)):
             bare: list[tuple[int, str]] = []
             for rowid, open_at, body in rows:
                 seen = rowid
@@ -166,7 +172,7 @@ class Pruner:
                 if not stays:
                     self._bare_to = rowid
             if bare and not self._is_dry:
-                with _writing(connection):
+                with self._writing(connection):
                     connection.execute(_REPLACE_BODIES, (bulk.array(bare),))
             yield Pruned(replies=len(bare))
             if not rows:
@@ -178,7 +184,7 @@ class Pruner:
             "AND is_root AND open_at IS NULL ORDER BY rowid LIMIT ?"
         )
         surplus, before, seen = needed.surplus(keep), keep.before_ms(now_ms), 0
-        while rows := bulk.read(connection, f"rowid, length(body), {_ENDED}", query, (seen, needed.newest, SLICE_ROWS)):
+        while rows := bulk.read(connection, f"rowid, length(body), {_ENDED}", query, (seen, needed.newest, READ_ROWS)):
             trees: list[_Measured] = []
             for rowid, size, told in rows:
                 seen = rowid
@@ -205,7 +211,7 @@ class Pruner:
         for (root, root_bytes), ((count, bytes_below),) in zip(trees, counted, strict=True):
             below = count
             while not self._is_dry and below > SLICE_ROWS:  # a tree that is larger than a slice goes from its leaves
-                gone = _remove_below(connection, root[1], SLICE_ROWS)
+                gone = self._remove_below(connection, root[1], SLICE_ROWS)
                 below -= gone
                 yield Pruned(calls=gone)
                 if not gone:
@@ -221,9 +227,16 @@ class Pruner:
 
     def _remove_batch(self, connection: sqlite3.Connection, batch: list[_Root], size: int) -> Pruned:
         if not self._is_dry:
-            with _writing(connection):
+            with self._writing(connection):
                 _remove_trees(connection, batch)
         return Pruned(calls=size)
+
+    def _remove_below(self, connection: sqlite3.Connection, root_id: str, most: int) -> int:
+        """Remove some calls below one, the last first, and return how many."""
+        rows = "SELECT rowid FROM calls WHERE request_id > ? AND request_id < ? ORDER BY request_id DESC LIMIT ?"
+        query = f"DELETE FROM calls WHERE rowid IN ({rows})"  # noqa: S608
+        with self._writing(connection):
+            return sum(connection.execute(query, (root_id + first, root_id + last, most)).rowcount for first, last in _BELOW)
 
     # --- handoffs ---
 
@@ -231,7 +244,7 @@ class Pruner:
         (newest,) = connection.execute("SELECT coalesce(max(seq), 0) FROM handoffs").fetchone()
         surplus = 0 if keep.count is None else newest - keep.count
         before, seen = keep.before_ms(now_ms), 0
-        while found := handoff_tables.read_from(connection, seen, SLICE_BODIES):
+        while found := handoff_tables.read_from(connection, seen, READ_BODIES):
             doomed: list[_Root] = []
             for seq, one in found:
                 seen = seq
@@ -246,7 +259,7 @@ class Pruner:
                     found = []
                     break
             if doomed and not self._is_dry:
-                with _writing(connection):
+                with self._writing(connection):
                     query = "DELETE FROM handoffs WHERE due_at IS NULL AND id IN (SELECT value FROM json_each(?))"
                     connection.execute(query, (_ids(doomed),))
                     _remove_trees(connection, doomed)
@@ -272,7 +285,7 @@ class Pruner:
             ]
             gone = [key for key, _ in doomed]
             if doomed and not self._is_dry:
-                with _writing(connection):
+                with self._writing(connection):
                     gone = _remove_sessions(connection, doomed)
             surplus -= len(gone)
             passed += len(rows) - (0 if self._is_dry else len(gone))
@@ -312,8 +325,9 @@ class Pruner:
             self.problem = "the audit is not cut: the key of the store, which seals where it begins, is not here"
             return False
         try:
-            with _writing(connection):
-                audit_rows.cut(connection, last_id, self._key, now_ms)
+            sealed = audit_rows.check_cut(connection, last_id, self._key)
+            with self._writing(connection):
+                audit_rows.cut(connection, sealed, self._key, now_ms)
         except ValueError as error:
             if self.problem != str(error):
                 log.error("%s", error)  # noqa: TRY400
@@ -322,31 +336,21 @@ class Pruner:
         self._cut_at = now_ms
         return True
 
-
-@contextlib.contextmanager
-def _writing(connection: sqlite3.Connection) -> Iterator[None]:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        with contextlib.suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise
+    @contextlib.contextmanager
+    def _writing(self, connection: sqlite3.Connection) -> Iterator[None]:
+        with self._turn:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                connection.execute("COMMIT")
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+                raise
 
 
 def _ids(trees: Sequence[_Root]) -> str:
     return bulk.array([root_id for _, root_id in trees])
-
-
-def _remove_below(connection: sqlite3.Connection, root_id: str, most: int) -> int:
-    """Remove some calls below one, the last first, and return how many."""
-    rows = "SELECT rowid FROM calls WHERE request_id > ? AND request_id < ? ORDER BY request_id DESC LIMIT ?"
-    with _writing(connection):
-        return sum(
-            connection.execute(f"DELETE FROM calls WHERE rowid IN ({rows})", (root_id + first, root_id + last, most)).rowcount  # noqa: S608
-            for first, last in _BELOW
-        )
 
 
 def _remove_trees(connection: sqlite3.Connection, trees: Sequence[_Root]) -> None:
