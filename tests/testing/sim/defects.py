@@ -212,7 +212,7 @@ DEFECTS = (
         lambda: without_terms(within=()),
         seeds_max=1_000,
         scenario="nodes",
-        known=29,
+        known=23,
     ),
     Defect(
         "a settled call can be settled again",

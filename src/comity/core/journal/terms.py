@@ -152,20 +152,19 @@ def taken(
     ending: dict[str, None] = {}
     end: Settled | None = None
     for record in records:
-        match record:
-            case Settled(request=request) if not is_open(request.request_id) and request.request_id not in beginning:
+        if type(record) is Settled:
+            request_id = record.request.request_id
+            if not is_open(request_id) and request_id not in beginning:
                 continue
-            case Settled(request=request):
-                ending[request.request_id] = None
-                end = record if request.request_id == terms.ends else end
-                kept.append(record)
-            case Accepted(request=request, node_id=node_id, at_ms=at_ms) if is_open(request.request_id):
-                kept.append(Resumed(request, node_id, at_ms))
-            case Accepted(request=request):
-                beginning[request.request_id] = None
-                kept.append(record)
-            case _:
-                kept.append(record)
+            ending[request_id] = None
+            end = record if request_id == terms.ends else end
+        elif type(record) is Accepted:
+            request_id = record.request.request_id
+            if is_open(request_id):
+                kept.append(Resumed(record.request, record.node_id, record.at_ms))
+                continue
+            beginning[request_id] = None
+        kept.append(record)
     if end is not None:
         root_id = end.request.root_id  # users choose the ids of roots, and `r.1` may be one
         kept += (

@@ -275,7 +275,9 @@ class MemoryJournal:
         return False if request_id in self._settled else True if request_id in self._open else None
 
     def _below(self, above: str) -> list[Request]:
-        return [one.request for one in self._open.values() if is_below(one.request.request_id, above)] if above else []
+        if not above:
+            return []
+        return [one.request for name, one in self._open.items() if name.startswith(above) and is_below(name, above)]
 
     def _take(self, record: Step | Saved | Resumed) -> None:
         if type(record) is Step:

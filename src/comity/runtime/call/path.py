@@ -360,7 +360,9 @@ class CallPath(Replies):
         findings: tuple[Finding, ...] = ()
         if self.guidance is not None and capability is not None and capability.touching is not None and not checked.problems:
             findings = self.guidance.findings(capability.touching, unpack(arrival.body))
-        is_sound = not arrival.problems and not checked.problems and not findings and wait_ms is None and way is None
+        is_sound = (
+            not arrival.problems and not checked.problems and not findings and wait_ms is None and (way is None or not way.loop)
+        )
         is_own = live is None or (live.session.user_id == request.user_id and now_ms - live.used_at < EXPIRED_MS)
         if not (is_sound and is_own and admission.admits_user(request, agent, capability, place, now_ms)):
             world = snapshot(

@@ -12,6 +12,7 @@ from comity.core.document.foreign_errors import ENDINGS
 from comity.core.envelope.envelope import Reply
 
 T = TypeVar("T")
+_Ending = TypeVar("_Ending", bound=asyncio.Future[Any])
 log = logging.getLogger("comity")
 
 # What unwinds foreign code without being its failure: it is cancelled, it is thrown away, the program is to end.
@@ -27,7 +28,7 @@ def is_own(raised: BaseException, task: asyncio.Task[Any] | None) -> bool:
         return False
 
 
-async def all_ended(named: Mapping[asyncio.Task[Any], str]) -> None:
+async def all_ended(named: Mapping[_Ending, str]) -> None:
     """Wait until all have ended, but not for ever: one may not heed being cancelled, and is named in the log.
 
     The task that waits here is not waited for. `asyncio.wait` would go by hash order.
@@ -36,7 +37,7 @@ async def all_ended(named: Mapping[asyncio.Task[Any], str]) -> None:
     left = sum(not task.done() for task in tasks)
     every: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def one(_: asyncio.Task[Any]) -> None:
+    def one(_: asyncio.Future[Any]) -> None:
         nonlocal left
         left -= 1
         if not left and not every.done():

@@ -16,6 +16,7 @@ from comity.core.journal.records import Settled
 from comity.core.journal.terms import Fence, Terms
 from comity.core.tracing.trace_context import TraceContext
 from comity.errors import CallChangedError, UnavailableError
+from comity.runtime.agent.activations import Activation
 from comity.runtime.call.call import Call, Errand
 from comity.runtime.call.draft import Arrival, Draft, Identity
 from comity.runtime.call.events import EventLog
@@ -95,8 +96,7 @@ class Asking:
 
     async def _try(self, errand: Errand) -> Reply | None:
         arrival, parent = errand.arrival, errand.parent
-        fence = self._holds.fence(arrival.request.target) if arrival.capability is not None and not arrival.problems else None
-        way = Way(fence=fence) if fence is not None else await self._way(errand)
+        way = self._known_way(arrival) or await self._way(errand)
         if parent is not None and is_short(parent):
             await self._loans.cover(parent)
         gone = "its caller has ended" if parent is not None and parent.state is not State.RUNNING else ""
@@ -117,7 +117,11 @@ class Asking:
         else:
             is_again = errand.call is not None or errand.is_repeated or parent.is_again
         way.is_fresh = not is_again
-        opened = await self.enter(errand, arrival, way, may_be_known=is_again)
+        opened: Call | Reply | Waits | None
+        if (full := self.full_seat(arrival, way)) is None:
+            opened = self.open(errand, arrival, way, may_be_known=is_again)
+        else:
+            opened = await self.open_full(errand, arrival, way, full, may_be_known=is_again)
         if isinstance(opened, Waits):
             await self._aside(opened, parent)
             return None
@@ -154,6 +158,15 @@ class Asking:
             if stored is not None and stored.settled_at is not None and stored.reply is not None:
                 return self._path.settlement.shown(stored.reply, stored)
         return reply
+
+    def _known_way(self, arrival: Arrival) -> Way | None:
+        """Return where an agent is, if this node knows that and nothing is wrong with the request."""
+        if arrival.problems or (arrival.agent is not None and arrival.capability is None):
+            return None
+        place = self._holds.known(arrival.request.target)
+        if isinstance(place, Fence):
+            return Way(fence=place)
+        return None if place is None else Way(node_id=place)
 
     async def _way(self, errand: Errand) -> Way | None:
         """Find out where an agent is; None when there is no time left, or no node has it."""
@@ -204,52 +217,62 @@ class Asking:
         await self._path.recorded()
         return opened
 
-    async def enter(self, errand: Errand, arrival: Arrival, way: Way, *, may_be_known: bool) -> Call | Reply | Waits | None:
-        """Open a call the way it goes, join it or return its reply; None if the agent has moved meanwhile.
+    def full_seat(self, arrival: Arrival, way: Way) -> Activation[Call] | None:
+        """Return where a call by an agent would have to wait for a place on this node; None if it would not."""
+        request, agent = arrival.request, arrival.agent
+        if way.fence is None or request.parent_id is None or agent is None:
+            return None
+        seat = self._path.activations.seat(agent, request, way)
+        return seat if seat.is_full else None
+
+    async def open_full(
+        self, errand: Errand, arrival: Arrival, way: Way, seat: Activation[Call], *, may_be_known: bool
+    ) -> Call | Reply | Waits | None:
+        """Ask other nodes whether a call would wait for ever, and open it; None if its agent has moved meanwhile."""
+        request = arrival.request
+        try:
+            is_wanted = partial(self._may_wait, request, errand.parent, way)
+            way.loop = await self._probes.loop(request, request.parent_id or "", seat, is_wanted)
+            return self.open(errand, arrival, way, may_be_known=may_be_known) if is_wanted() else None
+        finally:
+            self._probes.done(request)
+
+    def open(self, errand: Errand, arrival: Arrival, way: Way, *, may_be_known: bool) -> Call | Reply | Waits:
+        """Open a call the way it goes, join it or return its reply.
 
         A call below another that was put aside for a person has no reply to give.
         """
         request, parent = arrival.request, errand.parent
-        try:
-            if way.fence is not None and request.parent_id is not None and arrival.agent is not None:
-                seat = self._path.activations.seat(arrival.agent, request, way)
-                if seat.is_full:
-                    is_wanted = partial(self._may_wait, request, parent, way)
-                    way.loop = await self._probes.loop(request, request.parent_id, seat, is_wanted)
-                    if not is_wanted():
-                        return None
-            is_open = False
-            if may_be_known:
-                known = self._path.seen(request)
-                if isinstance(known, Reply) and request.parent_id is not None and self._is_aside(request.request_id):
-                    return Waits(known.data["approval_id"])
-                if known is not None:
-                    is_begun = isinstance(known, Reply) and known.status is not Status.REFUSED
-                    if parent is not None and isinstance(known, Reply) and is_begun and not errand.is_repeated:
-                        self._path.count(parent, known.usage)
-                        keep(parent, request, known)
-                    return known
-                stored = self._peers.journal.call(request.request_id)
-                is_open = stored is not None
-                if stored is not None and stored.request is not None and request.parent_id is None:
-                    # Who asks for it again has not more time than who asked first.
-                    request = stored.request
-                    arrival = replace(arrival, request=request)
-            leftovers: dict[str, Request] | None = {} if is_open and way.fence is not None else None
-            now_ns = self._path.clock.now_ns()
-            is_named = request.parent_id is None and may_be_known
-            opened = self._path.enter(
-                arrival, parent, now_ns, errand.log, leftovers, remote=errand.remote, way=way, is_named=is_named
-            )
-            if isinstance(opened, Reply) and is_open:
-                fences = self.caller_fences(request) if way.fence is None else (way.fence,)
-                # Not as refused: it was begun, and counts for as long as its tree lives.
-                self._end_begun(*interrupted((request,), self._peers.now_ms()), fences=fences)
-                if parent is not None:
-                    self._path.count(parent, Usage())
-            return opened
-        finally:
-            self._probes.done(request)
+        is_open = False
+        if may_be_known:
+            known = self._path.seen(request)
+            if isinstance(known, Reply) and request.parent_id is not None and self._is_aside(request.request_id):
+                return Waits(known.data["approval_id"])
+            if known is not None:
+                is_begun = isinstance(known, Reply) and known.status is not Status.REFUSED
+                if parent is not None and isinstance(known, Reply) and is_begun and not errand.is_repeated:
+                    self._path.count(parent, known.usage)
+                    keep(parent, request, known)
+                return known
+            stored = self._peers.journal.call(request.request_id)
+            is_open = stored is not None
+            if stored is not None and stored.request is not None and request.parent_id is None:
+                # Who asks for it again has not more time than who asked first.
+                request = stored.request
+                arrival = replace(arrival, request=request)
+        leftovers: dict[str, Request] | None = {} if is_open and way.fence is not None else None
+        now_ns = self._path.clock.now_ns()
+        is_named = request.parent_id is None and may_be_known
+        opened = self._path.enter(
+            arrival, parent, now_ns, errand.log, leftovers, remote=errand.remote, way=way, is_named=is_named
+        )
+        if isinstance(opened, Reply) and is_open:
+            fences = self.caller_fences(request) if way.fence is None else (way.fence,)
+            # Not as refused: it was begun, and counts for as long as its tree lives.
+            self._end_begun(*interrupted((request,), self._peers.now_ms()), fences=fences)
+            if parent is not None:
+                self._path.count(parent, Usage())
+        return opened
 
     def _is_aside(self, request_id: str) -> bool:
         stored = self._peers.journal.call(request_id)

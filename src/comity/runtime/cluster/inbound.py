@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -98,11 +100,12 @@ class Server:
                 served = self._served.get(request.request_id)
                 if served is None:
                     served = Served()
+                    served.note(sender, message.caller)
                     self._begin(served, message)
                     self._tell_later(request.request_id, sender)
                 else:
                     self._peers.send(sender, Taken(request.request_id, request.parent_id is None))
-                served.note(sender, message.caller)
+                    served.note(sender, message.caller)
             case Inquire(request_id=request_id):
                 if (served := self._served.get(request_id)) is not None:
                     served.note_inquiry(sender)
@@ -145,13 +148,13 @@ class Server:
         """Let the calls go to the nodes that take their agents next."""
         if self._timer is not None:
             self._timer.cancel()
-        tasks = [one.task for one in self._served.values() if one.task is not None]
+        tasks = {one.task: f"serve {name}" for name, one in self._served.items() if one.task is not None}
         for served in list(self._served.values()):
             if served.call is not None:
                 self._let_go(served.call)
             elif served.task is not None:
                 served.task.cancel()
-        await all_ended({task: task.get_name() for task in tasks})
+        await all_ended(tasks)
         for task in tasks:
             task.cancel()
 
@@ -162,48 +165,91 @@ class Server:
             served.task.cancel()
 
     def _begin(self, served: Served, ask: Ask) -> None:
-        request_id = ask.request.request_id
+        """Open a call, and answer when it has ended; a task does what cannot be done at once."""
+        errand = self._errand(served, ask)
+        request_id = errand.arrival.request.request_id
+        try:
+            opened = self._open_at_once(served, ask, errand)
+        except UnavailableError:
+            return  # the caller's node asks again
         self._served[request_id] = served
-        served.task = self._peers.loop.create_task(self._serve(served, ask), name=f"serve {request_id}")
+        if isinstance(opened, Call):
+            served.call, served.task = opened, self._peers.loop.create_future()
+            served.task.add_done_callback(partial(self._ended, served, opened))
+            self._path.wait_with(opened, served.task)
+            return
+        serving = self._serve(served, ask, errand, opened)
+        served.task = self._peers.loop.create_task(serving, name=f"serve {request_id}")
         # Not at the end of the task itself: a task that is cancelled before it began has none.
         served.task.add_done_callback(lambda _: self._served.pop(request_id))
 
-    async def _serve(self, served: Served, ask: Ask) -> None:
-        try:
-            answer = await self._answer(served, ask)
-        except UnavailableError:
-            return  # it is unknown which node holds the agent: the caller's node asks again
-        for asker in served.askers:
-            self._peers.send(asker, answer)
+    async def _serve(self, served: Served, ask: Ask, errand: Errand, opened: Reply | Waits | None) -> None:
+        with contextlib.suppress(UnavailableError):  # it is unknown which node holds the agent: the caller's node asks again
+            answering = self._answer(served, ask, errand) if opened is None else self._say(served, errand, opened)
+            self._tell_askers(served, await answering)
 
-    async def _answer(self, served: Served, ask: Ask) -> Message:
-        request = ask.request
-        is_fresh = ask.is_fresh and self._is_new(request.request_id)
-        arrival = self._arrive(request)
+    def _tell_askers(self, served: Served, message: Message) -> None:
+        for asker in served.askers:
+            self._peers.send(asker, message)
+
+    def _ended(self, served: Served, call: Call, waiter: asyncio.Future[None]) -> None:
+        """Answer: a call that was opened at once has ended, or has left this node."""
+        del self._served[call.request.request_id]
+        if waiter.cancelled():
+            self._path.stop_waiting(call, waiter)
+        else:
+            self._tell_askers(served, _said_of(call))
+
+    def _errand(self, served: Served, ask: Ask) -> Errand:
+        arrival = self._arrive(ask.request)
+        request_id = arrival.request.request_id
+        told = _Told(self._peers, served, request_id) if ask.is_watched else None
+        return Errand(arrival, None, log=told, is_fresh=ask.is_fresh and self._is_new(request_id))
+
+    def _open_at_once(self, served: Served, ask: Ask, errand: Errand) -> Call | Reply | Waits | None:
+        """Open a call whose agent this node holds and has a place for; None if other nodes must be asked first."""
+        arrival = errand.arrival
+        fence = None if arrival.agent is None else self._holds.fence(arrival.request.target)
+        if fence is None:
+            return None
+        way = self._way(served, ask, errand, fence)
+        is_full = self._asking.full_seat(arrival, way) is not None
+        return None if is_full else self._asking.open(errand, arrival, way, may_be_known=not errand.is_fresh)
+
+    def _way(self, served: Served, ask: Ask, errand: Errand, fence: Fence) -> Way:
+        request = errand.arrival.request
+        self._path.sessions.refresh(request.tenant_id, request.session_id)
+        return Way(
+            fence=fence, caller=served.caller, is_served=True, bounds=ask.bounds, loan=ask.loan, is_fresh=errand.is_fresh
+        )
+
+    async def _answer(self, served: Served, ask: Ask, errand: Errand) -> Message:
+        """Open a call once its agent is held here, and return what is said of it."""
+        arrival = errand.arrival
+        request = arrival.request
         if arrival.agent is None:
             return Unhosted(request.request_id)
-        request = arrival.request
         fence = await self._holds.locate(request.target, is_hosted=True)
         if not isinstance(fence, Fence):
             return Moved(request.request_id)
-        self._path.sessions.refresh(request.tenant_id, request.session_id)
-        way = Way(fence=fence, caller=served.caller, is_served=True, bounds=ask.bounds, loan=ask.loan, is_fresh=is_fresh)
-        told = _Told(self._peers, served, request.request_id) if ask.is_watched else None
-        opened = await self._asking.enter(Errand(arrival, None, log=told), arrival, way, may_be_known=not is_fresh)
-        if opened is None:
-            return Moved(request.request_id)
+        way = self._way(served, ask, errand, fence)
+        opened: Call | Reply | Waits | None
+        if (full := self._asking.full_seat(arrival, way)) is None:
+            opened = self._asking.open(errand, arrival, way, may_be_known=not errand.is_fresh)
+        else:
+            opened = await self._asking.open_full(errand, arrival, way, full, may_be_known=not errand.is_fresh)
+        return Moved(request.request_id) if opened is None else await self._say(served, errand, opened)
+
+    async def _say(self, served: Served, errand: Errand, opened: Call | Reply | Waits) -> Message:
+        request_id = errand.arrival.request.request_id
         if isinstance(opened, Waits):  # asked for again, or twice
-            return Paused(request.request_id, opened.approval_id)
+            return Paused(request_id, opened.approval_id)
         if isinstance(opened, Reply):
             await self._path.recorded()  # until then the same question, asked again, joins this one and is not asked anew
-            return Answer(request.request_id, opened)
+            return Answer(request_id, opened)
         served.call = opened
-        reply = await self._path.reply_of(opened)
-        if opened.way is not None and opened.way.is_moved:
-            return Moved(request.request_id)
-        if opened.state is State.PAUSED and request.parent_id is not None:  # its caller waits with it
-            return Paused(request.request_id, reply.data["approval_id"])
-        return Answer(request.request_id, reply)
+        await self._path.reply_of(opened)
+        return _said_of(opened)
 
     def _is_new(self, request_id: str) -> bool:
         """Note an id and return whether it was not asked for before, as far as this node remembers."""
@@ -222,10 +268,21 @@ class Server:
             capability = address.agent.capabilities.get(request.capability)
             if capability is not None:
                 limits = limits.narrow(capability.limits)
-            latest = self._peers.now_ms() + limits.timeout_ms_max
-            request = replace(request, target=address.text, limits=limits, deadline_at=min(request.deadline_at, latest))
+            deadline_at = min(request.deadline_at, self._peers.now_ms() + limits.timeout_ms_max)
+            if (address.text, limits, deadline_at) != (request.target, request.limits, request.deadline_at):
+                request = replace(request, target=address.text, limits=limits, deadline_at=deadline_at)
         return self._asking.arrival(request)
 
     def _settled(self, request_id: str) -> Reply | None:
         stored = self._peers.journal.call(request_id)
         return None if stored is None or stored.settled_at is None else stored.reply
+
+
+def _said_of(call: Call) -> Message:
+    """Return what is said of a call that has ended, waits for a person or has left this node."""
+    request, reply = call.request, call.reply
+    if reply is None or (call.way is not None and call.way.is_moved):
+        return Moved(request.request_id)
+    if call.state is State.PAUSED and request.parent_id is not None:  # its caller waits with it
+        return Paused(request.request_id, reply.data["approval_id"])
+    return Answer(request.request_id, reply)

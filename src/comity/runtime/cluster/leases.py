@@ -73,16 +73,24 @@ class Holds:
 
         An address that no node holds is taken if its agent `is_hosted` here. Raises `UnavailableError` if that is unknown.
         """
-        if (fence := self.fence(address)) is not None:
-            return fence
+        if (place := self.known(address)) is not None:
+            return place
         hold = self._holds.setdefault(address, Hold(address))
-        if hold.state is not State.ELSEWHERE or self._now_ms() >= hold.good_until:
-            if hold.asking is None:
-                hold.asking = self._spawn(self._ask(hold, is_hosted=is_hosted))
-            await asyncio.shield(hold.asking)
+        if hold.asking is None:
+            hold.asking = self._spawn(self._ask(hold, is_hosted=is_hosted))
+        await asyncio.shield(hold.asking)
         if (fence := self.fence(address)) is not None:
             return fence
         return self.elsewhere(address)
+
+    def known(self, address: str) -> Fence | str | None:
+        """Return the token if the address is held here, the node if it is held elsewhere, None if that must be asked."""
+        hold = self._holds.get(address)
+        if hold is None:
+            return None
+        if hold.state is State.ELSEWHERE and hold.lease is not None:
+            return hold.lease.holder if self._now_ms() < hold.good_until else None
+        return self.fence(address)
 
     def elsewhere(self, address: str) -> str | None:
         """Return the node that holds an address, as far as is known here."""

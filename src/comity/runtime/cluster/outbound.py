@@ -55,17 +55,21 @@ READ_PAUSE_S: Final = 0.05
 class Sent:
     """A call on its way, or taken by the other node."""
 
-    __slots__ = ("call", "heard", "is_lost", "is_old", "is_sent", "is_taken", "is_watched", "steps", "way")
+    __slots__ = ("call", "heard", "is_lost", "is_old", "is_sent", "is_taken", "steps", "way")
 
-    def __init__(self, call: Call, way: Way, heard: asyncio.Event) -> None:
+    def __init__(self, call: Call, way: Way) -> None:
         self.call = call
         self.way = way
-        self.heard = heard
+        self.heard: asyncio.Event | None = None  # of the task that watches it
         self.is_taken = False
         self.is_lost = False  # the node it was sent to seems to be gone
         self.is_old = self.is_sent = False
-        self.is_watched = False  # by a task, which asks again
         self.steps = 0  # the number of the last step that the other node reported of it
+
+    def note(self) -> None:
+        """Let the task that watches it go on: something was heard of it."""
+        if self.heard is not None:
+            self.heard.set()
 
 
 class Carrier:
@@ -92,7 +96,7 @@ class Carrier:
         if self._path.observer is not None:
             self._path.observer.moved("call", call.state, Event.SEND)
         call.move(Event.SEND)
-        sent = self._sent[request.request_id] = Sent(call, way, asyncio.Event())
+        sent = self._sent[request.request_id] = Sent(call, way)
         journal = self._peers.journal
         is_known = call.parent is None and (call.live is None or call.live.standing.is_settled)
         if journal.failure is None and (is_known or journal.is_idle):
@@ -114,7 +118,7 @@ class Carrier:
         """Ask again for what was not answered for a while; most calls are answered before, and need no task."""
         for sent in [one for one in self._sent.values() if one.call.state is not State.SENT]:
             self._drop(sent.call)  # it was put aside with its tree
-        silent = [one for one in self._sent.values() if not one.is_watched]
+        silent = [one for one in self._sent.values() if one.heard is None]
         for sent in silent:
             if sent.is_old and sent.is_sent:
                 self._watch(sent)
@@ -122,11 +126,13 @@ class Carrier:
         self._timer = self._peers.loop.call_later(SILENCE_S, self._look) if silent else None
 
     def _watch(self, sent: Sent) -> None:
-        call, sent.is_watched = sent.call, True
-        call.task = self._peers.loop.create_task(self._carry(sent), name=call.request.request_id)
+        call, sent.heard = sent.call, asyncio.Event()
+        if sent.is_lost:
+            sent.note()
+        call.task = self._peers.loop.create_task(self._carry(sent, sent.heard), name=call.request.request_id)
         call.task.add_done_callback(partial(self._forget, sent))
 
-    async def _carry(self, sent: Sent) -> None:
+    async def _carry(self, sent: Sent, heard: asyncio.Event) -> None:
         call, way, peers = sent.call, sent.way, self._peers
         request = call.request
         silences = 0
@@ -134,7 +140,7 @@ class Carrier:
             ask = Ask(request, way.caller, way.loan, way.bounds, is_watched=call.log is not None)
             peers.send(way.node_id, Inquire(request.request_id) if sent.is_taken else ask)
             pause_ms = REPEAT.wait_ms(min(round_, ROUNDS_MAX), chance=peers.ids.chance())
-            if await _heard(sent.heard, pause_ms) and not sent.is_lost:
+            if await _heard(heard, pause_ms) and not sent.is_lost:
                 silences = 0
                 if sent.is_taken:
                     await asyncio.sleep(pause_ms / 1000)
@@ -150,8 +156,8 @@ class Carrier:
         for sent in list(self._sent.values()):
             if sent.way.node_id == node_id:
                 sent.is_lost = True
-                sent.heard.set()
-                if sent.is_sent and not sent.is_watched:
+                sent.note()
+                if sent.is_sent and sent.heard is None:
                     self._watch(sent)
 
     def _drop(self, call: Call) -> None:
@@ -213,10 +219,10 @@ class Carrier:
                 pass
             case Taken():
                 sent.is_taken = True
-                sent.heard.set()
+                sent.note()
             case Unknown():
                 sent.is_taken = False
-                sent.heard.set()
+                sent.note()
             case Moved() | Unhosted():
                 if isinstance(message, Unhosted):
                     self._errands.without(call.request, sent.way.node_id)
@@ -271,7 +277,8 @@ class Carrier:
         request_id = call.request.request_id
         end = next(one for one in records if type(one) is Settled and one.request.request_id == request_id)
         if event is Event.FINISH:  # recorded by the node that ran it
-            self._path.sessions.append([one for one in records if one is not end])
+            if len(records) > 1:
+                self._path.sessions.append([one for one in records if one is not end])
         else:
             self.withdraw(request_id)
             self._give_up(call, way, end, records)

@@ -17,7 +17,7 @@ class Served:
         self.askers: dict[str, int] = {}  # with the token under which each holds the caller; 0 for a user's call
         self.caller: Fence | None = None  # the newest under which the call was asked for
         self.call: Call | None = None
-        self.task: asyncio.Task[None] | None = None
+        self.task: asyncio.Future[None] | None = None  # done once it is answered
 
     def note(self, asker: str, caller: Fence | None) -> None:
         """Note who asks and under which token; the last one is who is most likely to wait."""
