@@ -38,18 +38,8 @@ BANNED_CALLS = {"open", "print", "input", "exec", "eval", "datetime.now", "datet
 
 # Imports that point up or to a sibling and are still to be turned round: importer, imported.
 OWED = {
-    ("engines.files.guidance", "contextcore.insights"),
-    ("runtime.call.context", "contextcore.insights"),
     ("runtime.handoff.hosted", "contextcore.handoffs.receiver"),
     ("runtime.handoff.hosted", "node.node"),
-    ("runtime.tracing.insights", "contextcore.insights"),
-    ("runtime.tracing.insights", "engines.memory.spans"),
-    ("runtime.tracing.insights", "engines.sqlite.spans.store"),
-    ("runtime.tracing.recorder", "engines.memory.spans"),
-    ("runtime.tracing.recorder", "engines.otlp.export"),
-    ("runtime.tracing.recorder", "engines.sqlite.spans.drain"),
-    ("runtime.tracing.recorder", "engines.sqlite.spans.path"),
-    ("runtime.tracing.recorder", "engines.sqlite.spans.store"),
 }
 
 Imports = list[tuple[int, str]]

@@ -8,7 +8,8 @@ import yaml
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import Link as OtelLink
 
-from comity.contextcore.insights import InsightEmitter, InsightQuerier, range_ms
+from comity.contextcore.insights import InsightEmitter, InsightQuerier
+from comity.core.insight.given import range_ms
 from comity.core.insight.insight import Audience, Mode, Support, Type
 from comity.core.insight.views import QUERY_INSIGHTS
 from comity.core.model.tokens import estimate

@@ -16,8 +16,9 @@ from typing import Any, Final
 
 import yaml
 
-from comity.contextcore.insights import TIME_RANGE_DEFAULT, InsightQuerier, range_ms, word
+from comity.contextcore.insights import InsightQuerier
 from comity.core.guidance import prompt as briefing
+from comity.core.insight.given import TIME_RANGE_DEFAULT, range_ms, word
 from comity.core.insight.insight import Insight
 from comity.core.insight.views import Backend, View, agent_text, parse_settings, render
 from comity.core.model.tokens import estimate

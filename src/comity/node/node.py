@@ -24,6 +24,7 @@ from comity.node.engines import check_engine, engine_for
 from comity.node.outsiders import Outsiders
 from comity.node.runtime import Parts, Runtime, Settings
 from comity.ports import Clock, Engine, GuidanceSource, Ids, Journal
+from comity.ports.ambient import MODULES, OTEL, use
 from comity.ports.observer import Observer
 from comity.runtime.agent import forked
 from comity.runtime.call.binding import UNSAID, Bound, Result, aim
@@ -35,7 +36,6 @@ from comity.runtime.call.options import ROOT_ONLY, RootOptions
 from comity.runtime.call.rehearsal import Rehearsal, rehearse
 from comity.runtime.call.tools import checked_tools
 from comity.runtime.session.privacy import Privacy
-from comity.runtime.tracing.ambient import MODULES, OTEL, use
 from comity.runtime.tracing.standing import joined
 
 if TYPE_CHECKING:

@@ -34,6 +34,7 @@ from comity.engines.threads import SystemThreads
 from comity.errors import UnavailableError
 from comity.node.store_key import memory_cipher, store_key, vault_cipher
 from comity.node.tending import Tending, watch_files
+from comity.node.tracing import open_recorder
 from comity.node.upkeep import Upkeep
 from comity.ports import Clock, Engine, GuidanceSource, Ids, Journal
 from comity.ports.observer import Observer
@@ -54,7 +55,6 @@ from comity.runtime.call.tools import Toolbox
 from comity.runtime.session.memory import Memories
 from comity.runtime.session.privacy import Answers, Privacy
 from comity.runtime.session.sessions import Sessions
-from comity.runtime.tracing.recorder import Recorder
 from comity.version import VERSION
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Runtime:
             key = store_key(parts.store, sealed, remembered)
             journal.names = Pseudonyms(derived(key, "names"))
             telemetry = settings.telemetry or settings_from(os.environ, version=VERSION)
-            recorder = Recorder(telemetry, parts.clock, parts.ids, loop, parts.store)
+            recorder = open_recorder(telemetry, parts.clock, parts.ids, loop, parts.store)
             stack.push_async_callback(recorder.close)
             stack.callback(watch_files(journal, parts.store))
             workers = Workers(None if privacy is None else privacy.hide_trace)

@@ -13,7 +13,7 @@ from comity.ports.handoffs import HandoffJournal, Handoffs
 from comity.ports.journal import Journal, Then
 from comity.ports.model import Model
 from comity.ports.reader import Reader
-from comity.ports.spans import SpanSink, SpanSource
+from comity.ports.spans import KeptSpans, SpanDrain, SpanExporter, SpanFile, SpanSink, SpanSource
 from comity.ports.threads import Threads
 
 __all__ = [
@@ -25,11 +25,15 @@ __all__ = [
     "Handoffs",
     "Ids",
     "Journal",
+    "KeptSpans",
     "Leases",
     "Model",
     "Noticed",
     "Reader",
     "Receive",
+    "SpanDrain",
+    "SpanExporter",
+    "SpanFile",
     "SpanSink",
     "SpanSource",
     "Then",

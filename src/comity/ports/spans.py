@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
+from comity.core.journal.retention import Keep, Sweep
 from comity.core.tracing.span import Span
+from comity.core.tracing.telemetry import ExportStats
 
 if TYPE_CHECKING:  # loaded where guidance and queries are used
     from comity.core.tracing.query import Query, SearchResult, Series
@@ -52,4 +54,68 @@ class SpanSource(Protocol):
         self, query: str | Query, *, start_ns: int, end_ns: int, step_ns: int, strict: bool = False
     ) -> tuple[Series, ...]:
         """Return the time series of a metrics query."""
+        ...
+
+
+class KeptSpans(SpanSource, Protocol):
+    """The spans that a node keeps."""
+
+    def erase(self, session_id: str, *, tenant_id: str = "default") -> int:
+        """Remove every span of a session and return how many."""
+        ...
+
+    def prune(self, keep: Keep, now_ms: int) -> Sweep:
+        """Remove spans that are kept no longer, in steps."""
+        ...
+
+
+class SpanFile(KeptSpans, Protocol):
+    """Spans in a file."""
+
+    def check(self) -> None:
+        """Raise if the file was removed or replaced."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the file."""
+        ...
+
+
+class SpanExporter(Protocol):
+    """Sends spans to a collector, from a thread of its own."""
+
+    @property
+    def stats(self) -> ExportStats:
+        """How the export goes."""
+        ...
+
+    def offer(self, spans: Sequence[Any], /) -> None:
+        """Take what was recorded."""
+        ...
+
+    def close(self) -> None:
+        """Send what is left, as long as that may take."""
+        ...
+
+
+class SpanDrain(Protocol):
+    """Writes spans into a file and passes them on to an exporter, from a thread of its own."""
+
+    last_error: str
+
+    @property
+    def dropped(self) -> int:
+        """How many spans the file could not take."""
+        ...
+
+    def offer(self, batch: Sequence[Any], /) -> None:
+        """Take what was recorded."""
+        ...
+
+    def when_done(self, then: Callable[[], object]) -> None:
+        """Call back when everything that was offered so far is written, or lost."""
+        ...
+
+    def close(self, then: Callable[[], object] | None = None) -> None:
+        """Write what is left, let the exporter end, and call back."""
         ...

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
-from comity.contextcore.insights import InsightQuerier, range_ms
+from comity.contextcore.insights import InsightQuerier
 from comity.core.insight import views
+from comity.core.insight.given import range_ms
 from comity.core.insight.insight import Insight
 from comity.core.insight.views import View
 from comity.server.auth import tenant_of

@@ -14,7 +14,7 @@ from comity import Agent, AsyncHandoffManager, AsyncHandoffReceiver, Context, No
 from comity.core.tracing.naming import Mode
 from comity.core.tracing.telemetry import Origin, Settings
 from comity.engines.sqlite.spans.store import SpanStore
-from comity.runtime.tracing import ambient
+from comity.ports import ambient
 
 TRACER = TracerProvider().get_tracer("test")
 LEGACY = {"handoff.id", "handoff.capability_id", "handoff.inputs", "handoff.result"}

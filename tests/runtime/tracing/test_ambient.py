@@ -9,7 +9,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 
 from comity.core.tracing.trace_context import TraceContext
-from comity.runtime.tracing import ambient
+from comity.ports import ambient
 
 HERE = TraceContext("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", 1, "vendor=x")
 TRACER = TracerProvider().get_tracer("test")
@@ -73,7 +73,7 @@ def test_a_program_without_opentelemetry_stands_somewhere_all_the_same_and_never
     program = """
 import sys
 from comity.core.tracing.trace_context import TraceContext
-from comity.runtime.tracing import ambient
+from comity.ports import ambient
 import comity
 assert not ambient.is_used()
 with ambient.standing_at(TraceContext("1" * 32, "2" * 16)):

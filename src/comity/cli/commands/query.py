@@ -59,7 +59,7 @@ def _read(text: str, *, strict: bool) -> Rewritten:
 
 
 def _ask(args: argparse.Namespace, rewritten: Rewritten, source: SpanSource, out: Output) -> Exit:
-    from comity.contextcore.insights import range_ms
+    from comity.core.insight.given import range_ms
     from comity.core.tracing.query.ast import MetricsOperation, MetricsQuery
 
     is_metrics = isinstance(rewritten.query.root, (MetricsQuery, MetricsOperation))

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
 
 
 def _push(args: argparse.Namespace, out: Output) -> Exit:
-    from comity.contextcore.insights import range_ms
+    from comity.core.insight.given import range_ms
     from comity.engines.loki import LATE_NS, LokiPush
 
     args.tempo = ""

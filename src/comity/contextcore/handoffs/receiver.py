@@ -50,10 +50,10 @@ from comity.core.handoff.queue import Step, Take, Want
 from comity.core.handoff.trace import place_of
 from comity.errors import CallerError, ComityError, RefusedError, UnavailableError
 from comity.node.node import Node
+from comity.ports.ambient import standing_at
 from comity.runtime.agent.failure_log import log_raised
 from comity.runtime.call.tasks import PASSES, all_ended, is_own
 from comity.runtime.handoff.desk import Handoffs, lane_of
-from comity.runtime.tracing.ambient import standing_at
 
 log = logging.getLogger("comity")
 

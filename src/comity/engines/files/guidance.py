@@ -20,16 +20,17 @@ from typing import Any, Final
 import yaml
 from msgspec import Struct
 
-from comity.contextcore.insights import EvidenceGiven, InsightEmitter, evidence_of
 from comity.core.document.checks import take_share, take_text
 from comity.core.document.payload import Problem
 from comity.core.guidance import guidance as rules
 from comity.core.guidance.guidance import Answer, Constraint, Focus, Guidance, Note, Preference, Priority, Question
+from comity.core.insight.given import EvidenceGiven, evidence_of
 from comity.core.insight.insight import Insight
 from comity.core.tracing.naming import Mode
 from comity.core.tracing.telemetry import Settings
 from comity.engines.clock import SystemClock
 from comity.engines.files.watch import FileWatch, Stamp, stamp
+from comity.engines.insights import InsightEmitter
 from comity.engines.otlp.shared import FLUSH_S
 from comity.errors import CallerError, UnavailableError
 from comity.ports import Clock, GuidanceSource, Ids, SpanSink

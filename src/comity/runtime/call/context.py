@@ -22,8 +22,8 @@ from comity.runtime.call.options import CallOptions
 from comity.runtime.call.text_stream import TextStream
 
 if TYPE_CHECKING:
-    from comity.contextcore.insights import LinkGiven
     from comity.core.guidance.guidance import Guidance
+    from comity.core.insight.given import LinkGiven
     from comity.core.insight.insight import Evidence, Insight
     from comity.core.session.conversation import Turn
     from comity.ports import Clock

@@ -26,9 +26,9 @@ from comity.core.journal.records import Accepted, Noted, Settled
 from comity.core.tracing.telemetry import CallEnd
 from comity.errors import ComityError
 from comity.ports import Clock, Ids, Journal
+from comity.ports.ambient import parent_span
 from comity.runtime.call.call import Call, Unjudged
 from comity.runtime.tracing import standing
-from comity.runtime.tracing.ambient import parent_span
 
 if TYPE_CHECKING:
     from comity.core.tracing.gen_ai import Asked

@@ -29,7 +29,8 @@ from comity.core.redaction import restore_value
 from comity.core.session.session import EXPIRED_MS, is_first
 from comity.core.tracing.trace_context import TraceContext
 from comity.errors import UnavailableError
-from comity.ports import Journal
+from comity.ports import Journal, ambient
+from comity.ports.ambient import MODULES, OTEL, use
 from comity.ports.observer import Observer
 from comity.runtime.agent.activations import Activations, Lane
 from comity.runtime.call import events
@@ -54,8 +55,7 @@ from comity.runtime.call.unfinished import keep
 from comity.runtime.call.way import Way
 from comity.runtime.session.sealing import Seal
 from comity.runtime.session.view import SessionView
-from comity.runtime.tracing import ambient, standing
-from comity.runtime.tracing.ambient import MODULES, OTEL, use
+from comity.runtime.tracing import standing
 
 if TYPE_CHECKING:
     from comity.core.guidance.guidance import Finding

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, Protocol, Unpack, c
 
 from comity.core.call.limits import Limits
 from comity.core.envelope.envelope import Reply, Request
+from comity.ports.ambient import standing_at
 from comity.runtime.call.binding import AnyContext, Bound, Given, Result, Result_co
 from comity.runtime.call.context import Context
 from comity.runtime.call.options import CallOptions
-from comity.runtime.tracing.ambient import standing_at
 
 if TYPE_CHECKING:
     from comity.core.guidance.guidance import Guidance

@@ -13,7 +13,7 @@ from comity.core.handoff.trace import remote_of, result_span_id
 from comity.core.tracing.call_spans import HANDOFF_LEGACY, result_span
 from comity.core.tracing.span import Link, Span
 from comity.core.tracing.telemetry import CallEnd, Handed
-from comity.runtime.tracing import ambient
+from comity.ports import ambient
 
 if TYPE_CHECKING:
     from comity.runtime.tracing.recorder import Recorder

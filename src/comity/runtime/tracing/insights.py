@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from comity.contextcore.insights import InsightEmitter, InsightQuerier, evidence_of, listed
 from comity.core.document.checks import take, take_share, take_text
 from comity.core.document.payload import unpack
 from comity.core.guidance.guidance import Answer
-from comity.core.insight.insight import Insight
-from comity.core.tracing.telemetry import Settings, belonging, tenant_of
+from comity.core.insight.given import Search, composed, evidence_of, listed
+from comity.core.insight.insight import Insight, to_span
+from comity.core.tracing.telemetry import belonging, tenant_of
 from comity.errors import CallerError
-from comity.runtime.tracing.ambient import parent_span
-
-_RECORDED: Final = Settings()  # the recorder exports; the emitter must not do it again
+from comity.ports.ambient import parent_span
 
 if TYPE_CHECKING:
     from comity.core.tracing.query import Query
     from comity.core.tracing.span import Span
-    from comity.engines.memory.spans import MemorySpans
-    from comity.engines.sqlite.spans.store import SpanStore
     from comity.runtime.call.call import Call
     from comity.runtime.call.path import CallPath
 
@@ -37,29 +33,34 @@ def emit(path: CallPath, call: Call, insight_type: str, project_id: str, provide
     words = {name: fields[name] for name in ("summary", "rationale", "category", "evidence")}
     words |= {"applies_to": listed(fields["applies_to"], "applies_to")}
     fields |= _hidden(path, call, take(words, "insight", bytes))
-    emitter = InsightEmitter(
-        recorder,
+    session_id, about = belongs.pop("gen_ai.conversation.id") or "", call.agent.about
+    insight = composed(
+        insight_type,
+        ids={"id": f"insight-{path.ids.span_id()[:12]}", "trace_id": request.trace_id, "span_id": path.ids.span_id()},
+        created_at=path.now_ms(),
         project_id=project_of(path, call, project_id),
         agent_id=request.target,
-        session_id=belongs.pop("gen_ai.conversation.id") or "",
-        provider=take_text(provider, "provider") or (call.agent.about.provider if call.agent.about else ""),
-        mode=recorder.settings.origin.mode,
-        clock=path.clock,
-        ids=path.ids,
-        resource=recorder.settings.origin.resource,
-        more={name: value for name, value in belongs.items() if value is not None},
-        telemetry=_RECORDED,
+        session_id=session_id,
+        provider=take_text(provider, "provider") or (about.provider if about else ""),
+        **fields,
     )
-    return emitter.emit(insight_type, trace_id=request.trace_id, parent_id=parent_span(request), **fields)
+    origin, more = recorder.settings.origin, {name: value for name, value in belongs.items() if value is not None}
+    recorder.keep(to_span(insight, mode=origin.mode, parent_id=parent_span(request), resource=origin.resource, more=more))
+    return insight
 
 
 async def find(path: CallPath, call: Call, project_id: str, asked: dict[str, Any]) -> list[Insight]:
     """Return the insights of a project that agents of the call's tenant emitted."""
     call.check_running()
     await path.recorder.drained()  # also those that were emitted just now
-    source = _OfTenant(path.recorder.spans, call.request.tenant_id)
-    querier = InsightQuerier(source, clock=path.clock)  # type: ignore[arg-type]  # of a source it asks no more than this
-    return querier.query(project_id=project_of(path, call, project_id), **asked)
+    spans, tenant_id = path.recorder.spans, call.request.tenant_id
+
+    def of_tenant(query: Query, start_ns: int | None, limit: int) -> list[Span]:
+        """Return what a query finds: agents see nothing of what others' found out, though a node may host both."""
+        found = spans.find(query, start_ns=start_ns, limit=limit)
+        return [one for one in found if tenant_of(one.attributes) == tenant_id]
+
+    return Search(of_tenant, path.now_ms()).run(project_id=project_of(path, call, project_id), **asked)
 
 
 async def answer_question(
@@ -89,21 +90,6 @@ async def answer_question(
 def project_of(path: CallPath, call: Call, project_id: str) -> str:
     """Return the project that a call's insights belong to."""
     return project_id or path.recorder.settings.project_id or call.request.tenant_id
-
-
-class _OfTenant:
-    """The spans of one tenant: agents see nothing of what others' found out, though a node may host both."""
-
-    is_far = False
-
-    def __init__(self, spans: SpanStore | MemorySpans, tenant_id: str) -> None:
-        self._spans = spans
-        self._tenant_id = tenant_id
-
-    def find(self, query: Query, *, start_ns: int | None = None, limit: int = 0) -> list[Span]:
-        """Return what a query finds of them."""
-        found = self._spans.find(query, start_ns=start_ns, limit=limit)
-        return [one for one in found if tenant_of(one.attributes) == self._tenant_id]
 
 
 def _hidden(path: CallPath, call: Call, raw: bytes) -> dict[str, Any]:

@@ -11,8 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -34,16 +33,9 @@ from comity.core.tracing.telemetry import (
     storable,
 )
 from comity.core.tracing.trace_context import SAMPLED, TRACEPARENT, TRACESTATE, TraceContext
-from comity.engines.sqlite.spans.path import spans_path
 from comity.errors import CallerError, UnavailableError
-from comity.ports import Clock, Ids
-from comity.runtime.tracing.ambient import parent_span, standing_at
-
-if TYPE_CHECKING:  # loaded when a node needs them; most in memory never do
-    from comity.engines.memory.spans import MemorySpans
-    from comity.engines.otlp.export import OtlpExporter
-    from comity.engines.sqlite.spans.drain import SpanDrain
-    from comity.engines.sqlite.spans.store import SpanStore
+from comity.ports import Clock, Ids, KeptSpans, SpanDrain, SpanExporter, SpanFile
+from comity.ports.ambient import parent_span, standing_at
 
 log = logging.getLogger("comity")
 
@@ -104,8 +96,18 @@ class Recorder:
     """Takes spans from one node."""
 
     def __init__(
-        self, settings: Settings, clock: Clock, ids: Ids, loop: asyncio.AbstractEventLoop, store: str | Path | None
+        self,
+        settings: Settings,
+        clock: Clock,
+        ids: Ids,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        in_memory: Callable[[deque[Recorded]], KeptSpans],
+        store: SpanFile | None = None,
+        drain: SpanDrain | None = None,
+        exporter: SpanExporter | None = None,
     ) -> None:
+        """Record into a file through its drain, or keep the newest spans and let `in_memory` ask for them."""
         for problem in settings.problems:
             log.warning("telemetry: %s", problem)
         self.settings = settings
@@ -119,22 +121,8 @@ class Recorder:
         self._kept: deque[Recorded] = deque(maxlen=SPANS_KEPT_MAX)  # of a node without a store
         self._gathered: list[Any] = []  # as the next in line takes them: ends summarized for a store, whole for an exporter
         self._timer: asyncio.TimerHandle | None = None
-        self._store: SpanStore | None = None
-        self._exporter: OtlpExporter | None = None
-        self._drain: SpanDrain | None = None
+        self._in_memory, self._store, self._drain, self._exporter = in_memory, store, drain, exporter
         self._told = 0  # of the spans that are lost, by `flush`
-        if store is not None:  # first: nothing runs yet where it cannot be opened
-            from comity.engines.sqlite.spans.store import SpanStore  # noqa: PLC0415  a node in memory needs none of this
-
-            self._store = SpanStore(spans_path(store))
-        if settings.endpoint and not settings.is_disabled:
-            from comity.engines.otlp.export import OtlpExporter  # noqa: PLC0415  few nodes export
-
-            self._exporter = OtlpExporter(settings)
-        if self._store is not None:
-            from comity.engines.sqlite.spans.drain import SpanDrain  # noqa: PLC0415
-
-            self._drain = SpanDrain(settings, self._store, self._exporter)
         if not settings.is_disabled:
             self.ended = self._kept.append if self._hands_over_nothing else self._take_end
 
@@ -148,13 +136,9 @@ class Recorder:
         return self._store is not None
 
     @property
-    def spans(self) -> SpanStore | MemorySpans:
+    def spans(self) -> KeptSpans:
         """Where spans can be asked for."""
-        if self._store is not None:
-            return self._store
-        from comity.engines.memory.spans import MemorySpans  # noqa: PLC0415  loaded on first use
-
-        return MemorySpans(self.settings, self._kept)
+        return self._in_memory(self._kept) if self._store is None else self._store
 
     def record(
         self,

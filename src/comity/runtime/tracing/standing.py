@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from comity.core.envelope.envelope import Request
 from comity.core.tracing import trace_context
 from comity.core.tracing.trace_context import TraceContext
-from comity.runtime.tracing import ambient
-from comity.runtime.tracing.ambient import parent_span
+from comity.ports import ambient
+from comity.ports.ambient import parent_span
 
 if TYPE_CHECKING:
     from comity.ports import Ids
