@@ -12,7 +12,7 @@ INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test quick fuzz check docs format bench bench-cluster bench-delay bench-age bench-http api soak bench-spans tempo cel bench-peers intents kill processes handoffs drain remote sim sim-defects pii mutate spec console test-console screenshots split conflicts lock clean
+.PHONY: help demo serve test quick fuzz check docs format bench bench-cluster bench-delay bench-dense bench-age bench-http api soak bench-spans tempo cel bench-peers intents kill processes handoffs drain remote sim sim-defects pii mutate spec console test-console screenshots split conflicts lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -82,6 +82,9 @@ bench-cluster: $(READY) ## what a call to another node costs, and what a second 
 
 bench-delay: $(READY) ## how late others are while one request of a megabyte is hostile
 	$(RUN) bench/loop_delay.py
+
+bench-dense: $(READY) ## what a megabyte of the densest personal text costs, and 200 KB of ordinary text
+	$(RUN) bench/dense.py
 
 bench-age: $(READY) ## a store of a million calls, and a million calls under a retention: time, memory, disk
 	$(RUN) bench/age.py

@@ -172,6 +172,9 @@ def _end_of_digit(value: str, wanted: int) -> int:
 
 def _accept_national(value: str) -> int:
     number = re.split(r"x|ext", value, maxsplit=1)[0]
+    pairs = re.split(r"[ \u00a0.-]", value)
+    if len(pairs) == 5 and pairs[-1] <= "70" and all(first < second for first, second in pairwise(pairs)):
+        return 0  # drawn numbers, in order
     return len(value) if 9 <= len(digits_of(number)) <= 11 else 0
 
 
@@ -211,6 +214,8 @@ _PHONE_WORDS = words(
     "dial",
     r"contact(?:\s?number)?",
     r"ring",
+    r"caller(?:\s?id)?",
+    "msisdn",
     r"reach(?:ed|able)?",
     "hotline",
 )
@@ -223,6 +228,14 @@ _NETWORKS = (
 )
 _IN_CAMEL_CASE = "|".join(word.capitalize() for word in f"{_WEAK_LABELS}|{_NETWORKS}".split("|"))
 _USER = r"[A-Za-z0-9][A-Za-z0-9._-]{1,30}[A-Za-z0-9]"
+
+_NATIONAL_HINT = (
+    rf"{HINT_BEFORE_DIGIT}(?:(?:1[ .\-])?\(?[2-9][0-9]{{2}}\)?{SEPARATOR}?[0-9]{{3}}{SEPARATOR}[0-9]{{4}}"
+    r"|\(0[1-9][0-9]{0,4}\)|0[1-9][0-9]{1,3}[ \u00a0\-][0-9]{3,4}[ \u00a0\-][0-9]{3,4}"
+    r"|0[1-9][0-9]{3}[ \u00a0][0-9]{6}|0[1-9](?:[ \u00a0.\-][0-9]{2}){4}|0[1-9][0-9]{1,2}[ \u00a0][0-9]{2}"
+    r"|0[1-9]-[0-9]{4}-[0-9]|0[1-9][0-9]{1,4}(?:[ ]?/[ ]?|[ \u00a0\-])[0-9]{6}"
+    r"|\([1-9][0-9]\)[ ]?9?[0-9]{4}[ \-])"
+)
 
 CONTACT: tuple[PatternDetector, ...] = (
     PatternDetector(
@@ -320,31 +333,44 @@ CONTACT: tuple[PatternDetector, ...] = (
         not_after=NOT_AFTER_DIGIT,
     ),
     PatternDetector(
+        name="phone_bracketed",
+        type="PHONE",
+        category=Category.CONTACT,
+        priority=41,
+        pattern=re.compile(
+            rf"{BEFORE}(?:(?:1[ .-])?\([2-9][0-9]{{2}}\)[ .-]?[0-9]{{3}}[ .\-\u2010-\u2013][0-9]{{4}}{_EXTENSION}"
+            rf"|\(0[1-9][0-9]{{0,4}}\)[ ]?[0-9]{{3,4}}[ -]?[0-9]{{3,4}}"
+            rf"|\([1-9][0-9]\)[ ]?9?[0-9]{{4}}[ -][0-9]{{4}}){AFTER_DIGIT}"
+        ),
+        hint=_NATIONAL_HINT,
+        accept=_accept_national,
+        need=Need.NO_FOREIGN_LABEL,
+        siblings=True,
+        context=_PHONE_WORDS,
+        not_after=NOT_AFTER_DIGIT,
+    ),
+    PatternDetector(
         name="phone_national",
         type="PHONE",
         category=Category.CONTACT,
         priority=41,
         pattern=re.compile(
-            rf"{BEFORE}(?:(?:1[ .-])?(?:\([2-9][0-9]{{2}}\)[ .-]?|[2-9][0-9]{{2}}[.\-\u2010-\u2013])[0-9]{{3}}"
+            rf"{BEFORE}(?:(?:1[ .-])?[2-9][0-9]{{2}}[.\-\u2010-\u2013][0-9]{{3}}"
             rf"[ .\-\u2010-\u2013][0-9]{{4}}{_EXTENSION}"
-            rf"|\(0[1-9][0-9]{{0,4}}\)[ ]?[0-9]{{3,4}}[ -]?[0-9]{{3,4}}"
             rf"|0[1-9][0-9]{{1,3}}[ \u00a0][0-9]{{3,4}}[ \u00a0][0-9]{{3,4}}"
             rf"|0[1-9][0-9]{{3}}[ \u00a0][0-9]{{6}}"
             rf"|0[1-9](?:[ \u00a0.-][0-9]{{2}}){{4}}(?![ \u00a0.-][0-9]{{2}}(?![0-9]))"
             rf"|0[1-9][0-9]{{1,2}}[ \u00a0][0-9]{{3}}[ \u00a0][0-9]{{2}}[ \u00a0][0-9]{{2}}"
             rf"|0[1-9][0-9]{{2}}(?:[ \u00a0][0-9]{{2}}){{3}}"
             rf"|0[1-9][0-9]{{1,4}}[ ]?/[ ]?[0-9]{{6,8}}|0[1-9]-[0-9]{{4}}-[0-9]{{4}}"
-            rf"|0[1-9][0-9]{{1,4}}[ \u00a0-][0-9]{{6,8}}|\([1-9][0-9]\)[ ]?9?[0-9]{{4}}[ -][0-9]{{4}}"
+            rf"|0[1-9][0-9]{{1,4}}[ \u00a0-][0-9]{{6,8}}"
             rf"|0[1-9][0-9]{{1,3}}-[0-9]{{3,4}}-[0-9]{{4}}){AFTER_DIGIT}"
         ),
-        hint=rf"{HINT_BEFORE_DIGIT}(?:(?:1[ .\-])?\(?[2-9][0-9]{{2}}\)?{SEPARATOR}?[0-9]{{3}}{SEPARATOR}[0-9]{{4}}"
-        r"|\(0[1-9][0-9]{0,4}\)|0[1-9][0-9]{1,3}[ \u00a0\-][0-9]{3,4}[ \u00a0\-][0-9]{3,4}"
-        r"|0[1-9][0-9]{3}[ \u00a0][0-9]{6}|0[1-9](?:[ \u00a0.\-][0-9]{2}){4}|0[1-9][0-9]{1,2}[ \u00a0][0-9]{2}"
-        r"|0[1-9]-[0-9]{4}-[0-9]|0[1-9][0-9]{1,4}(?:[ ]?/[ ]?|[ \u00a0\-])[0-9]{6}"
-        r"|\([1-9][0-9]\)[ ]?9?[0-9]{4}[ \-])",
+        hint=_NATIONAL_HINT,
         accept=_accept_national,
         need=Need.NO_FOREIGN_LABEL,
         alone=True,
+        siblings=True,
         context=_PHONE_WORDS,
         not_after=NOT_AFTER_DIGIT,
     ),
@@ -359,6 +385,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         hint=rf"{HINT_BEFORE_DIGIT}(?:1[ ])?[2-9][0-9]{{2}}[ \u00a0][0-9]{{3}}[ \u00a0\-][0-9]{{4}}",
         need=Need.NO_FOREIGN_LABEL,
         alone=True,
+        siblings=True,
         context=_PHONE_WORDS,
         not_after=re.compile(r"[0-9][-. ]$"),  # "100 250 300 4000" is a list of numbers
     ),

@@ -102,6 +102,7 @@ class PatternDetector:
     keys: re.Pattern[str] | None = None  # what a JSON key must end with for a number under it; as its words if None
     trailing: bool = False  # whether the context word may also follow: "123456789 is my SSN"
     alone: bool = False  # whether a value without a label may not stand right beside the word for a thing
+    siblings: bool = False  # whether a value of the same shape that is no personal data makes the next one none either
     heads: bool = True  # whether the head of a column may be the context
     is_number: bool = False  # whether the value needs context, and its first word has a digit in it
 
@@ -153,7 +154,19 @@ class PatternDetector:
             return Before.FOREIGN_LABEL
         if self.not_near is not None and self.not_near.search(words):
             return Before.EXCLUDED
-        return self._nearest_label(words)
+        said = self._nearest_label(words)
+        if said is Before.NO_LABEL and self.need is Need.NO_FOREIGN_LABEL and self._has_sibling(before):
+            return Before.FOREIGN_LABEL
+        return said
+
+    def _has_sibling(self, before: str) -> bool:
+        """Return whether a value of the same shape stands in clear shortly before.
+
+        It was judged to be the number of a thing, so a value without a label of its own is one too: "part 03-1234-5678
+        superseded by 03-1234-5679".
+        """
+        is_torn = self.not_after
+        return self.siblings and any(is_torn is None or not is_torn.search(before[:at]) for at, _ in self.spans(before, 1))
 
     def fits_after(self, said: Before, after: str) -> bool:
         """Return whether a value counts of which `said` stands before it and `after` behind it."""

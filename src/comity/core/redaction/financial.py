@@ -19,6 +19,7 @@ from comity.core.redaction.shapes import (
     AFTER,
     AFTER_DIGIT,
     BEFORE,
+    BESIDE_ALONE,
     DASH,
     HINT_AFTER,
     HINT_BEFORE_DIGIT,
@@ -182,6 +183,11 @@ def _accept_account(value: str) -> int:
     return len(value) if 6 <= len(digits_of(value)) <= 17 else 0
 
 
+def _is_account(value: str) -> bool:
+    """Judge an account under the word for one: ledgers have fewer digits, unless the last is a check digit behind a dash."""
+    return 7 <= len(digits_of(value)) <= 28 or value[-2:-1] == "-"
+
+
 def _accept_btc(value: str) -> int:
     valid = is_bech32(value) if value[:3].lower() == "bc1" else is_base58check(value)
     return len(value) if valid else 0
@@ -201,9 +207,14 @@ _CARD_WORDS = words(
     "jcb",
     "unionpay",
     "maestro",
-    "kreditkarte",
-    "carte",
-    "kartennummer",
+    "kreditkarten?",
+    "kartennummer|karten-?nr|karte",
+    "carte(?: bancaire| bleue| de crédit)?",
+    "tarjeta(?: de crédito| de débito)?",
+    "cart[aã]o(?: de crédito)?|carta di credito|carta",
+    "creditcard|betaalpas|kredit ?kort|kort(?:nummer)?|luottokortti|kortti",
+    "kart[aęyu]|bankovní karta|kártya|kredi kartı|kart(?: no)?|kartu kredit|thẻ",
+    "карт[аыу]|картка|κάρτα|بطاقة|कार्ड|信用卡|银行卡|卡号|カード|카드",
 )
 
 _IBAN_GAP = r"(?:[ \u00a0.\-]|[ ]?\n[ ]?)?"
@@ -241,13 +252,27 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         category=Category.FINANCIAL,
         priority=21,
         pattern=re.compile(
-            rf"{BEFORE}(?:[2-6][0-9]{{12,18}}"
-            rf"|[2-6][0-9]{{3}}(?P<four>{SEPARATOR})[0-9]{{4}}(?P=four)[0-9]{{4}}(?P=four)[0-9]{{4}}(?:(?P=four)[0-9]{{3}})?"
+            rf"{BEFORE}(?:[2-6][0-9]{{3}}(?P<four>{SEPARATOR})[0-9]{{4}}(?P=four)[0-9]{{4}}(?P=four)[0-9]{{4}}(?:(?P=four)[0-9]{{3}})?"
             rf"|3[0-9]{{3}}(?P<six>{SEPARATOR})[0-9]{{6}}(?P=six)[0-9]{{4,5}})(?:\.0(?![0-9]))?{AFTER_DIGIT}"
         ),
         hint=_CARD_HINT,
         accept=_accept_card,
         need=Need.NO_FOREIGN_LABEL,
+        siblings=True,
+        context=_CARD_WORDS,
+        not_after=NOT_AFTER_DIGIT,
+    ),
+    PatternDetector(
+        name="card_bare",
+        type="CARD",
+        category=Category.FINANCIAL,
+        priority=21,
+        pattern=re.compile(rf"{BEFORE}[2-6][0-9]{{12,18}}(?:\.0(?![0-9]))?{AFTER_DIGIT}"),
+        hint=_CARD_HINT,
+        accept=_accept_card,
+        need=Need.NO_FOREIGN_LABEL,
+        alone=True,
+        siblings=True,
         context=_CARD_WORDS,
         not_after=NOT_AFTER_DIGIT,
     ),
@@ -367,7 +392,8 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         category=Category.FINANCIAL,
         priority=50,
         pattern=re.compile(
-            rf"{BEFORE}[0-9]{{8,17}}{AFTER_DIGIT}(?=[ ]?(?:[.,;:!?)\n\"']|$|(?:and|or|at|with|for|to|from|in|is)\b))"
+            rf"{BEFORE}[0-9]{{8,17}}{AFTER_DIGIT}(?=[ ]?(?:[.,;:!?)\n\"']|$|(?:and|or|at|with|for|to|from|in|is|of|by|under"
+            r"|routing|aba|sort|bsb|iban|bic|swift|blz|ifsc|held|bank)\b))"
         ),
         hint=rf"(?i:acc(?:oun)?t|acc[^a-z]|konto|compte|cuenta|conto|conta){HINT_GAP}[0-9]{{8}}",
         need=Need.CONTEXT,
@@ -417,11 +443,11 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         type="BANK_ACCOUNT",
         category=Category.FINANCIAL,
         priority=49,
-        pattern=re.compile(rf"{BEFORE}[0-9](?:[ ./-]?[0-9]){{6,27}}{AFTER_DIGIT}"),
-        rules=[Rule(ACCOUNT, lambda value: 7 <= len(digits_of(value)) <= 28)],
+        pattern=re.compile(rf"{BEFORE}(?:[0-9](?:[ ./-]?[0-9]){{6,27}}|[0-9]{{4,6}}-[0-9X]){AFTER_DIGIT}"),
+        rules=[Rule(ACCOUNT, _is_account)],
         hint_labels=ACCOUNT,
-        hint_value="[0-9](?:[ ./-]?[0-9]){6}",
-        not_followed=re.compile(r"[ ]?(?:%|€|\$|£|[a-z]{3,})"),
+        hint_value="[0-9]{4}|[0-9](?:[ ./-]?[0-9]){6}",
+        not_followed=re.compile(rf"[ ]?(?:%|€|\$|£|(?!(?:{BESIDE_ALONE})\b)[a-z]{{3,}})"),
         keys=re.compile("(?!)"),
     ),
 )

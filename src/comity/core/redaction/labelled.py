@@ -21,6 +21,7 @@ from comity.core.redaction.shapes import (
     SHAPE_CHARS_MAX,
     compile_test,
     in_hint,
+    is_foreign,
 )
 
 _JOINT_WORDS = frozenset(
@@ -31,6 +32,8 @@ _JOINT_WORDS = frozenset(
         " är er og of the my and or und et y on at to me do da de del di des du der la le les el il"
         " client cliente kunde kunden patient patiente paziente customer employee user member for von é è jego jej"
         " albo lub oder ou o of eller tai или або vagy nebo"
+        " contact contacto contatto contato kontakt casa trabajo trabalho lavoro ufficio bureau oficina domicile"
+        " particular personal privado privat privé dienstlich geschäftlich home work office direct"
         " klienta klientki pacjenta seria serie série series серия серії физлица клиента пациента رقم",
     )
 )
@@ -38,13 +41,20 @@ _JOINT_SUFFIX = "(?:番号|號碼|号码|号|是|为|は)?"
 _NO_JOINTS = frozenset("!?$€£¥%+<>@&^~{}")  # they end a label's reach
 _LABEL_CHARS_MAX = 48
 _JOINTS_MAX = 8
+_APART_MAX = 2
 _STARTS_MAX = 7
-_START = re.compile("(?<![^\\W_])[^\\W_]|(?=[^\\W_])[\u2e80-\U0010ffff]")  # from this sign on words have no spaces between
-_WORD = re.compile(r"[^\W_]+")
+_MARKS = (
+    "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0dff\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"  # scripts with vowel signs
+)
+_START = re.compile(rf"(?<![^\W_])(?<![{_MARKS}])[^\W_]|(?=[^\W_])[\u2e80-\U0010ffff]")  # which have no spaces between words
+_WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}])+")
+_IS_MARK = re.compile(f"[{_MARKS}]")
 _BEHIND = r"[0-9]{2}[ ](?i:ist?|\(|-|–)[ a-zA-Z]{0,24}(?i:phone|cell|mob|tel|fon|fax)"
 _UP_TO_DIGIT = re.compile("(?s:.*)[0-9]")
 _VALUE_CHARS_MIN = 5
 _WORD_AT_END = re.compile(r"[ \u00a0][A-Za-z]{3,}\Z")  # which follows a number: "12345678 printed"
+_PREFIX = re.compile(r"(?<![A-Za-z])[A-Z]{1,3}-\Z")  # of a code: "RG-585-54-0021"
+_PLAIN_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?|[0-9]{1,3}(?:[ \u00a0.,][0-9]{3})+")
 _CUT = re.compile(r"(?<=[A-Za-z0-9)])(?![A-Za-z0-9(])")
 
 
@@ -54,6 +64,9 @@ class Rule:
 
     label: str
     is_valid: Callable[[str], bool]
+    not_followed: re.Pattern[str] | None = None  # what may not follow a bare number under this label
+    is_valid_apart: Callable[[str], bool] | None = None  # the same where up to two other words stand between label and number
+    with_colon: bool = True  # whether the label names a value behind a colon: "text: 4155550132" is any text
 
 
 @dataclass(frozen=True)
@@ -89,8 +102,11 @@ class LabelledDetector:
         return re.compile(rf"(?:{labels}){_JOINT_SUFFIX}", re.IGNORECASE)
 
     @cached_property
-    def _rule(self) -> Callable[[str], tuple[int, bool] | None]:
-        """The rule whose label ends a text, and whether a colon follows it; remembered: the words before values are few."""
+    def _rule(self) -> Callable[[str], tuple[int, bool, bool] | None]:
+        """The rule whose label ends a text, whether a colon follows it, and whether other words stand between.
+
+        Remembered: the words before values are few.
+        """
         return lru_cache(maxsize=2048)(self._find_rule)
 
     @cached_property
@@ -98,20 +114,22 @@ class LabelledDetector:
         """A test for whether a label stands in an ASCII text: before most numbers there is none, and it says so quickly."""
         return compile_test(f"(?i:{self.hint_labels}|{self.hint_foreign or self.hint_labels})")
 
-    def _find_rule(self, before: str) -> tuple[int, bool] | None:
+    def _find_rule(self, before: str) -> tuple[int, bool, bool] | None:
+        if _PREFIX.search(before):
+            return None
         before = as_words(before)
         if before.isascii() and not self._could_name(before):
             return None
         found = self._rule_right_before(before)
         if found is None and (shorter := without_owner(before)) != before:
             before, found = shorter, self._rule_right_before(shorter)
-        return None if found is None else (found[0], ":" in before[found[1] :])
+        return None if found is None else (found[0], ":" in before[found[1] :], found[2])
 
-    def _rule_right_before(self, before: str) -> tuple[int, int] | None:
-        """Return the rule whose label ends a text, and where the label ends."""
-        starts, end = _starts(before), len(before)
+    def _rule_right_before(self, before: str) -> tuple[int, int, bool] | None:
+        """Return the rule whose label ends a text, where the label ends, and whether other words stand between."""
+        starts, end, apart = _starts(before), len(before), 0
         for _ in range(_JOINTS_MAX):
-            while end and not before[end - 1].isalnum():
+            while end and not before[end - 1].isalnum() and not _IS_MARK.match(before, end - 1):
                 if before[end - 1] in _NO_JOINTS:
                     return None
                 end -= 1
@@ -119,11 +137,14 @@ class LabelledDetector:
                 return None
             for start in starts[-_STARTS_MAX:]:
                 if label := self._labels.fullmatch(before, start, end):
-                    return int((label.lastgroup or "rule0")[4:]), end
+                    number = int((label.lastgroup or "rule0")[4:])
+                    return None if apart and self.rules[number].is_valid_apart is None else (number, end, apart > 0)
             word = starts.pop()
             is_second_name = before[word - 1 : word] == "/"  # "NRIC/FIN"
             if not is_second_name and before[word:end].lower() not in _JOINT_WORDS:
-                return None
+                apart += 1
+                if apart > _APART_MAX or is_foreign(before[word:end].lower()) or before[word:end].isupper():
+                    return None
             end = word
         return None
 
@@ -185,15 +206,23 @@ class LabelledDetector:
             if self.trailing is None or not self.trailing.match(after):
                 return 0
             return len(value) if any(rule.is_valid(value) for rule in self.rules) else 0
-        number, is_said = found
+        number, is_said, is_apart = found
+        rule = self.rules[number]
+        is_valid = rule.is_valid_apart if is_apart and rule.is_valid_apart is not None else rule.is_valid
+        if is_said and not rule.with_colon:
+            return 0
         for cut in reversed([match.start() for match in _CUT.finditer(value)]):
-            if cut >= _VALUE_CHARS_MIN and not _WORD_AT_END.search(value, 0, cut) and self.rules[number].is_valid(value[:cut]):
+            if cut >= _VALUE_CHARS_MIN and not _WORD_AT_END.search(value, 0, cut) and is_valid(value[:cut]):
                 rest = value[cut:] + after
-                is_counted = COUNTED.match(rest) or (
-                    not is_said and self.not_followed is not None and self.not_followed.match(rest)
-                )
+                is_counted = COUNTED.match(rest) or (not is_said and self._counts(rule, value[:cut], rest))
                 return 0 if is_counted else cut
         return 0
+
+    def _counts(self, rule: Rule, value: str, rest: str) -> bool:
+        """Return whether the words behind a number say that it counts something; only a plain number can."""
+        if _PLAIN_NUMBER.fullmatch(value) is None:
+            return False
+        return any(one is not None and one.match(rest) for one in (self.not_followed, rule.not_followed))
 
 
 @cache

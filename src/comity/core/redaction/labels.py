@@ -18,7 +18,11 @@ PHONE: Final = (
     r"|移动电话|行動電話|座机|传真|電話(?:番号|號碼)?|电话(?:号码)?|联系电话|聯絡電話|携帯(?:電話|番号)?|ファックス"
     r"|联系方式|聯絡方式|전화(?:번호)?|휴대폰(?:번호)?|휴대전화|연락처|핸드폰|هاتفي?|الهاتف|جوالي?|الجوال|موبايل|تلفون"
     r"|تلفن|موبایل|همراه|फ़ोन|फोन|मोबाइल(?: नंबर)?|दूरभाष|ফোন|মোবাইল|โทร(?:ศัพท์)?|เบอร์(?:โทร)?|มือถือ|טלפון|נייד"
-    r"|סלולרי|☎|☏|📞|📱|✆"
+    r"|סלולרי|☎|☏|📞|📱|✆|sími|farsími|tālr(?:unis)?|telefonas|telefoni|telefons|telèfon|telefonoa"
+    r"|foon|selfoon|ffôn|fón|simu|mobiltelefon"
+    r"|caller(?: id)?|msisdn|callback|拨打|撥打|致电|致電|お電話|連絡先|утас"
+    r"|телефоны|ტელ(?:ეფონი)?|հեռ|தொலைபேசி|ஃபோன்|ఫోన్|ಫೋನ್|ഫോൺ|ફોન|ਫ਼ੋਨ|فون"
+    r"|ទូរស័ព្ទ|ဖုန်း|ስልክ"
 )
 BIRTH: Final = (
     r"d\.?o\.?b\.?|dates? of birth|birth ?(?:date|day)s?|b-?day|born|n[ée](?:\(e\)|e)?|(?:date de )?naissance"
@@ -58,7 +62,7 @@ PLATE: Final = (
 ACCOUNT: Final = (
     r"(?:bank[ -]?)?konto-?(?:nummer|nr)\.?|kto\.? ?-?nr\.?|bankkonto|bankverbindung"
     r"|(?:num[eé]ro |n[°o]\.? )?de compte|rib|(?:número de )?cuenta(?: bancaria| corriente)?|ccc|conto corrente|c/c"
-    r"|numero di conto|conta(?: corrente| banc[aá]ria)|nib|rekening(?:nummer|nr)?|bankgiro|plusgiro|tilinumero"
+    r"|numero di conto|conta(?: corrente| banc[aá]ria)|nib|(?:bank)?rekening(?:nummer|nr)?|bankgiro|plusgiro|tilinumero"
     r"|(?:numer|nr\.?) (?:konta|rachunku)|rachunek|číslo účtu|č\. ?ú\.|(?:bank)?számlaszám|cont bancar|broj računa"
     r"|iban no|hesap (?:no|numarası)|αριθμός λογαριασμού|расч[её]тный сч[её]т|р/с|номер сч[её]та|рахунок|رقم الحساب"
     r"|מספר חשבון|खाता संख्या|s[oố] tài kho[aả]n|stk|(?:nomor|no\.?) ?rek(?:ening)?|银行[账帐]号|[账帐]号|卡号"

@@ -20,13 +20,13 @@ _PERSONAL: Final = {
     "ch.ssn": r"ahv(?:-?n(?:umme)?r)?|avs|oasi",
     "cl.rut": r"rut|run|r\.u\.t",
     "cn.ric": r"身份证(?:号码|号)?|公民身份号码|resident id(?:entity)?(?: card)?|chinese id",
-    "cr.cpf": r"c[eé]dula de identidad",
     "cz.rc": r"rodn[eé] [cč][ií]slo|rodn[eé] č|r\.? ?č",
     "dk.cpr": r"cpr(?:-?n(?:umme)?r)?|personnummer dk",
     "do.cedula": r"c[eé]dula dominicana",
-    "ec.ci": r"c[eé]dula ecuatoriana|c[eé]dula",
+    "cedula": r"c[eé]dula(?: ecuatoriana| de (?:ciudadan[ií]a|identidad))?",
+    "uy": r"ci|c\.i",
     "ee.ik": r"isikukood",
-    "es.dni": r"dni|d\.n\.i|documento de identidad",
+    "es.dni": r"dni|d\.n\.i|documento(?: de identidad)?",
     "es.nie": r"nie|n\.i\.e",
     "fi.hetu": r"hetu|henkil[oö]tunnus",
     "fr.nir": r"nir|n[°o] s[eé]cu|s[eé]curit[eé] sociale|num[eé]ro de s[eé]cu(?:rit[eé] sociale)?|insee",
@@ -185,7 +185,21 @@ def _is_nif(value: str) -> bool:
 
 
 def _is_any(value: str) -> bool:
-    return 6 <= len(value) <= 18 and len(digits_of(value)) >= 6
+    return 6 <= len(value) <= 18 and len(digits_of(value)) >= 6 and not _MOVEMENT.fullmatch(value)
+
+
+_MOVEMENT = re.compile("[0-9]{2}[A-Z]{2}[A-Z0-9]{14}")  # the movement reference number of a customs office is an "MRN" too
+
+
+def _is_uruguayan(value: str) -> bool:
+    if not re.fullmatch("[1-9][0-9]{6,7}", value):
+        return False
+    total = sum(int(digit) * weight for digit, weight in zip(value[:-1].rjust(7, "0"), (2, 9, 8, 7, 6, 3, 4), strict=True))
+    return -total % 10 == int(value[-1])
+
+
+def _is_cedula(value: str) -> bool:
+    return value.isdigit() and 6 <= len(value) <= 11
 
 
 def _is_medicare(value: str) -> bool:
@@ -205,7 +219,18 @@ def _is_any_tax(value: str) -> bool:
 
 _OWN = {"tw": _is_taiwanese, "hk": _is_hong_kong, "sg": _is_singaporean, "ru.snils": _is_snils, "hu": _is_hungarian,
         "lv": _is_latvian, "medicare": _is_medicare, "health": _is_any, "social": _is_social, "nif": _is_nif, "any": _is_any,
-    "any_tax": _is_any_tax}  # fmt: skip
+    "any_tax": _is_any_tax, "cedula": _is_cedula,
+    "uy": _is_uruguayan}  # fmt: skip
+
+
+# Numbers without a check digit, and those of firms, count right behind their label alone.
+_WITHOUT_CHECKSUM = frozenset(
+    re.findall(
+        r"\S+",
+        "health any any_tax cedula lv uy id.nik my.nric pk.cnic in_.pan mx.rfc jp.in_ eu.vat br.cnpj au.abn it.iva"
+        " pl.nip ch.uid co.nit",
+    )
+)
 
 
 def _rule(module: str, label: str) -> Rule:
@@ -217,7 +242,8 @@ def _rule(module: str, label: str) -> Rule:
         own = _OWN.get(module)
         return own(compact) if own is not None else _is_standard(module, value) or _is_standard(module, compact)
 
-    return Rule(label.replace("nummer", _NUMMER), is_valid)
+    has_checksum = module not in _WITHOUT_CHECKSUM
+    return Rule(label.replace("nummer", _NUMMER), is_valid, is_valid_apart=is_valid if has_checksum else None)
 
 
 def _is_standard(module: str, value: str) -> bool:

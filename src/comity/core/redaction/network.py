@@ -40,7 +40,7 @@ def _accept_ipv4_named(value: str) -> int:
 def _is_version_like(value: str) -> bool:
     """Four small numbers are a version more often than an address; private networks begin with ten."""
     parts = [int(part) for part in value.split(".")]
-    return parts[0] != 10 and max(parts) < 20
+    return (parts[0] != 10 and max(parts) < 20) or (parts[0] < 10 and max(parts) < 100)
 
 
 def _accept_ipv6(value: str) -> int:
@@ -118,6 +118,7 @@ NETWORK: tuple[PatternDetector, ...] = (
         accept=_accept_ipv4,
         need=Need.NO_FOREIGN_LABEL,
         not_near=_VERSION,
+        siblings=True,
         context=words(r"ip(?:v4)?(?:\s?addr(?:ess)?)?", "host", "client", "remote", "server", "from"),
         not_after=re.compile(r"[0-9][-./]$"),
     ),

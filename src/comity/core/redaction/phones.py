@@ -34,11 +34,12 @@ _STRONG = (
     r"|telephone|emergency|callback|call-back)[ -]?(?:numbers?|no|num|nr|nos)|tel|mob|telephone|fax|telefax|whatsapp|viber|ph"
 )
 _WEAK = (
-    r"gsm|hp|fon|cel|portable|call(?:ing|ed)?|text(?:ing|ed)?|dial(?:ling|ing|ed)?|ring|sms|mobile|cell|hotline|contact|kontakt"
+    r"gsm|hp|fon|cel|portable|call(?:ing|ed)?|dial(?:ling|ing|ed)?|ring|sms|mobile|cell|hotline|contact|kontakt"
     r"|(?:my|our|his|her|their|meine|ihre|seine|deine|mijn|min|mitt) (?:number|nummer)"
     r"|(?:mi|mon|il mio) n[uú]m[eé]ro|m[oó]j numer|мой номер"
-    r"|dzwo[nń](?:i[cć])?|durchwahl|ligue(?: para)?|llame al|message|anrufen|rufen(?: sie)?|appelez|llama|chiama(?:mi)?|bel"
+    r"|dzwo[nń](?:i[cć])?|durchwahl|ligue(?: para)?|llame al|anrufen|rufen(?: sie)?|appelez|llama|chiama(?:mi)?|bel"
 )
+_CONTENT = "text(?:ing|ed)?|message"  # "text: …" and `{"text": …}` hold any text
 _AT = (
     r"(?:(?:call|text|ring|dial|reach|reached|contact|message|phone|erreichbar|available|reachable)(?:ing|ed"
     r"|able)?|ruf|rückruf|rückfragen|(?:an|zurück)?rufen|erreichen|joindre|appele[rz]|ll[aá]m[a-z]{1,5}|chiam[a-z]{1,5}|bel(?:len)?|zadzwo[a-zń]{1,5}|soita)"
@@ -65,6 +66,7 @@ _COUNTED = re.compile(
     r"|extension|immediately|quickly|soon|morning|while|within)\b|[a-z_]{2,20}[=:])[a-z]{2,})"
 )
 _BARE = re.compile(r"[0-9]+")
+_PLAIN = re.compile(r"[0-9.,]+|[0-9]{1,3}(?:[ \u00a0][0-9]{3})+")
 
 
 @cache
@@ -118,6 +120,11 @@ def _is_phone(value: str) -> bool:
     return 9 <= len(digits) <= 12 and (is_national(digits) or re.fullmatch(r"1?[2-9][0-9]{9}", digits) is not None)
 
 
+def _is_grouped(value: str) -> bool:
+    """With other words behind the label the number must be grouped as phone numbers are, and be valid in some country."""
+    return _PLAIN.fullmatch(value) is None and _is_plausible(value) and _is_phone(value)
+
+
 def _is_reached(value: str) -> bool:
     return _is_plausible(value) and (len(_number(value)) >= 9 or not _BARE.fullmatch(value))
 
@@ -128,7 +135,9 @@ PHONES = LabelledDetector(
     category=Category.CONTACT,
     priority=42,
     pattern=_PHONE,
-    rules=[Rule(_AT, _is_reached), Rule(PHONE, _is_plausible), Rule(_STRONG, _is_plausible), Rule(_WEAK, _is_phone)],
+    rules=[Rule(_AT, _is_reached), Rule(PHONE, _is_plausible, is_valid_apart=_is_grouped),
+           Rule(_STRONG, _is_plausible, is_valid_apart=_is_grouped),
+           Rule(_WEAK, _is_phone, re.compile(r"[ ]of[ ]")), Rule(_CONTENT, _is_phone, with_colon=False)],
     hint_labels=f"{_LABELS_OF_HINT}|{PHONE}|zadzwo[a-zń]+",
     hint_value=r"[0-9](?:[ \u00a0\u202f./()\-\u2010-\u2013·•_]{0,3}[0-9]){6}",
     not_followed=_COUNTED,

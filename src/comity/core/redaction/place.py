@@ -49,6 +49,7 @@ _NOT_FIRST = frozenset(  # after a number: "24 Hour Drive", "3 Way Street parkin
 _SUFFIX = f"(?:{_PLAIN_SUFFIX}|{_AMBIGUOUS_SUFFIX})"
 # A noun that follows takes the street for its first part: "48 Park Avenue style flats", "2 Fast Lane passes".
 _NO_NOUN = (
+    "(?![ ]of[ ])"
     "(?![ ](?!(?:and|or|in|near|at|on|off|is|was|are|were|has|had|for|to|by|with|from|the|a|an|since|until|till|after|before"
     "|behind|opposite|between|next|which|where|when|who|that|but|so|as|if|because|today|tomorrow|tonight|please|will|would|can"
     "|could|should|may|via|not|now|then|while|during|apt|apartment|unit|flat|floor|suite|room|my|our|your|his|her|their|this"
@@ -114,7 +115,7 @@ _STATES_NOT_WORDS = (
 
 _POSTAL_WORDS = (
     r"post(?:al)?\s?codes?|zip\s?codes?|zip[\s:=#\"']{1,3}(?:is\s)?$|postal|plz|postleitzahl|code\s?postal"
-    r"|c[oó]digo\s?postal|cap[:\s]{1,2}$|cep[:\s]{1,2}$|邮编|郵便番号|우편번호|индекс"
+    r"|c[oó]digo\s?postal|(?-i:CAP|CEP|PSČ|NPA|CP)[:\s]{1,2}$|cap: ?$|cep: ?$|邮编|郵便番号|우편번호|индекс"
 )
 _ADDRESS_WORDS = words(
     r"(?:home|street|mailing|postal|shipping|billing|delivery|residential)?\s?address(?:\s?line)?(?:\s?[0-9])?",
@@ -156,6 +157,12 @@ def _accept_named(value: str) -> int:
     return len(value) if re.search(r"[,\u3040-\u9fff\uac00-\ud7af\u0600-\u06ff]|[0-9][ ].*[0-9]", value) else 0
 
 
+def _accept_keyed(value: str) -> int:
+    """Count a name and a house number under the word "street": "Oak Avenue 14", "14 Oak Avenue"."""
+    is_street = re.search(rf"{_NAME}[ ]?[0-9]|[0-9]{{1,4}}[a-z]?,?[ ]{_NAME}", value)
+    return len(value) if is_street and not _NOT_AN_ADDRESS.match(value) else 0
+
+
 _NOT_AN_ADDRESS = re.compile(
     r"(?:section|page|table|room|line|port|block|register|offset|see|chapter|item|row|column|node|slot|bank|tbd|unknown)\b",
     re.IGNORECASE,
@@ -171,6 +178,12 @@ def _accept_postal(value: str) -> int:
     area = value[:2] if value[1].isalpha() else value[0]
     return len(value) if value[-1].isdigit() or area.upper() in _UK_AREAS else 0
 
+
+_STREET_KEYS = r"street|straße|strasse|stra(?:ß|ss)e und hausnummer|rue|calle|indirizzo|ulica|ulice|улица|straat|gata|gade"
+_KEYED = re.compile(
+    r"(?:\A|(?<=[:=：]))[ \t]{0,2}[\"'“]?(?P<value>(?=[^\n;|<>\"{}@=]{0,60}[0-9])[^\W_][^\n;|<>\"{}@=:\0]{6,100}?)"
+    r"(?=[ \t]{0,4}(?:[\n;|<>\"}\0]|\.(?:\s|$)|$))"
+)
 
 PLACE: tuple[PatternDetector, ...] = (
     PatternDetector(
@@ -195,10 +208,7 @@ PLACE: tuple[PatternDetector, ...] = (
         type="ADDRESS",
         category=Category.ADDRESS,
         priority=59,
-        pattern=re.compile(
-            r"(?:\A|(?<=[:=：]))[ \t]{0,2}(?P<value>(?=[^\n;|<>\"{}@=]{0,60}[0-9])[^\W_][^\n;|<>\"{}@=:\0]{6,100}?)"
-            r"(?=[ \t]{0,4}(?:[\n;|<>\"}\0]|\.(?:\s|$)|$))"
-        ),
+        pattern=_KEYED,
         hint=rf"(?i:{in_hint(ADDRESS)}){HINT_GAP}[0-9]",
         accept=_accept_named,
         need=Need.CONTEXT,
@@ -210,6 +220,18 @@ PLACE: tuple[PatternDetector, ...] = (
             r"[^A-Za-z]{0,6}$",
             re.IGNORECASE,
         ),
+    ),
+    PatternDetector(
+        name="street_keyed",
+        type="ADDRESS",
+        category=Category.ADDRESS,
+        priority=60,
+        pattern=_KEYED,
+        hint=rf"(?:(?i:{_STREET_KEYS})[ _]?(?:(?i:address|name|line|1))?\\?[\"']?[ ]?[:=：]){HINT_GAP}[0-9]",
+        accept=_accept_keyed,
+        need=Need.CONTEXT,
+        context=words(rf"(?:{_STREET_KEYS})(?: (?:address|name|line|1))?[ \"']{{0,2}}[:=：][ \t]{{0,2}}$"),
+        reach=4,
     ),
     PatternDetector(
         name="street_and_city",
@@ -268,6 +290,9 @@ PLACE: tuple[PatternDetector, ...] = (
             rf"(?!(?:Mon|Diens|Donners|Frei|Sams|Sonn)tag|Mittwoch|Jahr|Monat|Quartal|Januar|Februar|März|April|Mai"
             rf"|Juni|Juli|August)"
             rf"(?:[A-Z\u00c0-\u00de][{LETTER}]{{1,20}}[ ]){{1,2}}[1-9][0-9]{{0,2}}[a-z]?{_CITY[:-1]}"
+            rf"|(?:[A-Z\u00c0-\u017f][{LETTER}.]{{1,24}}[ ]){{1,3}}"
+            rf"(?:gate|vei|veg|plass|väg|gata|gade|vej|allé|torg|tie|katu)[ ]"
+            rf"[1-9][0-9]{{0,3}}[ ]?[A-Za-z]?(?![0-9A-Za-z]){_CITY[:-1]}"
             rf"|(?:[A-Z\u00c0-\u017f][{LETTER}.]{{1,24}}[ ]){{1,3}}{_EASTERN}[ ](?:No:?[ ]?)?[1-9][0-9]{{0,3}}[a-z]?"
             rf"(?![0-9A-Za-z])"
             rf"|[A-Z][a-z]{{2,20}}[ ]Prospe(?:kt|ct)[ ][1-9][0-9]{{0,3}}"
@@ -279,6 +304,7 @@ PLACE: tuple[PatternDetector, ...] = (
             rf"[0-9](?:[ ]?(?:bis|ter))?,?[ ](?i:{_ROMANCE})[ ]|(?i:{_GERMANIC})[ ][1-9]|(?:{_ROMANCE_FIRST})["
             rf" ][^0-9]{{1,60}}[1-9]|(?:ul\.|ulica|al\.|os\.|pl\.|ул\.|улица|пр\.|проспект|пер\.|вул\.)[ ]"
             r"|(?:Am|An der|An den|Auf der|Auf dem|Im|In der|Unter den|Zum|Zur|Beim|Alter|Alte|Neuer|Neue)[ ][A-Z]"
+            rf"|[ ](?:gate|vei|veg|plass|väg|gata|gade|vej|allé|torg|tie|katu)[ ][1-9]"
             rf"|{_EASTERN}[ ](?:No:?[ ]?)?[1-9]|Prospe(?:kt|ct)[ ]"
             r"|проспект|улица|бульвар|переулок|шоссе|площадь|набережная"
             r"|P\.?[ ]?O\.?[ ]?Box[ ][0-9]|Postfach[ ][0-9]"
@@ -295,8 +321,10 @@ PLACE: tuple[PatternDetector, ...] = (
         pattern=re.compile(
             r"(?:[\u4e00-\u9fff]{1,6}[省市都道府県縣县州区區]){1,3}[\u4e00-\u9fff\u3040-\u30ff]{1,10}[0-9]{1,4}"
             r"(?:[号號番](?:[0-9]{1,4}[室号號])?|丁目[0-9]{1,3}(?:-[0-9]{1,3}){0,2}|-[0-9]{1,4}(?:-[0-9]{1,4})?)(?![0-9])"
+            r"|(?:[\uac00-\ud7af]{2,6}(?:시|도)[ ]?)?(?:[\uac00-\ud7af]{1,5}[시군구][ ]){1,2}"
+            r"[\uac00-\ud7af0-9]{1,9}(?:로|길|동)[ ]?[0-9]{1,4}(?:-[0-9]{1,4})?(?![0-9])"
         ),
-        hint=r"[省市都道府県縣县州区區](?s:.{1,40})[0-9]",
+        hint=r"[省市都道府県縣县州区區](?s:.{1,40})[0-9]|[시군구][ ](?s:.{1,30})[로길동][ ]?[0-9]",
     ),
     PatternDetector(
         name="city_of_street",
@@ -362,7 +390,8 @@ PLACE: tuple[PatternDetector, ...] = (
             rf"{BEFORE}[0-9]{{5}}(?:-[0-9]{{4}})?{AFTER_DIGIT}(?![ ](?!and|or|please|is|in|for|to|was|usa|with"
             rf"|[a-z_]{{1,20}}[=:])[a-z]{{3}})"
         ),
-        hint=rf"(?:(?i:zip|plz|post[ _\-]?(?:al|code|leit)|code[ _\-]?postal){HINT_GAP}|(?:{_STATES}),?[ ])"
+        hint=rf"(?:(?:(?i:zip|plz|post[ _\-]?(?:al|code|leit)|code[ _\-]?postal"
+        rf"|cap[^a-z]|cep[^a-z]|индекс)|CAP|CEP|PSČ|NPA|CP|邮编|郵便|우편){HINT_GAP}|(?:{_STATES}),?[ ])"
         rf"{HINT_BEFORE_DIGIT}?[0-9]{{5}}{HINT_AFTER}",
         need=Need.CONTEXT,
         is_number=True,

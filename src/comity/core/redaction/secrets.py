@@ -40,6 +40,8 @@ _KEY_LABELS = (
 _CODE_LABELS = (
     r"(?:one[- ]time|verification|confirmation|login|sms|2fa|authentication|auth|einmal)[ -]?(?:code|passcode"
     r"|pin|password|passwort)"
+    r"|(?:alarm|door|gate|access|entry|lock|safe|key ?pad|voicemail|unlock)[ -]?code|türcode|zugangscode|digicode"
+    r"|code (?:d['’](?:accès|entrée)|de la porte)|código de (?:acceso|entrada|acesso)|codice (?:di accesso|porta|allarme)"
     r"|bestätigungscode|einmalcode|code de (?:vérification|confirmation)|código de (?:verificación|verificação|confirmación)"
     r"|codice di verifica|kod weryfikacyjny|verificatiecode|код подтверждения|验证码|驗證碼|認証コード|인증번호"
 )
@@ -70,10 +72,14 @@ _NOT_A_SECRET = frozenset(
 )
 
 
+_FIRST_PART = re.compile(r"[|,:;/(]")  # "password: required|min:12" is a rule of a form
+_SENTENCE = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")  # scripts whose words have no spaces between
+
+
 def _accept_password(value: str) -> int:
     value = value.rstrip(".,;")
     plain = value.strip("\"'`“”").lower()
-    if plain in _NOT_A_SECRET or len(plain) < 4 or _is_reference(plain):
+    if _FIRST_PART.split(plain, maxsplit=1)[0] in _NOT_A_SECRET or len(plain) < 4 or _is_reference(plain):
         return 0
     return len(value)
 
@@ -81,7 +87,7 @@ def _accept_password(value: str) -> int:
 def _accept_spoken(value: str) -> int:
     """After "is" only a value that no word is: with a digit or a sign in it."""
     length = _accept_password(value)
-    length = min(length, len(re.split(r"[^\x00-\x7f]", value, maxsplit=1)[0]))  # a sentence may follow without a space
+    length = min(length, len(_SENTENCE.split(value, maxsplit=1)[0]))  # a sentence may follow without a space
     return length if length >= 6 and re.search(r"[0-9!@#$%^&*_+=]", value[:length]) else 0
 
 
@@ -238,7 +244,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         pattern=re.compile(
             rf"{_BORDER}(?={_FIRST})(?:{_LABELS}){_OWNER}(?:{JOINT}|(?:['’]s)?[ ]|是|は)"
             rf"(?:(?:is|ist|lautet:?|est|es|è|é|to|jest|är|er|on|je|this|now)[ ])?"
-            rf"[\"'`“(\[]?(?P<value>[^\s\"'`“”<>\[\]{{}}()]{{6,64}})",
+            rf"[\"'`“(\[「『]?(?P<value>[^\s\"'`“”<>\[\]{{}}()「」『』]{{6,64}})",
             re.IGNORECASE,
         ),
         hint=rf"(?i:{_LABELS})(?:['’]s[ ]|[^A-Za-z0-9_]|是|は|\\[nt])",

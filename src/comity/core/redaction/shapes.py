@@ -44,7 +44,7 @@ HINT_GAP: Final = r"(?s:.*)"  # a JSON key may name a value far to its right
 # Nouns for numbers that belong to no person. The word before a value decides, so most nouns of a business document are here.
 _FOREIGN_NOUNS = frozenset(
     re.findall(
-        "[a-z]+",
+        r"[^\W\d_]+",
         "order purchase invoice inv po receipt quote quotation estimate ticket case incident issue bug ref reference "
         "sku upc ean gtin asin isbn issn doi imei tracking shipment parcel waybill awb part item product article "
         "model batch lot serial asset build version ver v release rev revision firmware patch driver commit hash "
@@ -56,7 +56,18 @@ _FOREIGN_NOUNS = frozenset(
         "drawing dwg catalog catalogue tender draw ndc gauge kit spare material artikel bestellung auftrag"
         " rechnung teil teile commande "
         "facture pedido ordine fattura zamówienie faktura partida lieferschein material position pos sine cosine"
-        " chrome safari firefox mozilla usd eur gbp cad aud chf jpy ",
+        " chrome safari firefox mozilla usd eur gbp cad aud chf jpy "
+        "seed counter packet nonce offset cursor index barcode tag sheet plan permit docket dossier voucher coupon manifest "
+        "consignment container pallet carton crate seal vessel voyage platform plot tank feeder transformer turbine inverter "
+        "sample specimen assay trial protocol study edition volume episode patent norm standard module firmware board relay "
+        "valve pump motor engine machine tool mould component assembly zeichnung bauteil ersatzteil baugruppe vorgang "
+        "aktenzeichen sendung paket maschine anlage gerät modell typ variante dokument formular vertrag angebot projekt "
+        "kostenstelle beleg buchung katalog palette muster probe kapitel seite tabelle abbildung blatt pièce référence réf "
+        "colis devis contrat catalogue billet compteur chapitre pieza lote referencia albarán presupuesto contrato expediente "
+        "plano catálogo boleto pezzo lotto matricola preventivo contratto pratica disegno catalogo peça encomenda fatura "
+        "processo onderdeel bestelling factuur tekening część partia umowa sprawa rysunek zlecenie díl zakázka smlouva "
+        "beställning ritning ärende заказ договор деталь партия артикул чертёж чертеж дело накладная счёт-фактура модель "
+        "订单 訂單 型号 型號 零件 批次 编号 貨號 货号 合同 注文 注文番号 品番 製品 주문 품번 모델 ",
     )
 )
 _FOREIGN_LINKS = frozenset({"id", "no", "nr", "num", "number", "ref", "is", "was", "of"})  # "order number", "total is"
@@ -116,7 +127,7 @@ _GAP_WORDS = (
 )
 _GAP = re.compile(
     rf"(?:[\W_]|(?<![^\W_])(?i:{_GAP_WORDS})(?![^\W_])|(?<![^\W_])[A-Z][a-zà-ɏ'’]{{1,20}}(?![^\W_])"
-    rf"|(?<=[’'])s(?![^\W_])|[是为為はが号號码碼番는은의]){{0,40}}"
+    rf"|(?<=[’'])s(?![^\W_])|[是为為はが号號码碼番는은의번호]){{0,40}}"
 )
 # Units and things that are counted, after a number that would otherwise count as a person's.
 _COUNTED_NOUNS = (
@@ -161,9 +172,23 @@ _BESIDE_ALONE = frozenset(
         "mail card licence license plate address zip postcode username password resident citizen employee patient "
         "customer client member person holder tenant belongs zero nine two three four five six seven eight toll appears "
         "matches worked issued verified nhs ssn sin id gerne och eller på mitt min na od lub albo po numer mój dzwoń "
-        "zadzwoń ",
+        "zadzwoń heute morgen morgens abends vormittags nachmittags jetzt sofort immer nur noch bis seit wenn falls da weil "
+        "demain matin soir maintenant toujours après avant dès si car mais hoy mañana tarde noche ahora siempre después antes "
+        "desde hasta si porque pero oggi domani mattina sera adesso sempre dopo prima se perché ma hoje amanhã manhã "
+        "ainda agora "
+        "sempre depois antes desde se mas vandaag vanavond nu altijd na voor tot als maar idag imorgon nu alltid efter före om "
+        "men dziś dzisiaj jutro rano wieczorem teraz zawsze przed jeśli ale dnes zítra ráno večer teď vždy před když charge "
+        "spouse partner applicant dependent child mother father parent guarantor insured beneficiary claimant witness "
+        "driver nurse "
+        "caller guest visitor subscriber student pupil teacher lawyer attorney landlord buyer seller borrower donor candidate "
+        "neighbour neighbor aunt uncle cousin grandmother grandfather roommate carer caregiver guardian lady man woman file "
+        "épouse mari conjoint fils fille mère père client cliente paciente paziente hijo hija madre padre esposa marido moglie "
+        "marito figlio figlia żona mąż syn córka klient klienta pacjent pacjenta patiënt klant vrouw man hustru make kund "
+        "exp expires expiring expiry cvv cvc csc valid gültig caduca scad validade amount declined approved "
+        "charged refund refunded pay paid paying using zahlen bezahlt payé pagado pagato pago betaald ",
     )
 )
+BESIDE_ALONE: Final = "|".join(sorted(_BESIDE_ALONE))
 _WORD_BEFORE = re.compile(r"(?:(?<![^\s(])(?P<word>[^\W\d_]{2,})\.?[ ]|[0-9]/[A-Z]{1,3}[ ])\Z")
 _WORD_BEHIND = re.compile(r"[ ](?P<word>[a-z][^\W\d_]{2,24})(?![\w=:])")
 
@@ -237,13 +262,21 @@ def foreign_label_start(before: str) -> int:
     start, word = _last_word(text)
     if word in _FOREIGN_LINKS and text[start - 1 : start] in {" ", "_"}:
         earlier, noun = _last_word(text[: start - 1])
-        if _is_foreign(noun):
+        if is_foreign(noun):
             return earlier
-    return start if _is_foreign(word) else -1
+    return start if is_foreign(word) else -1
 
 
-def _is_foreign(word: str) -> bool:
-    return word in _FOREIGN_NOUNS or (word[-1:] == "s" and word[:-1] in _FOREIGN_NOUNS)
+def is_foreign(word: str) -> bool:
+    """Return whether a word, in small letters, is a noun for numbers that belong to no person."""
+    if word in _FOREIGN_NOUNS or (word[-1:] == "s" and word[:-1] in _FOREIGN_NOUNS):
+        return True
+    return word.endswith(_NUMBER_OF_THING) and not word.startswith(_REACHES)
+
+
+# A German compound says of what the number is; those of phones say so themselves.
+_NUMBER_OF_THING = ("nummer", "teil", "zeichnung", "auftrag", "artikel", "kennung", "schlüssel")
+_REACHES = ("telefon", "handy", "mobil", "ruf", "fax", "rück", "festnetz", "notruf", "haus", "karten", "kunden")
 
 
 def _last_word(text: str) -> tuple[int, str]:
