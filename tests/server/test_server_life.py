@@ -236,3 +236,36 @@ def test_a_client_that_leaves_with_many_requests_under_way_costs_no_failure(capl
 
     asyncio.run(go())
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+def test_the_files_of_the_console_are_packed_for_clients_that_can_unpack_them_and_asked_for_once():
+    async def main():
+        async with serving() as served:
+            plain = await served.client.get("/console/app.css", headers={"Accept-Encoding": "identity"})
+            packed = await served.client.get("/console/app.css", headers={"Accept-Encoding": "br, gzip"})
+            assert "content-encoding" not in plain.headers
+            assert packed.headers["content-encoding"] == "gzip"
+            assert int(packed.headers["content-length"]) < int(plain.headers["content-length"]) / 2
+            assert packed.content == plain.content
+            assert packed.headers["etag"] != plain.headers["etag"]
+            known = {"Accept-Encoding": "gzip", "If-None-Match": packed.headers["etag"]}
+            assert (await served.client.get("/console/app.css", headers=known)).status_code == 304
+
+    asyncio.run(main())
+
+
+def test_the_metrics_count_calls_by_agent_and_no_client_can_make_labels_up():
+    async def main():
+        async with serving() as served:
+            bodies = ({"inputs": {"text": "hi"}}, {"inputs": {}}, {"target": "made-up", "inputs": {}})
+            for body in bodies:
+                await served.client.post("/v1/calls", json={"target": "ECHO", "capability": "SAY", "user_id": "u"} | body)
+            told = (await served.client.get("/metrics")).text.splitlines()
+            assert 'comity_calls_total{agent="ECHO",status="success"} 1' in told
+            assert 'comity_calls_total{agent="ECHO",status="refused"} 1' in told
+            assert 'comity_calls_total{agent="(unknown)",status="refused"} 1' in told
+            assert 'comity_call_errors_total{agent="ECHO",code="INPUT_VALIDATION_FAILED"} 1' in told
+            assert 'comity_call_duration_seconds_count{agent="ECHO"} 1' in told
+            assert not any("made-up" in line for line in told)
+
+    asyncio.run(main())

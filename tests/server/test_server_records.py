@@ -91,6 +91,9 @@ def test_the_audit_is_listed_verified_and_exported(node):
             rows = (await _get(served, "/v1/audit", root=root))["items"]
             assert [one["kind"] for one in rows].count("refused") == 1
             assert (await _get(served, "/v1/audit/verify")) == {"ok": True, "rows": len(rows), "row_id": None, "reason": ""}
+            told = (await served.client.get("/v1/audit/verify/events")).text.split("\n\n")
+            assert f'data: {{"checked":{len(rows)},"of":{len(rows)}}}' in told[-3]
+            assert '"ok":true' in told[-2]
             lines = (await served.client.get("/v1/audit/export")).text.splitlines()
             assert [json.loads(one)["id"] for one in lines] == [one["id"] for one in rows]
 

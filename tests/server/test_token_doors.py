@@ -242,3 +242,25 @@ def test_a_revocation_reaches_requests_that_were_accepted_a_moment_ago(served):
         pass
     assert served.client.get("/v1/me", headers=bearer(token)).json()["code"] == "IDENTITY_REVOKED"
     assert LOOK_MS / 1000 + SENDER_S < 1
+
+
+def test_an_admin_revokes_tokens_of_the_own_tenant_and_sees_no_private_key(served):
+    state = served.state
+    signed = state.auth.signed
+    ours, theirs = (
+        signed.sign_in("ann", roles=(Role.VIEWER,), tenant_id=one, now_ms=state.now_ms()) for one in ("acme", "default")
+    )
+    admin = bearer(signed.sign_in("eve", roles=(Role.ADMIN,), tenant_id="acme", now_ms=state.now_ms()))
+    viewer = bearer(signed.sign_in("vera", roles=(Role.VIEWER,), tenant_id="acme", now_ms=state.now_ms()))
+    revoke = "/v1/tokens/revoke"
+    assert served.client.post(revoke, json={"token": ours}, headers=viewer).json()["code"] == "RIGHTS_MISSING"
+    for token in (theirs, "some-id"):
+        assert served.client.post(revoke, json={"token": token}, headers=admin).json()["code"] == "IDENTITY_MISMATCH"
+    assert served.client.post(revoke, json={"token": ours}, headers=admin).status_code == 200
+    with pytest.raises(RefusedError, match="revoked"):
+        signed.tokens.verify(ours, now_ms=state.now_ms())
+    signed.tokens.verify(theirs, now_ms=state.now_ms())
+    shown = served.client.get("/v1/keys", headers=admin)
+    assert [one["state"] for one in shown.json()["keys"]] == ["signing"]
+    assert shown.json()["revoked"] == {}
+    assert signed.tokens.ring.signer.d not in shown.text

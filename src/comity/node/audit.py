@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from comity.core.envelope.envelope import Reply
-from comity.core.journal.audit import Row, Verdict, names_thought, thought_note
+from comity.core.journal.audit import Row, Tell, Verdict, names_thought, thought_note
 from comity.ports import Journal
 from comity.runtime.call.tasks import aside
 
@@ -57,6 +57,9 @@ class Audit:
         """Check the chain; the verdict names the first row that does not fit. It holds the loop: see `verified`."""
         return self._journal.verify()
 
-    async def verified(self) -> Verdict:
-        """Return what `verify` does, for a node at work: where there is a store, the chain is checked in another thread."""
-        return await aside(self._journal.verify) if self._journal.prunes_aside else self._journal.verify()
+    async def verified(self, tell: Tell | None = None) -> Verdict:
+        """Return what `verify` does, for a node at work: where there is a store, the chain is checked in another thread.
+
+        `tell(checked, of)` is called as the check goes on, in that thread.
+        """
+        return await aside(lambda: self._journal.verify(tell)) if self._journal.prunes_aside else self._journal.verify(tell)

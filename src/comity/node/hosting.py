@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,9 +14,11 @@ from comity.core.agent.tool import Tool
 from comity.core.call.admission import Refused
 from comity.core.envelope.envelope import Reply, Request
 from comity.core.journal.records import Noted
+from comity.core.journal.retention import Retention
 from comity.core.session.conversation import Turn
 from comity.core.session.session import Session
-from comity.core.tracing.telemetry import ExportStats
+from comity.core.tracing.telemetry import CallEnd, ExportStats
+from comity.core.tracing.telemetry import Settings as Telemetry
 from comity.errors import UnavailableError
 from comity.node.audit import Audit
 from comity.node.runtime import Runtime, Settings
@@ -209,6 +212,36 @@ class Hosting:
         for call in self._path.calls.values():
             counts[call.agent.id] = counts.get(call.agent.id, 0) + 1
         return counts
+
+    def queued(self) -> dict[str, int]:
+        """Return how many calls wait for a place at each agent of this node that lets some wait."""
+        counts: dict[str, int] = {}
+        for seat in self._path.activations.seats():
+            if seat.mailbox.waiting:
+                counts[seat.agent.id] = counts.get(seat.agent.id, 0) + seat.mailbox.waiting
+        return counts
+
+    def watch_ends(self, listener: Callable[[CallEnd], None]) -> None:
+        """Call `listener` with every call, tool use and request to a model that ends from now on, before its span is made."""
+        path = self._path
+        recorded = path.recorder.ended
+
+        def both(end: CallEnd) -> None:
+            listener(end)
+            if recorded is not None:
+                recorded(end)
+
+        path.recorder.ended = path.settlement.ended = both
+
+    @property
+    def telemetry(self) -> Telemetry:
+        """How spans are recorded and exported."""
+        return self._path.recorder.settings
+
+    @property
+    def retention(self) -> Retention:
+        """How long what is recorded is kept."""
+        return self._settings.retention
 
     def breakers(self) -> dict[tuple[str, str], str]:
         """Return the state of the breaker of each agent and capability that ever failed on this node."""

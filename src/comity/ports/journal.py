@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from comity.core.envelope.envelope import Request
-from comity.core.journal.audit import Pseudonyms, Row, Verdict
+from comity.core.journal.audit import Pseudonyms, Row, Tell, Verdict
 from comity.core.journal.records import Document, Record, StoredCall, StoredSession
 from comity.core.journal.retention import Retention, Sweep
 from comity.core.journal.terms import Terms
@@ -131,6 +131,6 @@ class Journal(Protocol):
         """Return audit rows in order."""
         ...
 
-    def verify(self) -> Verdict:
-        """Check the whole audit chain."""
+    def verify(self, tell: Tell | None = None) -> Verdict:
+        """Check the whole audit chain; `tell` is called as the check goes on, in the thread that checks."""
         ...

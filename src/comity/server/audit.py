@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Annotated, Any, Final
 
@@ -13,8 +14,10 @@ from comity.core.reading import AuditFilter, Page
 from comity.server.auth import seen_tenant
 from comity.server.guard import SAFE_HEADERS
 from comity.server.routes import Ask
+from comity.server.stream import frame
 
 ROWS_A_TIME: Final = 1_000
+PROGRESS_S: Final = 0.1  # how often a walk along the chain says how far it is
 _encode = msgspec.json.Encoder().encode
 
 
@@ -59,6 +62,59 @@ async def verify(ask: Ask) -> Checked:
     """Walk the chain from its first row to its last."""
     verdict: Verdict = await ask.state.node.audit.verified()
     return Checked(verdict.ok, verdict.rows, verdict.row_id, verdict.reason)
+
+
+class Progress:
+    """How far a walk along the chain is: told by the thread that walks, read as the source of a stream."""
+
+    def __init__(self) -> None:
+        self.seq = 0
+        self.is_closed = False
+        self._told = self._shown = (0, 0)
+
+    def tell(self, checked: int, of: int) -> None:
+        """Take how many rows were checked, of how many."""
+        self._told = (checked, of)
+
+    def since(self, after: int) -> list[Progress]:
+        """Return how far the walk is, if that is news."""
+        if self._told == self._shown:
+            return []
+        self.seq = after + 1
+        return [self]
+
+    def show(self) -> bytes:
+        """Return the event."""
+        self._shown = checked, of = self._told
+        return frame("progress", {"checked": checked, "of": of})
+
+    def notify(self, waiter: asyncio.Future[None]) -> None:
+        """Resolve `waiter` a moment later: rows pass faster than a page can show."""
+        asyncio.get_running_loop().call_later(PROGRESS_S, _resolve, waiter)
+
+
+def _resolve(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+async def follow(ask: Ask) -> None:
+    """Walk the chain: say how far the walk is, then what it found."""
+    progress = Progress()
+
+    async def walk() -> Checked:
+        try:
+            verdict = await ask.state.node.audit.verified(progress.tell)
+            return Checked(verdict.ok, verdict.rows, verdict.row_id, verdict.reason)
+        finally:
+            progress.is_closed = True
+
+    task = asyncio.get_running_loop().create_task(walk(), name="walk the audit")
+
+    async def last() -> bytes:
+        return frame("verdict", await task)
+
+    await ask.state.streams.serve(ask.scope, ask.send, progress, 0, Progress.show, last)
 
 
 async def export(ask: Ask) -> None:

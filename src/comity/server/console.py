@@ -1,7 +1,8 @@
-"""The console's files, as they are in the package: each with an ETag of its content, under a strict content policy."""
+"""The console's files, as they are in the package: packed for clients that can, with an ETag, under a strict content policy."""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import mimetypes
 from collections.abc import Iterable
@@ -25,17 +26,21 @@ class Console:
 
     def __init__(self, root: Traversable) -> None:
         self._root = root
-        self._files: dict[str, tuple[bytes, bytes, bytes]] = {}  # content, type and tag of each that was asked for
+        self._files: dict[str, tuple[bytes, bytes, bytes, bytes]] = {}  # content, the same packed, type and tag, by name
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         """Serve one file. Only names that the package has are looked for."""
         scope["comity.route"] = "/console"
         if scope["method"] not in {"GET", "HEAD"}:
             raise CallerError(f"{scope['method']} is not allowed here", code="HTTP_METHOD_UNKNOWN", allow="GET, HEAD")
-        content, media_type, tag = self._file(scope["path_params"].get("path", "") or _INDEX)
-        seen = next((value for name, value in scope["headers"] if name == b"if-none-match"), b"")
-        headers = [(b"etag", tag), (b"cache-control", b"no-cache"), *PAGE_HEADERS]
-        if seen == tag:
+        content, packed, media_type, tag = self._file(scope["path_params"].get("path", "") or _INDEX)
+        asked = dict(scope["headers"])
+        headers = [(b"cache-control", b"no-cache"), (b"vary", b"accept-encoding"), *PAGE_HEADERS]
+        if b"gzip" in asked.get(b"accept-encoding", b""):
+            content, tag = packed, tag[:-1] + b'-gzip"'
+            headers.append((b"content-encoding", b"gzip"))
+        headers.append((b"etag", tag))
+        if asked.get(b"if-none-match", b"") == tag:
             await send({"type": "http.response.start", "status": 304, "headers": headers})
             await send({"type": "http.response.body", "body": b""})
             return
@@ -43,7 +48,7 @@ class Console:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else content})
 
-    def _file(self, name: str) -> tuple[bytes, bytes, bytes]:
+    def _file(self, name: str) -> tuple[bytes, bytes, bytes, bytes]:
         found = self._files.get(name)
         if found is None:
             content = self._read(name)
@@ -52,7 +57,8 @@ class Console:
             if kind.startswith("text/"):
                 kind += "; charset=utf-8"
             tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-            found = self._files[name] = (content, kind.encode(), tag.encode())
+            packed = gzip.compress(content, mtime=0)
+            found = self._files[name] = (content, packed, kind.encode(), tag.encode())
         return found
 
     def _read(self, name: str) -> bytes:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
+
+from comity.core.envelope.envelope import Status
+from comity.core.tracing.telemetry import CallEnd
+from comity.errors import CODES
 
 # Upper bounds in milliseconds of the buckets for how long requests took.
 BUCKETS_MS: Final = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000)
+UNKNOWN: Final = "(unknown)"  # an agent that the node does not know, a code that an agent made up
 MEDIA_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -27,13 +32,7 @@ class Metrics:
         """Count an answer."""
         key = (route, status)
         self.requests[key] = self.requests.get(key, 0) + 1
-        counts = self._durations.get(route)
-        if counts is None:
-            counts = self._durations[route] = [0.0] * (len(BUCKETS_MS) + 2)
-        if (index := bisect_left(BUCKETS_MS, took_ms)) < len(BUCKETS_MS):
-            counts[index] += 1
-        counts[-2] += 1
-        counts[-1] += took_ms
+        count(self._durations, route, took_ms)
 
     def lines(self) -> Iterator[str]:
         """Yield the text of what the server itself counts."""
@@ -43,15 +42,7 @@ class Metrics:
             "Answers by route and status.",
             (({"route": route, "status": status}, count) for (route, status), count in sorted(self.requests.items())),
         )
-        yield from head("comity_http_request_duration_seconds", "histogram", "How long requests took.")
-        for route, counts in sorted(self._durations.items()):
-            below = 0.0
-            for index, bound in enumerate(BUCKETS_MS):
-                below += counts[index]
-                yield line("comity_http_request_duration_seconds_bucket", {"route": route, "le": bound / 1000}, below)
-            yield line("comity_http_request_duration_seconds_bucket", {"route": route, "le": "+Inf"}, counts[-2])
-            yield line("comity_http_request_duration_seconds_sum", {"route": route}, counts[-1] / 1000)
-            yield line("comity_http_request_duration_seconds_count", {"route": route}, counts[-2])
+        yield from histogram("comity_http_request_duration_seconds", "How long requests took.", "route", self._durations)
         for name, what, value in (
             ("comity_http_in_flight", "Requests that are being answered.", self.in_flight),
             ("comity_http_streams", "Open event streams.", self.streams),
@@ -60,6 +51,78 @@ class Metrics:
         yield from series(
             "comity_http_streams_cut_total", "counter", "Streams whose client took nothing.", [({}, self.streams_cut)]
         )
+
+
+class CallCounts:
+    """Calls of a node by agent: how they ended, how long they took, which codes they ended with, tokens of models.
+
+    Only agents that the node knows have a label of their own, so that no client can make labels up.
+    """
+
+    __slots__ = ("_agents", "_codes", "_durations", "_ends", "_tokens")
+
+    def __init__(self, agents: Container[str]) -> None:
+        self._agents = agents
+        self._ends: dict[tuple[str, str], int] = {}
+        self._codes: dict[tuple[str, str], int] = {}
+        self._tokens: dict[tuple[str, str], int] = {}
+        self._durations: dict[str, list[float]] = {}  # per agent: buckets, then how many and their sum in ms
+
+    def take(self, end: CallEnd) -> None:
+        """Count a call that has ended."""
+        request, reply = end.request, end.reply
+        if end.asked is not None:  # of a model, for the agent that asked
+            usage, agent = reply.usage, request.source or ""
+            if usage is not None:
+                self._tokens[agent, "input"] = self._tokens.get((agent, "input"), 0) + usage.prompt_tokens
+                self._tokens[agent, "output"] = self._tokens.get((agent, "output"), 0) + usage.completion_tokens
+            return
+        agent = request.target.partition("/")[0]
+        if agent not in self._agents:
+            if reply.status is not Status.REFUSED:
+                return  # a tool
+            agent = UNKNOWN
+        key = (agent, reply.status.value)
+        self._ends[key] = self._ends.get(key, 0) + 1
+        if reply.error is not None:
+            code = (agent, reply.error.code if reply.error.code in CODES else UNKNOWN)
+            self._codes[code] = self._codes.get(code, 0) + 1
+        if reply.status is not Status.REFUSED:
+            count(self._durations, agent, (end.end_ns - end.start_ns) / 1e6)
+
+    def lines(self) -> Iterator[str]:
+        """Yield the text of what was counted."""
+        labelled = (({"agent": agent, "status": status}, count) for (agent, status), count in sorted(self._ends.items()))
+        yield from series("comity_calls_total", "counter", "Calls by the agent called and by how they ended.", labelled)
+        labelled = (({"agent": agent, "code": code}, count) for (agent, code), count in sorted(self._codes.items()))
+        yield from series("comity_call_errors_total", "counter", "Calls that were refused or failed, by code.", labelled)
+        labelled = (({"agent": agent, "direction": way}, count) for (agent, way), count in sorted(self._tokens.items()))
+        yield from series("comity_model_tokens_total", "counter", "Tokens of models by the agent that asked.", labelled)
+        yield from histogram("comity_call_duration_seconds", "How long calls took.", "agent", self._durations)
+
+
+def count(durations: dict[str, list[float]], name: str, took_ms: float) -> None:
+    """Add one duration to the buckets of a name."""
+    counts = durations.get(name)
+    if counts is None:
+        counts = durations[name] = [0.0] * (len(BUCKETS_MS) + 2)
+    if (index := bisect_left(BUCKETS_MS, took_ms)) < len(BUCKETS_MS):
+        counts[index] += 1
+    counts[-2] += 1
+    counts[-1] += took_ms
+
+
+def histogram(name: str, what: str, label: str, durations: Mapping[str, Sequence[float]]) -> Iterator[str]:
+    """Yield buckets as Prometheus adds them up."""
+    yield from head(name, "histogram", what)
+    for one, counts in sorted(durations.items()):
+        below = 0.0
+        for index, bound in enumerate(BUCKETS_MS):
+            below += counts[index]
+            yield line(f"{name}_bucket", {label: one, "le": bound / 1000}, below)
+        yield line(f"{name}_bucket", {label: one, "le": "+Inf"}, counts[-2])
+        yield line(f"{name}_sum", {label: one}, counts[-1] / 1000)
+        yield line(f"{name}_count", {label: one}, counts[-2])
 
 
 def series(name: str, kind: str, what: str, values: Iterable[tuple[Mapping[str, Any], float]]) -> Iterator[str]:

@@ -102,6 +102,7 @@ class MapAgent(Struct, frozen=True, kw_only=True):
     id: str
     description: str
     running: int
+    queued: int
     concurrency: int
     pending_max: int
     status: str
@@ -243,7 +244,7 @@ async def show_map(ask: Ask) -> Map:
     refused = CallFilter(status="refused", since=since, tenant_id=tenant_id, roots_only=False)
     edges = await ask.state.reading.ask(lambda reader: reader.edges(since, tenant_id))
     turned_away = (await ask.state.reading.ask(lambda reader: reader.calls_page(refused, None, 1_000))).items
-    running, breakers = node.running(), node.breakers()
+    running, queued, breakers = node.running(), node.queued(), node.breakers()
     agents = []
     for agent in sorted(node.registry, key=lambda one: one.id):
         inbound = [one for one in edges if one.target.partition("/")[0] == agent.id]
@@ -251,7 +252,8 @@ async def show_map(ask: Ask) -> Map:
             MapAgent(
                 id=agent.id,
                 description=agent.description,
-                running=running.get(agent.id, 0),
+                running=running.get(agent.id, 0) - queued.get(agent.id, 0),
+                queued=queued.get(agent.id, 0),
                 concurrency=agent.concurrency,
                 pending_max=agent.pending_max,
                 status=str(agent.status),

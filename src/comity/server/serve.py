@@ -90,6 +90,7 @@ class Server:
         self.port = listener.getsockname()[1]
         self.app.bind(self.port)
         async with self.node:
+            self.node.watch_ends(self.app.state.calls.take)
             self._serving = serving = asyncio.create_task(self._uvicorn.serve([listener]), name="serve")
             index = asyncio.create_task(keep_index(self.node), name="index of calls")
             try:

@@ -10,7 +10,7 @@ from comity import CallHandle, Node
 from comity.server.auth import Gate
 from comity.server.leases import Receivers
 from comity.server.live import LiveFeed
-from comity.server.metrics import Metrics
+from comity.server.metrics import CallCounts, Metrics
 from comity.server.reading import Reading
 from comity.server.refusals import Refusals
 from comity.server.settings import Settings
@@ -28,6 +28,7 @@ class State:
         self.settings = settings
         self.auth = auth
         self.metrics = Metrics()
+        self.calls = CallCounts(node.registry.names)
         self.streams = Streams(settings.heartbeat_s)
         self.reading = Reading(node)
         self.live = LiveFeed(self.reading)

@@ -7,12 +7,15 @@ import contextlib
 import platform
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from comity import __version__
+from comity.core.journal.retention import KINDS
 from comity.core.tracing.telemetry import ExportStats
 from comity.engines.sqlite.care import File, Kind, measure
 from comity.engines.sqlite.spans.path import spans_path
@@ -43,6 +46,21 @@ class Check(Struct, frozen=True):
     detail: str
 
 
+class Kept(Struct, frozen=True):
+    """How long and how many of one kind are kept; null is no bound."""
+
+    age_ms: int | None
+    count: int | None
+
+
+class Recording(Struct, frozen=True, kw_only=True):
+    """How spans are recorded: where they are exported to, which share of traces, and whether they hold what was said."""
+
+    exported_to: str
+    ratio: float
+    has_content: bool
+
+
 class System(Struct, frozen=True):
     """A node: `kinds` and `files` are empty where it keeps everything in memory."""
 
@@ -52,6 +70,8 @@ class System(Struct, frozen=True):
     files: list[File]
     export: ExportStats
     checks: list[Check]
+    retention: dict[str, Kept]
+    recording: Recording
 
 
 async def show(ask: Ask) -> System:
@@ -71,7 +91,26 @@ async def show(ask: Ask) -> System:
         state.streams.open,
         state.metrics.in_flight,
     )
-    return System(status, None if node.store is None else str(node.store), kinds, files, node.export, list(_checks(ask)))
+    store = None if node.store is None else str(node.store)
+    return System(status, store, kinds, files, node.export, list(_checks(ask)), _retention(ask), _recording(ask))
+
+
+def _retention(ask: Ask) -> dict[str, Kept]:
+    found = {kind: getattr(ask.state.node.retention, kind) for kind in KINDS}
+    return {
+        kind: Kept(None if keep.age is None else int(keep.age / timedelta(milliseconds=1)), keep.count)
+        for kind, keep in found.items()
+    }
+
+
+def _recording(ask: Ask) -> Recording:
+    settings = ask.state.node.telemetry
+    to = urlsplit(settings.endpoint)
+    return Recording(
+        exported_to=f"{to.scheme}://{to.hostname}{f':{to.port}' if to.port else ''}{to.path}" if to.hostname else "",
+        ratio=settings.ratio,
+        has_content=settings.captures_content,
+    )
 
 
 def _measured(store: Path, now_ms: int) -> tuple[list[Kind], list[File]]:

@@ -17,6 +17,7 @@ from comity.server import (
     guidance,
     handoffs,
     insights,
+    keys,
     life,
     live,
     records,
@@ -140,6 +141,11 @@ AUDIT: Final = (
     Route(
         method="GET", path="/v1/audit/verify", name="verify_audit", right=Right.AUDIT_READ, handler=audit.verify, tag="audit",
         summary="Walk the hash chain, and name the first row that does not fit", answer=audit.Checked,
+    ),
+    Route(
+        method="GET", path="/v1/audit/verify/events", name="follow_verification", right=Right.AUDIT_READ, handler=audit.follow,
+        tag="audit", summary="Walk the hash chain, saying how far the walk is (server-sent events)", answer=str,
+        media_type=EVENTS,
     ),
     Route(
         method="GET", path="/v1/audit/export", name="export_audit", right=Right.AUDIT_READ, handler=audit.export, tag="audit",
@@ -308,6 +314,15 @@ SYSTEM: Final = (
     Route(
         method="GET", path="/v1/system", name="show_system", right=Right.READ, handler=system.show, tag="node",
         summary="Show how the node and its store stand", answer=system.System,
+    ),
+    Route(
+        method="GET", path="/v1/keys", name="list_keys", right=Right.TOKENS_MANAGE, handler=keys.show, tag="node",
+        summary="Show which keys sign and are trusted, and which tokens were revoked", answer=keys.Keys,
+    ),
+    Route(
+        method="POST", path="/v1/tokens/revoke", name="revoke_token", right=Right.TOKENS_MANAGE, handler=keys.revoke,
+        tag="node", summary="Refuse a token from now on", body=keys.RevokeBody, answer=keys.RevokedToken,
+        codes=("IDENTITY_MISMATCH", "INPUT_VALIDATION_FAILED", "STORE_UNAVAILABLE"),
     ),
 )  # fmt: skip
 

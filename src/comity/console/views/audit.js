@@ -1,6 +1,7 @@
 // Audit: the hash-chained rows, a filter, a walk over the whole chain, an export.
 import { html, useEffect, useMemo, useRef, useState } from '../vendor.js';
-import { can, download, get } from '../api.js';
+import { download, get, send } from '../api.js';
+import { readEvents } from '../live.js';
 import { href, route, setParams } from '../router.js';
 import { useKeys } from '../keys.js';
 import { AUDIT_FIELDS, parseFilter } from '../filter.js';
@@ -30,19 +31,30 @@ export function View() {
     <div class=${`split ${open ? 'audit-split has-detail' : 'one'}`}><${AuditTable} params=${filter.params} selected=${open?.id} onOpen=${setOpen} />${open && html`<section class="detail" aria-label="Audit row"><${Row} row=${open} onClose=${() => setOpen(null)} /></section>`}</div></div>`;
 }
 
+/** Walk the chain; `tell({checked, of})` says how far it is. Returns the verdict. */
+async function verify(signal, tell) {
+  const response = await send('GET', 'audit/verify/events', { headers: { Accept: 'text/event-stream' }, signal });
+  if (!response.ok) return get('audit/verify'); // whose error says why
+  let verdict;
+  await readEvents(response.body, ({ event, data }) => { if (event === 'progress') tell(data); else if (event === 'verdict') verdict = data; });
+  return verdict || get('audit/verify');
+}
+
 function Verify({ onClose }) {
   const [verdict, setVerdict] = useState(null);
   const [error, setError] = useState(null);
   const [began] = useState(() => performance.now());
   const [took, setTook] = useState(0);
+  const [far, setFar] = useState({ checked: 0, of: 0 });
   useEffect(() => {
     const timer = setInterval(() => setTook(performance.now() - began), 200);
-    get('audit/verify').then((found) => setVerdict(found), setError).finally(() => { clearInterval(timer); setTook(performance.now() - began); });
-    return () => clearInterval(timer);
+    const stop = new AbortController();
+    verify(stop.signal, setFar).then(setVerdict, (failure) => { if (failure.name !== 'AbortError') setError(failure); }).finally(() => { clearInterval(timer); setTook(performance.now() - began); });
+    return () => { stop.abort(); clearInterval(timer); };
   }, []);
   const close = html`<button type="button" class="icon-button" aria-label="Close" onClick=${onClose}><${Icon} name="close" size=${14} /></button>`;
   if (error) return html`<div class="pad"><${Failure} error=${error} /></div>`;
-  if (!verdict) return html`<div class="pad"><${Notice} kind="running" icon="running"><span role="status">Walking the chain, row by row … ${duration(took)}</span><progress class="wide-bar" aria-label="Verifying"></progress></${Notice}></div>`;
+  if (!verdict) return html`<div class="pad"><${Notice} kind="running" icon="running"><span role="status">Walking the chain${far.of ? `: row ${number(far.checked)} of ${number(far.of)}` : ''} … ${duration(took)}</span><progress class="wide-bar" aria-label="Verifying" max=${far.of || null} value=${far.of ? far.checked : null}></progress></${Notice}></div>`;
   return html`<div class="pad"><${Notice} kind=${verdict.ok ? 'success' : 'error'}><div class="line"><div class="grow" role="status"><strong>${verdict.ok ? 'The chain is whole.' : 'The chain is broken.'}</strong> ${number(verdict.rows)} rows were checked in ${duration(took)}.${!verdict.ok ? ` First row that does not fit: ${verdict.row_id}. ${verdict.reason}.` : ''}</div>${close}</div></${Notice}></div>`;
 }
 

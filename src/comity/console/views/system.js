@@ -1,8 +1,8 @@
 // System: the node, its store and how it grows, what keeps up and what does not, tokens and keys, the doctor.
-import { html, useEffect } from '../vendor.js';
-import { can, del, get, me, segment } from '../api.js';
-import { Bar, Failure, Id, Loaded, Notice, Status, When, act, confirm, useLoad, words } from '../ui.js';
-import { absolute, bytes, duration, number } from '../format.js';
+import { html, useEffect, useState } from '../vendor.js';
+import { can, get, me, post } from '../api.js';
+import { Bar, Command, Id, Loaded, Notice, Status, When, act, confirm, useLoad } from '../ui.js';
+import { absolute, bytes, count, duration, number } from '../format.js';
 
 export function View() {
   const state = useLoad(() => get('system'), []);
@@ -13,35 +13,38 @@ export function View() {
 
 const Stat = ({ name, children }) => html`<div class="stat"><span>${name}</span><b>${children}</b></div>`;
 
-function Node({ data }) {
-  const { node, kinds, files, checks } = data;
-  return html`<div class="stats"><${Stat} name="Up since"><${When} at=${node.started_at} /></${Stat}><${Stat} name="Running calls">${number(node.running)}</${Stat}><${Stat} name="Agents">${number(node.agents)}</${Stat}><${Stat} name="Open streams">${number(node.streams)}</${Stat}>
-      ${files.length > 0 && html`<${Stat} name="On disk">${bytes(files.reduce((sum, one) => sum + one.bytes, 0))}</${Stat}>`}</div>
-    <section class="panel"><header><h2>Checks</h2></header><ul class="in stack">${checks.map((one) => html`<li class="check"><${Status} status=${{ ok: 'success', warning: 'warn', failed: 'error' }[one.level]}>${one.level}</${Status}><b class="check-name">${one.name}</b><span class="grow text ink-2">${one.detail}</span></li>`)}</ul></section>
-    ${kinds.length > 0 ? html`<section class="panel scroll"><header><h2>Store</h2><span class="ink-3 cut mono">${data.store}</span></header><table class="grid"><thead><tr><th>Kind</th><th class="num">Rows</th><th class="num">About</th><th class="num">Last day</th><th>Oldest</th></tr></thead><tbody>${kinds.map((one) => html`<tr><td>${one.name}</td><td class="num">${number(one.rows)}</td><td class="num">${bytes(one.bytes)}</td><td class="num">+${number(one.last_day)}</td><td><${When} at=${one.oldest_at} /></td></tr>`)}
-      ${files.map((one) => html`<tr><td class="mono">${one.path.split('/').pop()}</td><td></td><td class="num">${bytes(one.bytes)}</td><td class="num ink-3">${bytes(one.free_bytes)} free</td><td></td></tr>`)}</tbody></table></section>`
-      : html`<${Notice} kind="warn">This node keeps everything in memory: it is gone when the process ends. <code>Node(store="work.db")</code> keeps it.</${Notice}>`}
-    <div class="panels"><section class="panel"><header><h2>Process</h2></header><dl class="facts in">${facts(node)}</dl></section><section class="panel"><header><h2>Export of spans</h2></header><dl class="facts in">${facts(data.export)}</dl></section></div>`;
+/** Return a bound of the retention in words. */
+function kept(bound) {
+  if (!bound || (bound.age_ms === null && bound.count === null)) return 'for good';
+  return [bound.age_ms !== null && `for ${duration(bound.age_ms)}`, bound.count !== null && `the newest ${number(bound.count)}`].filter(Boolean).join(', ');
 }
 
-const facts = (object) => Object.entries(object).filter(([, value]) => value !== null && value !== undefined && value !== '').map(([name, value]) => html`<dt>${words(name)}</dt><dd>${show(name, value)}</dd>`);
-
-function show(name, value) {
-  if (name.endsWith('_bytes') || name === 'bytes') return bytes(value);
-  if (name.endsWith('_at')) return absolute(value);
-  if (name.endsWith('_ms')) return duration(value);
-  if (typeof value === 'number') return number(value);
-  if (Array.isArray(value)) return value.join(', ') || 'none';
-  return typeof value === 'object' ? html`<code>${JSON.stringify(value)}</code>` : String(value);
+function Node({ data }) {
+  const { node, kinds, files, checks, recording, export: sent } = data;
+  const lost = sent.dropped + sent.refused + sent.unstored;
+  return html`<div class="stats"><${Stat} name="Up since"><${When} at=${node.started_at} /></${Stat}><${Stat} name="Running calls">${number(node.running)}</${Stat}><${Stat} name="Agents">${number(node.agents)}</${Stat}><${Stat} name="Open streams">${number(node.streams)}</${Stat}>
+      ${files.length > 0 && html`<${Stat} name="On disk">${bytes(files.reduce((sum, one) => sum + one.bytes, 0))}</${Stat}>`}</div>
+    <section class="panel"><header><h2>Doctor</h2><span class="ink-3">${checks.every((one) => one.level === 'ok') ? 'all is well' : 'something needs a look'}</span></header><ul class="in stack">${checks.map((one) => html`<li class="check"><${Status} status=${{ ok: 'success', warning: 'warn', failed: 'error' }[one.level]}>${one.level}</${Status}><b class="check-name">${one.name}</b><span class="grow text ink-2">${one.detail}</span></li>`)}</ul></section>
+    ${kinds.length > 0 ? html`<section class="panel scroll"><header><h2>Store</h2><span class="ink-3 cut mono" title=${data.store}>${data.store.split('/').pop()}</span></header><table class="grid"><thead><tr><th>Kind</th><th class="num">Rows</th><th class="num">About</th><th class="num">Last day</th><th>Oldest</th><th>Kept</th></tr></thead><tbody>${kinds.map((one) => html`<tr><td>${one.name}</td><td class="num">${number(one.rows)}</td><td class="num">${bytes(one.bytes)}</td><td class="num">+${number(one.last_day)}</td><td><${When} at=${one.oldest_at} /></td><td class="ink-2">${kept(data.retention[one.name])}</td></tr>`)}
+      ${files.map((one) => html`<tr class="file"><td class="mono">${one.path.split('/').pop()}</td><td></td><td class="num">${bytes(one.bytes)}</td><td class="num ink-3">${bytes(one.free_bytes)} free</td><td></td><td></td></tr>`)}</tbody></table></section>`
+      : html`<${Notice} kind="warn">This node keeps everything in memory: it is gone when the process ends. <code>Node(store="work.db")</code> keeps it.</${Notice}>`}
+    <div class="panels"><section class="panel"><header><h2>Process</h2></header><dl class="facts in"><dt>Node</dt><dd class="mono">${node.id}</dd><dt>Comity</dt><dd>${node.version}</dd><dt>Python</dt><dd>${node.python}</dd><dt>Started</dt><dd>${absolute(node.started_at)}</dd><dt>Requests</dt><dd>${number(node.in_flight)} being answered</dd></dl></section>
+      <section class="panel"><header><h2>Spans</h2></header><dl class="facts in"><dt>Exported to</dt><dd>${recording.exported_to ? html`<code>${recording.exported_to}</code>` : html`<span class="ink-3">nowhere; set <code>OTEL_EXPORTER_OTLP_ENDPOINT</code></span>`}</dd><dt>Exported</dt><dd>${number(sent.exported)}</dd><dt>Waiting</dt><dd>${number(sent.waiting)}</dd><dt>Lost</dt><dd class=${lost ? 's-error tint' : ''}>${number(lost)}${lost ? ` (${number(sent.dropped)} for want of room, ${number(sent.refused)} refused, ${number(sent.unstored)} not stored)` : ''}</dd>
+        ${sent.last_error && html`<dt>Last error</dt><dd class="text">${sent.last_error}</dd>`}<dt>Traces kept</dt><dd>${Math.round(recording.ratio * 100)} %</dd><dt>What was said</dt><dd>${recording.has_content ? 'is recorded, personal data hidden' : 'is not recorded'}</dd></dl></section></div>`;
 }
 
 function Tokens() {
-  const state = useLoad(() => (can('tokens:manage') ? get('tokens', { limit: 100 }) : null), []);
-  if (state.error?.status === 404 || state.data === null) return null;
-  const revoke = async (one) => {
-    if (!await confirm({ title: 'Revoke this token?', consequence: `Requests with it are refused within a second. It belongs to ${one.subject}.`, action: 'Revoke' })) return;
-    await act(() => del(`tokens/${segment(one.id)}`), 'Revoked');
-    state.reload(true);
+  const state = useLoad(() => (can('tokens:manage') ? get('keys') : null), []);
+  const [token, setToken] = useState('');
+  if (state.data === null) return null;
+  const revoke = async (event) => {
+    event.preventDefault();
+    if (!await confirm({ title: 'Revoke this token?', consequence: 'Requests with it are refused within a second, on every node that shares these keys. It cannot be made good again; issue another.', action: 'Revoke' })) return;
+    if (await act(() => post('tokens/revoke', { token: token.trim() }), (done) => `${done.id.slice(0, 24)} is revoked`)) setToken('');
+    state.reload();
   };
-  return html`<section class="panel"><header><h2>Tokens and keys</h2></header>${state.error ? html`<div class="in"><${Failure} error=${state.error} /></div>` : html`<table class="grid"><thead><tr><th>Subject</th><th>Kind</th><th>Roles</th><th>Ends</th><th>Id</th><th></th></tr></thead><tbody>${(state.data?.items || []).map((one) => html`<tr><td>${one.subject}</td><td>${one.kind}</td><td>${(one.roles || one.scopes || []).join(', ')}</td><td><${When} at=${one.expires_at} /></td><td><${Id} id=${one.id} /></td><td class="num">${can('tokens:manage') && html`<button type="button" class="button small danger" onClick=${() => revoke(one)}>Revoke</button>`}</td></tr>`)}</tbody></table>`}</section>`;
+  return html`<section class="panel"><header><h2>Tokens and keys</h2>${state.data && html`<span class="ink-3">${state.data.issuer} signs by ${state.data.algorithm}</span>`}</header><${Loaded} state=${state} what="Reading the keys">${(data) => html`<table class="grid"><thead><tr><th>Key</th><th>State</th><th>Made</th><th>Retired</th></tr></thead><tbody>${data.keys.map((one) => html`<tr><td><${Id} id=${one.id} /></td><td><${Status} status=${{ signing: 'success', retired: 'muted', revoked: 'error' }[one.state]}>${one.state}</${Status}></td><td><${When} at=${one.created_at} /></td><td><${When} at=${one.retired_at} /></td></tr>`)}
+      ${data.peers.map((one) => html`<tr><td><b>${one.issuer}</b></td><td><${Status} status="accent">trusted</${Status}></td><td colspan="2"><code>${one.scope}</code> <span class="ink-3">${one.tenants.join(', ')}</span></td></tr>`)}</tbody></table>
+    <div class="in stack"><p class="ink-2">${Object.keys(data.revoked).length ? `${count(Object.keys(data.revoked).length, 'token')} revoked and not yet expired.` : 'No token is revoked.'} New ones are made, and keys rotated, at the command line:</p><${Command} text="comity token issue --user ann --role viewer" />
+      <form class="line" onSubmit=${revoke}><input class="grow mono" type="password" autocomplete="off" aria-label="Token to revoke" placeholder="a token, or its id" value=${token} onInput=${(event) => setToken(event.target.value)} /><button class="button danger" disabled=${!token.trim()}>Revoke</button></form></div>`}</${Loaded}></section>`;
 }

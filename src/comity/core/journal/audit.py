@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -67,6 +67,10 @@ class Row(NamedTuple):
 
 ENTRY_FIELDS: Final = Row._fields[1:-2]
 _ROOT: Final = ENTRY_FIELDS.index("root_id")
+
+
+# Told during a walk along a chain: how many rows were checked, of how many.
+Tell = Callable[[int, int], None]
 
 
 class Verdict(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 
 from comity.core.cluster.lease import LEASE_MS, Lease, LeaseTable
 from comity.core.envelope.envelope import Request
-from comity.core.journal.audit import Pseudonyms, Row, Verdict
+from comity.core.journal.audit import Pseudonyms, Row, Tell, Verdict
 from comity.core.journal.records import Document, Record, StoredCall, StoredSession
 from comity.core.journal.retention import Retention, Sweep
 from comity.core.journal.terms import Fence, Terms, claim
@@ -140,9 +140,9 @@ class SharedJournal:
         """Return the kept audit rows in order."""
         return self._shared.rows(after_id=after_id, limit=limit, root_id=root_id)
 
-    def verify(self) -> Verdict:
+    def verify(self, tell: Tell | None = None) -> Verdict:
         """Check the kept part of the chain."""
-        return self._shared.verify()
+        return self._shared.verify(tell)
 
 
 class LeaseService:

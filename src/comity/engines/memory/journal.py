@@ -21,7 +21,7 @@ from comity.core.call.limits import (
 from comity.core.envelope.envelope import Request
 from comity.core.handoff.holder import result_session
 from comity.core.handoff.queue import Step
-from comity.core.journal.audit import GENESIS, Row, Stored, Verdict, row, seal, verify
+from comity.core.journal.audit import GENESIS, Row, Stored, Tell, Verdict, row, seal, verify
 from comity.core.journal.records import (
     Accepted,
     CallRecord,
@@ -262,11 +262,14 @@ class MemoryJournal:
         """The id of the newest audit row."""
         return self.first_id + len(self._rows) - 1
 
-    def verify(self) -> Verdict:
+    def verify(self, tell: Tell | None = None) -> Verdict:
         """Check the kept part of the chain."""
         self._seal()
         first_id, previous_hash = self._floor
-        return verify(self._rows, first_id=first_id, previous_hash=previous_hash, head=self._head)
+        verdict = verify(self._rows, first_id=first_id, previous_hash=previous_hash, head=self._head)
+        if tell is not None:
+            tell(verdict.rows, len(self._rows))
+        return verdict
 
     def _stored(self, record: Accepted | Settled | Paused | Resumed) -> StoredCall:
         return stored(record, record.node_id if type(record) is Accepted or type(record) is Resumed else self.node_id)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -22,6 +23,7 @@ from comity.core.journal.audit import (
     Checkpoint,
     Row,
     Stored,
+    Tell,
     Verdict,
     checkpoint_seal,
     cut_entry,
@@ -91,6 +93,7 @@ READ_LINKS: Final = (
     "FROM audit WHERE id > ? ORDER BY id"
 )
 _FILLED_ROWS: Final = 1_000
+_ROWS_A_PART: Final = 5_000  # of a chain, read at once: some megabytes
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(list[Any]).decode
 _decode_checkpoint = msgspec.json.Decoder(Checkpoint).decode
@@ -153,22 +156,27 @@ def root_of(connection: sqlite3.Connection, request_id: str) -> str | None:
 
 
 def verify_chain(
-    connection: sqlite3.Connection, key: bytes | None = None, newest: int | None = None, walker: Walker | None = None
+    connection: sqlite3.Connection,
+    key: bytes | None = None,
+    newest: int | None = None,
+    walker: Walker | None = None,
+    tell: Tell | None = None,
 ) -> Verdict:
     """Check every row and that the chain begins and ends where it should, reading one consistent snapshot.
 
     Without the `key` the seal of a checkpoint cannot be checked, which the verdict's reason says. If only a number of
     `newest` rows is asked for, the row before them is taken at its word. A `walker` may be quicker where rows are many; what
-    it finds wrong is looked at again.
+    it finds wrong is looked at again. `tell` is called after each part of the chain.
     """
     connection.execute("BEGIN")
     try:
         begin, wrong, note = _read_checkpoint(connection, key)
+        own = partial(_walk, connection, tell)
         if wrong is not None:
             return wrong
         if newest is not None and (part := _begin_of_newest(connection, newest)) is not None and part.row_id > begin.row_id:
-            return _verify_rows(connection, part, note, is_part=True)
-        return _verify_rows(connection, begin, note, walker)
+            return _verify_rows(connection, part, note, own, is_part=True)
+        return _verify_rows(connection, begin, note, walker or own)
     finally:
         connection.execute("ROLLBACK")
 
@@ -180,16 +188,13 @@ def _begin_of_newest(connection: sqlite3.Connection, newest: int) -> Checkpoint 
 
 
 def _verify_rows(
-    connection: sqlite3.Connection, begin: Checkpoint, note: str, walker: Walker | None = None, *, is_part: bool = False
+    connection: sqlite3.Connection, begin: Checkpoint, note: str, walker: Walker, *, is_part: bool = False
 ) -> Verdict:
     head_id, head_hash = connection.execute("SELECT id, CAST(hash AS BLOB) FROM head").fetchone() or (None, b"")
     (lowest,) = connection.execute("SELECT min(id) FROM audit").fetchone()
     (highest,) = connection.execute("SELECT max(id) FROM audit").fetchone()
     if (lowest is None or lowest > begin.row_id or is_part) and (highest or begin.row_id) == head_id:
-        if walker is not None:
-            next_id, sealed = walker(begin.row_id, begin.hash.encode(), head_id)
-        else:
-            next_id, sealed = walk(connection.execute(READ_LINKS, (begin.row_id,)), begin.row_id + 1, begin.hash.encode())
+        next_id, sealed = walker(begin.row_id, begin.hash.encode(), head_id)
         if (next_id - 1, sealed) == (head_id, head_hash) and (is_part or _is_noted(connection, begin)):
             return Verdict(True, next_id - 1 - begin.row_id, None, note)
     head = None if head_id is None else str(head_hash, errors="replace")
@@ -201,6 +206,18 @@ def _verify_rows(
         what = "was removed" if head_id is None else f"is not row {last}"
         return Verdict(False, verdict.rows, last, f"the recorded end of the chain {what}")
     return Verdict(False, verdict.rows, begin.row_id + 1, f"no row says that the rows up to {begin.row_id} were removed")
+
+
+def _walk(connection: sqlite3.Connection, tell: Tell | None, after_id: int, sealed: bytes, head_id: int) -> tuple[int, bytes]:
+    rows, next_id = connection.execute(READ_LINKS, (after_id,)), after_id + 1
+    while part := rows.fetchmany(_ROWS_A_PART):
+        first_id = next_id
+        next_id, sealed = walk(part, first_id, sealed)
+        if tell is not None:
+            tell(next_id - 1 - after_id, head_id - after_id)
+        if next_id != first_id + len(part):
+            break
+    return next_id, sealed
 
 
 def _read_checkpoint(connection: sqlite3.Connection, key: bytes | None) -> tuple[Checkpoint, Verdict | None, str]:

@@ -25,7 +25,7 @@ import msgspec
 
 from comity.core.envelope.envelope import Request
 from comity.core.handoff.queue import Step
-from comity.core.journal.audit import Row, Verdict
+from comity.core.journal.audit import Row, Tell, Verdict
 from comity.core.journal.records import (
     PAUSED_AT,
     Accepted,
@@ -451,10 +451,10 @@ class SqliteJournal:
         with self._reading() as connection:
             return read_rows(connection, after_id=after_id, limit=limit, root_id=root_id)
 
-    def verify(self) -> Verdict:
+    def verify(self, tell: Tell | None = None) -> Verdict:
         """Check the whole chain against its stored head."""
         with self._reading(), self._aside() as connection:  # on one of its own, so that another thread may do it
-            return verify_chain(connection, audit_key(self.path))
+            return verify_chain(connection, audit_key(self.path), tell=tell)
 
     def _is_alive(self, node_id: str) -> bool:
         return presence.is_held(presence.lock_path(self.path, node_id))

@@ -60,7 +60,7 @@ class Settlement:
         self._journal, self._clock, self._loop = env.journal, env.clock, env.loop
         self._sessions, self._memories = env.sessions, env.memories
         self._guardrails, self._privacy = env.guardrails, env.privacy
-        self._ended = env.recorder.ended
+        self.ended = env.recorder.ended  # called with every call that has ended; None if nothing listens
         self._stop = stop
         self._deliver = self.deliver  # bound once
         self._keeps_content = env.recorder.settings.captures_content  # whether spans say what people and agents said
@@ -158,7 +158,7 @@ class Settlement:
             records.extend(end_leftovers(root, request.request_id, now_ms))
         if call.uses:
             records.extend(_end_uses(call, now_ms))
-        if (ended := self._ended) is not None:
+        if (ended := self.ended) is not None:
             told = replace(reply, data=None) if call.reply_bytes and not self._keeps_content else reply
             asked = call.request if self._keeps_content else request
             ended(CallEnd(asked, told, call.started_ns, now_ns, call.remote, call.handed, call.agent.about, call.reported))
@@ -193,8 +193,8 @@ class Settlement:
             # Words of a call that was cancelled or timed out were judged by no guardrail.
             told = step if event is FINISH and not is_withheld else step.without_words()
             records += (told.accepted, told.settled)
-            if self._ended is not None and told.end is not None:
-                self._ended(told.end)
+            if self.ended is not None and told.end is not None:
+                self.ended(told.end)
         call.unjudged = None
         if note:
             records.append(Noted(call.request, note, now_ms))

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from comity.core.envelope.envelope import Request
 from comity.core.handoff.queue import Step
-from comity.core.journal.audit import Pseudonyms, Row, Verdict
+from comity.core.journal.audit import Pseudonyms, Row, Tell, Verdict
 from comity.core.journal.records import (
     HANDED_AT,
     Accepted,
@@ -364,9 +364,9 @@ class SimJournal:
         """Return audit rows in order."""
         return self._disk.rows(after_id=after_id, limit=limit, root_id=root_id)
 
-    def verify(self) -> Verdict:
+    def verify(self, tell: Tell | None = None) -> Verdict:
         """Check the whole audit chain."""
-        return self._disk.verify()
+        return self._disk.verify(tell)
 
     def read(self, what: str) -> None:
         """Fail as a store that cannot be read does, if that is what happens now."""
