@@ -18,11 +18,11 @@ from comity.core.insight.insight import (
     for_audience,
     from_span,
     parse_time,
-    query,
     read_spans,
     to_span,
     unresolved_blockers,
 )
+from comity.core.insight.queries import query
 from comity.core.tracing.query import parse, search
 from comity.core.tracing.span import Kind, Span, decode_spans, encode_spans
 from comity.errors import CallerError

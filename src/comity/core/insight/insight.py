@@ -18,8 +18,6 @@ from typing import Any
 from msgspec import Struct, json
 
 from comity.core.tracing.naming import Mode
-from comity.core.tracing.query.ast import Expression, Query
-from comity.core.tracing.query.builder import either, spans, where
 from comity.core.tracing.span import INT64_MAX, Attributes, Event, Kind, Link, Span
 from comity.errors import CallerError
 
@@ -117,8 +115,8 @@ class Insight(Struct, frozen=True, kw_only=True):
 # to a span and back
 
 decode = json.Decoder(Insight).decode
-_LEGACY_NAMES = {"agent_id": "agent.id", "session_id": "agent.session_id", "provider": "gen_ai.system"}
-_OTEL_NAMES = {"agent_id": "gen_ai.agent.id", "session_id": "gen_ai.conversation.id", "provider": "gen_ai.provider.name"}
+LEGACY_NAMES = {"agent_id": "agent.id", "session_id": "agent.session_id", "provider": "gen_ai.system"}
+OTEL_NAMES = {"agent_id": "gen_ai.agent.id", "session_id": "gen_ai.conversation.id", "provider": "gen_ai.provider.name"}
 
 
 def to_span(
@@ -170,9 +168,9 @@ def _attributes(insight: Insight, mode: Mode) -> dict[str, Any]:
         "insight.category": insight.category,
     }
     if mode is not Mode.OTEL:
-        attributes |= {name: getattr(insight, field) for field, name in _LEGACY_NAMES.items()}
+        attributes |= {name: getattr(insight, field) for field, name in LEGACY_NAMES.items()}
     if mode is not Mode.LEGACY:
-        attributes |= {name: getattr(insight, field) for field, name in _OTEL_NAMES.items()}
+        attributes |= {name: getattr(insight, field) for field, name in OTEL_NAMES.items()}
         attributes["gen_ai.operation.name"] = OPERATION
     return {name: value for name, value in attributes.items() if value not in ("", ())}
 
@@ -240,7 +238,7 @@ def _text(attributes: Attributes, name: str) -> str:
 
 
 def _named(attributes: Attributes, field: str) -> str:
-    return _text(attributes, _OTEL_NAMES[field]) or _text(attributes, _LEGACY_NAMES[field])
+    return _text(attributes, OTEL_NAMES[field]) or _text(attributes, LEGACY_NAMES[field])
 
 
 def _confidence(raw: Any, span: Span) -> float:
@@ -328,58 +326,14 @@ def _leads_to(start: _Key, end: _Key, steps: Mapping[_Key, list[_Key]]) -> bool:
 
 def for_audience(insights: Iterable[Insight], audience: Audience) -> list[Insight]:
     """Return the insights meant for an audience; what is for both is for each."""
-    return [insight for insight in insights if insight.audience in _audiences(audience)]
+    return [insight for insight in insights if insight.audience in audiences(audience)]
 
 
-def _audiences(audience: Audience) -> tuple[Audience, ...]:
+def audiences(audience: Audience) -> tuple[Audience, ...]:
+    """Return whom the insights are meant for that an audience reads."""
     return (Audience.BOTH,) if audience is Audience.BOTH else (audience, Audience.BOTH)
 
 
 def unresolved_blockers(insights: Iterable[Insight], *, now_ms: int) -> list[Insight]:
     """Return the blockers that still block, newest first."""
     return [insight for insight in current(insights, now_ms=now_ms) if insight.type is Type.BLOCKER]
-
-
-# asking for them
-
-
-def query(
-    *,
-    project_id: str | None = None,
-    types: Iterable[Type] = (),
-    agent_id: str | None = None,
-    session_id: str | None = None,
-    audience: Audience | None = None,
-    min_confidence: float | None = None,
-    category: str | None = None,
-    applies_to: str | None = None,
-    insight_id: str | None = None,
-    is_superseding: bool = False,
-) -> Query:
-    """Return the TraceQL query for insights, whatever mode they were emitted in; `str()` of it is its text.
-
-    `is_superseding` asks for those that supersede another: with them it can be told which of some insights still hold.
-    """
-    kinds = [str(kind) for kind in types]
-    conditions: list[Expression] = [
-        where("span.insight.type", "=", kinds) if kinds else where("span.insight.type", "!=", None),
-    ]
-    equal = {
-        "span.project.id": project_id,
-        "span.insight.category": category,
-        "span.insight.applies_to": applies_to,
-        "span.insight.id": insight_id,
-    }
-    conditions += [where(name, "=", value) for name, value in equal.items() if value is not None]
-    if is_superseding:
-        conditions.append(where("span.insight.supersedes", "!=", None))
-    for field, value in (("agent_id", agent_id), ("session_id", session_id)):
-        if value is not None:
-            conditions.append(either(*(where(f"span.{names[field]}", "=", value) for names in (_LEGACY_NAMES, _OTEL_NAMES))))
-    if audience is not None:
-        conditions.append(where("span.insight.audience", "=", [str(one) for one in _audiences(audience)]))
-    if min_confidence is not None and min_confidence > 0:
-        # Some emitters write 1.0 as the integer 1, and TraceQL compares attributes by type.
-        at_least = where("span.insight.confidence", ">=", float(min_confidence))
-        conditions.append(either(at_least, where("span.insight.confidence", "=", 1)) if min_confidence <= 1 else at_least)
-    return spans(*conditions).build()
