@@ -201,6 +201,14 @@ def test_a_stored_row_reads_as_its_fields():
     assert (read.previous_hash, read.hash) == ("p", seal(4, entry, "p")[3])
 
 
+def test_a_row_that_names_no_workflow_is_of_the_workflow_of_its_root():
+    said = msgspec.json.decode(full_entry(root_id="r"))
+    assert row(seal(4, msgspec.json.encode(said[:-1]), "p")).correlation_id == "r"
+    assert row(seal(4, msgspec.json.encode([*said[:-1], "w"]), "p")).correlation_id == "w"
+    with pytest.raises(ValueError, match="row 4 of the audit cannot be read"):
+        row(seal(4, msgspec.json.encode(said[:-2]), "p"))
+
+
 @pytest.mark.parametrize("body", [b"", b"{", b"{}", b"[]", b"[1,2]", b"\xff", b'["\xff"]'])
 def test_a_row_somebody_made_unreadable_raises_a_value_error(body):
     with pytest.raises(ValueError, match="row 9 of the audit cannot be read"):

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from comity.core.call.limits import Limits
 from comity.core.envelope.envelope import Error, Reply, Request, Status
-from comity.core.journal.records import Document, Settled
-from comity.core.journal.terms import Bound, Fence, Terms, Version, breach, checksum, ended_with, is_below, taken
+from comity.core.journal.records import Accepted, Document, Resumed, Settled, stored
+from comity.core.journal.terms import (
+    Bound,
+    Fence,
+    Terms,
+    Version,
+    breach,
+    checksum,
+    counts_below,
+    ended_with,
+    is_below,
+    taken,
+)
 from comity.errors import CallChangedError, DocumentChangedError, RefusedError, StaleLeaseError
 
 PARTS = st.lists(st.sampled_from((".1", ".2", ".10", "#1")), max_size=4)
@@ -100,3 +112,25 @@ def test_only_the_end_that_the_terms_name_takes_the_open_calls_below_along() -> 
         ("r.1", "cancelled"),
     ]
     assert taken([end], Terms(ends="r.7"), lambda _: True, below) == [end]
+    stranger = msgspec.structs.replace(_request("r.3", 9_000), root_id="r.3")  # a user chose this id
+    assert taken([end], Terms(ends="r"), lambda _: True, [stranger]) == [end]
+
+
+def test_what_is_not_open_is_not_ended_and_what_is_open_is_not_begun_again() -> None:
+    ends = [Settled(_request(one, 9_000), Reply.success(), 4_000) for one in ("ended", "new", "open")]
+    begins = [Accepted(_request(one, 9_000), 3_000, "n1") for one in ("new", "open")]
+    written = taken([ends[0], *begins, ends[1], ends[2]], Terms(), STANDINGS.get, [])
+    assert written == [begins[0], Resumed(begins[1].request, "n1", 3_000), ends[1], ends[2]]
+    assert taken([ends[1], begins[0]], Terms(), STANDINGS.get, []) == [begins[0]]  # ended before it was begun
+
+
+def test_calls_count_below_another_of_their_tree_and_refusals_and_tools_do_not() -> None:
+    def counts(request_id: str, root_id: str = "r", status: Status | None = None) -> bool:
+        request = msgspec.structs.replace(_request(request_id, 9_000), root_id=root_id)
+        reply = None if status is None else Reply(status=status, error=Error.of("AGENT_BUSY", "no"))
+        record = Accepted(request, 0, "n1") if reply is None else Settled(request, reply, 0)
+        return counts_below(stored(record, "n1"), Bound("r.1", "r", 5))
+
+    assert all((counts("r.1.2"), counts("r.1.2.3"), counts("r.1.2", status=Status.ERROR)))
+    assert not any((counts("r.1"), counts("r.2"), counts("r.1#1"), counts("r.1.2#1"), counts("r.1.2", "r.1")))
+    assert not counts("r.1.2", status=Status.REFUSED)

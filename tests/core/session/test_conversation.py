@@ -15,10 +15,12 @@ from comity.core.session.conversation import (
     Turn,
     answer_text,
     bounded,
+    clip,
     narrower,
     read_reference,
     select,
     size_of,
+    writer_of,
 )
 from comity.core.session.session import Conflict, Say, Session, apply, history_at
 from comity.errors import CallerError
@@ -36,6 +38,7 @@ def turns(count, chars=1):
     (10, TURNS_CHARS_MAX // 10, 10),
     (11, TURNS_CHARS_MAX // 10, 5),
     (1, 2 * TURNS_CHARS_MAX, 1),
+    (2, TURNS_CHARS_MAX, 1),
 ])  # fmt: skip
 def test_too_many_turns_go_half_at_a_time_and_the_last_one_never(count, chars, kept):
     said = turns(count, chars)
@@ -105,3 +108,26 @@ def test_data_that_is_too_long_is_cut_and_that_is_said():
 def test_a_summary_names_the_agent_that_spoke_in_another_name():
     (told,) = select((Turn("user", "Pay. Now", 1, by="liar"), Turn("user", "No. Wait", 2)), "summary")
     assert told.text == "agent liar: Pay\nuser: No"
+
+
+def test_a_text_of_just_the_length_is_not_cut():
+    assert clip("x" * 9, 9) == "x" * 9
+    assert clip("x" * 10, 9) == f"{'x' * 9}\n(cut here: 1 more characters)"
+
+
+@pytest.mark.parametrize(
+    ("address", "writer"), [("user", "user"), ("user/k", "user"), ("summary", "summary"), ("ANL", ""), ("ANL/user", "")]
+)
+def test_an_agent_is_named_as_writer_only_where_its_id_reads_like_another_kind_of_turn(address, writer):
+    assert writer_of(address) == writer
+
+
+@pytest.mark.parametrize(("policy", "shown"), [("none", 0), (0, 0), (1, 1), (2, 2), (9, 3), ("full", 3)])
+def test_a_policy_shows_the_newest_turns(policy, shown):
+    assert select(turns(3), policy) == turns(3)[3 - shown :]
+
+
+@pytest.mark.parametrize("policy", [-1, "all", None])
+def test_a_policy_that_is_none_is_told_so(policy):
+    with pytest.raises(ValueError, match="history policy"):
+        select(turns(3), policy)
