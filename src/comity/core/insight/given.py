@@ -17,10 +17,10 @@ from comity.core.insight.insight import (
     current,
     decode,
     parse_time,
-    query,
     read_spans,
     support,
 )
+from comity.core.insight.queries import query
 from comity.core.tracing.links import read_link
 from comity.core.tracing.query import Query
 from comity.core.tracing.query.values import parse_duration
