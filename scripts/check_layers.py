@@ -1,8 +1,7 @@
 """Floors, siblings, purity and import cycles: the rules of the architecture, read off the imports and calls.
 
 A floor imports itself and the floors below it. Names that share a floor are siblings and do not import each other. No package
-has an import cycle; an import within a function or for type checkers counts. `OWED` lists what does not hold yet: an
-entry that is no longer needed is a problem too, so the list only shrinks.
+has an import cycle; an import within a function or for type checkers counts. There are no exceptions.
 """
 
 from __future__ import annotations
@@ -36,11 +35,6 @@ BANNED_MODULES = {
 }  # fmt: skip
 BANNED_CALLS = {"open", "print", "input", "exec", "eval", "datetime.now", "datetime.utcnow", "datetime.datetime.now"}
 
-# Imports that point up or to a sibling and are still to be turned round: importer, imported.
-OWED = {
-    ("runtime.handoff.hosted", "contextcore.handoffs.receiver"),
-    ("runtime.handoff.hosted", "node.node"),
-}
 
 Imports = list[tuple[int, str]]
 
@@ -122,7 +116,6 @@ def problems(files: Iterable[Path]) -> tuple[list[str], list[list[str]]]:
     """Return what is wrong with the files, and the import cycles of each package."""
     trees = {name_of(path): (path, ast.parse(path.read_text())) for path in files if path != ROOT / "__init__.py"}
     found: list[str] = []
-    owed: set[tuple[str, str]] = set()
     edges: dict[str, set[str]] = defaultdict(set)
     for name, (path, tree) in trees.items():
         floor = floor_of(name)
@@ -131,9 +124,7 @@ def problems(files: Iterable[Path]) -> tuple[list[str], list[list[str]]]:
             continue
         modules = imports(tree, set(trees))
         for line, module in ascents(name, modules):
-            owed.add((name, module))
-            if (name, module) not in OWED:
-                found.append(f"{path}:{line} {floor} imports {module or 'comity'}, which stands above or beside it")
+            found.append(f"{path}:{line} {floor} imports {module or 'comity'}, which stands above or beside it")
         edges[name] |= {
             other
             for _, module in modules
@@ -146,21 +137,18 @@ def problems(files: Iterable[Path]) -> tuple[list[str], list[list[str]]]:
                 if floor_of(module) in BANNED_MODULES
             ]
             found += [f"{path}:{line} {says}" for line, says in impurities(tree, floor)]
-    found += [
-        f"OWED lists {name} -> {module}, which is no longer needed: delete the entry" for name, module in sorted(OWED - owed)
-    ]
     cycles = knots(edges)
     found += [f"{', '.join(cycle)} import each other" for cycle in cycles]
     return found, cycles
 
 
 def main() -> int:
-    """Check every file, print what is wrong, what is owed and how many import cycles each package has."""
+    """Check every file, print what is wrong and how many import cycles there are."""
     files = sorted(ROOT.rglob("*.py"))
     found, cycles = problems(files)
     for problem in found:
         print(problem)
-    print(f"layers: {len(files)} files, {len(found)} problems, {len(OWED)} imports owed, {len(cycles)} import cycles")
+    print(f"layers: {len(files)} files, {len(found)} problems, {len(cycles)} import cycles")
     return 1 if found else 0
 
 

@@ -285,7 +285,7 @@ class Hosting:
             if self._hosts_handoffs:
                 from comity.runtime.handoff.hosted import HostedAgents  # noqa: PLC0415
 
-                runtime.hosted = HostedAgents(cast("Any", self), path, runtime.desk, settings.tenants)
+                runtime.hosted = HostedAgents(path, runtime.desk, settings.tenants)
         return runtime.desk
 
     @property

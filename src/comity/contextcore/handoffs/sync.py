@@ -10,11 +10,12 @@ from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from comity.contextcore.handoffs.manager import AsyncHandoffManager
-from comity.contextcore.handoffs.receiver import Arrivals, AsyncHandoffReceiver
+from comity.contextcore.handoffs.receiver import AsyncHandoffReceiver
 from comity.core.agent.agent import Agent
 from comity.core.handoff.machine import LEASE_MS, Entry, Handoff
 from comity.node.sync import LoopThread
 from comity.ports import SpanSource
+from comity.runtime.handoff.receiver import Arrivals
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -55,12 +56,12 @@ class _Sync(Generic[Twin]):
 
 
 def _twin(
-    method: Callable[Concatenate[Twin, Given], Coroutine[Any, Any, Result]],
-) -> Callable[Concatenate[_Sync[Twin], Given], Result]:
+    method: Callable[Concatenate[Any, Given], Coroutine[Any, Any, Result]],
+) -> Callable[Concatenate[_Sync[Any], Given], Result]:
     """Return a method of the async twin as a blocking method that waits for its result, with the same parameters."""
 
     @functools.wraps(method)
-    def twin(self: _Sync[Twin], /, *given: Given.args, **more: Given.kwargs) -> Result:
+    def twin(self: _Sync[Any], /, *given: Given.args, **more: Given.kwargs) -> Result:
         return self._run(method(self._twin, *given, **more))
 
     return twin

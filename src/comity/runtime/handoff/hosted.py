@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from comity.contextcore.handoffs.receiver import CAPABILITIES_MAX, AsyncHandoffReceiver, by
 from comity.core.agent.agent import Agent, Status
 from comity.core.call.limits import ID_CHARS_MAX
 from comity.core.envelope.envelope import Reply
@@ -29,9 +28,9 @@ from comity.runtime.call.call import Call
 from comity.runtime.call.draft import Arrival, Draft, Identity
 from comity.runtime.call.resume import take_over
 from comity.runtime.handoff.desk import Handoffs, lane_of
+from comity.runtime.handoff.receiver import CAPABILITIES_MAX, Receiver, by
 
 if TYPE_CHECKING:
-    from comity.node.node import Node
     from comity.runtime.call.path import CallPath
     from comity.runtime.handoff.listening import Ear
 
@@ -44,8 +43,7 @@ _RETRY_S: Final = 1.0  # after a refusal that may not last
 class HostedAgents:
     """Takes what is handed to the agents of one node, of some tenants."""
 
-    def __init__(self, node: Node, path: CallPath, desk: Handoffs, tenants: Collection[str]) -> None:
-        self._node = node
+    def __init__(self, path: CallPath, desk: Handoffs, tenants: Collection[str]) -> None:
         self._path = path
         self._desk = desk
         self._tenants = tuple(tenants)
@@ -54,7 +52,7 @@ class HostedAgents:
         self._ears: dict[Ear, None] = {}
         self._loop = asyncio.get_running_loop()
         self._watching: asyncio.Task[None] | None = None
-        self.add(node.registry)
+        self.add(path.registry)
 
     def add(self, agents: Iterable[Agent]) -> None:
         """Take handoffs for further agents."""
@@ -104,7 +102,7 @@ class HostedAgents:
 
     def _serve(self, agent: Agent, tenant_id: str) -> None:
         if (agent.id, tenant_id) not in self._serving:
-            receiver = HostedReceiver(self._node, self._path, agent, tenant_id)
+            receiver = HostedReceiver(self._path, self._desk, agent, tenant_id)
             task = self._loop.create_task(receiver.serve_agent(), name=f"comity-handoffs {agent.id}")
             self._serving[agent.id, tenant_id] = (receiver, task)
 
@@ -113,16 +111,20 @@ def _key(whose: tuple[Agent, str]) -> tuple[str, str]:
     return whose[0].id, whose[1]
 
 
-class HostedReceiver(AsyncHandoffReceiver):
+class HostedReceiver(Receiver):
     """The receiver of one agent of a node, which does what it takes by calling the agent."""
 
-    def __init__(self, node: Node, path: CallPath, agent: Agent, tenant_id: str) -> None:
+    def __init__(self, path: CallPath, desk: Handoffs, agent: Agent, tenant_id: str) -> None:
         codes = [code for code, capability in agent.capabilities.items() if capability.active][:CAPABILITIES_MAX]
-        super().__init__(agent.id, codes, node=node, tenant_id=tenant_id)
+        super().__init__(agent.id, codes, tenant_id=tenant_id)
         self._path = path
+        self._hosted_at = desk
         self._agent = agent
         aliases = tuple(lane_of(tenant_id, alias) for alias in agent.aliases)
         self._want = replace(self._want, lanes=(*self._want.lanes, *aliases))
+
+    async def _find_desk(self) -> Handoffs:
+        return self._hosted_at
 
     async def serve_agent(self) -> None:
         """Take work and do it until cancelled, or until the node closes."""
@@ -151,7 +153,7 @@ class HostedReceiver(AsyncHandoffReceiver):
 
     async def _earlier(self, handoff: Handoff) -> Reply | None:
         """Return what an earlier attempt came to, if that has a result, waits for a person, or is still being done here."""
-        path, journal = self._path, self._desk_now.journal
+        path, journal = self._path, self._hosted_at.journal
         for fence in range(handoff.fence - 1, 0, -1):
             earlier = _attempt(handoff, fence)
             stored = None if earlier in path.calls else journal.call(earlier)
@@ -217,16 +219,11 @@ class HostedReceiver(AsyncHandoffReceiver):
             code, reason = ("TARGET_FAILED", reply.message) if error is None else (error.code, error.message)
             await self._fail(handoff_id, reason, code)
             return
-        desk, mine = self._desk_now, self._mine(handoff_id)
+        desk, mine = self._hosted_at, self._mine(handoff_id)
         confidence = 1.0 if reply.confidence is None else reply.confidence
         answer, saved = desk.content.answer(mine.request, reply.data, message=reply.message, confidence=confidence)
         told = {"status": reply.status, "warnings": reply.warnings, "degraded": reply.degraded, "usage": reply.usage}
         await self._end(desk, handoff_id, Complete(by(mine), replace(answer, **told), "", saved))
-
-    @property
-    def _desk_now(self) -> Handoffs:
-        assert self._desk is not None, "a receiver that has work has a desk"
-        return self._desk
 
 
 def _attempt(handoff: Handoff, fence: int | None = None) -> str:

@@ -1,0 +1,35 @@
+"""Where a manager or receiver of handoffs finds the desk it works at."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from comity.runtime.handoff.desk import Handoffs
+from comity.runtime.handoff.listening import Ear, closed
+
+
+class DeskHost(ABC):
+    """Works at a desk from its first use until it is closed."""
+
+    def __init__(self) -> None:
+        self._is_closed = False
+        self._desk: Handoffs | None = None  # once it is known
+        self._ears: dict[Ear, None] = {}  # of those who wait here
+
+    @abstractmethod
+    async def _find_desk(self) -> Handoffs:
+        """Return the desk."""
+
+    async def desk(self) -> Handoffs:
+        """Return the desk. Raises `UnavailableError` NODE_CLOSED once this is closed."""
+        if self._is_closed:
+            raise closed()
+        self._desk = await self._find_desk()
+        return self._desk
+
+    async def close(self) -> None:
+        """End, and with it every waiting here."""
+        self._is_closed = True
+        self._desk = None
+        for ear in tuple(self._ears):
+            ear.fail(closed())
