@@ -22,7 +22,7 @@ from comity.core.tracing.telemetry import Settings as Telemetry
 from comity.errors import UnavailableError
 from comity.node.audit import Audit
 from comity.node.runtime import Runtime, Settings
-from comity.ports import Clock, Ids, Journal, Reader
+from comity.ports import Clock, Engine, Ids, Journal, Reader
 from comity.runtime.agent.watchdog import Lag
 from comity.runtime.call.draft import Identity, check_names, named, recordable
 from comity.runtime.call.path import CallPath
@@ -53,6 +53,7 @@ class Hosting:
     _journal: Journal
     _store: Path | None
     _settings: Settings
+    _engine: Engine
     _tools: tuple[Tool, ...]
     _runtime: Runtime | None
 
@@ -85,7 +86,7 @@ class Hosting:
         approval = path.toolbox.approval(approval_id)
         if approval is None or not person.sees(approval):
             return None
-        if path.placement.is_alone:  # in a cluster it goes on where its agent is
+        if path.placement.resumes_here:
             path.toolbox.check_goes_on(approval)
         repeated = await path.toolbox.decide(approval, granted=granted, by=by, reason=reason)
         reply = await take_up(path, self._journal, approval)
@@ -296,7 +297,7 @@ class Hosting:
 
     def _begin_handoffs(self) -> None:
         # Alone and in memory, work comes with the first handoff; elsewhere other nodes hand it off.
-        if (self._store is not None or not self._path.placement.is_alone) and self._hosts_handoffs:
+        if (self._store is not None or not self._engine.is_alone) and self._hosts_handoffs:
             _ = self.handoffs
 
     def _host(self, agent: Agent) -> None:

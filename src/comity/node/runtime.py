@@ -118,7 +118,7 @@ class Runtime:
         loop = asyncio.get_running_loop()
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(_close_agents, registry)
-            problems = await check_declarations(registry, tools, privacy, is_alone=engine.is_alone)
+            problems = await check_declarations(registry, tools, privacy, has_all=engine.is_alone)
             if len(registry):
                 schema.load()
                 if privacy is not None:

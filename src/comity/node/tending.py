@@ -47,7 +47,7 @@ class Tending:
         """Take up what nodes that are gone left open. Where several share the work, leases say whose it is."""
         path = self._path
         # A node without agents could only give up what another may go on with.
-        if path.placement.is_alone and len(path.registry) and self._journal.failure is None:
+        if path.placement.takes_over and len(path.registry) and self._journal.failure is None:
             take_over(path, self._journal)
 
     def sweep(self) -> None:

@@ -113,9 +113,9 @@ def test_calls_that_run_when_a_second_node_comes_go_on_under_leases(tmp_path: Pa
             waiting = [asyncio.ensure_future(one.call("COUNT", "UP", user_id="u", request_id=f"q{n}")) for n in range(3)]
             while len(runs) < 2:
                 await asyncio.sleep(0)
-            assert one._path.placement.is_alone
+            assert one._path.placement.takes_over
             async with Node([agent, boss], store=store) as two:
-                assert not one._path.placement.is_alone
+                assert not one._path.placement.takes_over
                 assert {call.way.fence.address for call in one._path.calls.values()} == {"COUNT", "BOSS"}
                 there = asyncio.ensure_future(two.call("COUNT", "UP", {"wait": False}, user_id="u"))
                 await asyncio.sleep(0.05)

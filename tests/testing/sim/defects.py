@@ -15,8 +15,8 @@ import msgspec
 
 import comity.core.call.limits
 import comity.runtime.call.path
+import comity.runtime.call.placement
 import comity.runtime.call.replies
-import comity.runtime.call.resume
 import comity.runtime.call.settle
 import comity.runtime.call.snapshot
 import comity.runtime.session.live
@@ -201,7 +201,7 @@ DEFECTS = (
         "BudgetConserved",
         lambda: [
             mock.patch.object(module, "count_begun", return_value=0)
-            for module in (comity.runtime.call.path, comity.runtime.call.resume)
+            for module in (comity.runtime.call.path, comity.runtime.call.placement)
         ],
         seeds_max=400,
         known=4,

@@ -17,7 +17,7 @@ log = logging.getLogger("comity")
 
 
 async def check_declarations(
-    registry: Registry, tools: Collection[Tool], privacy: Privacy | None, *, is_alone: bool
+    registry: Registry, tools: Collection[Tool], privacy: Privacy | None, *, has_all: bool
 ) -> tuple[str, ...]:
     """Log and return what may be wrong; raise `DeclarationError` with everything that cannot be right.
 
@@ -31,7 +31,7 @@ async def check_declarations(
         raise DeclarationError("\n".join(wrong))
     names = frozenset(tool.name for tool in tools)
     # Where nodes share the work, other nodes have the other agents.
-    found = [one for agent in registry for one in unknown_names(agent, registry, names)] if is_alone else []
+    found = [one for agent in registry for one in unknown_names(agent, registry, names)] if has_all else []
     found += idle_grants(registry, grants)
     found += missing_grants(registry, grants) if privacy is not None else ()
     for agent in registry:

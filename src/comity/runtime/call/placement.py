@@ -12,14 +12,17 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, Protocol
 
+from comity.core.call.admission import Refused
 from comity.core.call.machine import Event
 from comity.core.envelope.envelope import Reply, Request, Usage
-from comity.core.journal.records import Record
+from comity.core.journal.records import Record, StoredCall
 from comity.core.journal.terms import Terms
 from comity.core.tracing.trace_context import TraceContext
+from comity.ports import Journal
 from comity.runtime.call.call import Call, Errand
 from comity.runtime.call.draft import Arrival, Draft, Identity
 from comity.runtime.call.events import EventLog
+from comity.runtime.call.replay import count_begun
 from comity.runtime.call.way import Way
 
 
@@ -36,7 +39,12 @@ class CallRoot(Protocol):
 class Placement:
     """A node alone: every call runs here, and nothing needs a lease."""
 
-    is_alone = True
+    # A tree whose question is answered goes on at this node, not where its agent is.
+    resumes_here = True
+    # Open calls of nodes that are gone are this node's to go on with; no lease says whose they are.
+    takes_over = True
+    # The journal has the end of a call by the time its reply is there.
+    ends_come_first = True
 
     @property
     def is_open(self) -> bool:
@@ -62,6 +70,10 @@ class Placement:
 
     async def hold(self, address: str) -> bool:
         """Take an address that is no agent's; return whether it is held here now."""
+        return True
+
+    def is_held(self, address: str) -> bool:
+        """Return whether calls at an address may run here now."""
         return True
 
     def way_at(self, address: str) -> Way | None:
@@ -101,6 +113,20 @@ class Placement:
     def spawn(self, work: Coroutine[Any, Any, object]) -> None:
         """Do something in the background, which ends with this node."""
         raise AssertionError(f"a node alone does {work} itself")
+
+    # --- calls that were begun before ---
+
+    def meets_open(self, request: Request, stored: StoredCall, node_id: str) -> Refused | None:
+        """Return why a request is refused under whose id the store has a call that is open; None if it may be run."""
+        if stored.node_id != node_id:
+            return Refused("AGENT_BUSY", f"request {request.request_id} is under way on another node", 1_000)
+        if request.parent_id is None:  # taken up and ended, and its end is not on disk yet
+            return Refused("AGENT_BUSY", f"request {request.request_id} is about to end", 1_000)
+        return None
+
+    def begun_before(self, request: Request, journal: Journal) -> int:
+        """Return how many calls below a root that goes on count as begun already."""
+        return count_begun(journal, request)
 
     # --- what calls do, on which terms: False is *as on a node alone* ---
 

@@ -5,17 +5,21 @@ Of two nodes that are asked for the same at one moment, one runs it: the one who
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from comity.core.call.admission import Refused
 from comity.core.envelope.envelope import Reply, Request
-from comity.core.journal.records import PAUSED_AT, fingerprint
+from comity.core.journal.records import PAUSED_AT, StoredCall, fingerprint
 from comity.errors import UnavailableError
 from comity.ports import Journal
 
 # The root of every run of a workflow is a call of this agent, under the key of the node that began it: that address is held by
 # one node, so that another node can take its runs over. The agent is in no registry, so that nothing else can call it.
 WORKFLOW: Final = "comity.workflow"
+
+
+MeetsOpen = Callable[[Request, StoredCall, str], Refused | None]  # see `Placement.meets_open`
 
 
 def is_run(address: str) -> bool:
@@ -43,7 +47,7 @@ class Runs(Protocol):
         ...
 
 
-def known(request: Request, journal: Journal, *, is_alone: bool) -> Reply | Refused | None:
+def known(request: Request, journal: Journal, meets_open: MeetsOpen) -> Reply | Refused | None:
     """Return what a store has under a request's id: its reply, or why it cannot be had now; None if it may be run."""
     stored = journal.call(request.request_id)
     if stored is None:
@@ -53,13 +57,7 @@ def known(request: Request, journal: Journal, *, is_alone: bool) -> Reply | Refu
         return reused(request)
     if stored.reply is not None and (stored.settled_at is not None or stored.node_id == PAUSED_AT):
         return stored.reply
-    if not is_alone:  # the node that holds its agent takes it up
-        return None
-    if stored.node_id != journal.node_id:
-        return Refused("AGENT_BUSY", f"request {request.request_id} is under way on another node", 1_000)
-    if request.parent_id is None:  # taken up and ended, and its end is not on disk yet
-        return Refused("AGENT_BUSY", f"request {request.request_id} is about to end", 1_000)
-    return None
+    return meets_open(request, stored, journal.node_id)
 
 
 def count_begun(journal: Journal, request: Request) -> int:

@@ -38,7 +38,7 @@ class Replies:
     def seen(self, request: Request) -> Call | Reply | None:
         """Return the call or reply already known under this request's id, or a refusal if it was another request."""
         running = self.calls.get(request.request_id)
-        found = known(request, self._journal, is_alone=self.placement.is_alone) if running is None else running
+        found = known(request, self._journal, self.placement.meets_open) if running is None else running
         if isinstance(found, Call) and not is_same(request, found.request):
             found = reused(request)
         if isinstance(found, admission.Refused):

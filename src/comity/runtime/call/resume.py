@@ -15,7 +15,7 @@ from comity.ports import Journal
 from comity.runtime.call.call import Call
 from comity.runtime.call.draft import Arrival
 from comity.runtime.call.path import CallPath
-from comity.runtime.call.replay import count_begun, is_run
+from comity.runtime.call.replay import is_run
 from comity.runtime.call.settle import interrupted
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def resume(
         agent = address.agent if address is not None else None
         capability = agent.capabilities.get(request.capability) if agent is not None else None
         arrival = Arrival(request, bytes(request.body), agent, capability, (), "")
-        begun = count_begun(journal, request) if path.placement.is_alone else 0
+        begun = path.placement.begun_before(request, journal)
         opened = path.enter(arrival, None, now_ns, None, leftovers, way=way)
         if not isinstance(opened, Reply):
             opened.account.calls_used += begun
@@ -87,7 +87,7 @@ def go_on(path: CallPath, journal: Journal, approval_id: str, reads: int = _READ
     try:
         approval = path.toolbox.approval(approval_id)
         if approval is not None and approval.granted is not None:
-            if path.placement.is_alone:
+            if path.placement.resumes_here:
                 _taken_up(path, journal, approval.root_id)
             else:
                 path.placement.spawn(take_up(path, journal, approval))
@@ -116,4 +116,4 @@ def _resumed(path: CallPath, journal: Journal, requests: dict[str, Request], roo
     if (live := path.sessions.find(root.tenant_id, root.session_id)) is not None:
         path.sessions.use(live, root, now_ms)  # the answer uses the session, however long it took
     root = replace(root, deadline_at=now_ms + root.deadline_at - root.created_at, created_at=now_ms)
-    return resume(path, journal, root, requests) if path.placement.is_alone else root
+    return resume(path, journal, root, requests) if path.placement.resumes_here else root

@@ -23,11 +23,11 @@ from comity.core.cluster import messages as wire
 from comity.core.cluster.lease import LEASE_MS
 from comity.core.envelope.envelope import Reply, Request, Usage
 from comity.core.envelope.request_id import chosen_id_problem
-from comity.core.journal.records import Accepted, Document, Late, Record, Saved, Settled
+from comity.core.journal.records import Accepted, Document, Late, Record, Saved, Settled, StoredCall
 from comity.core.journal.terms import Fence, Terms, Version
 from comity.core.tracing.trace_context import TraceContext
 from comity.errors import CallChangedError, DocumentChangedError, RefusedError, StaleLeaseError, UnavailableError
-from comity.ports import Engine
+from comity.ports import Engine, Journal
 from comity.runtime.call.call import Call, Errand
 from comity.runtime.call.draft import Arrival, Draft, Identity
 from comity.runtime.call.events import EventLog
@@ -60,7 +60,8 @@ UNDER_WAY: Final = frozenset({State.QUEUED, State.RUNNING, State.SENT})
 class Cluster(Placement):
     """This node among the others: a call runs here, or on the node that holds its agent."""
 
-    is_alone = False
+    resumes_here = takes_over = False  # the node that holds the agent does both
+    ends_come_first = False  # the end of a call that ran on another node may still be on its way
 
     def __init__(self, path: CallPath, engine: Engine) -> None:
         self.path = path
@@ -100,6 +101,17 @@ class Cluster(Placement):
             return isinstance(await self.holds.locate(address, is_hosted=True), Fence)
         except UnavailableError:
             return False
+
+    def is_held(self, address: str) -> bool:
+        """Return whether this node has the lease of an address."""
+        return self.holds.fence(address) is not None
+
+    def meets_open(self, request: Request, stored: StoredCall, node_id: str) -> None:
+        """Refuse no request for a call that is open: the node that holds its agent takes it up."""
+
+    def begun_before(self, request: Request, journal: Journal) -> int:  # noqa: ARG002
+        """Return none: the store counts them on the terms of each call."""
+        return 0
 
     def way_at(self, address: str) -> Way | None:
         """Return how a call goes at an address that is held here; None where it is not held."""

@@ -157,7 +157,7 @@ class HostedReceiver(Receiver):
         for fence in range(handoff.fence - 1, 0, -1):
             earlier = _attempt(handoff, fence)
             stored = None if earlier in path.calls else journal.call(earlier)
-            if stored is not None and stored.settled_at is None and path.placement.is_alone:
+            if stored is not None and stored.settled_at is None and path.placement.takes_over:
                 take_over(path, journal)  # of a node that died: this one goes on with it
             elif stored is not None and stored.settled_at is None and stored.reply is None:
                 return await self._ask(handoff, earlier, handoff.task)  # wherever its agent is by now

@@ -156,7 +156,7 @@ class Run:
 
         What runs on another node may not be there yet, and a strategy of an aggregate may return the reply of any call.
         """
-        return answered == f"{self.run_id}.{step}" and self._flows.path.placement.is_alone
+        return answered == f"{self.run_id}.{step}" and self._flows.path.placement.ends_come_first
 
     def push(self, event: Event, ack: asyncio.Future[None] | None = None) -> None:
         """Give the run an event from outside; `ack` is resolved once the event is in the history."""

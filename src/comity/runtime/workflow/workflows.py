@@ -213,7 +213,7 @@ class Workflows:
     async def _hold_address(self) -> None:
         """Take the address of the runs that begin here. Raises `UnavailableError` where leases cannot be had."""
         placement = self.path.placement
-        if not placement.is_alone and placement.way_at(self._address) is None and not await placement.hold(self._address):
+        if not placement.is_held(self._address) and not await placement.hold(self._address):
             raise UnavailableError(f"{self._address} is held by another node, or the leases cannot be read", code="LEASE_STALE")
 
     def _begin(
@@ -292,7 +292,7 @@ class Workflows:
             arrival = placed(arrival, remote, self.path.ids)
         placement = self.path.placement
         way = placement.way_at(request.target)
-        if way is None and not placement.is_alone:
+        if not placement.is_held(request.target):
             raise UnavailableError(f"{request.target} is not held here", code="LEASE_STALE")
         opened = self.path.enter(arrival, None, now_ns, None, leftovers, remote=remote, way=way, is_named=is_named)
         if isinstance(opened, Reply):
@@ -468,8 +468,7 @@ class Workflows:
         return self._resume(stored.request, self._leftovers.pop(run_id, {}), record)
 
     def _is_held(self, request: Request) -> bool:
-        placement = self.path.placement
-        return placement.is_alone or placement.way_at(request.target) is not None
+        return self.path.placement.is_held(request.target)
 
     def has(self, run_id: str) -> bool:
         """Return whether this node drives a run, or waits for what it waits for."""
@@ -522,7 +521,7 @@ class Workflows:
         """See to what other processes sent, and to timers that the loop may have missed."""
         self.timers.look()
         placement = self.path.placement
-        if not placement.is_alone and placement.way_at(self._address) is None:
+        if not placement.is_held(self._address):
             placement.spawn(placement.hold(self._address))  # schedules begin runs without waiting for it
         for run_id, key, event in self.store.signals():
             if (run := self._runs.get(run_id) or (self._unpark(run_id) if run_id in self._parked else None)) is not None:
