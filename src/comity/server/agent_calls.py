@@ -114,7 +114,7 @@ class _Calls:
         principal.check_agent()
         raw = await read_body(receive, heads, state.settings.body_bytes_max)
         check_json_type(heads)
-        asked: AgentCall = self._reader.read(raw)
+        asked: AgentCall = await self._reader.read_long(raw)
         if state.is_draining:
             raise UnavailableError("the server is about to stop", code="NODE_CLOSED")
         principal.check_call(asked.target, asked.capability)

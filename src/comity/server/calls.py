@@ -10,6 +10,7 @@ from msgspec import Struct
 from comity import CallHandle
 from comity.core.access import Principal, Right
 from comity.core.call.limits import TIMEOUT_MS_CEILING, Limits
+from comity.core.document.slices import ONE_GO_BYTES
 from comity.core.envelope.envelope import Background, Error, Priority, Status
 from comity.errors import CallerError, UnavailableError
 from comity.server.auth import Operator, tenant_of, user_of
@@ -90,7 +91,8 @@ class CallDoor:
         query = read_query(scope["query_string"], CallQuery) if scope["query_string"] else _DEFAULT
         raw = await read_body(receive, heads, self._bytes_max)
         check_json_type(heads)
-        body: CallBody = self._reader.read(raw)
+        is_long = len(raw) >= ONE_GO_BYTES
+        body: CallBody = await self._reader.read_long(raw) if is_long else self._reader.read(raw)
         if principal.scope.words:
             principal.check_call(body.target, body.capability)
         if state.is_draining:

@@ -188,7 +188,7 @@ async def _body(state: State, scope: Scope, receive: Receive, reader: Reader) ->
     heads = scope["comity.heads"]
     raw = await read_body(receive, heads, state.settings.body_bytes_max)
     check_json_type(heads)
-    return reader.read(raw)
+    return await reader.read_long(raw)
 
 
 def _given(scope: Scope) -> dict[str, str]:

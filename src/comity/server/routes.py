@@ -95,7 +95,7 @@ class Endpoint:
             raw = await read_body(receive, heads, self._state.settings.body_bytes_max)
             if raw or not route.is_body_optional:
                 check_json_type(heads)
-                ask.body = reader.read(raw)
+                ask.body = await reader.read_long(raw)
         answer = await route.handler(ask)
         if answer is None:
             return

@@ -34,6 +34,7 @@ from comity.core.document.payload import (
     unpack,
     walk,
 )
+from comity.core.document.slices import ONE_GO_BYTES
 
 BYTES_MAX = 1_000_000
 CONTROLS = [chr(code) for code in (*range(0x20), 0x7F) if chr(code) not in "\t\n\r"]
@@ -530,6 +531,37 @@ def test_two_keys_that_become_one_are_refused_by_their_path(value, path):
     with pytest.raises(PayloadError) as caught:
         pack(value, "x", BYTES_MAX)
     assert caught.value.problems == (Problem(path, "stands twice"),)
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {f"k{number}": "text" for number in range(4_000)},
+        [{"k": number} for number in range(4_000)],
+        [[[number]] for number in range(5_000)],
+        (Point(1, 2), "x" * ONE_GO_BYTES),
+    ],
+    ids=["one object of many keys", "many objects", "many lists", "a value of another kind"],
+)
+def test_two_keys_that_become_one_are_refused_in_a_long_value_too(beside):
+    """Where all keys are known to be text the written document is not read again; it must be known of each."""
+    assert len(pack({"a": beside, "b": {"1": 2}}, "x", BYTES_MAX)) > ONE_GO_BYTES
+    with pytest.raises(PayloadError) as caught:
+        pack({"a": beside, "b": {1: 1, "1": 2}}, "x", BYTES_MAX)
+    assert caught.value.problems == (Problem("x.b.1", "stands twice"),)
+
+
+@given(
+    st.recursive(
+        st.text(':"\\\\,{}', max_size=4), lambda inner: st.dictionaries(st.text('a:"\\\\', max_size=2), inner), max_leaves=8
+    )
+)
+def test_a_document_without_a_repeated_key_needs_one_parser_alone(value):
+    """Colons are counted outside of strings, whatever the strings hold; a key more than the decoder kept is one of two."""
+    for raw in (json.dumps(value), json.dumps(value, indent=1, ensure_ascii=False)):
+        check_keys(raw, path="")
+        with pytest.raises(PayloadError, match="stands twice"):
+            check_keys(f'{{"a": {raw}, "a": 1}}', path="")
 
 
 @given(st.dictionaries(st.integers() | st.text(string.digits, max_size=2), st.integers(), max_size=6))

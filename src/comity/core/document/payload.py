@@ -31,8 +31,10 @@ def _foreign(value: Any) -> Any:
 
 
 _encode = msgspec.json.Encoder(enc_hook=_foreign).encode
+_encode_ordered = msgspec.json.Encoder(enc_hook=_foreign, order="deterministic").encode  # raises where a key is no text
 # Returns a fresh Python value of a document that has been checked.
 unpack: Callable[[bytes | msgspec.Raw], Any] = msgspec.json.Decoder().decode
+_read: Callable[[bytes | str], Any] = msgspec.json.Decoder().decode
 # Single bytes as numbers: looking for one of these does not make Python build a search string.
 _BACKSLASH, _DELETE, _BRACE, _BRACKET = b"\\\x7f{["
 _NO_MARKS = bytes(set(range(256)) - set(b"\\\x7f{["))
@@ -41,9 +43,13 @@ _FLAT = frozenset(b"{" * one + b"[" * more for one in (0, 1) for more in range(9
 _SMALL_BYTES = ITEMS_MAX
 # What Python turns into a whole number; more takes it quadratic time.
 _DIGITS_MAX = 4_300
+_FEW_OBJECTS, _FEW_LISTS = 16, 4_096
+_TEXT = frozenset((str,))
+_LEAVES = frozenset((str, int, float, bool, type(None)))
+_PLAIN = _LEAVES | {dict, list}
 _SAME_BRACKETS = bytes.maketrans(b"[]{}", b"()()")
-_NO_STRUCTURE = bytes(set(range(256)) - set(b"[]{},"))
-_NO_STRUCTURE_OR_QUOTE = bytes(set(_NO_STRUCTURE) - set(b'"'))
+_NO_STRUCTURE_OR_QUOTE = bytes(set(range(256)) - set(b'[]{},"'))
+_NO_COLON_OR_QUOTE = bytes(set(range(256)) - set(b':"'))
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -82,7 +88,7 @@ def pack(value: Any, path: str, bytes_max: int, is_named: bool = False) -> bytes
         _check_nulls(raw, value, path)
     if not (is_flat and is_named):
         objects = raw.count(b"{")
-        if objects > 1 or (objects and not is_named):
+        if (objects > 1 or (objects and not is_named)) and not _has_text_keys(value, size, objects):
             check_repeats(raw, path)
     return raw
 
@@ -103,6 +109,41 @@ def _unpackable(value: Any, path: str, error: BaseException) -> tuple[Problem, .
         return problems or (Problem(path, f"has no JSON form: {error}"),)
     except (Exception, SystemExit) as raised:  # noqa: BLE001
         return (unlooked(path, raised),)
+
+
+def _has_text_keys(value: Any, size: int, objects: int) -> bool:
+    """Return whether all keys of a value are known to be text, so that no two of them are written alike.
+
+    Reading what was written and writing it again would tell too, in up to ten times the time. The encoder sorts keys, which
+    takes long for one object of very many, so a long value of few objects is looked at here.
+    """
+    if size < ONE_GO_BYTES or objects > _FEW_OBJECTS:
+        return _is_orderly(value)
+    inner = [value]
+    for one in inner:
+        kind = type(one)
+        if kind is dict:
+            if not _TEXT.issuperset(map(type, one)):
+                return False
+            one = one.values()  # noqa: PLW2901
+        elif kind is not list:
+            return False
+        kinds = set(map(type, one))
+        if not _PLAIN.issuperset(kinds):
+            return False
+        if not _LEAVES.issuperset(kinds):
+            inner += [item for item in one if type(item) not in _LEAVES]
+            if len(inner) > _FEW_LISTS:
+                return _is_orderly(value)
+    return True
+
+
+def _is_orderly(value: Any) -> bool:
+    try:
+        _encode_ordered(value)
+    except (Exception, SystemExit):  # noqa: BLE001  as in `pack`, and for a key that is no text
+        return False
+    return True
 
 
 def check_repeats(raw: bytes, path: str) -> None:
@@ -145,8 +186,14 @@ def check_keys(raw: bytes | str, *, path: str) -> None:
     """Raise `PayloadError` if a key stands twice in one object of `raw`, which is JSON that has been read before.
 
     Parsers differ in which of the two they take, so a document from outside that has both means nothing for certain. The
-    decoder cannot tell; a second reading with another parser can. What Comity itself wrote needs none.
+    decoder takes one of them, so fewer keys are written again; another parser then tells which. What Comity itself wrote
+    needs no look.
     """
+    try:
+        if _keys_of(raw if isinstance(raw, bytes) else raw.encode()) == _keys_of(_again(raw)):
+            return
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        pass  # the other parser reads more, and says what is wrong
     text = raw if isinstance(raw, str) else raw.decode()
     try:
         json.loads(text, object_pairs_hook=_count_keys, parse_int=str, parse_float=str)
@@ -154,6 +201,16 @@ def check_keys(raw: bytes | str, *, path: str) -> None:
         raise PayloadError("ENVELOPE_MALFORMED", (Problem(path or "$", "is nested too deep"),)) from None
     except _RepeatedKeyError:
         raise PayloadError("ENVELOPE_MALFORMED", tuple(islice(repeated_keys(text, path), PROBLEMS_MAX))) from None
+
+
+def _again(raw: bytes | str) -> bytes:
+    """Return a document as it is written after it was read."""
+    return _encode(_read(raw)) if len(raw) < ONE_GO_BYTES else in_one_go(lambda one: _encode(_read(one)), raw)
+
+
+def _keys_of(raw: bytes) -> int:
+    """Return how many keys stand in a document: as many as colons outside of strings."""
+    return _outside(raw, _NO_COLON_OR_QUOTE).count(b":")
 
 
 def repeated_keys(text: str, path: str) -> Iterator[Problem]:
@@ -254,21 +311,34 @@ def step(path: str, key: Any) -> str:
     return f"{path}.{shown}" if path else shown
 
 
-def _check_shape(raw: bytes, path: str) -> None:
-    """Look at brackets and commas alone, all at once: a loop over the tokens takes several times longer."""
+def _outside(raw: bytes, others: bytes) -> bytes:
+    """Return the bytes of a document that stand outside of strings, without `others`; `[` and `{` become `(`.
+
+    All at once: a loop over the tokens takes several times longer.
+    """
     if _BACKSLASH in raw:
         raw = raw.replace(rb"\\", b"").replace(rb"\"", b"")
-    # A string without brackets and commas leaves two quotes side by side. If all quotes go in pairs, no string had any.
-    structure = raw.translate(_SAME_BRACKETS, _NO_STRUCTURE_OR_QUOTE).replace(b'""', b"")
+    # A string without a byte that counts leaves two quotes side by side. If all quotes go in pairs, no string had any.
+    structure = raw.translate(_SAME_BRACKETS, others).replace(b'""', b"")
     if b'"' in structure:
-        outside = b"".join(raw.split(b'"')[::2])  # every other piece is a string
-        structure = outside.translate(_SAME_BRACKETS, _NO_STRUCTURE)
-    commas = structure.count(b",")
-    values = commas + structure.count(b"(")
-    if values > ITEMS_MAX:
+        pieces = raw.split(b'"')[::2]  # every other piece is a string
+        structure = b"".join(pieces).translate(_SAME_BRACKETS, others)
+    return structure
+
+
+def check_count(raw: bytes, path: str, items_max: int = ITEMS_MAX) -> bytes:
+    """Raise `PayloadError` if a document holds too many values, before it is read; return its brackets and commas."""
+    structure = _outside(raw, _NO_STRUCTURE_OR_QUOTE)
+    values = structure.count(b",") + structure.count(b"(")
+    if values > items_max:
         message = f"holds {values:,} values; at most {ITEMS_MAX:,} are allowed"
         raise PayloadError("ENVELOPE_TOO_LARGE", (Problem(path, message),))
-    brackets = structure.replace(b",", b"")
+    return structure
+
+
+def _check_shape(raw: bytes, path: str) -> None:
+    """Raise `PayloadError` if a document holds too many values, or is nested too deep."""
+    brackets = check_count(raw, path).replace(b",", b"")
     for _ in range(NESTING_MAX):
         brackets = brackets.replace(b"()", b"")  # the innermost pairs go, so each round takes one level away
         if not brackets:
