@@ -1,9 +1,7 @@
 """One of several processes on a store: it hosts counters, calls them as fast as it can, and says what it was answered.
 
-    python process_lives.py STORE NAME
-
-Lines on standard output: `ready`; `ack KIND REQUEST_ID KEY OPERATION NUMBER` for each reply that was a success, `not CODE` for
-each other one. It ends in good order when its standard input ends.
+Lines that it writes: `ready`; `ack KIND REQUEST_ID KEY OPERATION NUMBER` for each reply that was a success, `not CODE` for each
+other one. It ends in good order when its input ends.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import sys
+from multiprocessing.connection import Connection
 
 from comity import Agent, Context, Node, Reply
 
@@ -20,8 +18,8 @@ LANES = 6
 SESSIONS = 3
 
 
-def say(*words: object) -> None:
-    os.write(1, (" ".join(map(str, words)) + "\n").encode())  # whole, and at once
+def say(to: int, *words: object) -> None:
+    os.write(to, (" ".join(map(str, words)) + "\n").encode())  # whole, and at once
 
 
 def team() -> list[Agent]:
@@ -46,7 +44,7 @@ def team() -> list[Agent]:
     return [count, front, clerk]
 
 
-async def lane(node: Node, name: str, number: int, chance: random.Random, is_over: asyncio.Event) -> None:
+async def lane(node: Node, name: str, number: int, chance: random.Random, to: int, is_over: asyncio.Event) -> None:
     made = 0
     while not is_over.is_set():
         made += 1
@@ -63,20 +61,20 @@ async def lane(node: Node, name: str, number: int, chance: random.Random, is_ove
             key = f"s{key % SESSIONS}-{int(name[1:]) // 8}-{made // 80}"
             reply = await node.call(f"CLERK/{number}", "message", session_id=key, message=request_id, **named)
         if reply.ok:
-            say("ack", kind, request_id, key, request_id, reply.data if isinstance(reply.data, int) else 0)
+            say(to, "ack", kind, request_id, key, request_id, reply.data if isinstance(reply.data, int) else 0)
         else:
-            say("not", reply.error.code, request_id)
+            say(to, "not", reply.error.code, request_id)
 
 
-async def main(store: str, name: str) -> None:
+async def main(store: str, name: str, until: int, to: int) -> None:
     loop, is_over = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(0, lambda: None if os.read(0, 1) else (loop.remove_reader(0), is_over.set()))
+    loop.add_reader(until, lambda: None if os.read(until, 1) else (loop.remove_reader(until), is_over.set()))
     async with Node(team(), store=store, lag_ms=None) as node:
-        say("ready")
+        say(to, "ready")
         chance = random.Random(name)
-        await asyncio.gather(*(lane(node, name, number, chance, is_over) for number in range(LANES)))
-    say("over")
+        await asyncio.gather(*(lane(node, name, number, chance, to, is_over) for number in range(LANES)))
+    say(to, "over")
 
 
-if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+def live(store: str, name: str, until: Connection, to: Connection) -> None:
+    asyncio.run(main(store, name, until.fileno(), to.fileno()))

@@ -8,29 +8,31 @@ from __future__ import annotations
 
 import contextlib
 import json
+import multiprocessing
 import os
 import random
 import selectors
-import signal
-import subprocess
 import sys
 import time
 from collections import Counter
+from multiprocessing import forkserver
 from pathlib import Path
 
+import process_lives
 import pytest
 
 from comity.core.session import parts
 from comity.engines.sqlite.audit_rows import read_rows, verify_chain
 from comity.engines.sqlite.tables import connect, read_session
 
-HERE = Path(__file__).parent
 KILLS = int(os.environ.get("COMITY_PROCESS_KILLS", "4"))
 SEED = int(os.environ.get("COMITY_KILL_SEED", str(random.SystemRandom().randrange(10**6))))
 SIZES = (2, 4) if "COMITY_PROCESS_KILLS" in os.environ else (2,)
 KILLS_PER_STORE = 30  # everything ever written is checked at the end of a store
 PATIENCE_S = 600.0  # a machine under load starts processes slowly; pytest's own timeout ends what hangs in the suite
 # What a caller may be told instead of a result; a call that is asked for again once its time is up is refused.
+FORKED = multiprocessing.get_context("forkserver")  # what all import is imported once; nothing was begun before the fork
+FORKED.set_forkserver_preload(["process_warm"])
 QUIET_CODES = {"CALL_TIMEOUT", "NODE_UNREACHABLE", "CALL_INTERRUPTED", "LIMIT_DEADLINE_PASSED"}
 
 
@@ -41,15 +43,18 @@ class Process:
         self.name = name
         self._heard = heard
         self._rest = b""
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        command = [sys.executable, str(HERE / "process_lives.py"), str(store), name]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
-        os.set_blocking(self.process.stdout.fileno(), False)
+        until, self.until = FORKED.Pipe(duplex=False)
+        self.said, to = FORKED.Pipe(duplex=False)
+        self.process = FORKED.Process(target=process_lives.live, args=(str(store), name, until, to), daemon=True)
+        self.process.start()
+        until.close()
+        to.close()
+        os.set_blocking(self.said.fileno(), False)
         self.is_ready = self.is_over = False
 
     def read(self) -> bool:
         """Take what it said; return whether it may say more."""
-        data = os.read(self.process.stdout.fileno(), 1 << 20)
+        data = os.read(self.said.fileno(), 1 << 20)
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             words = line.decode().split()
@@ -72,7 +77,7 @@ class Crowd:
     def _begin(self) -> Process:
         self._lives += 1
         process = Process(self.store, f"p{self._lives}", self.heard)
-        self._selector.register(process.process.stdout, selectors.EVENT_READ, process)
+        self._selector.register(process.said, selectors.EVENT_READ, process)
         return process
 
     def listen(self, until, what: str) -> None:
@@ -91,30 +96,32 @@ class Crowd:
         self.listen(lambda: len(self.heard) >= seen, "no calls were answered")
         time.sleep(self.chance.random() * 0.01)
         doomed = self.processes.pop(self.chance.randrange(len(self.processes)))
-        doomed.process.send_signal(signal.SIGKILL)
-        doomed.process.wait()
+        doomed.process.kill()
+        doomed.process.join()
         with contextlib.suppress(BlockingIOError):
             while doomed.read():
                 pass
         with contextlib.suppress(KeyError):
-            self._selector.unregister(doomed.process.stdout)
-        doomed.process.stdout.close()
-        doomed.process.stdin.close()
+            self._selector.unregister(doomed.said)
+        doomed.said.close()
+        doomed.until.close()
         self.processes.append(self._begin())
 
     def end(self) -> None:
         """Let all end in good order."""
         self.listen(lambda: all(one.is_ready for one in self.processes), "a process did not begin")
         for one in self.processes:
-            one.process.stdin.close()
+            one.until.close()
         self.listen(lambda: all(one.is_over for one in self.processes), "a process did not end")
-        assert [one.process.wait() for one in self.processes] == [0] * len(self.processes)
+        for one in self.processes:
+            one.process.join()
+        assert [one.process.exitcode for one in self.processes] == [0] * len(self.processes)
 
     def close(self) -> None:
         for one in self.processes:
             one.process.kill()
-            one.process.wait()
-            one.process.stdout.close()
+            one.process.join()
+            one.said.close()
         self._selector.close()
 
 
@@ -151,7 +158,15 @@ def check(crowd: Crowd) -> Counter:
     return Counter({"acknowledged": len(acknowledged)}) + refused
 
 
+@pytest.fixture
+def forks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the process that the others are forked from find what they have in common."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+    forkserver.ensure_running()
+
+
 @pytest.mark.parametrize("size", SIZES)
+@pytest.mark.usefixtures("forks")
 def test_whoever_is_killed_nothing_acknowledged_is_lost_and_nothing_is_done_twice(tmp_path: Path, size: int) -> None:
     chance = random.Random(f"{SEED} {size}")
     seen: Counter = Counter()
