@@ -16,7 +16,9 @@ from comity.core.tracing.telemetry import Settings
 from comity.engines.clock import SystemClock
 from comity.engines.memory.cluster import LeaseService, MemoryLeases
 from comity.engines.memory.engine import JournalEngine, MemoryCluster
+from comity.engines.sqlite.engine import SqliteEngine
 from comity.engines.sqlite.journal import SqliteJournal
+from comity.engines.sqlite.transport import socket_path
 from comity.errors import UnavailableError
 
 KEPT = ("", "-wal", "-shm", ".key", ".spans", ".spans-wal", ".spans-shm")  # what a closed store may consist of
@@ -190,15 +192,15 @@ async def test_of_two_nodes_on_one_store_the_one_that_cannot_close_its_agent_lea
 
 
 @in_a_loop
-async def test_a_transport_that_cannot_be_opened_while_a_node_runs_leaves_nothing_open_once_it_is_closed(tmp_path):
-    left, clock = Left(tmp_path), SystemClock()
-    for _ in range(3):
-        journal = SqliteJournal(tmp_path / "work.db", "n1")
-        engine = JournalEngine(journal, MemoryLeases(LeaseService(clock), journal), Unreachable())
-        engine.path = tmp_path / "work.db"
-        with pytest.raises(UnavailableError, match="no route"):
-            await Node([worker()], engine=engine, clock=clock).start()
+async def test_a_socket_that_cannot_be_made_beside_the_store_leaves_nothing_open_and_keeps_no_later_node_out(tmp_path):
+    in_its_place = socket_path(tmp_path / "work.db", "n1").with_suffix(".sock-new")
+    in_its_place.mkdir()
+    left = Left(tmp_path)
+    for _ in range(2):
+        with pytest.raises(UnavailableError, match="cannot listen"):
+            await Node([worker()], engine=SqliteEngine(tmp_path / "work.db", "n1")).start()
         assert left() == NOTHING
-    async with Node([worker()], store=tmp_path / "work.db") as node:  # no lock keeps the next one out
+    in_its_place.rmdir()
+    async with Node([worker()], engine=SqliteEngine(tmp_path / "work.db", "n1")) as node:
         assert (await node.call("A", "GO", user_id="u")).ok
     assert left() == NOTHING
