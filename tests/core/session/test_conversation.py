@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from comity.core.envelope.envelope import Reply
+from comity.core.call.limits import Limits
+from comity.core.envelope.envelope import Reply, Request
 from comity.core.session.conversation import (
     DATA_CHARS_MAX,
     TURNS_CHARS_MAX,
@@ -17,6 +19,7 @@ from comity.core.session.conversation import (
     bounded,
     clip,
     narrower,
+    position_of,
     read_reference,
     select,
     size_of,
@@ -131,3 +134,10 @@ def test_a_policy_shows_the_newest_turns(policy, shown):
 def test_a_policy_that_is_none_is_told_so(policy):
     with pytest.raises(ValueError, match="history policy"):
         select(turns(3), policy)
+
+
+def test_a_calls_own_message_is_found_by_its_id_or_would_come_last():
+    said = tuple(Turn("user", "x", 1, request_id) for request_id in ("a", "b", "b"))
+    asked = Request("b", "ANL", "NPV", "u", Limits(), 9)
+    assert position_of(said, asked) == 1
+    assert position_of(said, replace(asked, request_id="c")) == 3
