@@ -1,6 +1,6 @@
 """A node under load is killed again and again; what its callers saw is true for ever.
 
-The suite kills it COMITY_KILLS times, 4 unless told otherwise. For the hundred that the promise speaks of:
+The suite kills it COMITY_KILLS times, 2 unless told otherwise. For the hundred that the promise speaks of:
 
     COMITY_KILLS=100 python -m pytest tests/engines/sqlite/test_kill.py
 
@@ -26,7 +26,7 @@ from comity.engines.sqlite.audit_rows import read_rows, verify_chain
 from comity.engines.sqlite.tables import connect
 
 HERE = Path(__file__).parent
-KILLS = int(os.environ.get("COMITY_KILLS", "4"))
+KILLS = int(os.environ.get("COMITY_KILLS", "2"))
 SEED = int(os.environ.get("COMITY_KILL_SEED", str(random.SystemRandom().randrange(10**6))))
 MANY = 25
 KILLS_PER_STORE = 10  # all that was ever written is checked after each kill, so a store must not grow too long
