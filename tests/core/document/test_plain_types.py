@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from msgspec import MsgspecError
 from typing_extensions import TypedDict
 
-from comity.core.document.plain_types import is_plain, reader
+from comity.core.document.payload import PayloadError, pack, taker
+from comity.core.document.plain_types import is_plain, is_simple, reader
 from comity.core.document.schema import from_signature
 
 FIELDS = {"text": str, "count": int, "share": float, "is_open": bool}
@@ -52,6 +53,42 @@ def test_what_the_reader_takes_the_validator_reads_alike(name: str, value: objec
     decode, as_dict = made
     if (quick := taken(lambda given: as_dict(decode(given)), raw)) is not None:
         assert quick == taken(lambda given: VALIDATORS[name](given, strict=True), raw)
+
+
+SIMPLE = {"text": str, "count": int, "share": float, "is_open": bool, "parts": list[float], "rows": list[list[str]]}
+
+
+@given(st.sampled_from(sorted(SIMPLE)), values)
+@example("share", float("nan"))
+@example("parts", [1.0, float("inf")])
+@example("text", "a\x7fb")
+@example("text", "a\x00b")
+@example("text", 'say "yes"')
+@example("text", "null")
+@example("rows", [["{[", "\ud800"]])
+def test_what_is_read_while_it_is_packed_is_what_packing_and_reading_give(name: str, value: object) -> None:
+    made = reader({name: SIMPLE[name]})
+    assert made is not None
+    assert is_simple(SIMPLE[name])
+    if (found := taker(*made)({name: value})) is not None:
+        raw, inputs = found
+        assert raw == pack({name: value}, "inputs", 1_000_000, True)
+        assert repr(inputs) == repr(made[1](made[0](raw)))
+
+
+def test_a_number_that_json_cannot_say_is_left_to_packing_which_names_it() -> None:
+    made = reader({"parts": list[float]})
+    assert made is not None
+    take = taker(*made)
+    assert take({"parts": [1.0]}) == (b'{"parts":[1.0]}', {"parts": [1.0]})
+    assert take({"parts": [float("nan")]}) is None
+    with pytest.raises(PayloadError, match="parts\\[0\\]: is not a finite number"):
+        pack({"parts": [float("nan")]}, "inputs", 1_000_000, True)
+
+
+@pytest.mark.parametrize("kind", [dict[str, int], list[dict[str, int]], str | None, list[float | None]])
+def test_tables_and_nulls_are_looked_at_after_packing(kind: Any) -> None:
+    assert not is_simple(kind)
 
 
 @pytest.mark.parametrize(

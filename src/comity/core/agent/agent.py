@@ -19,6 +19,7 @@ from comity.core.agent.retry import Retry
 from comity.core.agent.running import RunIn, name_of, place_of
 from comity.core.agent.tool import Tool
 from comity.core.call.limits import NAME_CHARS_MAX, TIMEOUT_MS_CEILING, Limits
+from comity.core.document.payload import Taker
 from comity.core.document.schema import (
     Checker,
     JsonSchema,
@@ -87,6 +88,7 @@ class Capability:
         "name",
         "output_checker",
         "probe",
+        "take",
         "timeout_ms",
         "touching",
         "utterances",
@@ -149,6 +151,7 @@ class Capability:
         self.input_checker: Checker | None = None
         self.output_checker: Checker | None = None
         self.is_closed = False  # whether it is known to take inputs of declared names only
+        self.take: Taker | None = None  # encodes and reads inputs at once, where it is known that their types allow it
 
     def add(self, implementation: Implementation) -> None:
         """Add a way to do it; the lowest priority number goes first, equal ones in order of declaration."""
@@ -188,7 +191,8 @@ class Capability:
             else from_return(self.implementations[0].function)
         )
         self.input_checker = JsonSchema(self._input_schema, path="inputs") if self._input_schema is not None else first
-        self.is_closed = self._input_schema is None and isinstance(first, PythonType) and first.is_closed
+        if self._input_schema is None and isinstance(first, PythonType):
+            self.is_closed, self.take = first.is_closed, first.take
 
 
 class Agent:

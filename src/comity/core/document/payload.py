@@ -20,6 +20,8 @@ import msgspec
 from comity.core.call.limits import ITEMS_MAX, NAME_CHARS_MAX, NESTING_MAX, PROBLEMS_MAX
 from comity.core.document.slices import ONE_GO_BYTES, in_one_go
 
+Taker = Callable[[Any], tuple[bytes, dict[str, Any]] | None]
+
 
 def _foreign(value: Any) -> Any:
     """Make plain data of what the encoder does not know: pydantic models and the like."""
@@ -32,13 +34,12 @@ def _foreign(value: Any) -> Any:
 
 _encode = msgspec.json.Encoder(enc_hook=_foreign).encode
 _encode_ordered = msgspec.json.Encoder(enc_hook=_foreign, order="deterministic").encode  # raises where a key is no text
+_encode_known = msgspec.json.Encoder().encode
 # Returns a fresh Python value of a document that has been checked.
 unpack: Callable[[bytes | msgspec.Raw], Any] = msgspec.json.Decoder().decode
 _read: Callable[[bytes | str], Any] = msgspec.json.Decoder().decode
 # Single bytes as numbers: looking for one of these does not make Python build a search string.
 _BACKSLASH, _DELETE, _BRACE, _BRACKET = b"\\\x7f{["
-_NO_MARKS = bytes(set(range(256)) - set(b"\\\x7f{["))
-_FLAT = frozenset(b"{" * one + b"[" * more for one in (0, 1) for more in range(9))
 # Below this, a document cannot hold too many values.
 _SMALL_BYTES = ITEMS_MAX
 # What Python turns into a whole number; more takes it quadratic time.
@@ -79,22 +80,34 @@ def pack(value: Any, path: str, bytes_max: int, is_named: bool = False) -> bytes
         raw = _encode(value)
     except (Exception, SystemExit) as error:  # noqa: BLE001  looking at a value runs its code
         raise PayloadError("INPUT_VALIDATION_FAILED", _unpackable(value, path, error)) from None
-    size = len(raw)
-    marks = raw.translate(None, _NO_MARKS) if size <= _SMALL_BYTES else None  # one pass for all the bytes that may mean trouble
-    is_flat = marks in _FLAT  # one object at most, few lists, nothing escaped
-    if size > bytes_max or marks is None or (not is_flat and _is_suspicious(marks)):
+    # Each byte that may mean trouble is looked for by itself: that takes less than gathering all of them.
+    objects = raw.count(_BRACE)
+    brackets = objects + raw.count(_BRACKET) if _BRACKET in raw else objects
+    if (size := len(raw)) > _SMALL_BYTES or size > bytes_max or brackets > NESTING_MAX or _BACKSLASH in raw or _DELETE in raw:
         check(raw, path=path, bytes_max=bytes_max)
     if raw.partition(b"null")[1]:  # `bytes.__contains__` tries `int()` first and swallows the error; `find` is slower too
         _check_nulls(raw, value, path)
-    if not (is_flat and is_named):
-        objects = raw.count(b"{")
-        if (objects > 1 or (objects and not is_named)) and not _has_text_keys(value, size, objects):
-            check_repeats(raw, path)
+    if (objects > 1 or (objects and not is_named)) and not _has_text_keys(value, size, objects):
+        check_repeats(raw, path)
     return raw
 
 
-def _is_suspicious(marks: bytes) -> bool:
-    return _BACKSLASH in marks or _DELETE in marks or len(marks) > NESTING_MAX
+def taker(decode: Callable[[bytes], Any], as_dict: Callable[[Any], dict[str, Any]]) -> Taker:
+    """Return a function that packs a value and reads it by types without tables and nulls, or returns None: `pack` has to look.
+
+    The types bound how deep a value is nested, and no key or null in it can mean two things; only characters are looked at.
+    """
+
+    def take(value: Any) -> tuple[bytes, dict[str, Any]] | None:
+        try:
+            raw = _encode_known(value)
+            if len(raw) >= ONE_GO_BYTES or _BACKSLASH in raw or _DELETE in raw:
+                return None
+            return raw, as_dict(decode(raw))
+        except (Exception, SystemExit):  # noqa: BLE001  looking at a value runs its code
+            return None
+
+    return take
 
 
 def unlooked(path: str, raised: BaseException) -> Problem:

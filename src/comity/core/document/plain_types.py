@@ -38,6 +38,13 @@ def reader(fields: Mapping[str, Any]) -> Reader | None:
     return json.Decoder(made).decode, asdict if all(len(one) == 2 for one in declared) else to_builtins
 
 
+def is_simple(kind: Any) -> bool:
+    """Return whether a type, required or not, is a text, number or truth value, or a list of these: no table, and no null."""
+    while typing.get_origin(kind) in {NotRequired, list}:
+        (kind,) = typing.get_args(kind)
+    return any(kind is one for one in _PLAIN)
+
+
 def is_plain(kind: Any) -> bool:
     """Return whether a type is a text, number or truth value, a list or table of plain types, or one of these or None."""
     if any(kind is one for one in _PLAIN):  # by identity: an annotation need not be hashable

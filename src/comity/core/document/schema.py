@@ -21,7 +21,7 @@ from typing_extensions import TypedDict
 from comity.core.call.limits import NAME_CHARS_MAX, PROBLEMS_MAX
 from comity.core.document import plain_types
 from comity.core.document.foreign_errors import ENDINGS, told
-from comity.core.document.payload import Problem, unpack
+from comity.core.document.payload import Problem, Taker, taker, unpack
 from comity.core.document.slices import ONE_GO_BYTES, in_one_go
 
 _UNTYPED = (Any, type(None), dict, object)
@@ -90,12 +90,15 @@ class PythonType:
         is_closed: bool = False,
         names: Collection[str] = (),
         reader: plain_types.Reader | None = None,
+        is_simple: bool = False,
     ) -> None:
         from pydantic import ConfigDict, PydanticUserError, TypeAdapter  # noqa: PLC0415  slow to import, needed on first use
 
         self._path = path
         self._names = names
         self._reader = reader  # that takes what is sound in less time; see `plain_types`
+        # Packs and reads a value at once, where its types allow it.
+        self.take: Taker | None = taker(*reader) if is_simple and reader is not None else None
         self.is_closed = is_closed  # whether it takes an object of declared names and no others
         try:
             try:
@@ -157,7 +160,11 @@ def from_signature(function: Callable[..., Any], *, without: Collection[str] = (
     inputs = make_typed_dict("Inputs", fields)
     inputs.__pydantic_config__ = {"extra": "allow" if takes_any else "forbid", "allow_inf_nan": False}
     reader = None if takes_any else plain_types.reader(fields)
-    return PythonType(inputs, path="inputs", is_closed=not takes_any, names=tuple(fields), reader=reader), wants_context
+    is_simple = all(map(plain_types.is_simple, fields.values()))
+    checker = PythonType(
+        inputs, path="inputs", is_closed=not takes_any, names=tuple(fields), reader=reader, is_simple=is_simple
+    )
+    return checker, wants_context
 
 
 def from_return(function: Callable[..., Any]) -> Checker | None:

@@ -22,6 +22,7 @@ from comity.core.call.limits import (
 from comity.core.call.outside import Outside
 from comity.core.document.checks import rejected
 from comity.core.document.payload import PayloadError, Problem, pack, text_problem, unlooked
+from comity.core.document.schema import Checked
 from comity.core.envelope.envelope import VERSION, Background, Priority, Request, context_problems, encode, is_id
 from comity.ports import Ids
 
@@ -77,6 +78,7 @@ class Arrival(Struct, frozen=True, gc=False):
     problems: tuple[Problem, ...]
     code: str  # of the problems
     depth_max: int | None = None  # that the request itself asks for; it holds for the request too
+    checked: Checked | None = None  # its inputs, where they were read while they were packed
 
 
 class Reader:
@@ -124,12 +126,10 @@ class Reader:
         if timeout_ms > limits.timeout_ms_max:  # noqa: PLR1730  `min` costs as much as three rules
             timeout_ms = limits.timeout_ms_max
         deadline_at = now_ms + timeout_ms
-        raw, body = _EMPTY, _EMPTY_BODY
+        raw, checked = _EMPTY, None
         if not problems and draft.inputs:
             try:
-                # Where the names of inputs are declared, no number can be one of them.
-                raw = pack(draft.inputs, "inputs", INPUTS_BYTES_MAX, capability is not None and capability.is_closed)
-                body = Raw(raw)
+                raw, checked = _packed(draft.inputs, capability)
             except PayloadError as error:
                 problems, code = error.problems, error.code
         if problems or capability is None:  # something is not known to be sound, so nothing is recorded as it came
@@ -154,6 +154,7 @@ class Reader:
         if draft.priority is not None and not problems:
             priority = _NORMAL if is_plain else _priority(draft.priority, priority)
         session_id = request_id if identity.session_id is None else identity.session_id
+        body = _EMPTY_BODY if raw is _EMPTY else Raw(raw)
         # By position: naming two dozen fields costs as much as all the rules together.
         request = Request(
             request_id, target, called, identity.user_id, limits, deadline_at, now_ms, VERSION, source, chain, body, objective,
@@ -162,7 +163,7 @@ class Reader:
         )  # fmt: skip
         if not is_plain or above is not None:
             request = self._furnished(request, draft, above, is_sound=not problems)
-        return Arrival(request, raw, agent, capability, problems, code, depth_max)
+        return Arrival(request, raw, agent, capability, problems, code, depth_max, checked)
 
     def _furnished(self, request: Request, draft: Draft, above: Request | None, *, is_sound: bool) -> Request:
         """Return the request with the tools it is granted, and what its document says beside all else."""
@@ -208,6 +209,14 @@ def _is_plain(draft: Draft) -> bool:
         and draft.metadata is None
         and draft.outside is None
     )
+
+
+def _packed(inputs: dict[str, Any], capability: Capability | None) -> tuple[bytes, Checked | None]:
+    """Return inputs as JSON, and what they are where that was read on the way. Raises `PayloadError`."""
+    if capability is not None and capability.take is not None and (taken := capability.take(inputs)) is not None:
+        return taken[0], Checked(taken[1])
+    # Where the names of inputs are declared, no number can be one of them.
+    return pack(inputs, "inputs", INPUTS_BYTES_MAX, capability is not None and capability.is_closed), None
 
 
 def _said(draft: Draft, workflow: str, *, is_sound: bool) -> tuple[str, str, str | int, Background | None, str]:

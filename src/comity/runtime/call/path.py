@@ -73,6 +73,13 @@ def _seen(arrival: Arrival, observer: Observer) -> Arrival:
     return arrival if agent is arrival.agent else replace(arrival, agent=agent, capability=agent and arrival.capability)
 
 
+def _checked(arrival: Arrival) -> Checked:
+    capability = arrival.capability
+    if capability is None or arrival.problems:
+        return _NOTHING
+    return (capability.input_checker or capability.inputs).check(arrival.body)
+
+
 class CallPath(Replies):
     """Calls under way on one node, and the way they take."""
 
@@ -337,10 +344,11 @@ class CallPath(Replies):
         if self.is_closed or self._journal.failure is not None:  # what cannot be recorded must not be begun
             is_closing = admission.Refused("NODE_CLOSED", "this node is closing")
             return self.refuse(request, is_closing if self.is_closed else self.settlement.stopped() or is_closing, watcher)
-        checked = _NOTHING
-        if capability is not None and not arrival.problems:
+        # Read already; but what has a way may enter again, and what goes to a lane has another capability.
+        checked = arrival.checked if way is None and lane is None else None
+        if checked is None:
             try:
-                checked = (capability.input_checker or capability.inputs).check(arrival.body)
+                checked = _checked(arrival)
             except SchemaError as error:
                 return self.refuse(request, admission.Refused("TARGET_MISCONFIGURED", str(error)), watcher)
         if parent is None:
