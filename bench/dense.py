@@ -126,17 +126,17 @@ def spent(run: Callable[[], object]) -> float:
     return min(times)
 
 
-def rows(kinds: Iterable[str]) -> Iterable[tuple[str, float]]:
+def rows(kinds: Iterable[str], size: int) -> Iterable[tuple[str, float]]:
     """Yield the name of each text and what it costs; all texts if no kinds are asked for."""
     wanted = set(kinds)
     texts = {f"type {name}": unit for name, unit in VALUES.items()} | {f"text {name}": unit for name, unit in MORE.items()}
     for name, unit in texts.items():
         if not wanted or name in wanted:
-            text = counted(unit, DENSE_BYTES)
+            text = counted(unit, size)
             yield name, spent(lambda text=text: redact_text(text, Vault(TAG)))
     for name, unit in HOSTILE.items():
         if not wanted or f"unit {name}" in wanted:
-            text = (unit * (DENSE_BYTES // len(unit.encode()) + 1))[:DENSE_BYTES] + END
+            text = (unit * (size // len(unit.encode()) + 1))[:size] + END
             yield f"unit {name}", spent(lambda text=text: redact_text(text, Vault(TAG)))
     for name, document in documents().items():
         if not wanted or f"document {name}" in wanted:
@@ -167,11 +167,11 @@ def quick_us() -> dict[str, float]:
     return costs
 
 
-def main(kinds: list[str]) -> None:
+def main(kinds: list[str], size: int) -> None:
     """Print the table."""
     redact_text(counted(MORE["one line of each"], 20_000), Vault(TAG))  # libraries and patterns load on first use
     print(f"{'text':32} {'CPU s':>7}", flush=True)
-    for name, seconds in rows(kinds):
+    for name, seconds in rows(kinds, size):
         print(f"{name:32} {seconds:7.2f}", flush=True)
     if not kinds:
         for name, cost in quick_us().items():
@@ -181,4 +181,6 @@ def main(kinds: list[str]) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kinds", nargs="*", help="which rows, as the table names them; all of them without")
-    main(parser.parse_args().kinds)
+    parser.add_argument("--bytes", type=int, default=DENSE_BYTES, help="the size of a dense text")
+    arguments = parser.parse_args()
+    main(arguments.kinds, arguments.bytes)

@@ -50,3 +50,7 @@ def test_a_text_under_the_key_text_is_no_phone_number():
 
 def test_labels_of_scripts_with_vowel_signs_are_read_whole():
     assert redacted("आधार संख्या 2341 2341 2346") == "आधार संख्या [[NATIONAL_ID_1_kqzmtwbf]]"
+
+
+def test_a_list_of_numbers_in_order_is_no_card():
+    assert redacted("rooms on this floor, 4411 4412 4413 4418") == "rooms on this floor, 4411 4412 4413 4418"

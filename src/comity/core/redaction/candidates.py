@@ -39,6 +39,9 @@ _SORTED_BY = itemgetter(0, 1, 2, 3)
 _BuiltIn: TypeAlias = PatternDetector | LabelledDetector
 
 
+_Named: TypeAlias = tuple[_BuiltIn, ...]
+
+
 class Namers:
     """Which of some detectors words before a number may name; remembered, because the words of a text come again."""
 
@@ -46,18 +49,21 @@ class Namers:
 
     def __init__(self, detectors: Sequence[_BuiltIn]) -> None:
         self._detectors = detectors
-        self._kept: dict[str, tuple[tuple[_BuiltIn, ...], tuple[_BuiltIn, ...]]] = {}
+        self._kept: dict[tuple[str, _Named], tuple[_Named, bool]] = {}
 
-    def of(self, words: str) -> tuple[tuple[_BuiltIn, ...], tuple[_BuiltIn, ...]]:
-        """Return the detectors that words may name, and those for which the words only join what is before them to a number."""
-        known = self._kept.get(words)
+    def of(self, words: str, earlier: _Named) -> tuple[_Named, bool]:
+        """Return the detectors that words name, and whether they do so themselves.
+
+        Words that only join a number to what is before them name what named the number before, `earlier`.
+        """
+        known = self._kept.get((words, earlier))
         if known is None:
             named = tuple(detector for detector in self._detectors if detector.may_be_named(words))
             joint = _REST_OF_VALUE.sub("", words, count=1)
-            joined = tuple(detector for detector in self._detectors if detector not in named and detector.may_join(joint))
-            known = named, joined
+            joined = tuple(detector for detector in earlier if detector not in named and detector.may_join(joint))
+            known = named + joined, bool(named)
             if len(self._kept) < _NAMERS_KEPT:
-                self._kept[words] = known
+                self._kept[words, earlier] = known
         return known
 
 
@@ -77,7 +83,9 @@ class Candidates:
         "_end",
         "_floor",
         "_later",
+        "_left",
         "_named",
+        "_named_at",
         "_namers",
         "_numbered",
         "_place",
@@ -86,12 +94,14 @@ class Candidates:
     )
 
     def __init__(
-        self, alone: str, base: int, begin: int, detectors: Sequence[Detector], slice_chars: int, namers: NamersOf
+        self, alone: str, base: int, begin: int, left: str, detectors: Sequence[Detector], slice_chars: int, namers: NamersOf
     ) -> None:
         self._alone, self._slice_chars = alone, slice_chars
         self._base, self._place, self._end = base, begin - base, len(alone)
         self._floor = self._place
-        self._named: tuple[_BuiltIn, ...] = ()  # at the last number
+        self._left = left[-CONTEXT_CHARS:]  # the words before the stretch, with hidden values in them
+        self._named: _Named = ()  # at the last number
+        self._named_at = 0  # where the last label, or the last value under it, may end
         self._later: list[Candidate] = []  # found already, and beginning behind the batch
         self._searching: list[_BuiltIn] = []
         self._numbered: list[_BuiltIn] = []
@@ -133,29 +143,35 @@ class Candidates:
         behind = [detector for detector in self._numbered if detector.may_be_named_behind(text, self._place, end_max)]
         for detector in behind:
             found += _sorted(self._base, detector, detector.spans(text, self._place, stop))
-        floor, namers = self._floor, self._namers
+        floor, namers, named_at = self._floor, self._namers, self._named_at
         for start in _NUMBER.finditer(text, self._place, end_max):
             place = start.start()
             if place >= stop:
                 break
             # The words behind the last digit decide. Where they only join, the label may stand before an earlier value of a
-            # list, or before the stretch.
-            begin = place - CONTEXT_CHARS
-            begin = max(begin, floor)
+            # list, but not with more between than is looked at when a value is judged.
+            begin = max(place - CONTEXT_CHARS, floor)
             digit = _UP_TO_DIGIT.match(text, begin, place)
             words = text[begin if digit is None else digit.end() : place]
             if words[-1:] in _OPENING:
                 words = words.rstrip("+(")  # which belong to the number: it may begin there too
-            named, joined = namers.of(words)
-            if joined:
-                if digit is not None:
-                    named += tuple(detector for detector in joined if detector in self._named)
-                elif begin == floor:
-                    named += joined
+            earlier = self._named if place - named_at <= CONTEXT_CHARS else ()
+            if digit is None and begin == floor and self._left:
+                words = _last_words(self._left + words)
+            named, is_label = namers.of(words, earlier)
             self._named = named
+            if is_label:
+                named_at = place
             for detector in named:
                 if detector not in behind and (span := detector.span_at(text, place, end_max)):
                     found += _sorted(self._base, detector, (span,))
+                    named_at = max(named_at, span[1])
+        self._named_at = named_at
+
+
+def _last_words(text: str) -> str:
+    digit = _UP_TO_DIGIT.match(text)
+    return text if digit is None else text[digit.end() :]
 
 
 def _sorted(base: int, detector: Detector, spans: Iterable[tuple[int, int]]) -> list[Candidate]:

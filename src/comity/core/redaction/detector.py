@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
 from typing import Protocol
 
@@ -83,7 +83,7 @@ class Detector(Protocol):
         """Return whether a JSON key, as plain words, says that its value is of this kind."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # compared as what it is: of each there is one
 class PatternDetector:
     """A detector made of one pattern; its group `value`, where there is one, is the value."""
 
@@ -105,10 +105,14 @@ class PatternDetector:
     siblings: bool = False  # whether a value of the same shape that is no personal data makes the next one none either
     heads: bool = True  # whether the head of a column may be the context
     is_number: bool = False  # whether the value needs context, and its first word has a digit in it
+    group: str | int = field(init=False)  # which of the pattern is the value
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "group", "value" if "value" in self.pattern.groupindex else 0)
 
     def spans(self, text: str, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
         """Try every start before `stop`, also inside a shape seen already: a find must not depend on where a scan began."""
-        group = "value" if "value" in self.pattern.groupindex else 0
+        group = self.group
         end_max = len(text) if stop is None else stop + SHAPE_CHARS_MAX
         while match := self.pattern.search(text, start, end_max):
             if stop is not None and match.start() >= stop:

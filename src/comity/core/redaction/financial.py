@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from comity.core.redaction.checksums import (
     IBAN_CHARS,
@@ -77,6 +78,7 @@ _CANADIAN_BANKS = frozenset(
 )
 
 
+_STEP_MAX = 99  # between the numbers of a list in order
 _LISTED = re.compile("[0-9]{4}(?:, ?[0-9]{4})+")
 _EVENLY_SPLIT = re.compile(rf"[0-9]{{4}}(?P<joint>{SEPARATOR})[0-9]{{4}}(?:(?P=joint)[0-9]{{4}}){{2}}")  # which is `card`
 _FOUR = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
@@ -97,11 +99,17 @@ def _accept_card(value: str) -> int:
     if len(digits) == len(value):
         return len(value) if len(value) not in _CARD_LENGTHS_AMBIGUOUS and _is_card(digits) else 0
     if _is_card(digits):
-        return len(value)
+        return 0 if _counts_up(value) else len(value)
     # A fifth group of three may be the security code rather than the end of a 19-digit number.
     if len(digits) == 19 and value[-4].isspace() and _is_card(digits[:16]):
         return len(value) - 4
     return 0
+
+
+def _counts_up(value: str) -> bool:
+    """Return whether the groups of a number are a list of numbers in order: "4411 4412 4413 4414"."""
+    groups = [int(group) for group in re.findall("[0-9]+", value)]
+    return len(groups) > 3 and all(0 < second - first <= _STEP_MAX for first, second in pairwise(groups))
 
 
 def _accept_card_split(value: str) -> int:
@@ -111,7 +119,7 @@ def _accept_card_split(value: str) -> int:
     """
     if _EVENLY_SPLIT.fullmatch(value) or _LISTED.fullmatch(value):
         return 0
-    return len(value) if _is_card("".join(_FOUR.findall(value))) else 0
+    return len(value) if _is_card("".join(_FOUR.findall(value))) and not _counts_up(value) else 0
 
 
 def _accept_card_named(value: str) -> int:

@@ -69,7 +69,7 @@ class Rule:
     with_colon: bool = True  # whether the label names a value behind a colon: "text: 4155550132" is any text
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # compared as what it is: of each there is one
 class LabelledDetector:
     """A detector of all numbers of one type, each under its own labels."""
 

@@ -224,9 +224,10 @@ class Scanner:
 class Memory:
     """What one scan of a text or a document has worked out and will need again: the values of a dense one stand alike."""
 
-    __slots__ = ("before", "lengths", "namers", "relevant")
+    __slots__ = ("barren", "before", "lengths", "namers", "relevant")
 
     def __init__(self) -> None:
+        self.barren: set[tuple[str, str]] = set()  # words before a gap and the gap, in which nothing was found
         self.relevant: dict[str, list[Detector]] = {}
         self.before: dict[tuple[str, str], Before] = {}
         self.lengths: dict[tuple[str, str, str, str], int] = {}
@@ -261,11 +262,16 @@ class _Search:
         if end - begin < _VALUE_CHARS_MIN or rounds == 0:
             return
         is_gap = end - begin < len(self.text) - self.start
-        detectors = yield from self._relevant(self.skeleton + self.text[begin:end], is_gap=is_gap)
+        gap = self.skeleton, self.text[begin:end]
+        if gap in self.memory.barren:
+            return
+        detectors = yield from self._relevant("".join(gap), is_gap=is_gap)
         if not detectors:
             return
         found = yield from self._resolve(begin, end, detectors)
         if not found:
+            if begin > self.start and end - begin <= _WINDOW_CHARS_KEPT and len(self.memory.barren) < _JUDGEMENTS_KEPT:
+                self.memory.barren.add(gap)
             return
         for number, span in enumerate(found, 1):
             if span.start - begin >= _VALUE_CHARS_MIN:
@@ -318,7 +324,9 @@ class _Search:
         before, before_start = "", -1
         judged = 0
         base = 0 if begin == self.start else begin
-        candidates = Candidates(self.text[base:end], base, begin, detectors, self.scanner.slice_chars, self.memory.namers)
+        candidates = Candidates(
+            self.text[base:end], base, begin, self.skeleton, detectors, self.scanner.slice_chars, self.memory.namers
+        )
         while (batch := candidates.next()) is not None:
             for *_, candidate in batch:
                 judged += 1
