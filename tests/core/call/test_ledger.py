@@ -76,6 +76,19 @@ def test_a_narrowed_account_never_has_more_left_than_its_caller_or_than_it_asked
         )
 
 
+@pytest.mark.parametrize("tightest", range(3))
+def test_the_tightest_account_of_the_whole_way_up_limits_calls_and_tokens(tightest):
+    limits = [Limits(calls_max=2 if at == tightest else 9, tokens_max=3 if at == tightest else 9) for at in range(3)]
+    root = Account(limits[0])
+    lowest = Account(limits[2], Account(limits[1], root))
+    assert lowest.left() == (2, 3)
+    lowest.spend_call()
+    assert lowest.spend_tokens(1)
+    assert [(one.calls_used, one.tokens_used) for one in lineage(lowest)] == [(1, 1)] * 3
+    lowest.give_back(1, 1)
+    assert [(one.calls_used, one.tokens_used) for one in lineage(lowest)] == [(0, 0)] * 3
+
+
 @pytest.mark.parametrize("tokens_max", [None, 0, 5])
 @pytest.mark.parametrize("above", [None, Limits(calls_max=3), Limits(calls_max=3, tokens_max=4)])
 def test_calls_and_tokens_left_are_the_same_asked_at_once_or_one_by_one(tokens_max, above):

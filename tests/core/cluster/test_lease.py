@@ -71,6 +71,33 @@ def test_a_node_is_alive_until_its_time_is_over_and_not_after() -> None:
     assert table.acquire("A", "n2", now_ms=LEASE_MS) == Lease("A", "n2", 2, LEASE_MS - 1)
 
 
+def test_only_the_lease_that_holds_an_address_frees_it_and_its_token_is_never_given_again() -> None:
+    table = LeaseTable(LEASE_MS)
+    held = table.acquire("A", "n1", now_ms=0)
+    assert held is not None
+    for other in (Lease("A", "n2", 1, 1), Lease("A", "n1", 2, 1), Lease("B", "n1", 1, 1)):
+        table.release(other)
+        assert table.find("A", now_ms=0) == held
+    table.release(held)
+    assert table.find("A", now_ms=0) is None
+    assert table.acquire("A", "n2", now_ms=0) == Lease("A", "n2", 2, LEASE_MS)
+    table.expire("A")
+    table.expire("never held")
+    assert table.acquire("A", "n1", now_ms=0) == Lease("A", "n1", 3, LEASE_MS)
+
+
+def test_a_node_whose_time_was_over_begins_anew_without_what_it_held() -> None:
+    table = LeaseTable(LEASE_MS)
+    table.acquire("A", "n1", now_ms=0)
+    assert table.keep("n1", now_ms=LEASE_MS - 1) == LEASE_MS
+    table.acquire("B", "n2", now_ms=LEASE_MS)
+    assert table.keep("n1", now_ms=2 * LEASE_MS - 1) is None
+    assert table.find("A", now_ms=2 * LEASE_MS - 1) is None
+    assert table.find("B", now_ms=2 * LEASE_MS - 1) == Lease("B", "n2", 1, 1)
+    table.bury("n2", now_ms=2 * LEASE_MS - 1)
+    assert table.find("B", now_ms=2 * LEASE_MS - 1) is None
+
+
 TABLE: dict[tuple[str, str], str] = {
     ("unknown", "ask"): "asking",
     ("asking", "granted"): "held",
