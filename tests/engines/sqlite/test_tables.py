@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from comity.core.journal.records import Document, Saved
-from comity.engines.sqlite.audit_rows import cut, verify_chain
+from comity.engines.sqlite.audit_rows import check_cut, cut, verify_chain
 from comity.engines.sqlite.file import make_file
 from comity.engines.sqlite.journal import SqliteJournal
 from comity.engines.sqlite.tables import connect, prepare, write_batch
@@ -102,7 +102,7 @@ def test_a_call_that_goes_after_its_rows_leaves_nothing(store):
         prepare(connection)
         write_batch(connection, [accepted("a"), settled("a", "done")], "node")
         connection.execute("BEGIN IMMEDIATE")
-        cut(connection, 2, b"key", 7_000)
+        cut(connection, check_cut(connection, 2, b"key"), b"key", 7_000)
         connection.execute("DELETE FROM calls")
         assert connection.execute("SELECT count(*) FROM audit_trees").fetchone() == (0,)
         connection.execute("COMMIT")
