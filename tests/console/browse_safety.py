@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import json
 import threading
+import time
 import urllib.error
 import urllib.request
 
@@ -15,21 +16,44 @@ from tests.console.stage import HOSTILE, TOKEN
 
 VIEWS = (
     "#/map",
+    "#/map/ODD",
     "#/calls?all=1",
     "#/sessions/s-axe",
     "#/insights",
+    "#/insights?audience=executive",
+    "#/insights?audience=agent",
     "#/insights?tab=query&q=%7B%7D",
+    "#/insights?tab=query&as=tree&q=%7B%20resource.service.name%20%3D%20%22foreign%22%20%7D",
+    "#/insights?tab=query&q=%7B%20resource.service.name%20%3D%20%22foreign%22%20%7D%20%7C%20select(span.hostile)",
+    "#/insights?tab=query&q=%7B%7D%20%7C%20rate()%20by%20(span.hostile)",
     "#/audit?verify=1",
     "#/approvals",
     "#/handoffs",
+    "#/handoffs?as=table",
+    "#/handoffs?as=dead",
     "#/guidance",
     "#/guidance?tab=edit",
+    "#/guidance?tab=questions",
     "#/playground/ODD%20ODD_SAY",
     "#/playground/MUSE%20message",
     "#/workflows",
     "#/workflows?tab=definitions",
+    "#/workflows?tab=check",
     "#/system",
 )
+CALL_TABS = ("", "?tab=why", "?tab=audit", "?tab=code", "?tab=compare")
+HOSTILE_GUIDANCE = {
+    "focus": {"areas": [HOSTILE], "reason": HOSTILE},
+    "constraints": [{"id": "hostile", "rule": HOSTILE, "scope": "docs/**", "severity": "warning", "reason": HOSTILE}],
+    "preferences": [{"id": "p", "preference": HOSTILE, "reason": HOSTILE}],
+    "context": [{"topic": HOSTILE, "content": HOSTILE}],
+    "questions": [{"id": "q", "question": HOSTILE, "priority": "high"}],
+}
+HOSTILE_WORKFLOW = {
+    "workflow": "hostile",
+    "description": HOSTILE,
+    "nodes": {"ask": {"ask": HOSTILE, "options": [HOSTILE, "no"]}},
+}
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +65,58 @@ def filled(stage):
     stage.call("SCRIBE", "SCRIBE_REPORT", {"finding": HOSTILE})
     stage.odd = stage.call("ODD", "ODD_SAY", {"text": HOSTILE}, message=HOSTILE, objective=HOSTILE).request_id
     stage.call("NOBODY", HOSTILE[:100])
+    stage.call("LEAF", "LEAF_SAY", {"number": 1}, user_id=HOSTILE[:60])
+    post(stage, "/v1/traces", {"resourceSpans": [_foreign_spans()]})
+    ask = f"{stage.url}/v1/guidance"
+    put = urllib.request.Request(ask, json.dumps({"source": json.dumps(HOSTILE_GUIDANCE)}).encode(), _HEADERS, method="PUT")  # noqa: S310
+    with urllib.request.urlopen(put) as answer:  # noqa: S310  the stage's own
+        assert answer.status == 200
+    stage.loop.call_soon_threadsafe(stage.node.workflows.add, json.dumps(HOSTILE_WORKFLOW))
+    stage.run = post(stage, "/v1/workflows/hostile/runs", {"input": {"said": HOSTILE}})["run_id"]
+    stage.handed = stage.hand_off("away", "dig", HOSTILE)
+    lease = post(stage, f"/v1/handoffs/{stage.handed}/accept", {"agent_id": "away"})["lease"]
+    post(stage, f"/v1/handoffs/{stage.handed}/progress", {"lease": lease, "data": {"said": HOSTILE}})
+    post(stage, f"/v1/handoffs/{stage.handed}/ask", {"lease": lease, "question": HOSTILE, "wait_ms": 0})
+    failed = stage.hand_off("away", "dig", HOSTILE)
+    lease = post(stage, f"/v1/handoffs/{failed}/accept", {"agent_id": "away"})["lease"]
+    post(stage, f"/v1/handoffs/{failed}/fail", {"lease": lease, "reason": HOSTILE})
+    stage.flush_spans()
     return stage
+
+
+_HEADERS = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+
+
+def post(stage, path, body):
+    """Send a body to the stage and return the answer."""
+    asked = urllib.request.Request(f"{stage.url}{path}", json.dumps(body).encode(), _HEADERS)  # noqa: S310  the stage's own
+    with urllib.request.urlopen(asked) as answer:  # noqa: S310  the stage's own
+        return json.load(answer)
+
+
+def _foreign_spans():
+    """Return spans of another framework, hostile wherever a span has text."""
+    said = [{"key": "hostile", "value": {"stringValue": HOSTILE}}, {"key": HOSTILE, "value": {"stringValue": HOSTILE}}]
+    span = {
+        "traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": "b7ad6b7169203331", "name": HOSTILE, "kind": 1,
+        "startTimeUnixNano": str(time.time_ns() - 10**9), "endTimeUnixNano": str(time.time_ns()), "attributes": said,
+        "events": [{"timeUnixNano": str(time.time_ns()), "name": HOSTILE, "attributes": said}],
+        "status": {"code": 2, "message": HOSTILE},
+    }  # fmt: skip
+    resource = {"attributes": [{"key": "service.name", "value": {"stringValue": "foreign"}}]}
+    return {"resource": resource, "scopeSpans": [{"scope": {"name": HOSTILE}, "spans": [span]}]}
+
+
+def _places(filled):
+    """Return every view, with what each can open."""
+    opened = (f"#/handoffs/{filled.handed}", f"#/workflows/{filled.run}", f"#/workflows/{filled.run}?node=ask")
+    return (*VIEWS, *opened, *(f"#/call/{filled.odd}{tab}" for tab in CALL_TABS))
+
+
+def _open(page, filled, place):
+    page.goto(f"{filled.url}/console/{place}")
+    page.get_by_role("heading", level=1).first.wait_for()
+    page.locator(".loading").first.wait_for(state="detached")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -50,10 +125,8 @@ def test_no_view_has_a_serious_or_critical_finding_of_axe(filled, new_page, sche
     sign_in(page, filled)
     source = AXE.read_text()
     found = []
-    for view in (*VIEWS, f"#/call/{filled.odd}", f"#/call/{filled.odd}?tab=why", f"#/call/{filled.odd}?tab=audit"):
-        page.goto(f"{filled.url}/console/{view}")
-        page.get_by_role("heading", level=1).first.wait_for()
-        page.locator(".loading").first.wait_for(state="detached")
+    for view in _places(filled):
+        _open(page, filled, view)
         page.evaluate(source)  # as the page's own world allows no foreign script, it is evaluated by the driver
         checked = page.evaluate(
             "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'best-practice']}).then(r => r.violations)"
@@ -65,12 +138,13 @@ def test_no_view_has_a_serious_or_critical_finding_of_axe(filled, new_page, sche
 
 
 def test_nothing_that_agents_say_runs_in_the_page(filled, page):
-    for view in (*VIEWS, f"#/call/{filled.odd}", f"#/call/{filled.odd}?tab=audit"):
-        page.goto(f"{filled.url}/console/{view}")
-        page.get_by_role("heading", level=1).first.wait_for()
-        page.locator(".loading").first.wait_for(state="detached")
+    for view in _places(filled):
+        _open(page, filled, view)
         assert page.evaluate("window.pwned") is None
         assert page.locator("main img, main script, main iframe").count() == 0
+    _open(page, filled, VIEWS[8])  # the tree of the foreign trace, and what its span says
+    page.locator(".wf-row[role=option]").first.click()
+    expect(page.locator(".trace dl.facts")).to_contain_text("<script>window.pwned=1</script>")
     page.goto(f"{filled.url}/console/#/call/{filled.odd}")
     expect(page.get_by_role("region", name="Selected call")).to_contain_text("<script>window.pwned=1</script>")
     page.goto(f"{filled.url}/console/#/calls?q={HOSTILE}")

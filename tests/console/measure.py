@@ -1,11 +1,11 @@
 """Measure the console in a real browser: size and time of the first view, 100,000 rows, a tree of 5,000 calls, an hour of tail.
 
-`COMITY_CHROMIUM=/usr/bin/chromium python -m tests.console.measure [ROWS [FOLDER]]` prints one line a figure; a folder is used again.
+`COMITY_CHROMIUM=/usr/bin/chromium python -m tests.console.measure [ROWS [FOLDER [PARTS]]]` prints one line a figure; a folder is used
+again. PARTS are `view`, `list`, `tree` and `tail` with commas, all unless given.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import sys
@@ -19,6 +19,7 @@ from tests.console.conftest import ARGS
 from tests.console.stage import TOKEN, Stage
 
 ROWS = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+PARTS = sys.argv[3].split(",") if len(sys.argv) > 3 else ["view", "list", "tree", "tail"]
 TREE = 5_000
 FRAMES = """async ([step, turns]) => {
   const box = document.querySelector('.vlist'); const frames = []; const long = [];
@@ -69,6 +70,56 @@ def _tail(stage: Stage, page: Page, session: CDPSession) -> None:
         f"an hour of tail at 100 a second, {HOUR:,} calls over the stream in {time.time() - begun:.0f} s: {heard}; "
         f"heap {sizes[0]:.1f}, at most {max(sizes):.1f}, last {sizes[-1]:.1f} MB; {elements:,} elements; the list says: {foot}"
     )
+
+
+def _first_view(stage: Stage, _browser: Browser, page: Page) -> None:
+    """Load the map and the calls; print bytes on the wire, when the view is drawn, and when the page answers a key."""
+    session = page.context.new_cdp_session(page)
+    session.send("Network.enable")
+    sent: list[float] = []
+    session.on("Network.loadingFinished", lambda one: sent.append(one["encodedDataLength"]))
+    for place, sign in (("#/map", ".graph"), ("#/calls", ".vrow")):
+        session.send("Network.clearBrowserCache")
+        for turn in range(4):
+            sent.clear()
+            page.goto("about:blank")
+            page.goto(f"{stage.url}/console/{place}")
+            page.locator(sign).first.wait_for()
+            drawn = page.evaluate("performance.now()")
+            page.keyboard.press("?")
+            page.get_by_role("dialog").wait_for()
+            answers = page.evaluate("performance.now()")
+            told = f"{len(sent)} answers, {sum(sent) / 1000:.1f} KB on the wire"
+            print(
+                f"{place} {'first' if not turn else 'again'}: {told}; drawn after {drawn:.0f} ms, answers a key after {answers:.0f} ms"
+            )
+
+
+def _list(stage: Stage, browser: Browser, page: Page) -> None:
+    page.goto(f"{stage.url}/console/#/calls")
+    page.locator(".vrow").first.wait_for()
+    begun = time.time()
+    page.locator(".vlist").focus()
+    while page.locator(".vfoot").inner_text().find("more below") >= 0 and time.time() - begun < 240:
+        page.evaluate("document.querySelector('.vlist').scrollTop = 1e9")
+        page.wait_for_timeout(15)
+    print(f"list: {page.locator('.vfoot span').first.inner_text()} after {time.time() - begun:.0f} s of paging")
+    page.evaluate("document.querySelector('.vlist').scrollTop = 0")
+    page.wait_for_timeout(500)
+    for step_px in (60, 600):
+        _computing(browser, page, step_px, 200)
+
+
+def _tree(stage: Stage, browser: Browser, page: Page, root: str) -> None:
+    for _ in range(4):
+        page.goto(f"{stage.url}/console/#/system")
+        page.get_by_role("heading", level=1, name="System").wait_for()
+        begun = time.time()
+        page.goto(f"{stage.url}/console/#/call/{root}")
+        page.locator(".wf-row[role=option]").first.wait_for()
+        print(f"tree of {TREE:,}: drawn after {(time.time() - begun) * 1000:.0f} ms")
+    page.locator(".wf-row.group").first.click()
+    _computing(browser, page, 300, 200)
 
 
 def _computing(browser: Browser, page: Page, step_px: int, turns: int) -> None:
@@ -131,39 +182,12 @@ def main() -> None:
         context = browser.new_context(viewport={"width": 1280, "height": 800})
         context.add_init_script(f"sessionStorage.setItem('comity.token', {json.dumps(TOKEN)})")
         page = context.new_page()
-        bodies: list[int] = []
-        page.on(
-            "response",
-            lambda one: bodies.append(len(gzip.compress(one.body()))) if "/console/" in one.url and one.status == 200 else None,
-        )
-        page.goto(f"{stage.url}/console/#/calls")
-        page.locator(".vrow").first.wait_for()
-        took = page.evaluate("performance.now()")
-        print(f"first view: {len(bodies)} files, {sum(bodies) / 1000:.1f} KB compressed, rows drawn after {took:.0f} ms")
-        for _ in range(3):
-            page.reload()
-            page.locator(".vrow").first.wait_for()
-            print(f"  again: rows drawn after {page.evaluate('performance.now()'):.0f} ms")
-        begun = time.time()
-        page.locator(".vlist").focus()
-        while page.locator(".vfoot").inner_text().find("more below") >= 0 and time.time() - begun < 240:
-            page.evaluate("document.querySelector('.vlist').scrollTop = 1e9")
-            page.wait_for_timeout(15)
-        print(f"list: {page.locator('.vfoot span').first.inner_text()} after {time.time() - begun:.0f} s of paging")
-        page.evaluate("document.querySelector('.vlist').scrollTop = 0")
-        page.wait_for_timeout(500)
-        for step_px in (60, 600):
-            _computing(browser, page, step_px, 200)
-        for _ in range(2):
-            page.goto(f"{stage.url}/console/#/system")
-            page.get_by_role("heading", level=1).wait_for()
-            begun = time.time()
-            page.goto(f"{stage.url}/console/#/call/{root}")
-            page.locator(".wf-row[role=option]").first.wait_for()
-            print(f"tree of {TREE:,}: drawn after {(time.time() - begun) * 1000:.0f} ms")
-        page.locator(".wf-row.group").first.click()
-        _computing(browser, page, 300, 200)
-        _tail(stage, page, context.new_cdp_session(page))
+        parts = {"view": _first_view, "list": _list, "tree": lambda *given: _tree(*given, root=root)}
+        for part in PARTS:
+            if part in parts:
+                parts[part](stage, browser, page)
+            else:
+                _tail(stage, page, context.new_cdp_session(page))
         browser.close()
 
 

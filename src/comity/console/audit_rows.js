@@ -8,7 +8,6 @@ import { Empty, Failure, Hop, Loading, Status, words } from './ui.js';
 import { absolute, clock, count, duration, number } from './format.js';
 
 const PAGE_ROWS = 200;
-const COLUMNS = '64px 104px 104px minmax(150px, 1fr) minmax(120px, 1fr) minmax(120px, 1.4fr) 76px 96px';
 
 /** Show audit rows that match `params`; newest first. */
 export function AuditTable({ params, onOpen, selected }) {
@@ -34,14 +33,14 @@ export function AuditTable({ params, onOpen, selected }) {
   const open = (index) => { const row = list.rows[index]; if (onOpen) onOpen(row); else if (row.request_id) go(href('call', row.request_id)); };
   const draw = (index) => {
     const row = list.rows[index];
-    return html`<div class="vrow" role="option" aria-selected=${index === at ? 'true' : 'false'} style=${{ gridTemplateColumns: COLUMNS }} onClick=${() => open(index)}>
+    return html`<div class="vrow cols-audit" role="option" aria-selected=${index === at ? 'true' : 'false'} onClick=${() => open(index)}>
       <span class="num mono ink-3">${row.id}</span><span class="ink-2 mono" title=${absolute(row.created_at)}>${clock(row.created_at)}</span><span><${Status} status=${row.kind === 'settled' ? row.status : row.kind}>${row.kind === 'settled' ? words(row.status) : row.kind}</${Status}></span>
       <${Hop} source=${row.origin} target=${row.target} /><span class="cut">${row.capability}</span><span class="cut ink-2" title=${row.note || ''}>${row.error_code ? html`<code>${row.error_code}</code> ` : ''}${row.note}</span>
       <span class="num ink-2">${row.kind === 'settled' ? duration(row.duration_ms) : ''}</span><span class="mono ink-3 cut" title=${`hash ${row.hash}`}>${(row.hash || '').slice(0, 10)}</span></div>`;
   };
   return html`<div class="fill">${list.error && html`<div class="pad"><${Failure} error=${list.error} retry=${() => setTurn((n) => n + 1)} /></div>`}
     ${list.fresh > 0 && html`<button type="button" class="strip new" onClick=${() => setTurn((n) => n + 1)}>Calls went on since: read again</button>`}
-    <div class="vhead" aria-hidden="true" style=${{ gridTemplateColumns: COLUMNS }}><span class="num">Row</span><span>Time</span><span>What</span><span>Caller → callee</span><span>Capability</span><span>Note</span><span class="num">Took</span><span>Hash</span></div>
+    <div class="vhead cols-audit" aria-hidden="true"><span class="num">Row</span><span>Time</span><span>What</span><span>Caller → callee</span><span>Capability</span><span>Note</span><span class="num">Took</span><span>Hash</span></div>
     <${VirtualList} label="Audit rows" count=${list.rows.length} row=${draw} selected=${at} onSelect=${onOpen && ((index) => onOpen(list.rows[index]))} onOpen=${open} onEnd=${more} version=${list.next}
       empty=${list.next === undefined ? html`<${Loading} what="Reading the audit" />` : !list.error && html`<${Empty} icon="audit" title="No audit row matches"><p>Every call leaves rows here: admitted, refused, settled.</p></${Empty}>`} />
     <div class="vfoot"><span>${count(list.rows.length, 'row')}${list.next ? ', more below' : ''}</span></div></div>`;

@@ -3,7 +3,7 @@ import { html, useEffect, useRef, useState } from './vendor.js';
 import { can, me } from './api.js';
 import { go, href, setParams } from './router.js';
 import { Waterfall } from './waterfall.js';
-import { Text } from './json.js';
+import { Spoken } from './json.js';
 import { Empty, Failure, Notice, Status } from './ui.js';
 import { now } from './format.js';
 import { Icon } from './icons.js';
@@ -56,7 +56,7 @@ export function Chat({ agent, capability, run, session }) {
       <div class="turn agent"><div class="line"><b>${agent.id}</b>${turn.reply ? html`<${Status} status=${turn.reply.status} />` : turn.error ? null : html`<${Status} status="running" />`}<span class="spacer"></span>
         <button type="button" class="button plain small" aria-pressed=${turn === shown ? 'true' : 'false'} onClick=${() => setAt(index)}>Calls</button>${turn.id && html`<a class="button plain small" href=${href('call', turn.id)}>Open</a>`}</div>
         ${turn.error && html`<${Failure} error=${turn.error} />`}${turn.reply?.error && html`<div><code>${turn.reply.error.code}</code> <span class="text">${turn.reply.error.message}</span></div>`}
-        ${(!turn.reply || !turn.reply.error) && html`<div class="text"><${Text} text=${said(turn)} /></div>`}
+        ${(!turn.reply || !turn.reply.error) && html`<div class="text"><${Spoken} text=${said(turn)} /></div>`}
         ${!turn.reply && (turn.notes || []).slice(-1).map((one) => html`<p class="hint">${one.who}: ${typeof one.data === 'string' ? one.data : JSON.stringify(one.data)}</p>`)}</div>`)}<div ref=${end}></div></div>
     ${can('calls:create') ? html`<form class="line say" aria-label="Say" onSubmit=${say}><textarea class="grow" rows="2" aria-label="Message" placeholder="Say something; Enter sends, Shift Enter begins a line" value=${text} onInput=${(event) => setText(event.target.value)} onKeyDown=${press}></textarea>
       ${isBusy ? html`<button type="button" class="button danger" onClick=${run.cancel}>Cancel</button>` : html`<button class="button primary" disabled=${!text.trim()}><${Icon} name="playground" size=${14} />Send</button>`}</form>`

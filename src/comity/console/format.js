@@ -70,8 +70,8 @@ export function duration(ms) {
   if (ms < 9.95) return `${ms.toFixed(1)} ms`;
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
-  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
-  return `${(ms / 3_600_000).toFixed(1)} h`;
+  if (ms < 3_600_000) { const rest = Math.round((ms % 60_000) / 1000); return `${Math.floor(ms / 60_000)} min${rest ? ` ${rest} s` : ''}`; }
+  return ms < 172_800_000 ? `${Number((ms / 3_600_000).toFixed(1))} h` : `${Number((ms / 86_400_000).toFixed(1))} d`;
 }
 
 /** Return a number with thin spaces between its thousands. */

@@ -5,9 +5,10 @@ const SWEEPS = 8;
 
 /** Return `{nodes: Map(id → {x, y}), edges: [{…edge, points}], width, height}` for nodes `{id}` and edges `{source, target}`. */
 export function layout(nodes, edges, { width = 168, height = 64, gapX = 84, gapY = 22 } = {}) {
-  const ids = nodes.map((one) => one.id);
-  const known = new Set(ids);
+  const known = new Set(nodes.map((one) => one.id));
   const links = edges.filter((one) => known.has(one.source) && known.has(one.target) && one.source !== one.target);
+  const linked = new Set(links.flatMap((one) => [one.source, one.target]));
+  const ids = nodes.map((one) => one.id).filter((id) => linked.has(id) || !links.length);
   const turned = backEdges(ids, links);
   const forward = links.map((one) => (turned.has(one) ? { from: one.target, to: one.source, edge: one } : { from: one.source, to: one.target, edge: one }));
   const rank = ranks(ids, forward);
@@ -45,6 +46,10 @@ export function layout(nodes, edges, { width = 168, height = 64, gapX = 84, gapY
   });
   let right = 0, bottom = 0;
   for (const one of place.values()) { right = Math.max(right, one.x + width); bottom = Math.max(bottom, one.y + height); }
+  const alone = nodes.filter((one) => !boxes.has(one.id)); // in rows below the rest
+  const columns = Math.max(1, Math.floor((right + gapY) / (width + gapY)));
+  alone.forEach((one, at) => boxes.set(one.id, { x: (at % columns) * (width + gapY), y: bottom + 2 * gapY + Math.floor(at / columns) * (height + gapY) }));
+  if (alone.length) bottom += 2 * gapY + Math.ceil(alone.length / columns) * (height + gapY) - gapY;
   return { nodes: boxes, edges: drawn, width: right, height: bottom };
 }
 
@@ -143,17 +148,20 @@ export function curve(points) {
   return path;
 }
 
+/** Return the middle of an edge, where its label stands. */
+function middle({ points }) {
+  const at = Math.floor((points.length - 1) / 2);
+  return { x: (points[at].x + points[at + 1].x) / 2, y: (points[at].y + points[at + 1].y) / 2 };
+}
+
 /** Draw a graph: `box(node, place)` returns the inside of a node as SVG, `line(edge)` its class, label and title. */
 export function Graph({ nodes, edges, size = { width: 168, height: 64 }, box, line, label }) {
   const found = layout(nodes, edges, size);
+  const shown = found.edges.map((edge) => ({ edge, drawn: line(edge), key: `${edge.source}>${edge.target}${edge.id || ''}` })); // labels stand above every line
   const w = found.width + 32, h = found.height + 44;
-  return html`<svg class="graph" role="group" aria-label=${label} style=${{ width: `${w}px` }} viewBox=${`-16 -22 ${w} ${h}`}>
+  return html`<svg class="graph" role="group" aria-label=${label} style=${{ width: `${w}px`, minWidth: `${Math.round(w * 0.78)}px` }} viewBox=${`-16 -22 ${w} ${h}`}>
     <defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerUnits="userSpaceOnUse" markerWidth="9" markerHeight="9" orient="auto-start-reverse"><path d="M0 0 8 4 0 8z" class="tip" /></marker></defs>
-    ${found.edges.map((edge) => {
-      const drawn = line(edge);
-      const middle = edge.points[Math.floor((edge.points.length - 1) / 2)], next = edge.points[Math.floor((edge.points.length - 1) / 2) + 1];
-      return html`<g key=${`${edge.source}>${edge.target}${edge.id || ''}`} class=${`edge ${drawn.class || ''}`}><path d=${curve(edge.points)} style=${{ strokeWidth: drawn.width || 1.5 }} marker-end="url(#tip)"><title>${drawn.title || ''}</title></path>
-        ${drawn.label && html`<text x=${(middle.x + next.x) / 2} y=${(middle.y + next.y) / 2 + (edge.back ? 14 : -5)} text-anchor="middle">${drawn.label}</text>`}</g>`;
-    })}
+    ${shown.map(({ edge, drawn, key }) => html`<g key=${key} class=${`edge ${drawn.class || ''}`}><path d=${curve(edge.points)} style=${{ strokeWidth: drawn.width || 1.5 }} marker-end="url(#tip)"><title>${drawn.title || ''}</title></path></g>`)}
+    ${shown.map(({ edge, drawn, key }) => drawn.label && html`<g key=${`${key} label`} class=${`edge ${drawn.class || ''}`}><text x=${middle(edge).x} y=${middle(edge).y + (edge.back ? 16 : 4)} text-anchor="middle">${drawn.label}</text></g>`)}
     ${nodes.map((node) => html`<g key=${node.id} transform=${`translate(${found.nodes.get(node.id).x} ${found.nodes.get(node.id).y})`}>${box(node)}</g>`)}</svg>`;
 }

@@ -21,6 +21,19 @@ export function Text({ text, reveal }) {
     && html`<button type="button" class="button small" onClick=${() => setWhole(true)}>Show ${text.length - CUT_CHARS} more characters</button>`}</span>`;
 }
 
+const FLAT_MAX = 12;
+
+/** Return what an agent said as people read it: words as words, a flat object as names and values, anything else as a tree. */
+export function Spoken({ text, reveal }) {
+  let value;
+  try { value = /^\s*[{[]/.test(text) ? JSON.parse(text) : undefined; } catch { /* words that begin with a bracket */ }
+  if (value === undefined) return html`<${Text} text=${text} reveal=${reveal} />`;
+  const entries = Array.isArray(value) ? [] : Object.entries(value);
+  const isFlat = entries.length > 0 && entries.length <= FLAT_MAX && entries.every(([, one]) => one === null || typeof one !== 'object');
+  if (!isFlat) return html`<div class="json"><${Node} value=${value} depth=${1} reveal=${reveal} /></div>`;
+  return html`<dl class="facts">${entries.map(([name, one]) => html`<dt>${name.replaceAll('_', ' ')}</dt><dd>${typeof one === 'string' ? html`<${Text} text=${one} reveal=${reveal} />` : String(one)}</dd>`)}</dl>`;
+}
+
 function Token({ token, reveal }) {
   const [value, setValue] = useState(null);
   if (!reveal) return html`<span class="pii" title=${`${token}: hidden personal data`}>${shortToken(token)}</span>`;

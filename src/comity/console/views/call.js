@@ -205,6 +205,6 @@ const spoken = (row, data) => (row.error_code === 'ROUTING_CYCLE_DETECTED' ? `${
 
 function Code({ id }) {
   const state = useLoad(() => wholeCall(id), [id]);
-  return html`<${Loaded} state=${state}>${(data) => { const call = { ...data.row, request: data.request }; return html`<div class="stack wide">${[['curl', curl(call)], ['Python', pythonCode(call)], ['Command line', cli(call)]].map(([name, text]) => html`<section class="part"><div class="line"><h3 class="grow">${name}</h3><button type="button" class="button small" onClick=${() => copy(text, `Copied as ${name}`)}><${Icon} name="copy" size=${12} />Copy</button></div><pre class="code-block">${text}</pre></section>`)}
+  return html`<${Loaded} state=${state}>${(data) => { const call = { ...data.row, request: data.request }; return html`<div class="stack wide">${[['curl', curl(call)], ['Python', pythonCode(call)], ['Command line', cli(call)]].map(([name, text]) => html`<section class="part"><div class="line"><h3 class="grow">${name}</h3><button type="button" class="button small" onClick=${() => copy(text, `Copied as ${name}`)}><${Icon} name="copy" size=${12} />Copy</button></div><pre class="code-block" tabindex="0">${text}</pre></section>`)}
     <p class="hint">The token is not part of it: <code>export COMITY_TOKEN=…</code> first.${call.request ? '' : ' What was asked was not kept; fill the inputs in.'}</p></div>`; }}</${Loaded}>`;
 }

@@ -112,8 +112,6 @@ export class CallRows {
   stop() { this.isStopped = true; cancelAnimationFrame(this.timer); }
 }
 
-const COLUMNS = '108px 116px minmax(150px, 1.2fr) minmax(140px, 1.4fr) 84px 72px 48px 88px';
-
 export function View() {
   const { params: given, id: selectedId } = route.value;
   const text = given.q || '';
@@ -152,7 +150,7 @@ export function View() {
   ]);
   const draw = (index) => {
     const row = list.rows[index];
-    return html`<a class="vrow" tabindex="-1" role="option" aria-selected=${index === at ? 'true' : 'false'} style=${{ gridTemplateColumns: COLUMNS }} href=${href('call', row.request_id)}
+    return html`<a class="vrow cols-calls" tabindex="-1" role="option" aria-selected=${index === at ? 'true' : 'false'} href=${href('call', row.request_id)}
       onClick=${(event) => { if (given.with && given.with !== row.request_id) { event.preventDefault(); go(href('call', given.with, { tab: 'compare', with: row.request_id })); } }}>
       <span class="ink-2"><${When} at=${row.created_at} /></span><span><${Status} status=${row.status || 'running'} /></span><${Hop} source=${row.source} target=${row.target} />
       <span class="cut">${row.capability}${row.error_code && html` <span class=${`code s-${row.status}`}>${row.error_code}</span>`}</span><span class="num">${row.status === 'refused' ? '–' : duration(row.duration_ms)}</span>
@@ -169,7 +167,7 @@ export function View() {
     ${given.with && html`<div class="strip s-accent">Choose the call to compare with <code>${shortId(given.with)}</code>. <button type="button" class="button small" onClick=${() => setParams({ with: '' })}>Stop comparing</button></div>`}
     ${fresh > 0 && !tail && html`<button type="button" class="strip new" onClick=${showNew}>${count(fresh, 'new call')}: show</button>`}
     ${list.error && html`<div class="pad"><${Failure} error=${list.error} retry=${() => setTurn((n) => n + 1)} /></div>`}
-    <div class="vhead" style=${{ gridTemplateColumns: COLUMNS }} aria-hidden="true"><span>Time</span><span>Status</span><span>Caller → callee</span><span>Capability</span><span class="num">Took</span><span class="num">Tokens</span><span class="num">Depth</span><span>Id</span></div>
+    <div class="vhead cols-calls" aria-hidden="true"><span>Time</span><span>Status</span><span>Caller → callee</span><span>Capability</span><span class="num">Took</span><span class="num">Tokens</span><span class="num">Depth</span><span>Id</span></div>
     <${VirtualList} label="Calls" count=${list.rows.length} row=${draw} selected=${at} onSelect=${pick} onOpen=${open} onEnd=${() => list.more()} version=${version}
       empty=${list.isLoading || list.next === undefined ? html`<${Loading} what="Reading calls" />` : !list.error && html`<${NoCalls} isFiltered=${Boolean(text)} onClear=${() => submit('')} />`} />
     <div class="vfoot"><span>${number(list.rows.length)} shown${list.next ? ', more below' : ''}</span>${list.isLoading && html`<span>reading …</span>`}

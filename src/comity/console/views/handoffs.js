@@ -20,12 +20,13 @@ export function View() {
     const stops = [...['handoff', 'call', 'gap'].map((kind) => onEvent(kind, soon)), () => clearTimeout(timer)];
     return () => stops.forEach((stop) => stop());
   }, []);
+  useEffect(() => { document.querySelector('.card[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' }); }, [id, Boolean(list.data)]);
   const items = list.data?.items || [];
   const open = items.find((one) => one.id === id);
   const look = params.as || 'board';
   useKeys('Handoffs', [['a', 'Accept', () => open && accept(open, list.reload)], ['n', 'Answer', () => open && answer(open, list.reload)], ['c', 'Cancel the handoff', () => open && cancel(open, list.reload)], ['Escape', 'Close', () => go(href('handoffs', '', params))]]);
-  return html`<div class="view"><${Bar} title="Handoffs"><span class="ink-3">Durable work from one agent to another</span><span class="spacer"></span><${Segmented} label="Show as" options=${[['board', 'Board'], ['table', 'Table']]} value=${look} onPick=${(as) => setParams({ as: as === 'board' ? '' : as })} /></${Bar}>
-    <${Loaded} state=${list} what="Reading handoffs">${() => (items.length ? html`<div class=${`split ${open ? 'audit-split has-detail' : 'one'}`}>${look === 'board' ? html`<${Board} items=${items} open=${open} params=${params} />` : html`<${Table} items=${items} open=${open} params=${params} />`}
+  return html`<div class="view"><${Bar} title="Handoffs"><span class="ink-3">Durable work from one agent to another</span><span class="spacer"></span><${Segmented} label="Show as" options=${[['board', 'Board'], ['table', 'Table'], ['dead', 'Dead letters']]} value=${look} onPick=${(as) => setParams({ as: as === 'board' ? '' : as })} /></${Bar}>
+    <${Loaded} state=${list} what="Reading handoffs">${() => (items.length ? html`<div class=${`split ${open ? 'audit-split has-detail' : 'one'}`}>${look === 'board' ? html`<${Board} items=${items} open=${open} params=${params} />` : look === 'dead' ? html`<${DeadLetters} items=${items.filter((one) => DEAD.includes(one.state))} params=${params} />` : html`<${Table} items=${items} open=${open} params=${params} />`}
         ${open && html`<section class="detail" aria-label="Handoff"><${Detail} key=${open.id} one=${open} reload=${() => list.reload(true)} /></section>`}</div>`
       : html`<${Empty} icon="handoffs" title="No handoffs"><p>An agent leaves work for another with <code>ctx.hand_off(…)</code>; it survives restarts until it is done. From a shell:</p><${Command} text="comity handoff create --to AGENT --task 'what to do'" /></${Empty}>`)}</${Loaded}></div>`;
 }
@@ -43,6 +44,14 @@ function Board({ items, open, params }) {
 
 function Table({ items, open, params }) {
   return html`<div><table class="grid"><thead><tr><th>State</th><th>Task</th><th>From → to</th><th>Created</th><th>Ends</th><th>Id</th></tr></thead><tbody>${items.map((one) => html`<tr><td><${Status} status=${one.state} /></td><td><a href=${href('handoffs', one.id, params)}>${(one.task || one.capability).slice(0, 120)}</a></td><td><${Hop} source=${from(one)} target=${to(one)} /></td><td class="nowrap"><${When} at=${one.created_at} /></td><td class="nowrap">${one.deadline_at ? relative(one.deadline_at) : '–'}</td><td><${Id} id=${one.id} /></td></tr>`)}</tbody></table></div>`;
+}
+
+const DEAD = ['failed', 'timeout', 'rejected'];
+
+/** What was never done, and why. */
+function DeadLetters({ items, params }) {
+  if (!items.length) return html`<${Empty} icon="handoffs" title="No dead letters"><p>Handoffs that failed, ran out of time or were turned away stand here with the reason.</p></${Empty}>`;
+  return html`<div><table class="grid"><thead><tr><th>State</th><th>Task</th><th>From → to</th><th>Attempts</th><th>Reason</th><th>Created</th></tr></thead><tbody>${items.map((one) => html`<tr><td><${Status} status=${one.state} /></td><td><a href=${href('handoffs', one.id, params)}>${(one.task || one.capability).slice(0, 120)}</a></td><td><${Hop} source=${from(one)} target=${to(one)} /></td><td class="num">${one.attempts} of ${one.attempts_max}</td><td class="text">${one.error ? html`<code>${one.error.code}</code> ${one.error.message}` : '–'}</td><td class="nowrap"><${When} at=${one.created_at} /></td></tr>`)}</tbody></table></div>`;
 }
 
 // What this tab accepted, by id: the lease under which it has it. The tab is the receiver for as long as it is open.
@@ -97,6 +106,13 @@ async function cancel(one, reload) {
   }
 }
 
+/** Return in words what is known of something that happened to a handoff. */
+function happened(data) {
+  if (data === null || data === undefined) return '';
+  if (typeof data !== 'object') return String(data);
+  return data.reason || data.text || data.message || Object.entries(data).map(([name, value]) => `${words(name)} ${typeof value === 'object' ? JSON.stringify(value) : value}`).join(', ');
+}
+
 function Detail({ one, reload }) {
   const state = useLoad(() => get(`handoffs/${segment(one.id)}`), [one.id, one.changed_at]);
   const whole = { ...one, ...state.data };
@@ -106,7 +122,7 @@ function Detail({ one, reload }) {
       ${leases.has(one.id) && html`<button type="button" class="button primary" onClick=${() => end(one, 'complete', reload)}>Complete</button><button type="button" class="button" onClick=${() => end(one, 'fail', reload)}>Fail</button><button type="button" class="button" onClick=${() => end(one, 'release', reload)}>Give back</button>`}
       ${one.state === 'input_required' && html`<button type="button" class="button primary" onClick=${() => answer(one, reload)}>Answer</button>`}<button type="button" class="button danger" onClick=${() => cancel(one, reload)}>Cancel</button></div>`}
     ${whole.error && html`<${Notice} kind=${one.state === 'failed' || one.state === 'timeout' ? 'error' : 'refused'}><code>${whole.error.code}</code> <span class="text">${whole.error.message}</span></${Notice}>`}
-    <dl class="facts"><dt>Created</dt><dd>${absolute(one.created_at)}</dd>${one.deadline_at && html`<dt>Ends</dt><dd>${relative(one.deadline_at)}</dd>`}<dt>Priority</dt><dd>${one.priority || 'normal'}</dd>${whole.receiver && html`<dt>Receiver</dt><dd>${whole.receiver}</dd>`}<dt>Attempts</dt><dd>${whole.attempts} of ${whole.attempts_max}</dd><dt>Session</dt><dd><a href=${href('sessions', whole.session_id)}>${whole.session_id}</a></dd></dl>
+    <dl class="facts"><dt>Created</dt><dd>${absolute(one.created_at)}</dd>${one.deadline_at && html`<dt>${isOver(one) ? 'Deadline' : 'Ends'}</dt><dd>${isOver(one) ? absolute(one.deadline_at) : relative(one.deadline_at)}</dd>`}<dt>Priority</dt><dd>${one.priority || 'normal'}</dd>${whole.receiver && html`<dt>Receiver</dt><dd>${whole.receiver}</dd>`}<dt>Attempts</dt><dd>${whole.attempts} of ${whole.attempts_max}</dd><dt>Session</dt><dd><a href=${href('sessions', whole.session_id)}>${whole.session_id}</a></dd></dl>
     ${whole.inputs !== undefined && whole.inputs !== null && html`<section class="part"><h3>Inputs</h3><${Json} value=${whole.inputs} /></section>`}${whole.result !== undefined && whole.result !== null && html`<section class="part"><h3>Result</h3><${Json} value=${whole.result} /></section>`}
-    ${whole.history?.length > 0 && html`<section class="part"><h3>History</h3><ol class="stack">${whole.history.map((each) => html`<li class="line"><${Status} status=${each[2]} /><span class="grow text">${each[3] ? JSON.stringify(each[3]) : ''}</span><span class="ink-3"><${When} at=${each[1]} /></span></li>`)}</ol></section>`}</div>`;
+    ${whole.history?.length > 0 && html`<section class="part"><h3>History</h3><ol class="stack">${whole.history.map((each) => html`<li class="line"><${Status} status=${each[2]} /><span class="grow text">${happened(each[3])}</span><span class="ink-3"><${When} at=${each[1]} /></span></li>`)}</ol></section>`}</div>`;
 }

@@ -3,14 +3,16 @@ import { html, useEffect, useRef, useState } from '../vendor.js';
 import { get } from '../api.js';
 import { href, route, setParams } from '../router.js';
 import { TraceQL } from '../traceql.js';
+import { Trace } from '../trace.js';
 import { Lines } from '../chart.js';
 import { Text } from '../json.js';
 import { Bar, Command, Empty, Failure, Id, Loaded, Loading, Segmented, Status, When, useLoad, words } from '../ui.js';
-import { absolute, count, duration, number } from '../format.js';
+import { absolute, count, duration, number, shortId } from '../format.js';
 
 const AUDIENCES = [['', 'All'], ['executive', 'Executive'], ['manager', 'Manager'], ['developer', 'Developer'], ['operator', 'Operator'], ['agent', 'Agent']];
 const EXAMPLES = ['{ span.insight.type = "decision" }', '{ status = error }', '{ duration > 500ms }', '{ } | rate() by (resource.service.name)'];
 const RANGE_MS = 3_600_000;
+const TREES_MAX = 20;
 
 export function View() {
   const { params } = route.value;
@@ -31,10 +33,12 @@ function List({ audience }) {
 function Personal({ view }) {
   const { audience, as_of: asOf, total, alerts = [], ...rest } = view.document;
   if (!total && !alerts.length) return NONE;
-  if (view.text) return html`<div class="pad stack"><p class="ink-3">What an agent is told, about ${number(Math.ceil(view.text.length / 4))} tokens</p><pre class="code-block">${view.text}</pre></div>`;
-  return html`<div class="pad stack wide"><p class="ink-3">${count(total, 'insight')} in the last 7 days, as of ${asOf}</p>
+  const figures = Object.entries(rest).filter(([, value]) => typeof value === 'number');
+  if (view.text) return html`<div class="pad stack"><p class="ink-3">What an agent is told, about ${number(Math.ceil(view.text.length / 4))} tokens</p><pre class="code-block" tabindex="0">${view.text}</pre></div>`;
+  return html`<div class="pad stack wide"><p class="ink-3">${count(total, 'insight')} in the last 7 days, as of ${absolute(asOf)}</p>
     ${alerts.length > 0 && html`<section class="panel"><header><h2>Needs attention</h2></header><div>${alerts.map((one) => html`<${Brief} one=${one} />`)}</div></section>`}
-    <div class="panels">${Object.entries(rest).filter(([, value]) => (Array.isArray(value) ? value.length : value !== null && value !== '')).map(([name, value]) => html`<section class="panel"><header><h2>${words(name)}</h2></header><div class=${Array.isArray(value) ? '' : 'in'}>${Array.isArray(value) ? value.map((one) => (typeof one === 'object' ? html`<${Brief} one=${one} />` : html`<p class="in">${String(one)}</p>`)) : typeof value === 'object' ? html`<dl class="facts">${Object.entries(value).map(([key, inner]) => html`<dt>${words(key)}</dt><dd>${typeof inner === 'object' ? JSON.stringify(inner) : String(inner)}</dd>`)}</dl>` : String(value)}</div></section>`)}</div></div>`;
+    ${figures.length > 0 && html`<div class="stats">${figures.map(([name, value]) => html`<div class="stat"><span>${words(name)}</span><b>${number(value)}</b></div>`)}</div>`}
+    <div class="panels">${Object.entries(rest).filter(([, value]) => typeof value !== 'number').filter(([, value]) => (Array.isArray(value) ? value.length : value !== null && value !== '')).map(([name, value]) => html`<section class="panel"><header><h2>${words(name)}</h2></header><div class=${Array.isArray(value) ? '' : 'in'}>${Array.isArray(value) ? value.map((one) => (typeof one === 'object' ? html`<${Brief} one=${one} />` : html`<p class="in">${String(one)}</p>`)) : typeof value === 'object' ? html`<dl class="facts">${Object.entries(value).map(([key, inner]) => html`<dt>${words(key)}</dt><dd>${typeof inner === 'object' ? JSON.stringify(inner) : String(inner)}</dd>`)}</dl>` : String(value)}</div></section>`)}</div></div>`;
 }
 
 const Brief = ({ one }) => html`<article class="insight"><div class="line wrap">${one.type && html`<${Status} status="accent">${words(one.type)}</${Status}>`}${one.agent && html`<b>${one.agent}</b>`}${one.confidence !== undefined && html`<span class="ink-3">${Math.round(one.confidence * 100)} %</span>`}</div>
@@ -82,8 +86,15 @@ function Results({ data, shape }) {
   if (shape === 'chart') return html`<div class="panel"><div class="in"><${Lines} series=${[{ name: 'duration of each match, ms', points: spans.map((one) => [one.start, one.ms]).sort((a, b) => a[0] - b[0]) }]} /></div></div>`;
   const columns = [...new Set(spans.flatMap((one) => Object.keys(one.attributes)))].slice(0, 6);
   return html`<p class="ink-3">${count(traces.length, 'trace')}, ${count(spans.length, 'span')}</p>
-    ${shape === 'tree' ? html`<div class="stack">${traces.map((trace) => html`<details class="panel trace" open=${traces.length < 6}><summary><b>${trace.rootServiceName || ''}</b> ${trace.rootTraceName || ''} <span class="ink-3">${duration(trace.durationMs)}</span> <${Id} id=${trace.traceID} /></summary><ul class="in stack">${spansOf(trace).map((span) => html`<li class="line"><span class="grow">${span.name}</span><span class="ink-2">${duration(span.ms)}</span></li>`)}</ul></details>`)}</div>`
-      : html`<div class="panel scroll"><table class="grid"><thead><tr><th>Start</th><th>Span</th><th class="num">Took</th>${columns.map((one) => html`<th>${one}</th>`)}<th>Trace</th></tr></thead><tbody>${spans.slice(0, 500).map((one) => html`<tr><td class="nowrap">${absolute(one.start)}</td><td>${one.name || one.trace.rootTraceName}</td><td class="num nowrap">${duration(one.ms)}</td>${columns.map((each) => html`<td class="text">${one.attributes[each] === undefined ? '' : String(one.attributes[each])}</td>`)}<td><${Id} id=${one.trace.traceID} /></td></tr>`)}</tbody></table></div>`}`;
+    ${shape === 'tree' ? html`<div class="stack">${traces.slice(0, TREES_MAX).map((trace, at) => html`<${TraceRow} key=${trace.traceID} trace=${trace} isFirst=${at === 0} />`)}${traces.length > TREES_MAX && html`<p class="hint">and ${traces.length - TREES_MAX} more; a narrower query shows them</p>`}</div>`
+      : html`<div class="panel scroll"><table class="grid"><thead><tr><th>Start</th><th>Span</th><th class="num">Took</th>${columns.map((one) => html`<th>${one}</th>`)}<th>Trace</th></tr></thead><tbody>${spans.slice(0, 500).map((one) => html`<tr><td class="nowrap">${absolute(one.start)}</td><td>${one.name || one.trace.rootTraceName}</td><td class="num nowrap">${duration(one.ms)}</td>${columns.map((each) => html`<td class="text">${one.attributes[each] === undefined ? '' : String(one.attributes[each])}</td>`)}<td class="nowrap"><a href=${href('insights', '', { tab: 'query', q: `{ trace:id = "${one.trace.traceID}" }`, as: 'tree' })}>tree</a> <${Id} id=${one.trace.traceID} /></td></tr>`)}</tbody></table></div>`}`;
+}
+
+/** One trace of the results; its tree is read when it is opened. */
+function TraceRow({ trace, isFirst }) {
+  const [isOpen, setOpen] = useState(isFirst);
+  const found = spansOf(trace).length;
+  return html`<details class="panel trace" open=${isOpen} onToggle=${(event) => setOpen(event.currentTarget.open)}><summary><b>${trace.rootServiceName || ''}</b> ${trace.rootTraceName || ''} <span class="ink-3">${duration(trace.durationMs)}, ${count(found, 'match', 'matches')}</span> <span class="mono ink-3">${shortId(trace.traceID)}</span></summary>${isOpen && html`<${Trace} id=${trace.traceID} />`}</details>`;
 }
 
 const label = (labels) => (labels || []).map((one) => `${one.key}=${Object.values(one.value || {})[0]}`).join(', ') || 'value';

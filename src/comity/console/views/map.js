@@ -8,18 +8,20 @@ import { Graph } from '../graph.js';
 import { ruleOf, RULES } from '../rules.js';
 import { Bar, Command, Empty, Loaded, Notice, Segmented, Status, act, confirm, useLoad } from '../ui.js';
 import { Icon } from '../icons.js';
-import { count, duration, number } from '../format.js';
+import { count, duration, now, number } from '../format.js';
 
 const RANGES = [['15m', '15 min'], ['1h', '1 h'], ['24h', '24 h']];
 const RANGE_MS = { '15m': 900_000, '1h': 3_600_000, '24h': 86_400_000 };
 const USER = '(user)';
 const REFRESH_MS = 5_000;
+const RECENT_MAX = 2_000;
 
 export function View() {
   const { id, params } = route.value;
   const range = params.range || '1h';
   const state = useLoad(() => get('map', { since: Date.now() - RANGE_MS[range] }), [range]);
   const [flash, setFlash] = useState({});
+  const [recent, setRecent] = useState(() => []); // calls of the last minute: [when, agent], at most RECENT_MAX
   useEffect(() => {
     let dirty = false;
     const timer = setInterval(() => { if (dirty) { dirty = false; state.reload(true); } }, REFRESH_MS);
@@ -27,17 +29,21 @@ export function View() {
       dirty = true;
       const edge = `${data.source || USER}>${data.target}`;
       setFlash((old) => ({ ...old, [edge]: Date.now() }));
+      if (!data.settled_at) setRecent((old) => [...old.filter(([at]) => at > Date.now() - 60_000).slice(-RECENT_MAX), [Date.now(), data.target.split('/')[0]]]);
     });
     return () => { clearInterval(timer); stop(); };
   }, [range]);
   return html`<div class="view"><${Bar} title="Map"><span class="ink-3">Who calls whom</span><span class="spacer"></span>
     <${Segmented} label="Time range" options=${RANGES} value=${range} onPick=${(next) => setParams({ range: next === '1h' ? '' : next })} /></${Bar}>
-    <${Loaded} state=${state} what="Drawing the map">${(data) => html`<${Drawing} data=${data} selected=${id} flash=${flash} range=${range} reload=${() => state.reload(true)} />`}</${Loaded}></div>`;
+    <${Loaded} state=${state} what="Drawing the map">${(data) => html`<${Drawing} data=${data} selected=${id} flash=${flash} recent=${recent} range=${range} reload=${() => state.reload(true)} />`}</${Loaded}></div>`;
 }
 
-function Drawing({ data, selected, flash, range, reload }) {
+function Drawing({ data, selected, flash, recent, range, reload }) {
   const { edges } = data;
-  const agents = data.agents.map((one) => ({ ...one, p95_ms: Math.max(0, ...edges.filter((edge) => edge.target.split('/')[0] === one.id).map((edge) => edge.p95_ms)) }));
+  const since = now.value - 60_000;
+  const perMinute = {};
+  for (const [at, id] of recent) if (at > since) perMinute[id] = (perMinute[id] || 0) + 1;
+  const agents = data.agents.map((one) => ({ ...one, perMinute: perMinute[one.id] || 0, p95_ms: Math.max(0, ...edges.filter((edge) => edge.target.split('/')[0] === one.id).map((edge) => edge.p95_ms)) }));
   if (!agents.length) {
     return html`<${Empty} icon="map" title="No agents yet"><p>Serve a module that defines some:</p><${Command} text=${'from comity import Agent, Node\n\nhello = Agent("HELLO")\n\n@hello.capability("HELLO_SAY")\nasync def say(ctx, name: str) -> str:\n    return f"Hello, {name}"\n\nnode = Node(agents=[hello])   # comity serve module:node'} /></${Empty}>`;
   }
@@ -66,9 +72,12 @@ function Box({ node, isSelected }) {
   const broken = Object.values(node.breakers || {}).find((one) => one !== 'closed');
   return html`<a href=${href('map', isSelected ? '' : node.id)} aria-label=${`Agent ${node.id}${broken ? ', breaker open' : ''}`} class=${`${isSelected ? 'selected' : ''} ${node.isForeign ? 'foreign' : ''}`}><rect class="graph-box" width="172" height="72" rx="8" />
     <text class="box-name" x="14" y="25">${node.id}</text>
-    ${node.isForeign ? html`<text class="box-line" x="14" y="45">not on this node</text>` : html`<text class="box-line" x="14" y="43">${number(node.running || 0)} running of ${number(node.concurrency)}</text>
+    ${node.isForeign ? html`<text class="box-line" x="14" y="45">not on this node</text>` : html`<text class="box-line" x="14" y="43">${load(node)}</text>
     ${broken ? html`<text class="box-bad" x="14" y="60">breaker ${broken.replace('_', ' ')}</text>` : html`<text class="box-line" x="14" y="60">${node.calls ? `${count(node.calls, 'call')} · p95 ${duration(node.p95_ms)}` : 'quiet'}</text>`}`}</a>`;
 }
+
+/** Return in words what an agent has to do now. */
+const load = (one) => [`${number(one.running)} of ${number(one.concurrency)} running`, one.queued && `${number(one.queued)} queued`, one.perMinute && `${number(one.perMinute)}/min`].filter(Boolean).join(' · ');
 
 function Rank({ items, kind }) {
   const most = Math.max(1, ...items.map((one) => one.value));
@@ -96,11 +105,11 @@ function AgentCard({ agent, edges, reload }) {
   };
   return html`<div class="line"><h2 class="grow">${agent.id}</h2><a class="icon-button" href=${href('map')} aria-label="Close"><${Icon} name="close" size=${14} /></a></div>
     ${agent.description && html`<p class="ink-2 text">${agent.description}</p>`}
-    <dl class="facts"><dt>Running</dt><dd>${number(agent.running || 0)} of ${number(agent.concurrency)}</dd><dt>Calls</dt><dd>${number(agent.calls)}</dd><dt>Failed</dt><dd>${number(agent.failed)}</dd><dt>Refused</dt><dd>${number(agent.refused)}</dd><dt>p95</dt><dd>${duration(agent.p95_ms)}</dd></dl>
+    <dl class="facts"><dt>Running</dt><dd>${number(agent.running)} of ${number(agent.concurrency)}</dd><dt>Queued</dt><dd>${number(agent.queued)} of ${number(agent.pending_max)}</dd><dt>Last minute</dt><dd>${count(agent.perMinute, 'call')}</dd><dt>Calls</dt><dd>${number(agent.calls)}</dd><dt>Failed</dt><dd>${number(agent.failed)}</dd><dt>Refused</dt><dd>${number(agent.refused)}</dd><dt>p95</dt><dd>${duration(agent.p95_ms)}</dd></dl>
     <div class="line wrap"><a class="button small" href=${href('calls', '', { q: `agent:${agent.id}`, all: 1 })}>Calls</a><a class="button small" href=${href('playground', state.data?.capabilities?.[0] ? `${agent.id} ${state.data.capabilities[0].code}` : '')}>Playground</a></div>
     <${Loaded} state=${state}>${(card) => html`${Object.entries(agent.breakers).filter(([, state]) => state !== 'closed').map(([capability, state]) => ({ capability, state })).map((one) => html`<${Notice} kind="error"><b>${one.capability}</b>: breaker ${one.state.replace('_', ' ')}${can('breakers:reset') && html` <button type="button" class="button small" onClick=${() => reset(one)}>Close it</button>`}</${Notice}>`)}
       <section class="part"><h3>Capabilities</h3><ul class="stack">${card.capabilities.map((one) => html`<li><a href=${href('playground', `${agent.id} ${one.code}`)}>${one.code}</a>${one.description && html`<div class="hint">${one.description}</div>`}</li>`)}</ul></section>
-      ${card.can_call && html`<section class="part"><h3>May call</h3><p>${card.can_call.length ? card.can_call.join(', ') : 'nobody'}</p></section>`}
+      ${card.can_call && html`<section class="part"><h3>May call</h3><p>${card.can_call.length ? card.can_call.join(', ') : 'no other agent'}</p></section>`}
       ${card.tools_allowed?.length > 0 && html`<section class="part"><h3>Tools</h3><p>${card.tools_allowed.join(', ')}</p></section>`}`}</${Loaded}>
     ${inbound.length > 0 && html`<section class="part"><h3>Called by</h3><${Rank} items=${inbound.map((one) => ({ name: one.source === USER ? 'users' : one.source, value: one.calls }))} /></section>`}
     ${outbound.length > 0 && html`<section class="part"><h3>Calls</h3><${Rank} items=${outbound.map((one) => ({ name: one.target, value: one.calls }))} /></section>`}`;

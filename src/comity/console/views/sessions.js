@@ -4,7 +4,7 @@ import { can, del, download, get, segment } from '../api.js';
 import { go, href, route, setParams } from '../router.js';
 import { onEvent } from '../live.js';
 import { useKeys } from '../keys.js';
-import { Text, plainTokens } from '../json.js';
+import { Spoken, Text, plainTokens } from '../json.js';
 import { reveal } from '../reveal.js';
 import { Bar, Empty, Hop, Id, Loaded, Status, When, act, confirm, toast, useLoad } from '../ui.js';
 import { Icon } from '../icons.js';
@@ -48,14 +48,14 @@ function Conversation({ one, calls, onErased }) {
       ${can('data:erase') && html`<button type="button" class="button danger" onClick=${erase}><${Icon} name="trash" size=${14} />Erase</button>`}</div>
     <div class="session-split"><div class="turns">${turns.length ? turns.map((turn) => html`<${Turn} turn=${turn} show=${show} />`) : html`<p class="ink-3">Nothing was said in words; the calls are beside.</p>`}</div>
       <aside class="stack wide"><section class="part"><h3>Which agent did what</h3>${calls.length ? html`<ul class="stack">${calls.slice(0, 60).map((call) => html`<li class="line"><${Status} status=${call.status || 'running'} bare> </${Status}><a class="cut grow" href=${href('call', call.request_id)}><${Hop} source=${call.source} target=${call.target} /> <span class="ink-3">${call.capability}</span></a><span class="ink-3">${duration(call.duration_ms)}</span></li>`)}</ul>` : html`<p class="ink-3">No calls are kept.</p>`}</section>
-        <${List} title="Facts" items=${one.facts} show=${show} /><${List} title="Decisions" items=${one.decisions} show=${show} /><${List} title="Remembered of the user" items=${one.memory} show=${show} />
+        ${!one.facts.length && !one.decisions.length && html`<section class="part"><h3>Facts and decisions</h3><p class="ink-3">None yet. An agent notes them with <code>ctx.session.learn(…)</code> and <code>.decide(…)</code>.</p></section>`}<${List} title="Facts" items=${one.facts} show=${show} /><${List} title="Decisions" items=${one.decisions} show=${show} /><${List} title="Remembered of the user" items=${one.memory} show=${show} />
         ${Object.keys(one.hidden).length > 0 && html`<section class="part"><h3>Hidden personal data</h3><dl class="facts">${Object.entries(one.hidden).map(([kind, value]) => html`<dt>${kind.toLowerCase().replaceAll('_', ' ')}</dt><dd>${number(value)}</dd>`)}</dl></section>`}</aside></div></div>`;
 }
 
 function Turn({ turn, show }) {
   const isUser = turn.role === 'user';
   return html`<div class=${`turn ${isUser ? 'user' : ''}`}><div class="by"><b>${isUser ? 'User' : turn.role}</b>${turn.status && html`<${Status} status=${turn.status} />`}${turn.at_ms && html`<${When} at=${turn.at_ms} />`}${turn.request_id && html`<a href=${href('call', turn.request_id)}>call</a>`}</div>
-    <div class="say"><${Text} text=${turn.text || turn.task || '(nothing in words)'} reveal=${show} /></div></div>`;
+    <div class="say"><${Spoken} text=${turn.text || turn.task || '(nothing in words)'} reveal=${show} /></div></div>`;
 }
 
 function List({ title, items, show }) {

@@ -43,7 +43,7 @@ function Definitions({ name }) {
   return html`<${Loaded} state=${state} what="Reading workflows">${(data) => {
     const open = data.items.find((one) => one.name === name) || data.items[0];
     if (!open) return html`<${Empty} icon="workflows" title="The node knows no workflow"><p>A workflow is a YAML document: nodes that call agents, ask people, aggregate, wait; edges with conditions.</p><${Command} text=${'node.workflows.add("""\nworkflow: greet\nnodes:\n  hello: {call: HELLO/HELLO_SAY, input: {name: "{{input.name}}"}}\n""")'} /></${Empty}>`;
-    return html`<div class="split list-left has-both"><nav class="items" aria-label="Workflows">${data.items.map((one) => html`<a key=${one.name} class="item" href=${href('workflows', '', { tab: 'definitions', name: one.name })} aria-current=${one === open ? 'true' : null}><b>${one.name}</b><span class="ink-2">${count(one.nodes.length, 'node')}, version ${one.version}</span></a>`)}</nav>
+    return html`<div class="split list-left has-both"><nav class="items" aria-label="Workflows">${data.items.map((one) => html`<a key=${one.name} class="item" href=${href('workflows', '', { tab: 'definitions', name: one.name })} aria-current=${one === open ? 'true' : null}><b>${one.name}</b><span class="ink-2">${count(one.nodes.length, 'node')}${one.version ? `, version ${one.version}` : ''}</span></a>`)}</nav>
       <section class="detail" aria-label="Definition"><${Definition} key=${open.name} one=${open} /></section></div>`;
   }}</${Loaded}>`;
 }
@@ -167,7 +167,7 @@ function Fork({ run, at, isNow, history }) {
 
 function Timeline({ history, at, node, onMove }) {
   const shown = history.filter((one) => !node || one.node === node || !one.node);
-  return html`<div class="items" role="list" aria-label="Events">${shown.map((one, index) => html`<button type="button" key=${index} class=${`item event ${one.number > at ? 'later' : ''}`} aria-current=${one.number === at ? 'true' : null} onClick=${() => onMove(one.number)}><span class="line"><span class="mono ink-3">${one.number + 1}</span><${Status} status=${LOOK[one.status] || { scheduled: 'running', asked: 'needs_input', ended: one.status, started: 'muted' }[one.kind] || one.status || 'muted'}>${words(one.kind)}</${Status}><b class="cut grow">${one.place || one.node || ''}</b><span class="ink-3">${absolute(one.at_ms).slice(11, 23)}</span></span></button>`)}</div>`;
+  return html`<div class="items" role="group" aria-label="Events" tabindex="0">${shown.map((one, index) => html`<button type="button" key=${index} class=${`item event ${one.number > at ? 'later' : ''}`} aria-current=${one.number === at ? 'true' : null} onClick=${() => onMove(one.number)}><span class="line"><span class="mono ink-3">${one.number + 1}</span><${Status} status=${LOOK[one.status] || { scheduled: 'running', asked: 'needs_input', ended: one.status, started: 'muted' }[one.kind] || one.status || 'muted'}>${words(one.kind)}</${Status}><b class="cut grow">${one.place || one.node || ''}</b><span class="ink-3">${absolute(one.at_ms).slice(11, 23)}</span></span></button>`)}</div>`;
 }
 
 function Step({ definition, states, node, history, at }) {
